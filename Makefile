@@ -1,0 +1,42 @@
+# Every target makes its own virtual environment when there is none.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench lock clean
+
+demo: $(VENV)/ready
+	$(BIN)/python -m bandanna simulate --environment trial --rounds 1e5 --epsilon 0.1 \
+	  --algorithms one-bit,htinf,exp3,ldp-exp3,no-privacy,uniform --replicates 100
+
+test: $(VENV)/ready
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/ready
+	$(BIN)/python -m benchmarks
+
+$(VENV)/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bandanna needs Python 3.11 or newer; set PYTHON=")'
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+# Resolve the newest versions; the file names packages and hashes, no download addresses.
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet pip-tools
+	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --extra dev --generate-hashes \
+	  --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header \
+	  --output-file requirements.lock pyproject.toml
+	rm -r .venv-lock
+
+clean:
+	rm -rf $(VENV) .venv-lock build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,74 @@
+"""Differentially private adversarial bandits.
+
+The public names are loaded when first used: importing bandanna imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from bandanna.version import __version__
+
+if TYPE_CHECKING:
+    from bandanna import environments, learners, privacy
+    from bandanna.policies import Bandit, PrivateBandit, load, privatize
+    from bandanna.simulation import Results, simulate
+    from bandanna.types import (
+        BandannaError,
+        Decision,
+        DecisionError,
+        Guarantee,
+        InputError,
+        StateFileError,
+    )
+
+_HOMES = {
+    "Bandit": "bandanna.policies",
+    "PrivateBandit": "bandanna.policies",
+    "load": "bandanna.policies",
+    "privatize": "bandanna.policies",
+    "Results": "bandanna.simulation",
+    "simulate": "bandanna.simulation",
+    "BandannaError": "bandanna.types",
+    "Decision": "bandanna.types",
+    "DecisionError": "bandanna.types",
+    "Guarantee": "bandanna.types",
+    "InputError": "bandanna.types",
+    "StateFileError": "bandanna.types",
+}
+_ROOMS = ("environments", "learners", "privacy")
+
+__all__ = [
+    "BandannaError",
+    "Bandit",
+    "Decision",
+    "DecisionError",
+    "Guarantee",
+    "InputError",
+    "PrivateBandit",
+    "Results",
+    "StateFileError",
+    "__version__",
+    "environments",
+    "learners",
+    "load",
+    "privacy",
+    "privatize",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _ROOMS:
+        value = import_module(f"bandanna.{name}")
+    else:
+        raise AttributeError(f"module 'bandanna' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,75 @@
+"""Losses as integers.
+
+A loss in [0, 1] becomes a whole number of grid units at the edge and stays one until a release:
+sums are exact, the same everywhere, and floating point never touches private data.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna.checks import is_number
+from bandanna.types import InputError
+
+UNITS = 2**20
+"""Grid units in a loss of 1. Rounding moves a loss by less than one part in two million."""
+
+LossRange = tuple[float, float]
+
+
+def check_range(loss_range: Any) -> LossRange:
+    """Require a pair (low, high) of finite numbers with low < high."""
+    try:
+        low, high = loss_range
+    except (TypeError, ValueError):
+        low = high = None
+    if (
+        not (is_number(low) and is_number(high))
+        or not (math.isfinite(low) and math.isfinite(high))
+        or low >= high
+        or not math.isfinite(high - low)
+    ):
+        raise InputError(
+            f"loss_range must be a pair (low, high) of finite numbers, low below high, "
+            f"such as (0, 1); got {loss_range!r}."
+        )
+    return float(low), float(high)
+
+
+def to_units(name: str, value: Any, loss_range: LossRange) -> int:
+    """Turn one loss into grid units, refusing what is not a number inside the public range.
+
+    The error does not repeat the value: feedback is private, and errors end up in logs.
+    """
+    low, high = loss_range
+    if not is_number(value) or not low <= value <= high:
+        raise InputError(
+            f"{name} must be a number from {low:g} to {high:g}, the range fixed when the policy "
+            f"was made. The value is not repeated here because it is private."
+        )
+    return round((float(value) - low) / (high - low) * UNITS)
+
+
+def array_to_units(losses: Any) -> NDArray[np.int64]:
+    """Turn a (rounds, arms) table of losses in [0, 1] into grid units."""
+    try:
+        table = np.asarray(losses, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"losses must be a table of numbers: {error}.") from None
+    if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
+        raise InputError(
+            f"losses must have shape (rounds, arms) with at least 1 round and 2 arms; "
+            f"got shape {table.shape}."
+        )
+    outside = ~((table >= 0.0) & (table <= 1.0))  # also true for NaN
+    if outside.any():
+        row, column = np.argwhere(outside)[0]
+        raise InputError(
+            f"losses must be numbers from 0 to 1; round {row}, arm {column} holds "
+            f"{table[row, column]!r} ({int(outside.sum())} such values). Rescale them first."
+        )
+    return np.rint(table * UNITS).astype(np.int64)

@@ -1,0 +1,118 @@
+"""What every room of the house speaks: decisions, guarantees and errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+ArmName = str | int
+Model = Literal["central", "local", "none"]
+
+
+class BandannaError(Exception):
+    """Anything Bandanna refuses to do; the message says what was wrong and what would work."""
+
+
+class InputError(BandannaError, ValueError):
+    """A value that cannot be used. Nothing was changed."""
+
+
+class DecisionError(BandannaError):
+    """Feedback that does not belong to a waiting decision. Nothing was changed."""
+
+
+class StateFileError(BandannaError):
+    """A saved policy that cannot be read or written."""
+
+
+class Decision(NamedTuple):
+    """One choice, and all that is needed to credit its feedback later.
+
+    A plain tuple: keep it, send it, store it (``decision._asdict()``) and hand it back to
+    ``observe`` when the feedback arrives, in any order. It holds nothing private.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> decision = bd.PrivateBandit(arms=["red", "blue"], epsilon=1.0, seed=0).decide()
+    >>> bd.Decision(**decision._asdict()) == decision
+    True
+    """
+
+    arm: ArmName
+    index: int  # type: ignore[assignment]  # tuples have a method of that name; not needed here
+    """Position of the arm in the list of arms."""
+    round: int
+    """Which decision of its policy this is, from 0."""
+    batch: int
+    """Rounds of one batch share an arm and are released together."""
+    position: int
+    """Place inside the batch, from 0."""
+    policy: str
+    """Identity of the policy that decided."""
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A differential privacy promise, in full: how much, for whom, and why.
+
+    Attributes
+    ----------
+    epsilon, delta
+        The parameters that hold for one round's feedback. ``inf`` means no promise.
+    protects
+        The neighbouring relation: what may change without the output changing much.
+    model
+        ``central`` when feedback is collected before noise is added to a batch, ``local`` when
+        every single value is released by itself, ``none`` when there is no promise.
+    mechanism
+        The release the promise rests on, with its numbers.
+    because
+        The argument, in one sentence, with its source.
+    assumptions
+        What must be true outside this software.
+    """
+
+    epsilon: float
+    delta: float
+    protects: str
+    model: Model
+    mechanism: str
+    because: str
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def private(self) -> bool:
+        """Whether anything is promised at all."""
+        return math.isfinite(self.epsilon) and self.delta < 1.0
+
+    def assuming(self, *assumptions: str) -> Guarantee:
+        """The same guarantee with further assumptions spelled out."""
+        return replace(self, assumptions=self.assumptions + assumptions)
+
+    def __str__(self) -> str:
+        promise = (
+            f"epsilon = {self.epsilon:g}, delta = {self.delta:g} ({self.model})"
+            if self.private
+            else "no privacy: epsilon is infinite"
+        )
+        lines = [promise, f"protects:  {self.protects}", f"mechanism: {self.mechanism}"]
+        lines.append(f"because:   {self.because}")
+        lines.extend(f"assumes:   {assumption}" for assumption in self.assumptions)
+        return "\n".join(lines)
+
+
+def no_guarantee(mechanism: str, because: str) -> Guarantee:
+    """Spell out the absence of a promise."""
+    return Guarantee(
+        epsilon=math.inf,
+        delta=0.0,
+        protects="nothing",
+        model="none",
+        mechanism=mechanism,
+        because=because,
+    )
+
+
+JSON = dict[str, Any]
