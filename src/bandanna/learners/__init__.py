@@ -1,0 +1,28 @@
+"""Bandit algorithms as the textbooks have them: no privacy, no input or output, one file each."""
+
+from __future__ import annotations
+
+from bandanna.learners.base import CompiledLearner, Learner
+from bandanna.learners.clipped_exp3 import ClippedExp3
+from bandanna.learners.exp3 import Exp3
+from bandanna.learners.ftpl import Ftpl
+from bandanna.learners.htinf import Htinf
+from bandanna.learners.tsallis_inf import TsallisInf
+from bandanna.learners.uniform import Uniform
+
+LEARNERS: dict[str, type[CompiledLearner]] = {
+    learner.name: learner for learner in (Exp3, ClippedExp3, Htinf, TsallisInf, Ftpl, Uniform)
+}
+"""Every learner by the name under which it is saved."""
+
+__all__ = [
+    "LEARNERS",
+    "ClippedExp3",
+    "CompiledLearner",
+    "Exp3",
+    "Ftpl",
+    "Htinf",
+    "Learner",
+    "TsallisInf",
+    "Uniform",
+]

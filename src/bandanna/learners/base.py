@@ -1,0 +1,105 @@
+"""What a learner is: validated parameters, a state of plain arrays, and two compiled steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from bandanna.learners.steps import draw_once, update_once
+from bandanna.streams import Stream
+from bandanna.types import JSON, InputError
+
+
+class Player(Protocol):
+    """A learner at play, as a policy sees it."""
+
+    def draw(self) -> tuple[int, float]:
+        """Choose an arm; returns it with its importance."""
+
+    def update(self, arm: int, importance: float, loss: float) -> None:
+        """Learn from one (released) loss of an arm that was drawn with that importance."""
+
+    def state_dict(self) -> JSON:
+        """All that has been learned, as plain lists."""
+
+    def load_state(self, state: JSON) -> None:
+        """Go on from what ``state_dict`` gave."""
+
+
+class Learner(ABC):
+    """A bandit algorithm with its parameters, ready to play."""
+
+    name: ClassVar[str]
+    arms: int
+
+    @abstractmethod
+    def play(self, stream: Stream) -> Player:
+        """Start to play, drawing arms from a stream."""
+
+    @abstractmethod
+    def to_dict(self) -> JSON:
+        """Name and parameters, enough to make the learner again."""
+
+
+class CompiledLearner(Learner):
+    """A learner of ours; subclasses are frozen dataclasses.
+
+    ``params()`` gives the numbers and ``start()`` the initial arrays that the compiled steps of
+    ``bandanna.learners.steps`` work on. ``play(stream)`` puts the two together.
+    """
+
+    @abstractmethod
+    def params(self) -> Any:
+        """Return the parameters as a named tuple of numbers, for compiled code."""
+
+    @abstractmethod
+    def start(self) -> Any:
+        """Return a fresh state: a named tuple of arrays, changed in place by the steps."""
+
+    def play(self, stream: Stream) -> Player:
+        """Start to play, drawing arms from a stream."""
+        return CompiledPlayer(self, stream)
+
+    def to_dict(self) -> JSON:
+        """Name and parameters, enough to make the learner again."""
+        return {"name": self.name, **dataclasses.asdict(self)}  # type: ignore[call-overload]
+
+
+class CompiledPlayer:
+    """A learner at play through its compiled steps."""
+
+    def __init__(self, learner: CompiledLearner, stream: Stream) -> None:
+        self._params = learner.params()
+        self._state = learner.start()
+        self._stream = stream
+
+    def draw(self) -> tuple[int, float]:
+        """Choose an arm; returns it with its importance."""
+        return draw_once(self._params, self._state, self._stream)
+
+    def update(self, arm: int, importance: float, loss: float) -> None:
+        """Learn from one loss of an arm."""
+        update_once(self._params, self._state, arm, importance, loss)
+
+    def state_dict(self) -> JSON:
+        """All that has been learned, as plain lists."""
+        return {field: array.tolist() for field, array in self._state._asdict().items()}
+
+    def load_state(self, state: JSON) -> None:
+        """Go on from what ``state_dict`` gave."""
+        arrays = self._state._asdict()
+        if set(state) != set(arrays):
+            raise InputError(f"the learner's state needs {sorted(arrays)}; got {sorted(state)}.")
+        loaded = {}
+        for field, array in arrays.items():
+            values = np.asarray(state[field], dtype=array.dtype)
+            if values.shape != array.shape or not np.all(np.isfinite(values)):
+                raise InputError(
+                    f"the learner's {field} must be {array.shape} finite numbers; "
+                    f"got shape {values.shape}."
+                )
+            loaded[field] = values
+        self._state = type(self._state)(**loaded)

@@ -1,0 +1,83 @@
+"""EXP3 on clipped gains: the learner inside DP-EXP3-Lap (Tossou, Dimitrakakis 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from bandanna import checks
+from bandanna.compiled import step
+from bandanna.learners.base import CompiledLearner
+from bandanna.learners.exp3 import Exp3, Exp3Params, Exp3State, exp3_draw, exp3_update
+from bandanna.learners.steps import register
+from bandanna.streams import Stream
+
+
+class ClippedExp3Params(NamedTuple):
+    """Numbers for the compiled steps."""
+
+    exp3: Exp3Params
+    bound: float
+
+
+@dataclass(frozen=True)
+class ClippedExp3(CompiledLearner):
+    """EXP3 for gains, which ignores noisy gains that are too large to be believed.
+
+    A noisy loss is turned into a gain (1 minus it). A gain outside ``[-bound, bound + 1]`` is
+    discarded; the others are rescaled to [0, 1] and given to EXP3 with
+    ``learning_rate = mixing / K``.
+
+    Parameters
+    ----------
+    arms
+        Number of arms K, at least 2.
+    mixing
+        Share of uniform draws, above 0 and at most 1.
+    bound
+        Above 0; DP-EXP3-Lap takes ``log(T) / epsilon``.
+
+    References
+    ----------
+    A. Tossou, C. Dimitrakakis. Achieving privacy in the adversarial multi-armed bandit. AAAI 2017.
+    """
+
+    arms: int
+    mixing: float
+    bound: float
+    name: ClassVar[str] = "clipped-exp3"
+
+    def __post_init__(self) -> None:
+        checks.positive("mixing", self.mixing)
+        checks.positive("bound", self.bound)
+        self._exp3()
+
+    def _exp3(self) -> Exp3:
+        return Exp3(self.arms, learning_rate=self.mixing / self.arms, mixing=self.mixing)
+
+    def params(self) -> ClippedExp3Params:
+        """Return the numbers for the compiled steps."""
+        return ClippedExp3Params(self._exp3().params(), float(self.bound))
+
+    def start(self) -> Exp3State:
+        """Return the state before the first round."""
+        return self._exp3().start()
+
+
+@step
+def _draw(params: ClippedExp3Params, state: Exp3State, stream: Stream) -> tuple[int, float]:
+    return exp3_draw(params.exp3, state, stream)
+
+
+@step
+def _update(
+    params: ClippedExp3Params, state: Exp3State, arm: int, importance: float, loss: float
+) -> None:
+    gain = 1.0 - loss
+    bound = params.bound
+    if -bound <= gain <= bound + 1.0:
+        rescaled = (gain + bound) / (2.0 * bound + 1.0)
+        exp3_update(params.exp3, state, arm, importance, -rescaled)
+
+
+register(ClippedExp3Params, _draw, _update)

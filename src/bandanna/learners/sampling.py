@@ -1,0 +1,34 @@
+"""Drawing an arm from weights."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna.compiled import step
+
+MAX_IMPORTANCE = 1e15
+"""Cap on 1 / probability. Such an arm is drawn less than once in 10**15 rounds; without the cap
+its estimate could overflow, and zero times infinity is not a number."""
+
+
+@step
+def pick(weights: NDArray[np.float64], low: int, high: int, target: float) -> int:
+    """Return the first i in [low, high) whose weight, added to those before it, exceeds target.
+
+    When rounding lets the target pass the total, the last positive weight is taken.
+    """
+    i = low
+    last = high - 1
+    while i < last and target >= weights[i]:
+        target -= weights[i]
+        i += 1
+    while i > low and weights[i] <= 0.0:
+        i -= 1
+    return i
+
+
+@step
+def capped_inverse(probability: float) -> float:
+    """Return 1 / probability, at most ``MAX_IMPORTANCE``."""
+    return min(1.0 / probability, MAX_IMPORTANCE)

@@ -1,0 +1,125 @@
+"""Tsallis-INF (Zimmert, Seldin 2021), power 1/2, for losses in [0, 1]."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna import checks
+from bandanna.compiled import step
+from bandanna.learners.base import CompiledLearner
+from bandanna.learners.ftrl import centre, solve_square
+from bandanna.learners.sampling import capped_inverse, pick
+from bandanna.learners.steps import register
+from bandanna.streams import Stream, uniform
+from bandanna.types import InputError
+
+ESTIMATORS = ("reduced-variance", "importance-weighted")
+
+BASELINE_FROM = 16
+"""First round with a baseline: from there on the learning rate 4 / sqrt(t) is at most 1."""
+
+
+class TsallisInfParams(NamedTuple):
+    """Numbers for the compiled steps: 1 / eta_t is ``rate * sqrt(t)``."""
+
+    rate: float
+    reduced_variance: bool
+
+
+class TsallisInfState(NamedTuple):
+    """Estimated losses, the distribution last played, its normaliser, and updates so far."""
+
+    losses: NDArray[np.float64]
+    chances: NDArray[np.float64]
+    root: NDArray[np.float64]
+    updates: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TsallisInf(CompiledLearner):
+    """Follow the leader regularised by the square roots of the probabilities.
+
+    Needs no horizon and is optimal up to constants, whether losses are adversarial or random.
+    Regret over T losses in [0, 1]: at most ``4 sqrt(K T) + 1`` importance weighted, and
+    ``2 sqrt(K T) + 4.07 K max(0, log(T / 15)) + 16`` with reduced variance (``docs/theory``).
+
+    Parameters
+    ----------
+    arms
+        Number of arms K, at least 2.
+    estimator
+        ``"reduced-variance"`` subtracts a baseline of 1/2 from the losses of arms that are not
+        too rare (probability at least a quarter of the squared learning rate, from round 16 on);
+        ``"importance-weighted"`` is the plain one.
+
+    References
+    ----------
+    J. Zimmert, Y. Seldin. Tsallis-INF: an optimal algorithm for stochastic and adversarial
+    bandits. JMLR 22(28), 2021.
+    """
+
+    arms: int
+    estimator: str = "reduced-variance"
+    name: ClassVar[str] = "tsallis-inf"
+
+    def __post_init__(self) -> None:
+        checks.whole("arms", self.arms, at_least=2)
+        if self.estimator not in ESTIMATORS:
+            raise InputError(
+                f"estimator must be one of {', '.join(ESTIMATORS)}; got {self.estimator!r}."
+            )
+
+    def params(self) -> TsallisInfParams:
+        """Return the numbers for the compiled steps."""
+        reduced = self.estimator == "reduced-variance"
+        return TsallisInfParams(rate=0.5 if reduced else 1.0, reduced_variance=reduced)
+
+    def start(self) -> TsallisInfState:
+        """Return the state before the first round: the uniform distribution."""
+        return TsallisInfState(
+            losses=np.zeros(self.arms),
+            chances=np.full(self.arms, 1.0 / self.arms),
+            root=np.zeros(1),
+            updates=np.zeros(1, dtype=np.int64),
+        )
+
+
+@step
+def _draw(params: TsallisInfParams, state: TsallisInfState, stream: Stream) -> tuple[int, float]:
+    c = params.rate * math.sqrt(state.updates[0] + 1.0)
+    centre(state.losses)
+    state.root[0] = solve_square(state.losses, state.chances, c, state.root[0])
+    arm = pick(state.chances, 0, state.chances.size, uniform(stream))
+    return arm, capped_inverse(state.chances[arm])
+
+
+@step
+def _update(
+    params: TsallisInfParams, state: TsallisInfState, arm: int, importance: float, loss: float
+) -> None:
+    """Add the estimate ``B_i + 1[i = arm] (loss - B_i) / chance``, up to a common constant.
+
+    The baseline B_i is 1/2 or 0. Adding 1/2 to every arm changes nothing, so instead of adding
+    it to the common arms we subtract it from the rare ones: sums stay small over 10**8 rounds.
+    With late feedback the baseline is judged by the newest distribution. That one does not
+    depend on which arm this late draw gave, so the estimate is still unbiased.
+    """
+    t = state.updates[0] + 1
+    baseline = 0.0
+    if params.reduced_variance and t >= BASELINE_FROM:
+        rare = 4.0 / t  # a quarter of the squared learning rate, 16 / t
+        if state.chances[arm] >= rare:
+            baseline = 0.5
+        for i in range(state.losses.size):
+            if state.chances[i] < rare:
+                state.losses[i] -= 0.5
+    state.losses[arm] += (loss - baseline) * importance
+    state.updates[0] = t
+
+
+register(TsallisInfParams, _draw, _update)
