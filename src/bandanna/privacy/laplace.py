@@ -1,0 +1,112 @@
+"""The Laplace release of the paper, on integers.
+
+A batch's sum S is an integer that one loss moves by at most M = ``UNITS``. Adding an integer drawn
+with probability proportional to ``exp(-|z| / scale)`` with ``scale >= M / epsilon`` makes any two
+neighbouring sums indistinguishable up to ``exp(M / scale) <= exp(epsilon)``. Divided by
+``batch * M`` it is the batch's mean plus noise of scale ``1 / (batch * epsilon)``, as in the
+paper's Algorithm 1, but no floating-point noise is ever added to private data: the low bits of
+such noise give the data away.
+
+The noise is exact and fed by the operating system: see ``bandanna.privacy.noise``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+from bandanna import checks
+from bandanna.grid import UNITS
+from bandanna.privacy.noise import discrete_laplace_noise
+from bandanna.privacy.release import LAPLACE, PROTECTED, FastRelease, Release
+from bandanna.types import JSON, Guarantee, InputError
+
+MIN_EPSILON, MAX_EPSILON = 1e-9, 100.0
+"""Below the first the noise would not fit 64-bit integers; beyond the second there is none."""
+
+
+@lru_cache(maxsize=256)
+def laplace_scale(epsilon: float) -> float:
+    """Return the smallest float scale for which ``UNITS / scale <= epsilon`` for certain."""
+    scale = UNITS / epsilon
+    # UNITS is a power of two, so the comparison below is exact in integers.
+    while not _scale_satisfies(scale, epsilon):
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def _scale_satisfies(scale: float, epsilon: float) -> bool:
+    scale_over, scale_under = scale.as_integer_ratio()
+    over, under = epsilon.as_integer_ratio()
+    return UNITS * scale_under * under <= over * scale_over
+
+
+@dataclass(frozen=True)
+class LaplaceRelease(Release):
+    """Publish the mean of a batch with Laplace noise.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy parameter, from 1e-9 to 100.
+    batch
+        Rounds in a batch, at least 1. With 1 it is locally private.
+    """
+
+    epsilon: float
+    batch: int
+    name: ClassVar[str] = "laplace"
+
+    def __post_init__(self) -> None:
+        epsilon = checks.positive("epsilon", self.epsilon)
+        if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
+            raise InputError(
+                f"epsilon must be from {MIN_EPSILON:g} to {MAX_EPSILON:g} for the Laplace "
+                f"release; got {self.epsilon!r}."
+            )
+        checks.whole("batch", self.batch, at_least=1)
+
+    @property
+    def noise_scale(self) -> float:
+        """Scale of the noise on the released mean, ``1 / (batch * epsilon)``."""
+        return 1.0 / (self.batch * self.epsilon)
+
+    def release(self, total: int) -> float:
+        """Publish a batch's mean with noise."""
+        clamped = min(max(total, 0), self.batch * UNITS)
+        noise = discrete_laplace_noise(laplace_scale(float(self.epsilon)))
+        return (clamped + noise) / (self.batch * UNITS)
+
+    def guarantee(self) -> Guarantee:
+        """Return the exact promise."""
+        scale = laplace_scale(float(self.epsilon))
+        return Guarantee(
+            epsilon=float(self.epsilon),
+            delta=0.0,
+            protects=PROTECTED,
+            model="local" if self.batch == 1 else "central",
+            mechanism=(
+                f"discrete Laplace noise of scale {scale!r} on the sum of batches of "
+                f"{self.batch}, in units of 1/{UNITS}"
+            ),
+            because=(
+                f"one loss moves the sum by at most {UNITS} and {UNITS}/scale <= epsilon; batches "
+                "are disjoint and the rest is post-processing (Lemma 'Privacy guarantee')"
+            ),
+        )
+
+    def fast(self) -> FastRelease:
+        """Return the numbers for the compiled face."""
+        return FastRelease(
+            LAPLACE,
+            unit=1.0 / (self.batch * UNITS),
+            base=0.0,
+            slope=0.0,
+            scale=laplace_scale(float(self.epsilon)),
+        )
+
+    def to_dict(self) -> JSON:
+        """Name and parameters."""
+        return {"name": self.name, "epsilon": self.epsilon, "batch": self.batch}

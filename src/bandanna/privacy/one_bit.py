@@ -1,0 +1,144 @@
+"""The one-bit release: a batch leaves as a single random bit.
+
+Let a batch hold ``batch`` losses, each an integer from 0 to M = ``UNITS``, with sum S. With
+integers a, b > 0 and ``D = 2 a + b * batch * M`` the released bit is 1 with probability
+``(a + b S) / D``.
+
+Privacy. One loss moves S by at most M, so it moves ``a + b S`` and its complement
+``D - a - b S = a + b (batch * M - S)`` by at most ``b M``. Neither is ever below ``a``. The ratio
+of the probability of either bit under two neighbouring batches is therefore at most
+``(a + b M) / a``, and the release is epsilon-private exactly when that is at most
+``exp(epsilon)``. The integers are chosen so that this holds, and it is checked with fractions,
+not floats. Batches are disjoint and later ones depend on earlier ones only through released bits,
+so the whole run has the same epsilon (the paper's Lemma "Privacy guarantee"), for every
+epsilon > 0 and also against adversaries that adapt to the arms played.
+
+Use. The bit's mean is ``(1 - s)/2 + s x`` for a batch of mean loss x, with
+``s = b * batch * M / D``: an affine function, so any learner for losses in [0, 1] can be fed the
+bit, at ``1/s`` times its regret.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+from bandanna import checks
+from bandanna.grid import UNITS
+from bandanna.privacy.rational import exp_floor
+from bandanna.privacy.release import ONE_BIT, PROTECTED, FastRelease, Release
+from bandanna.types import JSON, Guarantee, InputError
+
+MAX_EPSILON = 100.0
+"""Beyond this the noise is nil for all purposes; ask for no privacy instead."""
+
+
+def one_bit_integers(epsilon: float) -> tuple[int, int]:
+    """Return the smallest a, for a fine b, with ``(a + b M) / a <= exp(epsilon)`` for certain."""
+    growth = exp_floor(Fraction(epsilon), bits=256 + _extra_bits(epsilon)) - 1
+    # b as a power of two large enough that rounding a up to an integer costs less than 2**-40.
+    b = 1 << max(0, 40 + math.ceil(epsilon / math.log(2)) - 20)
+    a = math.ceil(Fraction(b * UNITS) / growth)
+    if not integers_satisfy(a, b, epsilon):
+        raise AssertionError(f"no valid one-bit integers for epsilon {epsilon!r}")
+    return a, b
+
+
+def integers_satisfy(a: int, b: int, epsilon: float) -> bool:
+    """Whether ``(a + b M) / a <= exp(epsilon)``, proved in exact arithmetic."""
+    bound = exp_floor(Fraction(epsilon), bits=256 + _extra_bits(epsilon))
+    return a > 0 and b > 0 and Fraction(a + b * UNITS, a) <= bound
+
+
+def _extra_bits(epsilon: float) -> int:
+    """More binary places for a tiny epsilon, whose exponential is barely above 1."""
+    return max(0, -math.frexp(epsilon)[1])
+
+
+@dataclass(frozen=True)
+class OneBitRelease(Release):
+    """Publish a batch as one random bit, by integers and the operating system's randomness.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy parameter, above 0 and at most 100.
+    batch
+        Rounds in a batch, at least 1. With 1 it is randomised response, and locally private.
+
+    Examples
+    --------
+    >>> release = OneBitRelease(epsilon=0.5, batch=4)
+    >>> release.release(total=0) in (0.0, 1.0)
+    True
+    >>> release.guarantee().epsilon
+    0.5
+    """
+
+    epsilon: float
+    batch: int
+    name: ClassVar[str] = "one-bit"
+    a: int = field(init=False, repr=False)
+    b: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if checks.positive("epsilon", self.epsilon) > MAX_EPSILON:
+            raise InputError(
+                f"epsilon must be at most {MAX_EPSILON:g}, which already protects nothing; "
+                f"got {self.epsilon!r}. Use bandanna.Bandit if no privacy is wanted."
+            )
+        checks.whole("batch", self.batch, at_least=1)
+        a, b = one_bit_integers(float(self.epsilon))
+        object.__setattr__(self, "a", a)
+        object.__setattr__(self, "b", b)
+
+    @property
+    def denominator(self) -> int:
+        """The integer D that the bit is drawn below."""
+        return 2 * self.a + self.b * self.batch * UNITS
+
+    @property
+    def slope(self) -> float:
+        """How strongly the bit's mean follows the mean loss: s in the module's notes."""
+        return float(Fraction(self.b * self.batch * UNITS, self.denominator))
+
+    def release(self, total: int) -> float:
+        """Publish a batch's sum as a bit."""
+        clamped = min(max(total, 0), self.batch * UNITS)
+        bit = secrets.randbelow(self.denominator) < self.a + self.b * clamped
+        return 1.0 if bit else 0.0
+
+    def guarantee(self) -> Guarantee:
+        """Return the exact promise."""
+        return Guarantee(
+            epsilon=float(self.epsilon),
+            delta=0.0,
+            protects=PROTECTED,
+            model="local" if self.batch == 1 else "central",
+            mechanism=(
+                f"one-bit release of batches of {self.batch}: a 1 with probability "
+                f"(a + b S)/D, a = {self.a}, b = {self.b}, D = {self.denominator}, "
+                f"S the batch's sum in units of 1/{UNITS}"
+            ),
+            because=(
+                "(a + b M)/a <= exp(epsilon), checked in exact arithmetic; batches are disjoint "
+                "and the rest is post-processing (Lemma 'Privacy guarantee')"
+            ),
+        )
+
+    def fast(self) -> FastRelease:
+        """Return the numbers for the compiled face."""
+        return FastRelease(
+            ONE_BIT,
+            unit=1.0 / (self.batch * UNITS),
+            base=float(Fraction(self.a, self.denominator)),
+            slope=float(Fraction(self.b, self.denominator)),
+            scale=0.0,
+        )
+
+    def to_dict(self) -> JSON:
+        """Name and parameters."""
+        return {"name": self.name, "epsilon": self.epsilon, "batch": self.batch}

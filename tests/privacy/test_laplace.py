@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bandanna.grid import UNITS
+from bandanna.privacy import LaplaceRelease, laplace
+from bandanna.privacy.laplace import laplace_scale
+from bandanna.privacy.noise import discrete_laplace_noise
+
+
+@given(st.floats(1e-9, 100.0))
+def test_scale_is_the_smallest_that_gives_epsilon(epsilon: float) -> None:
+    scale = Fraction(laplace_scale(epsilon))
+    assert Fraction(UNITS) / scale <= Fraction(epsilon)
+    assert scale <= Fraction(UNITS) / Fraction(epsilon) * (1 + Fraction(1, 2**50))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.7, 1.0, 1e-6, 2.5])
+def test_opendp_agrees_on_the_guarantee(epsilon: float) -> None:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
+    measurement = dp.m.make_laplace(*space, scale=laplace_scale(epsilon))
+    assert measurement.map(UNITS) <= epsilon
+
+
+def test_the_released_mean_is_sum_plus_integer_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laplace, "discrete_laplace_noise", lambda scale: -7)
+    release = LaplaceRelease(0.5, 4)
+    assert release.release(1000) == 993 / (4 * UNITS)
+    assert release.release(10**15) == (4 * UNITS - 7) / (4 * UNITS)
+    assert release.release(-(10**15)) == -7 / (4 * UNITS)
+
+
+def test_noise_is_never_handed_out_twice() -> None:
+    drawn = [discrete_laplace_noise(1e15) for _ in range(500)]
+    assert len(set(drawn)) == 500  # a repeat has probability below 1e-10 at this scale
+
+
+def test_a_forked_child_does_not_repeat_its_parents_noise() -> None:
+    scale = 2.0**50
+    discrete_laplace_noise(scale)  # leaves a reserve behind
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        noise = ",".join(str(discrete_laplace_noise(scale)) for _ in range(40))
+        os.write(write, noise.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = {int(value) for value in os.read(read, 100_000).decode().split(",")}
+    os.close(read)
+    os.close(write)
+    ours = {discrete_laplace_noise(scale) for _ in range(40)}
+    assert len(theirs) == len(ours) == 40
+    assert not ours & theirs
