@@ -1,0 +1,48 @@
+"""What an environment is: a source of losses in [0, 1] for every arm and round."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna import checks
+
+Comparator = Literal["realised", "expected", "adaptive"]
+
+COMPARATORS: dict[Comparator, str] = {
+    "realised": "the best fixed arm on the same losses",
+    "expected": "the best fixed arm in expectation",
+    "adaptive": "the best fixed arm on the losses realised in the run (the adversary adapts)",
+}
+
+
+class Environment(ABC):
+    """Losses for ``arms`` arms over ``rounds`` rounds.
+
+    ``params()`` and ``memory()`` are what compiled code works on; an oblivious environment has
+    no memory. ``arm_totals`` gives what regret is measured against.
+    """
+
+    name: ClassVar[str]
+    comparator: Comparator
+    arms: int
+    rounds: int
+
+    @abstractmethod
+    def params(self) -> Any:
+        """Return the parameters as a named tuple, for compiled code."""
+
+    def memory(self) -> NDArray[np.int64]:
+        """Return what one run's adversary remembers at the start."""
+        return np.zeros(0, dtype=np.int64)
+
+    @abstractmethod
+    def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return each arm's (expected) total loss before each of the given rounds."""
+
+    def _check_size(self) -> None:
+        checks.whole("arms", self.arms, at_least=2)
+        checks.whole("rounds", self.rounds, at_least=1)

@@ -1,0 +1,57 @@
+"""A real clinical trial as a bandit problem: ACTG 175, four treatments, 2 139 patients."""
+
+from __future__ import annotations
+
+import csv
+from functools import lru_cache
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna import checks
+from bandanna.environments.segments import Segments
+
+TREATMENTS = (
+    "zidovudine",
+    "zidovudine + didanosine",
+    "zidovudine + zalcitabine",
+    "didanosine",
+)
+
+
+@lru_cache(maxsize=1)
+def trial_outcomes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return every patient's treatment and outcome (1: the disease progressed, or death)."""
+    path = resources.files("bandanna.environments") / "data" / "actg175.csv"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = [(int(row["arm"]), int(row["event"])) for row in csv.DictReader(lines)]
+    table = np.array(rows, dtype=np.int64)
+    return table[:, 0], table[:, 1]
+
+
+class ClinicalTrial(Segments):
+    """Each round a patient arrives, a treatment is chosen, and the loss is an outcome.
+
+    The outcome is that of a patient drawn at random, with replacement, among those who really had
+    that treatment. Outcomes are 0 or 1, so such draws are Bernoulli draws with the treatment's
+    event rate, and that is how they are made.
+
+    Parameters
+    ----------
+    rounds
+        How many patients arrive; by default as many as the trial had.
+
+    Examples
+    --------
+    >>> ClinicalTrial().rounds
+    2139
+    """
+
+    name = "trial"
+
+    def __init__(self, rounds: int | None = None) -> None:
+        treatments, events = trial_outcomes()
+        rates = [float(events[treatments == arm].mean()) for arm in range(len(TREATMENTS))]
+        length = events.size if rounds is None else checks.whole("rounds", rounds, 1)
+        super().__init__([rates], [length], bernoulli=True)
