@@ -1,0 +1,18 @@
+"""Private policies: the conversion of any learner, and the same without privacy."""
+
+from __future__ import annotations
+
+from bandanna.policies.bandit import Bandit, BatchedBandit, PrivateBandit, privatize
+from bandanna.policies.recipe import ALGORITHMS, LEARNER_NAMES, Recipe
+from bandanna.policies.state import load
+
+__all__ = [
+    "ALGORITHMS",
+    "LEARNER_NAMES",
+    "Bandit",
+    "BatchedBandit",
+    "PrivateBandit",
+    "Recipe",
+    "load",
+    "privatize",
+]

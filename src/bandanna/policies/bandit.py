@@ -1,0 +1,416 @@
+"""Policies a person holds: the paper's Algorithm 1 around any learner, one decision at a time."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from bandanna import checks
+from bandanna.grid import UNITS, check_range, to_units
+from bandanna.learners import Learner
+from bandanna.policies.batches import WAITING, Batch, ClosedBatches
+from bandanna.policies.foreign import adapt
+from bandanna.policies.recipe import Recipe, plain_recipe, private_recipe
+from bandanna.privacy import Release, SeededRelease
+from bandanna.streams import Stream, new_stream
+from bandanna.types import ArmName, Decision, DecisionError, Guarantee, InputError
+
+
+class BatchedBandit:
+    """Plays one arm for a batch of rounds, releases the batch once, learns from the release alone.
+
+    Batches open while earlier ones still wait for feedback; used in order it is Algorithm 1.
+    Not safe for use from several threads at once.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        names: Sequence[ArmName],
+        *,
+        algorithm: str,
+        loss_range: tuple[float, float],
+        rounds: int | None,
+        seed: int | None,
+    ) -> None:
+        self.recipe = recipe
+        self.arms = tuple(names)
+        self.algorithm = algorithm
+        self.loss_range = check_range(loss_range)
+        self.rounds = rounds
+        self._identity = secrets.token_hex(8)
+        self._stream = new_stream(seed)
+        self._release = recipe.release
+        self._player = recipe.learner.play(self._stream)
+        self._current: Batch | None = None
+        self._open: dict[int, Batch] = {}
+        self._closed = ClosedBatches()
+        self._batches = 0
+
+    # --- what a user calls ----------------------------------------------------------------
+
+    def decide(self) -> Decision:
+        """Choose an arm for the next round."""
+        batch = self._current
+        if batch is None or len(batch.losses) >= self.batch:
+            arm, importance = self._player.draw()
+            batch = Batch(self._batches, arm, importance)
+            self._open[batch.number] = self._current = batch
+            self._batches += 1
+        position = batch.open_round()
+        return Decision(
+            arm=self.arms[batch.arm],
+            index=batch.arm,
+            round=batch.number * self.batch + position,
+            batch=batch.number,
+            position=position,
+            policy=self._identity,
+        )
+
+    def observe(
+        self, decision: Decision, loss: float | None = None, *, reward: float | None = None
+    ) -> None:
+        """Take the feedback of a decision: once, in any order, late if need be.
+
+        Give either a loss or a reward, inside the range fixed at the start; a reward ``r`` is the
+        loss ``low + high - r``. The same value sent again is ignored; another one is refused.
+        """
+        units = self._units(loss, reward)
+        batch = self._batch_of(decision)
+        if batch is None:
+            self._check_repeat(decision, units)
+            return
+        stored = batch.losses[decision.position]
+        if stored == WAITING:
+            batch.losses[decision.position] = units
+            batch.observed += 1
+        elif stored != units:
+            raise DecisionError(_observed_otherwise(decision))
+        if batch.observed == self.batch:
+            self._close(batch)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about one round's feedback, and why."""
+        low, high = self.loss_range
+        promise = self._release.guarantee()
+        if not promise.private:
+            return promise
+        return promise.assuming(
+            f"losses are from {low:g} to {high:g}, a range fixed without looking at them",
+            "each person's feedback is one round's; k rounds of one person cost k times epsilon",
+            "a saved file is resumed once: feedback observed again after going back to an older "
+            "file is released again",
+            "how long things take, and the memory of this process, are not watched",
+        )
+
+    @property
+    def batch(self) -> int:
+        """Rounds in a batch."""
+        return self.recipe.batch
+
+    @property
+    def waiting(self) -> int:
+        """Decisions whose feedback has not been observed."""
+        return sum(len(batch.losses) - batch.observed for batch in self._open.values())
+
+    @property
+    def decided(self) -> int:
+        """Decisions made so far."""
+        unfilled = self.batch - len(self._current.losses) if self._current else 0
+        return self._batches * self.batch - unfilled
+
+    @property
+    def released(self) -> int:
+        """Batches released so far."""
+        return self._batches - len(self._open)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything needed to go on to a JSON file, readable by its owner only.
+
+        The file holds the raw feedback of batches that are still open: keep it as private as
+        the feedback itself. Release randomness is not in it.
+        """
+        from bandanna.policies.state import save
+
+        save(self, path)
+
+    def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
+        """Return a fresh copy with seeded streams, release included: for tests and simulation.
+
+        Its guarantee says that epsilon is infinite.
+        """
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        BatchedBandit.__init__(
+            copy,
+            self.recipe,
+            self.arms,
+            algorithm=self.algorithm,
+            loss_range=self.loss_range,
+            rounds=self.rounds,
+            seed=None,
+        )
+        copy._stream = arm_stream
+        copy._player = self.recipe.learner.play(arm_stream)
+        copy._release = SeededRelease(self.recipe.release, release_stream)
+        return copy
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.algorithm}: {len(self.arms)} arms, batch {self.batch}, "
+            f"{self.decided} decided, {self.waiting} waiting, {self.released} batches released>"
+        )
+
+    # --- how it works ---------------------------------------------------------------------
+
+    def _units(self, loss: float | None, reward: float | None) -> int:
+        if (loss is None) == (reward is None):
+            raise InputError(
+                "give either loss= or reward=, not both."
+                if loss is not None
+                else "give the feedback as loss= or reward=."
+            )
+        if loss is not None:
+            return to_units("loss", loss, self.loss_range)
+        return UNITS - to_units("reward", reward, self.loss_range)
+
+    def _batch_of(self, decision: Decision) -> Batch | None:
+        """Return the open batch of a decision, or None if it has closed."""
+        if not isinstance(decision, Decision):
+            raise DecisionError(
+                f"observe takes the Decision that decide() returned; got {type(decision).__name__}."
+            )
+        if decision.policy != self._identity:
+            raise DecisionError(
+                f"decision {decision.round} was made by another policy ({decision.policy}); "
+                f"this one is {self._identity}."
+            )
+        batch = self._open.get(decision.batch)
+        size = self.batch if batch is None else len(batch.losses)
+        if (
+            not 0 <= decision.batch < self._batches
+            or not 0 <= decision.position < size
+            or (batch is not None and batch.arm != decision.index)
+        ):
+            raise DecisionError(f"decision {decision.round} was never made by this policy.")
+        return batch
+
+    def _check_repeat(self, decision: Decision, units: int) -> None:
+        same = self._closed.matches(decision.batch, decision.position, units)
+        if same is None:
+            raise DecisionError(
+                f"decision {decision.round} has been observed and its batch released; whether the "
+                f"value is the same can no longer be told. The first one stands."
+            )
+        if not same:
+            raise DecisionError(_observed_otherwise(decision))
+
+    def _close(self, batch: Batch) -> None:
+        """Release a full batch, erase its losses, and only then let the learner know.
+
+        In this order nothing that fails later can bring the same losses to a second release.
+        """
+        value = self._release.release(batch.total())
+        self._closed.add(batch)
+        del self._open[batch.number]
+        if self._current is batch:
+            self._current = None
+        self._player.update(batch.arm, batch.importance, value)
+
+
+def _observed_otherwise(decision: Decision) -> str:
+    return (
+        f"decision {decision.round} has already been observed with another value; the first one "
+        f"stands. Neither is repeated here because feedback is private."
+    )
+
+
+def arm_names(arms: Any) -> tuple[ArmName, ...]:
+    """Turn a number of arms or a list of names into names."""
+    if isinstance(arms, str):
+        raise InputError(f"arms must be a number or a list of names; got the text {arms!r}.")
+    if not isinstance(arms, Sequence):
+        return tuple(range(checks.whole("arms", arms, at_least=2)))
+    names = tuple(arms)
+    if len(names) < 2:
+        raise InputError(f"a bandit needs at least 2 arms; got {len(names)}: {list(names)!r}.")
+    for name in names:
+        if not isinstance(name, str | int) or isinstance(name, bool):
+            raise InputError(f"names of arms must be texts or whole numbers; got {name!r}.")
+    repeated = sorted({str(name) for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(f"names of arms must differ; repeated: {', '.join(repeated)}.")
+    return names
+
+
+def check_rounds(rounds: Any) -> int | None:
+    """Require a positive whole number of rounds, or none."""
+    return None if rounds is None else checks.whole("rounds", rounds, at_least=1)
+
+
+class PrivateBandit(BatchedBandit):
+    """Choose among arms, again and again, without revealing anyone's feedback.
+
+    Parameters
+    ----------
+    arms
+        How many arms, or their names.
+    epsilon
+        The privacy parameter: smaller is more private. 0.1 to 1 is common.
+    rounds
+        How many decisions are expected. ``one-bit`` and ``htinf`` do without it; ``one-bit``
+        chooses a better batch with it. Going on beyond it costs no privacy.
+    algorithm
+        ``one-bit`` (default), the paper's ``htinf``, ``exp3`` and ``ftpl``, or prior work's
+        ``ldp-exp3`` and ``dp-exp3-lap``.
+    learner, release, batch
+        Replace a part of the algorithm: a learner by name, object or adapter; ``"one-bit"`` or
+        ``"laplace"``; rounds in a batch.
+    loss_range
+        Smallest and largest possible loss, known beforehand.
+    seed
+        Makes the draws of arms repeatable. The noise that protects people never is.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> bandit = bd.PrivateBandit(arms=["drug A", "drug B"], epsilon=0.5, rounds=10_000)
+    >>> decision = bandit.decide()
+    >>> bandit.observe(decision, loss=0.3)
+    >>> bandit.guarantee.epsilon, bandit.guarantee.delta, bandit.guarantee.model
+    (0.5, 0.0, 'central')
+    """
+
+    def __init__(
+        self,
+        arms: int | Sequence[ArmName],
+        epsilon: float,
+        rounds: int | None = None,
+        algorithm: str = "one-bit",
+        *,
+        learner: Any = None,
+        release: Release | str | None = None,
+        batch: int | None = None,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        seed: int | None = None,
+    ) -> None:
+        names = arm_names(arms)
+        horizon = check_rounds(rounds)
+        recipe = private_recipe(
+            algorithm,
+            arms=len(names),
+            epsilon=checks.positive("epsilon", epsilon),
+            rounds=horizon,
+            learner=checked_learner(learner, len(names)),
+            release=release,
+            batch=batch,
+        )
+        super().__init__(
+            recipe, names, algorithm=algorithm, loss_range=loss_range, rounds=horizon, seed=seed
+        )
+
+
+class Bandit(BatchedBandit):
+    """The same bandit without privacy, for comparison and for feedback that is not about people.
+
+    Parameters
+    ----------
+    arms
+        How many arms, or their names.
+    learner
+        ``tsallis-inf`` (default), ``tsallis-inf-iw``, ``htinf``, ``exp3``, ``ftpl``, ``uniform``,
+        a learner object, or one of another library.
+    rounds
+        How many decisions are expected; ``exp3`` and ``ftpl`` need it.
+    batch
+        Rounds for which an arm is kept.
+    loss_range, seed
+        As for ``PrivateBandit``.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> bd.Bandit(arms=2, learner="exp3", rounds=1000).guarantee.private
+    False
+    """
+
+    def __init__(
+        self,
+        arms: int | Sequence[ArmName],
+        learner: Any = "tsallis-inf",
+        rounds: int | None = None,
+        *,
+        batch: int = 1,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        seed: int | None = None,
+    ) -> None:
+        names = arm_names(arms)
+        horizon = check_rounds(rounds)
+        chosen = checked_learner(learner, len(names))
+        if chosen is None:
+            raise InputError("learner must be a name or a learner; got None.")
+        recipe = plain_recipe(arms=len(names), rounds=horizon, learner=chosen, batch=batch)
+        super().__init__(
+            recipe,
+            names,
+            algorithm=chosen if isinstance(chosen, str) else chosen.name,
+            loss_range=loss_range,
+            rounds=horizon,
+            seed=seed,
+        )
+
+
+def privatize(
+    learner: Any,
+    arms: int | Sequence[ArmName],
+    epsilon: float,
+    *,
+    release: Release | str = "one-bit",
+    batch: int | None = None,
+    loss_range: tuple[float, float] = (0.0, 1.0),
+    seed: int | None = None,
+) -> PrivateBandit:
+    """Make any bandit private (the paper's Theorem "Generic Conversion").
+
+    The learner is copied, so that nobody else can feed it what was not released. With the
+    default one-bit release it sees losses that are 0 or 1; with ``"laplace"`` it must survive
+    negative and unbounded ones.
+
+    Parameters
+    ----------
+    learner
+        A learner by name or object; river's ``bandit.Policy``; MABWiser's ``MAB``; any object
+        with ``draw()`` and ``update(arm, loss)``; or a function that takes a seed and makes one.
+    arms, epsilon, release, batch, loss_range, seed
+        As for ``PrivateBandit``.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> bd.privatize("htinf", arms=3, epsilon=0.5).guarantee.epsilon
+    0.5
+    """
+    if learner is None:
+        raise InputError("learner must be a name or a learner; got None.")
+    return PrivateBandit(
+        arms,
+        epsilon,
+        learner=learner,
+        release=release,
+        batch=batch,
+        loss_range=loss_range,
+        seed=seed,
+    )
+
+
+def checked_learner(learner: Any, arms: int) -> Learner | str | None:
+    """Take names as they are, adapt foreign learners, and require the right number of arms."""
+    if learner is None or isinstance(learner, str):
+        return learner
+    adapted = learner if isinstance(learner, Learner) else adapt(learner, arms)
+    if adapted.arms != arms:
+        raise InputError(f"the learner has {adapted.arms} arms and the bandit {arms}.")
+    return adapted

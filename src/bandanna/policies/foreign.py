@@ -1,0 +1,208 @@
+"""Bandits of other libraries as learners: river, MABWiser, and anything that draws and updates.
+
+None of these libraries is imported here; an object is recognised by where its class comes from.
+Each adapter turns a released loss ``x`` into what the library wants, usually the reward ``1 - x``.
+
+A library that keeps the probability of its last draw only, as river's ``Exp3`` does, is slightly
+biased when feedback comes out of order. Our own learners are not.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import random
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from bandanna.learners import Learner
+from bandanna.learners.base import Player
+from bandanna.learners.steps import register
+from bandanna.streams import Stream
+from bandanna.types import JSON, InputError
+
+KNOWN = (
+    "river's bandit.Policy, MABWiser's MAB, an object with draw() and update(arm, loss), "
+    "or a function that takes a seed and returns one of these"
+)
+
+
+class Drawer(Protocol):
+    """Any bandit with two methods."""
+
+    def draw(self) -> int:
+        """Choose an arm, by index."""
+
+    def update(self, arm: int, loss: float) -> None:
+        """Learn from a loss of an arm."""
+
+
+class ForeignLearner(Learner):
+    """A bandit of another library, or of yours.
+
+    Parameters
+    ----------
+    make
+        Makes a fresh one from a seed.
+    arms
+        Number of arms.
+    """
+
+    name = "foreign"
+
+    def __init__(self, make: Callable[[int], Drawer], arms: int, label: str) -> None:
+        self._make = make
+        self.arms = arms
+        self.label = label
+
+    def play(self, stream: Stream) -> Player:
+        """Start a fresh copy; its seed comes from the stream that would draw the arms."""
+        seed = int(stream[0] >> np.uint64(33))
+        return ForeignPlayer(self._make(seed), self.arms, self.label)
+
+    def to_dict(self) -> JSON:
+        """Refuse: what another library keeps inside is not ours to write down."""
+        raise InputError(
+            f"a policy around {self.label} cannot be saved: only Bandanna's own learners can."
+        )
+
+
+class ForeignPlayer:
+    """Plays a foreign bandit; importance is its own business."""
+
+    def __init__(self, bandit: Drawer, arms: int, label: str) -> None:
+        self.bandit = bandit
+        self._arms = arms
+        self._label = label
+
+    def draw(self) -> tuple[int, float]:
+        """Choose an arm."""
+        arm = int(self.bandit.draw())
+        if not 0 <= arm < self._arms:
+            raise InputError(f"{self._label} drew arm {arm}; there are {self._arms}, from 0.")
+        return arm, 1.0
+
+    def update(self, arm: int, importance: float, loss: float) -> None:
+        """Learn from one released loss."""
+        self.bandit.update(arm, loss)
+
+    def state_dict(self) -> JSON:
+        """Refuse to save, as the learner does."""
+        raise InputError(f"a policy around {self._label} cannot be saved.")
+
+    def load_state(self, state: JSON) -> None:
+        """Refuse to load, as nothing was saved."""
+        raise InputError(f"a policy around {self._label} cannot be loaded.")
+
+
+register(
+    ForeignPlayer,
+    draw=lambda player, state, stream: player.draw(),
+    update=lambda player, state, arm, importance, loss: player.update(arm, importance, loss),
+)
+
+
+class RiverDrawer:
+    """A river bandit policy; it wants rewards."""
+
+    def __init__(self, policy: Any, arms: int) -> None:
+        self.policy = policy
+        self._arms = list(range(arms))
+
+    def draw(self) -> int:
+        """Pull an arm."""
+        return int(self.policy.pull(self._arms))
+
+    def update(self, arm: int, loss: float) -> None:
+        """Pass on the reward."""
+        self.policy.update(arm, 1.0 - loss)
+
+
+class MabwiserDrawer:
+    """A MABWiser bandit; it wants rewards, and some data before its first prediction."""
+
+    def __init__(self, mab: Any, seed: int) -> None:
+        self.mab = mab
+        self._fitted = bool(getattr(mab, "_is_initial_fit", False))
+        self._first = random.Random(seed)  # noqa: S311  # draws an arm, protects nothing
+
+    def draw(self) -> int:
+        """Predict an arm; before any feedback, choose one at random."""
+        if not self._fitted:
+            return self._first.randrange(len(self.mab.arms))
+        return int(self.mab.arms.index(self.mab.predict()))
+
+    def update(self, arm: int, loss: float) -> None:
+        """Pass on the reward."""
+        decisions, rewards = [self.mab.arms[arm]], [1.0 - loss]
+        if self._fitted:
+            self.mab.partial_fit(decisions, rewards)
+        else:
+            self.mab.fit(decisions, rewards)
+            self._fitted = True
+
+
+def adapt(learner: Any, arms: int) -> ForeignLearner:
+    """Wrap a foreign bandit, or a function that makes one."""
+    label = type(learner).__name__
+    if _is_bandit(learner):
+        _drawer(learner, arms, 0)  # refuse now what could not be played later
+
+        def make(seed: int) -> Drawer:
+            fresh = copy.deepcopy(learner)
+            reseed(fresh, seed)
+            return _drawer(fresh, arms, seed)
+
+        return ForeignLearner(make, arms, label)
+    if inspect.isroutine(learner) or inspect.isclass(learner):
+        factory: Callable[[int], Any] = learner
+        return ForeignLearner(lambda seed: _drawer(factory(seed), arms, seed), arms, label)
+    raise InputError(f"learner must be {KNOWN}; got {label}.")
+
+
+def _is_bandit(learner: Any) -> bool:
+    if inspect.isclass(learner):
+        return False
+    return (
+        _comes_from(learner, "river.bandit")
+        or _comes_from(learner, "mabwiser")
+        or (callable(getattr(learner, "draw", None)) and callable(getattr(learner, "update", None)))
+    )
+
+
+def _comes_from(learner: Any, package: str) -> bool:
+    return any(f"{base.__module__}.".startswith(f"{package}.") for base in type(learner).__mro__)
+
+
+def _drawer(learner: Any, arms: int, seed: int) -> Drawer:
+    label = type(learner).__name__
+    if _comes_from(learner, "river.bandit"):
+        if any(base.__name__ == "ContextualPolicy" for base in type(learner).__mro__):
+            raise InputError(f"river's {label} needs a context, which a bandit here does not have.")
+        return RiverDrawer(learner, arms)
+    if _comes_from(learner, "mabwiser"):
+        if getattr(learner, "is_contextual", False):
+            raise InputError("this MAB needs a context, which a bandit here does not have.")
+        if len(learner.arms) != arms:
+            raise InputError(f"the MAB has {len(learner.arms)} arms and the bandit {arms}.")
+        return MabwiserDrawer(learner, seed)
+    if not _is_bandit(learner):
+        raise InputError(f"learner must be {KNOWN}; got {label}.")
+    return learner  # type: ignore[no-any-return]
+
+
+def reseed(thing: Any, seed: int, depth: int = 3) -> None:
+    """Give the random generators inside an object a new seed, so that copies differ."""
+    if depth == 0 or not hasattr(thing, "__dict__"):
+        return
+    for key, value in vars(thing).items():
+        if isinstance(value, random.Random):
+            value.seed(seed)
+        elif isinstance(value, np.random.Generator):
+            setattr(thing, key, np.random.default_rng(seed))
+        elif isinstance(value, np.random.RandomState):
+            value.seed(seed % 2**32)
+        else:
+            reseed(value, seed, depth - 1)

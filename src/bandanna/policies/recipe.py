@@ -1,0 +1,181 @@
+"""From what a user asks for to what runs: the learner and the release of a policy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from bandanna import checks
+from bandanna.learners import ClippedExp3, Exp3, Ftpl, Htinf, Learner, TsallisInf, Uniform
+from bandanna.privacy import RELEASES, LaplaceRelease, OneBitRelease, PlainRelease, Release
+from bandanna.theory import parameters
+from bandanna.theory.one_bit import best_one_bit_batch, default_one_bit_batch
+from bandanna.types import InputError
+
+ALGORITHMS = ("one-bit", "htinf", "exp3", "ftpl", "ldp-exp3", "dp-exp3-lap")
+LEARNER_NAMES = ("tsallis-inf", "tsallis-inf-iw", "htinf", "exp3", "ftpl", "uniform")
+LOCAL = ("ldp-exp3", "dp-exp3-lap")
+
+
+class Recipe(NamedTuple):
+    """A policy's two parts; the release knows the batch."""
+
+    learner: Learner
+    release: Release
+
+    @property
+    def batch(self) -> int:
+        """Rounds in a batch."""
+        return self.release.batch
+
+
+def private_recipe(
+    algorithm: str,
+    *,
+    arms: int,
+    epsilon: float,
+    rounds: int | None,
+    learner: Learner | str | None,
+    release: Release | str | None,
+    batch: int | None,
+) -> Recipe:
+    """Choose learner, release and batch for a named algorithm, with the caller's overrides."""
+    if algorithm not in ALGORITHMS:
+        raise InputError(f"unknown algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}.")
+    checks.positive("epsilon", epsilon)
+    as_published = learner is None and release is None and batch is None
+    chosen = _choose_release(algorithm, arms, epsilon, rounds, learner, release, batch)
+    if isinstance(learner, Learner):
+        return Recipe(learner, chosen)
+    if isinstance(learner, str):
+        return Recipe(named_learner(learner, arms, rounds, chosen), chosen)
+    if as_published:
+        return Recipe(_published_learner(algorithm, arms, epsilon, rounds), chosen)
+    return Recipe(_retuned_learner(algorithm, arms, rounds, chosen), chosen)
+
+
+def plain_recipe(*, arms: int, rounds: int | None, learner: Learner | str, batch: int) -> Recipe:
+    """Choose the learner of a policy without privacy."""
+    release = PlainRelease(checks.whole("batch", batch, at_least=1))
+    if isinstance(learner, Learner):
+        return Recipe(learner, release)
+    return Recipe(named_learner(learner, arms, rounds, release), release)
+
+
+def named_learner(name: str, arms: int, rounds: int | None, release: Release) -> Learner:
+    """Make a learner by name, tuned to the number of releases it will see and their noise."""
+    noise = release.noise_scale if isinstance(release, LaplaceRelease) else 0.0
+    without_horizon: dict[str, Learner] = {
+        "tsallis-inf": TsallisInf(arms),
+        "tsallis-inf-iw": TsallisInf(arms, estimator="importance-weighted"),
+        "htinf": Htinf(arms, sigma=math.sqrt(1.0 + 2.0 * noise**2)),
+        "uniform": Uniform(arms),
+    }
+    if name in without_horizon:
+        return without_horizon[name]
+    if name not in LEARNER_NAMES:
+        raise InputError(f"unknown learner {name!r}; there are {', '.join(LEARNER_NAMES)}.")
+    losses = max(1, _horizon(name, rounds) // release.batch)
+    if name == "ftpl":
+        return Ftpl(arms, *parameters.noisy_ftpl(arms, losses, noise))
+    tuned = parameters.noisy_exp3(arms, losses, noise) if noise else None
+    return Exp3(arms, *(tuned or parameters.bounded_exp3(arms, losses)))
+
+
+def _choose_release(
+    algorithm: str,
+    arms: int,
+    epsilon: float,
+    rounds: int | None,
+    learner: Learner | str | None,
+    release: Release | str | None,
+    batch: int | None,
+) -> Release:
+    if isinstance(release, Release):
+        if batch not in (None, release.batch):
+            raise InputError(
+                f"batch {batch!r} contradicts the release given, whose batch is {release.batch}."
+            )
+        if release.guarantee().epsilon > epsilon:
+            raise InputError(
+                f"the release given promises epsilon {release.guarantee().epsilon:g}, which is "
+                f"weaker than the epsilon {epsilon:g} asked for."
+            )
+        return release
+    name = release or ("one-bit" if algorithm == "one-bit" else "laplace")
+    if name not in ("one-bit", "laplace"):
+        raise InputError(
+            f"unknown release {release!r}; there are one-bit and laplace. "
+            f"Without privacy, use bandanna.Bandit."
+        )
+    if batch is None:
+        own_learner = learner is None
+        batch = _default_batch(algorithm, name, arms, epsilon, rounds, own_learner)
+    checks.whole("batch", batch, at_least=1)
+    return OneBitRelease(epsilon, batch) if name == "one-bit" else LaplaceRelease(epsilon, batch)
+
+
+def _default_batch(
+    algorithm: str, release: str, arms: int, epsilon: float, rounds: int | None, own_learner: bool
+) -> int:
+    if algorithm in LOCAL:
+        return 1
+    if release == "laplace":
+        return parameters.paper_batch(epsilon)
+    if rounds is not None and algorithm == "one-bit" and own_learner:
+        return best_one_bit_batch(rounds, arms, epsilon)
+    return default_one_bit_batch(epsilon)
+
+
+def _published_learner(algorithm: str, arms: int, epsilon: float, rounds: int | None) -> Learner:
+    """Return the learner exactly as the algorithm's source has it."""
+    if algorithm == "one-bit":
+        return TsallisInf(arms)
+    if algorithm == "htinf":
+        if rounds is not None:
+            parameters.check_one_batch(algorithm, rounds, epsilon)
+        return Htinf(arms, alpha=2.0, sigma=math.sqrt(6.0))
+    horizon = _horizon(algorithm, rounds)
+    if algorithm == "exp3":
+        return Exp3(arms, *parameters.exp3_corollary(arms, horizon, epsilon))
+    if algorithm == "ftpl":
+        return Ftpl(arms, *parameters.ftpl_corollary(arms, horizon, epsilon))
+    if algorithm == "ldp-exp3":
+        return Exp3(arms, *parameters.local_exp3(arms, horizon, epsilon))
+    return ClippedExp3(arms, *parameters.clipped_exp3(arms, horizon, epsilon))
+
+
+def _retuned_learner(algorithm: str, arms: int, rounds: int | None, release: Release) -> Learner:
+    """Return an algorithm's learner, tuned to a release or batch that is not its own."""
+    if algorithm == "one-bit":
+        # Tsallis-INF needs losses in [0, 1]; under Laplace noise HTINF takes its place.
+        bounded = not isinstance(release, LaplaceRelease)
+        return named_learner("tsallis-inf" if bounded else "htinf", arms, rounds, release)
+    name = {"htinf": "htinf", "ftpl": "ftpl"}.get(algorithm, "exp3")
+    return named_learner(name, arms, rounds, release)
+
+
+def _horizon(name: str, rounds: int | None) -> int:
+    if rounds is None:
+        raise InputError(
+            f"{name} needs to know how many rounds it will run: pass rounds=. "
+            f"Without a horizon use one-bit or htinf."
+        )
+    return rounds
+
+
+def recipe_from_dict(learner: dict[str, Any], release: dict[str, Any]) -> Recipe:
+    """Make a recipe from what ``to_dict`` of its parts gave; everything is validated anew."""
+    from bandanna.learners import LEARNERS
+
+    parts: list[Any] = []
+    for kind, table, data in (("learner", LEARNERS, learner), ("release", RELEASES, release)):
+        arguments = dict(data)
+        name = arguments.pop("name", None)
+        if name not in table:
+            raise InputError(f"unknown {kind} {name!r}; there are {', '.join(table)}.")
+        try:
+            parts.append(table[name](**arguments))
+        except TypeError as error:
+            raise InputError(f"the {kind}'s parameters do not fit: {error}.") from None
+    return Recipe(*parts)

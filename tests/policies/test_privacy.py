@@ -1,0 +1,132 @@
+"""The learner sees releases and nothing else, and every batch is released once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bandanna as bd
+from bandanna.policies import ALGORITHMS
+from bandanna.privacy import LaplaceRelease, OneBitRelease
+
+ROUNDS = 60
+
+
+def spy_on(policy: bd.PrivateBandit) -> list[float]:
+    """Return a list that fills with everything the learner is told."""
+    learned: list[float] = []
+    update = policy._player.update
+
+    def spy(arm: int, importance: float, loss: float) -> None:
+        learned.append(loss)
+        update(arm, importance, loss)
+
+    policy._player.update = spy  # type: ignore[method-assign]
+    return learned
+
+
+def run(
+    algorithm: str, losses: list[float], script: list[float], monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[int], list[float], list[int]]:
+    """Play with releases that follow a script; return decisions, what was learned, and sums."""
+    sums: list[int] = []
+
+    def release(self: object, total: int) -> float:
+        sums.append(total)
+        return script[len(sums) - 1]
+
+    monkeypatch.setattr(OneBitRelease, "release", release)
+    monkeypatch.setattr(LaplaceRelease, "release", release)
+    policy = bd.PrivateBandit(3, 0.5, rounds=1000, algorithm=algorithm, seed=9)
+    learned = spy_on(policy)
+    arms = []
+    for loss in losses:
+        decision = policy.decide()
+        arms.append(decision.index)
+        policy.observe(decision, loss=loss)
+    return arms, learned, sums
+
+
+loss_lists = st.lists(st.floats(0, 1), min_size=ROUNDS, max_size=ROUNDS)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@settings(deadline=None, max_examples=20)
+@given(first=loss_lists, second=loss_lists, data=st.data())
+def test_decisions_depend_on_losses_only_through_releases(
+    algorithm: str, first: list[float], second: list[float], data: st.DataObject
+) -> None:
+    """Different losses with the same released values: the same decisions and the same learning."""
+    script = data.draw(st.lists(st.floats(-3, 3), min_size=ROUNDS, max_size=ROUNDS))
+    with pytest.MonkeyPatch.context() as patch:
+        arms, learned, sums = run(algorithm, first, script, patch)
+    with pytest.MonkeyPatch.context() as patch:
+        other_arms, other_learned, other_sums = run(algorithm, second, script, patch)
+    assert arms == other_arms
+    assert learned == other_learned == script[: len(sums)]
+    assert len(sums) == len(other_sums)
+
+
+def test_losses_are_gone_once_their_batch_is_released() -> None:
+    policy = bd.PrivateBandit(3, 0.5, batch=5)
+    for _ in range(23):
+        policy.observe(policy.decide(), loss=0.625)
+    assert policy.released == 4
+    assert sum(len(batch.losses) for batch in policy._open.values()) == 3
+
+
+def test_a_learner_that_fails_does_not_bring_its_batch_back() -> None:
+    """The release happened; whatever goes wrong later, the same losses are not released again."""
+
+    class Fragile:
+        def draw(self) -> int:
+            return 0
+
+        def update(self, arm: int, loss: float) -> None:
+            raise RuntimeError("broken learner")
+
+    policy: Any = bd.privatize(Fragile(), arms=2, epsilon=1.0, batch=1)
+    decision = policy.decide()
+    with pytest.raises(RuntimeError, match="broken learner"):
+        policy.observe(decision, loss=0.5)
+    policy.observe(decision, loss=0.5)  # a repeat: accepted, and nothing is released
+    assert policy.released == 1
+
+
+def test_a_failing_release_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = bd.PrivateBandit(2, 1.0, batch=1)
+    decision = policy.decide()
+    with monkeypatch.context() as patch:
+        patch.setattr(OneBitRelease, "release", _no_entropy)
+        with pytest.raises(OSError, match="no entropy"):
+            policy.observe(decision, loss=0.5)
+    assert policy.released == 0
+    policy.observe(decision, loss=0.5)
+    assert policy.released == 1
+
+
+def _no_entropy(self: object, total: int) -> float:
+    raise OSError("no entropy")
+
+
+def test_a_seed_repeats_arms_and_never_noise() -> None:
+    """Two bandits with one seed open with the same arm; their bits are independent."""
+    bits = []
+    for _ in range(2):
+        policy = bd.PrivateBandit(2, 0.01, batch=1, seed=4)
+        bits.append(spy_on(policy))
+        for _ in range(200):
+            policy.observe(policy.decide(), loss=0.5)
+    assert bits[0] != bits[1]  # equal with probability 2**-200
+
+
+def test_rehearsals_say_that_they_protect_nobody() -> None:
+    from bandanna.streams import new_stream
+
+    policy = bd.PrivateBandit(2, 0.5, seed=1)
+    rehearsal = policy.rehearse(new_stream(1), new_stream(2))
+    assert not rehearsal.guarantee.private
+    assert policy.guarantee.private
