@@ -1,0 +1,5 @@
+"""``python -m bandanna`` is the command line."""
+
+from bandanna.cli import main
+
+main()

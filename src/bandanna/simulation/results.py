@@ -1,0 +1,94 @@
+"""What a simulation found: regret of every run, and tables people read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna.environments.base import COMPARATORS, Comparator
+from bandanna.types import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class PolicyRuns:
+    """All runs of one policy."""
+
+    regret: Floats
+    """Regret before each checkpoint, shape (runs, checkpoints)."""
+    plays: Integers
+    """Rounds each arm was played, shape (runs, arms)."""
+    batch: int
+
+
+@dataclass(frozen=True)
+class Results:
+    """Runs of several policies in one environment.
+
+    Regret is the policy's total loss minus that of the best fixed arm; ``against`` says what that
+    means here: on the same losses, in expectation where the losses are random, or on the losses
+    realised in the run where the adversary adapts to it.
+    """
+
+    runs: dict[str, PolicyRuns]
+    rounds: int
+    stops: Integers
+    """Checkpoints: numbers of rounds played."""
+    comparator: Comparator
+    uniform_regret: Floats
+    """Expected regret of the uniform player before each checkpoint."""
+
+    @property
+    def against(self) -> str:
+        """What the regret is measured against, in words."""
+        return COMPARATORS[self.comparator]
+
+    def regret(self, policy: str) -> Floats:
+        """Return the final regret of each run, shape (runs,)."""
+        return self._of(policy).regret[:, -1]
+
+    def curves(self, policy: str) -> Floats:
+        """Return the regret of each run before each of ``stops``, shape (runs, checkpoints)."""
+        return self._of(policy).regret
+
+    def plays(self, policy: str) -> Integers:
+        """Return how many rounds each run played each arm, shape (runs, arms)."""
+        return self._of(policy).plays
+
+    def summary(self) -> list[dict[str, float | str]]:
+        """Return one row for each policy, in plain values: the content of ``table``."""
+        uniform = float(self.uniform_regret[-1])
+        rows: list[dict[str, float | str]] = []
+        for name, runs in self.runs.items():
+            final = runs.regret[:, -1]
+            error = final.std(ddof=1) / np.sqrt(final.size) if final.size > 1 else float("nan")
+            row: dict[str, float | str] = {"policy": name, "batch": runs.batch}
+            row |= {"mean": float(final.mean()), "standard_error": float(error)}
+            quantiles = np.quantile(final, QUANTILES)
+            row |= {
+                f"q{q * 100:02.0f}": float(v) for q, v in zip(QUANTILES, quantiles, strict=True)
+            }
+            row["share_of_uniform"] = float(final.mean()) / uniform if uniform else float("nan")
+            rows.append(row)
+        return rows
+
+    def table(self) -> pl.DataFrame:
+        """Return mean, standard error, quantiles, and the share of the uniform player's regret."""
+        import polars as pl
+
+        return pl.DataFrame(self.summary())
+
+    def _of(self, policy: str) -> PolicyRuns:
+        if policy not in self.runs:
+            raise InputError(f"no policy {policy!r} here; there are {', '.join(self.runs)}.")
+        return self.runs[policy]

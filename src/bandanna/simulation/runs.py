@@ -1,0 +1,167 @@
+"""Many runs of many policies, spread over the cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna import checks
+from bandanna.environments import Environment, as_environment
+from bandanna.grid import UNITS
+from bandanna.learners import Uniform
+from bandanna.policies import BatchedBandit, Recipe
+from bandanna.privacy import PlainRelease
+from bandanna.simulation.engine import Run, play_run
+from bandanna.simulation.progress import Progress
+from bandanna.simulation.results import PolicyRuns, Results
+from bandanna.types import InputError
+
+CHECKPOINTS = 50
+UNIFORM_RUNS = 50
+
+Policies = BatchedBandit | Mapping[str, BatchedBandit]
+
+
+def simulate(
+    policies: Policies,
+    losses: Any,
+    *,
+    replicates: int = 100,
+    seed: int = 0,
+    cores: int | None = None,
+    checkpoints: int = CHECKPOINTS,
+    progress: bool | None = None,
+) -> Results:
+    """Play policies many times each and measure their regret.
+
+    Every run starts afresh, whatever the policy given has already seen, and with seeded noise:
+    this is for comparison, not for decisions about people.
+
+    Parameters
+    ----------
+    policies
+        Policies by name, or one policy.
+    losses
+        A (rounds, arms) table of losses in [0, 1], or an environment.
+    replicates
+        Runs of each policy, at least 1.
+    seed
+        Makes everything repeatable; a whole number, at least 0.
+    cores
+        How many threads to use, by default one for each core. The result does not depend on it.
+    checkpoints
+        At how many rounds, evenly spaced on a logarithmic scale, regret is recorded.
+    progress
+        Show a progress bar; by default on a terminal, once two seconds have passed.
+
+    Examples
+    --------
+    >>> import bandanna as bd, numpy as np
+    >>> losses = np.tile([0.1, 0.9], (1000, 1))
+    >>> results = bd.simulate({"one-bit": bd.PrivateBandit(2, epsilon=1.0)}, losses, replicates=20)
+    >>> results.regret("one-bit").shape
+    (20,)
+    """
+    named = _named(policies)
+    environment = as_environment(losses)
+    for name, policy in named.items():
+        if len(policy.arms) != environment.arms:
+            raise InputError(
+                f"policy {name!r} has {len(policy.arms)} arms and the losses {environment.arms}."
+            )
+    runs = checks.whole("replicates", replicates, at_least=1)
+    checks.whole("seed", seed, at_least=0)
+    stops = checkpoint_rounds(environment.rounds, checks.whole("checkpoints", checkpoints, 1))
+    threads = checks.whole("cores", cores or os.cpu_count() or 1, at_least=1)
+    recipes = {name: policy.recipe for name, policy in named.items()}
+    with Progress(len(recipes) * runs, show=progress) as bar:
+        played = {
+            name: _play_all(recipe, environment, stops, seed, runs, threads, bar.advance)
+            for name, recipe in recipes.items()
+        }
+    return Results(
+        runs={
+            name: _summarise(results, environment, stops, recipes[name].batch)
+            for name, results in played.items()
+        },
+        rounds=environment.rounds,
+        stops=stops,
+        comparator=environment.comparator,
+        uniform_regret=_uniform_regret(environment, stops, seed, threads),
+    )
+
+
+def checkpoint_rounds(rounds: int, count: int) -> NDArray[np.int64]:
+    """Return at most ``count`` numbers of rounds, logarithmically spaced, the last being all."""
+    spaced = np.unique(np.rint(np.geomspace(1, rounds, count)).astype(np.int64))
+    spaced[-1] = rounds
+    return spaced
+
+
+def _named(policies: Policies) -> dict[str, BatchedBandit]:
+    named = {"policy": policies} if isinstance(policies, BatchedBandit) else dict(policies)
+    if not named:
+        raise InputError("simulate needs at least one policy; got none.")
+    for name, policy in named.items():
+        if not isinstance(policy, BatchedBandit):
+            raise InputError(
+                f"policy {name!r} must be a PrivateBandit or a Bandit; got {type(policy).__name__}."
+            )
+    return named
+
+
+def _play_all(
+    recipe: Recipe,
+    environment: Environment,
+    stops: NDArray[np.int64],
+    seed: int,
+    runs: int,
+    threads: int,
+    advance: Callable[[], None],
+) -> list[Run]:
+    """Play every run; compiled runs leave the interpreter, so threads use all cores."""
+    results: dict[int, Run] = {0: play_run(recipe, environment, stops, seed, 0)}  # compiles
+    advance()
+    with ThreadPoolExecutor(threads) as pool:
+        waiting = {
+            pool.submit(play_run, recipe, environment, stops, seed, run): run
+            for run in range(1, runs)
+        }
+        try:
+            for done in as_completed(waiting):
+                results[waiting[done]] = done.result()
+                advance()
+        except BaseException:  # Ctrl-C or a failing learner: do not start what has not begun
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [results[run] for run in range(runs)]
+
+
+def _summarise(
+    results: list[Run], environment: Environment, stops: NDArray[np.int64], batch: int
+) -> PolicyRuns:
+    losses = np.array([run.losses for run in results]) / UNITS
+    if environment.comparator == "adaptive":
+        best = np.array([run.realised for run in results]).min(axis=2) / UNITS
+    else:
+        best = environment.arm_totals(stops).min(axis=1)
+    return PolicyRuns(losses - best, np.array([run.plays for run in results]), batch)
+
+
+def _uniform_regret(
+    environment: Environment, stops: NDArray[np.int64], seed: int, threads: int
+) -> NDArray[np.float64]:
+    """Return the uniform player's expected regret; against an adaptive adversary, simulated."""
+    if environment.comparator != "adaptive":
+        totals = environment.arm_totals(stops)
+        expected: NDArray[np.float64] = totals.mean(axis=1) - totals.min(axis=1)
+        return expected
+    recipe = Recipe(Uniform(environment.arms), PlainRelease())
+    runs = _play_all(recipe, environment, stops, seed, UNIFORM_RUNS, threads, lambda: None)
+    mean: NDArray[np.float64] = _summarise(runs, environment, stops, 1).regret.mean(axis=0)
+    return mean

@@ -1,0 +1,106 @@
+"""The command line, as a whole program."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def bandanna(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bandanna", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+QUICK = ("simulate", "--rounds", "2e3", "--replicates", "5", "--arms", "3")
+
+
+def test_the_table_shows_every_algorithm() -> None:
+    done = bandanna(*QUICK, "--algorithms", "one-bit,htinf,ldp-exp3,no-privacy")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for text in ("one-bit", "htinf", "ldp-exp3", "no-privacy", "eps 0.1 central", "2,000 rounds"):
+        assert text in done.stdout
+    assert "best fixed arm in expectation" in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines()) <= 110
+
+
+def test_json_is_json_and_repeats_itself() -> None:
+    arguments = (*QUICK, "--algorithms", "one-bit,uniform", "--json", "--seed", "4")
+    first, second = bandanna(*arguments), bandanna(*arguments)
+    assert first.stdout == second.stdout
+    data = json.loads(first.stdout)
+    assert [row["policy"] for row in data["rows"]] == ["one-bit", "uniform"]
+    assert data["rows"][0]["epsilon"] == 0.1
+    assert data["rows"][1]["epsilon"] is None
+    assert data["rounds"] == 2000
+
+
+def test_environments_with_their_own_number_of_arms() -> None:
+    arguments = ("simulate", "--environment", "trial", "--rounds", "500", "--replicates", "3")
+    done = bandanna(*arguments, "--json")
+    assert json.loads(done.stdout)["arms"] == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--epsilon", "-1"), "epsilon must be a finite number above 0"),
+        (("--epsilon", "nan"), "epsilon must be"),
+        (("--rounds", "2.5"), "--rounds must be a whole number"),
+        (("--rounds", "many"), "'many'"),
+        (("--arms", "1"), "arms must be a whole number, at least 2"),
+        (("--algorithms", "magic"), "there are one-bit"),
+        (("--algorithms", ","), "names none"),
+        (("--environment", "mars"), "there are bernoulli"),
+        (("--environment", "trial", "--arms", "3"), "has 4 arms"),
+        (("--replicates", "0"), "replicates"),
+        (("--seed", "-3"), "seed"),
+        (("--rounds", "20", "--algorithms", "exp3", "--arms", "9"), "smallest rounds that works"),
+    ],
+)
+def test_mistakes_get_a_sentence(arguments: tuple[str, ...], reason: str) -> None:
+    done = bandanna("simulate", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_unknown_options_are_refused_by_the_parser() -> None:
+    done = bandanna("simulate", "--armz", "3")
+    assert done.returncode == 2
+    assert "--armz" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_version() -> None:
+    import bandanna as package
+
+    assert bandanna("--version").stdout == f"bandanna {package.__version__}\n"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from bandanna.cli import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'numba', 'polars', 'altair', 'opendp', 'rich'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = "import sys, bandanna; print('numpy' in sys.modules, 'numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False False\n"
