@@ -10,18 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
-from bandanna.compiled import step
+from bandanna.compiled import python_source, step
 from bandanna.learners.base import CompiledLearner
-from bandanna.learners.sampling import capped_inverse, pick
+from bandanna.learners.sampling import MAX_IMPORTANCE, pick
 from bandanna.learners.steps import register
 from bandanna.streams import Stream, uniform
 
 ONE_LEVEL = 64
-"""Up to this many arms one scan finds the arm; beyond it weights are summed in blocks of about
-the square root of their number, so that a round costs two short scans."""
+"""Up to this many arms one scan finds the arm; beyond it weights are also summed in blocks of
+about the square root of their number, so that a round costs two short scans."""
 
 SMALLEST, LARGEST = 1e-9, 1e9
 """Weights are rebuilt from the losses when their sum leaves this interval: no overflow, ever."""
+
+REFRESH = 256
+"""Sums follow single changes of weights, and are summed anew after so many of them or when they
+have halved: rounding errors stay below 2**-44 of a sum."""
 
 
 class Exp3Params(NamedTuple):
@@ -33,11 +37,16 @@ class Exp3Params(NamedTuple):
 
 
 class Exp3State(NamedTuple):
-    """Estimated losses (up to a common constant), their weights, and sums of blocks of weights."""
+    """Estimated losses (up to a common constant), their weights, and sums of weights."""
 
     losses: NDArray[np.float64]
     weights: NDArray[np.float64]
+    total: NDArray[np.float64]
+    """Sum of the weights, what it may not fall below, and updates since it was summed anew."""
     blocks: NDArray[np.float64]
+    """Sums of blocks of weights; empty when there are few arms."""
+    floors: NDArray[np.float64]
+    """What each block's sum may not fall below before it is summed anew."""
 
 
 @dataclass(frozen=True)
@@ -90,50 +99,71 @@ class Exp3(CompiledLearner):
 
     def start(self) -> Exp3State:
         """Return the state before the first round: all weights 1."""
-        bits = block_bits(self.arms)
+        blocks = 0 if self.arms <= ONE_LEVEL else -(-self.arms // (1 << block_bits(self.arms)))
         state = Exp3State(
             losses=np.zeros(self.arms),
             weights=np.ones(self.arms),
-            blocks=np.zeros(-(-self.arms // (1 << bits))),
+            total=np.zeros(3),
+            blocks=np.zeros(blocks),
+            floors=np.zeros(blocks),
         )
-        for block in range(state.blocks.size):
-            state.blocks[block] = state.weights[block << bits : (block + 1) << bits].sum()
+        python_source(_refresh)(self.params(), state)
         return state
 
 
 def block_bits(arms: int) -> int:
     """Return the base-two logarithm of the size of a block of weights."""
-    return int(math.log2(ONE_LEVEL)) if arms <= ONE_LEVEL else math.ceil(math.log2(arms) / 2)
+    return math.ceil(math.log2(arms) / 2)
 
 
 @step
-def _sum_block(weights: NDArray[np.float64], block: int, bits: int) -> float:
+def _sum_block(params: Exp3Params, state: Exp3State, block: int) -> float:
+    """Sum a block of weights anew."""
+    low = block << params.block_bits
+    high = min(low + (1 << params.block_bits), state.weights.size)
     total = 0.0
-    if weights.size <= ONE_LEVEL:
-        for i in range(weights.size):
-            total += weights[i]
-    else:
-        low = block << bits
-        for i in range(low, min(low + (1 << bits), weights.size)):
-            total += weights[i]
+    for i in range(low, high):
+        total += state.weights[i]
+    state.blocks[block] = total
+    state.floors[block] = 0.5 * total
     return total
 
 
 @step
-def _sum_blocks(blocks: NDArray[np.float64]) -> float:
-    if blocks.size == 1:
-        return blocks[0]  # type: ignore[no-any-return]
+def _sum_all(params: Exp3Params, state: Exp3State) -> float:
+    """Sum all weights anew."""
     total = 0.0
-    for block in range(blocks.size):
-        total += blocks[block]
+    if state.blocks.size == 0:
+        for i in range(state.weights.size):
+            total += state.weights[i]
+    for block in range(state.blocks.size):
+        total += _sum_block(params, state, block)
     return total
+
+
+@step
+def _refresh(params: Exp3Params, state: Exp3State) -> None:
+    """Sum all weights anew, rebuilding them from the losses if they have drifted too far."""
+    total = _sum_all(params, state)
+    if not SMALLEST < total < LARGEST:
+        losses = state.losses
+        smallest = losses[0]
+        for i in range(losses.size):
+            smallest = min(smallest, losses[i])
+        for i in range(losses.size):
+            losses[i] -= smallest
+            state.weights[i] = math.exp(-params.learning_rate * losses[i])
+        total = _sum_all(params, state)
+    state.total[0] = total
+    state.total[1] = 0.5 * total
+    state.total[2] = 0.0
 
 
 @step
 def _pick_arm(params: Exp3Params, state: Exp3State, target: float) -> int:
     weights = state.weights
     blocks = state.blocks
-    if blocks.size == 1:
+    if blocks.size == 0:
         return pick(weights, 0, weights.size, target)
     block = 0
     last = blocks.size - 1
@@ -151,42 +181,37 @@ def exp3_draw(params: Exp3Params, state: Exp3State, stream: Stream) -> tuple[int
     """Draw an arm; one uniform number decides on mixing and on the arm."""
     mixing = params.mixing
     arms = state.weights.size
-    total = _sum_blocks(state.blocks)
+    total = state.total[0]
     u = uniform(stream)
     if u < mixing:
         arm = min(int(u / mixing * arms), arms - 1)
     else:
         arm = _pick_arm(params, state, (u - mixing) / (1.0 - mixing) * total)
-    probability = (1.0 - mixing) * state.weights[arm] / total + mixing / arms
-    return arm, capped_inverse(probability)
+    # One over (1 - mixing) w / total + mixing / arms, by a single division.
+    importance = total * arms / ((1.0 - mixing) * arms * state.weights[arm] + mixing * total)
+    return arm, min(importance, MAX_IMPORTANCE)
 
 
 @step
 def exp3_update(
     params: Exp3Params, state: Exp3State, arm: int, importance: float, loss: float
 ) -> None:
-    """Add the importance-weighted loss; refresh one weight and the sums it is in."""
-    state.losses[arm] += loss * importance
-    state.weights[arm] = math.exp(-params.learning_rate * state.losses[arm])
-    block = arm >> params.block_bits
-    total = _sum_block(state.weights, block, params.block_bits)
-    state.blocks[block] = total
-    if not SMALLEST < total < LARGEST and not SMALLEST < _sum_blocks(state.blocks) < LARGEST:
-        _rebuild(params, state)
-
-
-@step
-def _rebuild(params: Exp3Params, state: Exp3State) -> None:
-    """Shift the losses so that the smallest is 0 and compute all weights from them."""
-    losses = state.losses
-    smallest = losses[0]
-    for i in range(losses.size):
-        smallest = min(smallest, losses[i])
-    for i in range(losses.size):
-        losses[i] -= smallest
-        state.weights[i] = math.exp(-params.learning_rate * losses[i])
-    for block in range(state.blocks.size):
-        state.blocks[block] = _sum_block(state.weights, block, params.block_bits)
+    """Add the importance-weighted loss; change one weight and the sums it is in."""
+    loss_so_far = state.losses[arm] + loss * importance
+    state.losses[arm] = loss_so_far
+    weight = math.exp(-params.learning_rate * loss_so_far)
+    change = weight - state.weights[arm]
+    state.weights[arm] = weight
+    if state.blocks.size > 0:
+        block = arm >> params.block_bits
+        state.blocks[block] += change
+        if state.blocks[block] < state.floors[block]:
+            _sum_block(params, state, block)
+    total = state.total[0] + change
+    state.total[0] = total
+    state.total[2] += 1.0
+    if not state.total[1] <= total <= LARGEST or state.total[2] >= REFRESH:
+        _refresh(params, state)
 
 
 register(Exp3Params, exp3_draw, exp3_update)
