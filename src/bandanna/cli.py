@@ -137,10 +137,7 @@ def _print_table(
             f"Regret after {setting['rounds']:,} rounds, {setting['arms']} arms, "
             f"{setting['environment']}, {setting['replicates']} runs"
         ),
-        caption=(
-            f"Regret: loss minus that of {results.against}.\n"
-            f"The uniform player's is {results.uniform_regret[-1]:,.0f}."
-        ),
+        caption=_caption(results),
         title_justify="left",
         caption_justify="left",
     )
@@ -155,6 +152,16 @@ def _print_table(
         share = f"{row['share_of_uniform']:.1%}"
         table.add_row(str(row["policy"]), promise, f"{row['batch']:,}", *numbers, share)
     Console(width=None if sys.stdout.isatty() else 110).print(table)
+
+
+def _caption(results: Results) -> str:
+    lines = [
+        f"Regret: loss minus that of {results.against}.",
+        f"The uniform player's is {results.uniform_regret[-1]:,.0f}.",
+    ]
+    if any(float(row["mean"]) < 0 for row in results.summary()):
+        lines.append("Below zero: better than every fixed arm.")
+    return "\n".join(lines)
 
 
 def main() -> None:
