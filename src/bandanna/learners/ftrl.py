@@ -16,11 +16,14 @@ linear and one step is enough; warm-started, two evaluations are typical. The ro
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna.compiled import step
+from bandanna.learners.sampling import capped_inverse, pick
+from bandanna.streams import Stream, uniform
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +31,32 @@ TOLERANCE = 1e-9
 """How far the sum may be from 1 before it is normalised away."""
 
 MAX_STEPS = 100
+
+
+class FtrlState(NamedTuple):
+    """Estimated losses, the distribution last played, its normaliser, and updates so far."""
+
+    losses: NDArray[np.float64]
+    chances: NDArray[np.float64]
+    root: NDArray[np.float64]
+    updates: NDArray[np.int64]
+
+
+def start_uniform(arms: int) -> FtrlState:
+    """Return the state before the first round: the uniform distribution."""
+    return FtrlState(
+        losses=np.zeros(arms),
+        chances=np.full(arms, 1.0 / arms),
+        root=np.zeros(1),
+        updates=np.zeros(1, dtype=np.int64),
+    )
+
+
+@step
+def draw_arm(state: FtrlState, stream: Stream) -> tuple[int, float]:
+    """Draw from the distribution just solved for."""
+    arm = pick(state.chances, 0, state.chances.size, uniform(stream))
+    return arm, capped_inverse(state.chances[arm])
 
 
 @step

@@ -6,16 +6,19 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bandanna import checks
 from bandanna.compiled import step
 from bandanna.learners.base import CompiledLearner
-from bandanna.learners.ftrl import centre, solve_power, solve_square
-from bandanna.learners.sampling import capped_inverse, pick
+from bandanna.learners.ftrl import (
+    FtrlState,
+    centre,
+    draw_arm,
+    solve_power,
+    solve_square,
+    start_uniform,
+)
 from bandanna.learners.steps import register
-from bandanna.streams import Stream, uniform
+from bandanna.streams import Stream
 from bandanna.types import InputError
 
 
@@ -25,15 +28,6 @@ class HtinfParams(NamedTuple):
     alpha: float
     sigma: float
     skip: float
-
-
-class HtinfState(NamedTuple):
-    """Estimated losses, the distribution last played, its normaliser, and updates so far."""
-
-    losses: NDArray[np.float64]
-    chances: NDArray[np.float64]
-    root: NDArray[np.float64]
-    updates: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -76,14 +70,9 @@ class Htinf(CompiledLearner):
         """Return the numbers for the compiled steps."""
         return HtinfParams(float(self.alpha), float(self.sigma), skip_factor(self.alpha))
 
-    def start(self) -> HtinfState:
+    def start(self) -> FtrlState:
         """Return the state before the first round: the uniform distribution."""
-        return HtinfState(
-            losses=np.zeros(self.arms),
-            chances=np.full(self.arms, 1.0 / self.arms),
-            root=np.zeros(1),
-            updates=np.zeros(1, dtype=np.int64),
-        )
+        return start_uniform(self.arms)
 
 
 def skip_factor(alpha: float) -> float:
@@ -95,7 +84,7 @@ def skip_factor(alpha: float) -> float:
 
 
 @step
-def _inverse_rate(params: HtinfParams, state: HtinfState) -> float:
+def _inverse_rate(params: HtinfParams, state: FtrlState) -> float:
     """Return 1 / eta_t in round t, one more than the number of updates."""
     t = float(state.updates[0]) + 1.0
     if params.alpha == 2.0:
@@ -104,7 +93,7 @@ def _inverse_rate(params: HtinfParams, state: HtinfState) -> float:
 
 
 @step
-def _draw(params: HtinfParams, state: HtinfState, stream: Stream) -> tuple[int, float]:
+def _draw(params: HtinfParams, state: FtrlState, stream: Stream) -> tuple[int, float]:
     c = _inverse_rate(params, state)
     centre(state.losses)
     if params.alpha == 2.0:
@@ -113,13 +102,12 @@ def _draw(params: HtinfParams, state: HtinfState, stream: Stream) -> tuple[int, 
         power = params.alpha / (params.alpha - 1.0)
         root = solve_power(state.losses, state.chances, c, state.root[0], power)
     state.root[0] = root
-    arm = pick(state.chances, 0, state.chances.size, uniform(stream))
-    return arm, capped_inverse(state.chances[arm])
+    return draw_arm(state, stream)
 
 
 @step
 def _update(
-    params: HtinfParams, state: HtinfState, arm: int, importance: float, loss: float
+    params: HtinfParams, state: FtrlState, arm: int, importance: float, loss: float
 ) -> None:
     chance = 1.0 / importance
     shrunk = math.sqrt(chance) if params.alpha == 2.0 else chance ** (1.0 / params.alpha)

@@ -6,16 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bandanna import checks
 from bandanna.compiled import step
 from bandanna.learners.base import CompiledLearner
-from bandanna.learners.ftrl import centre, solve_square
-from bandanna.learners.sampling import capped_inverse, pick
+from bandanna.learners.ftrl import FtrlState, centre, draw_arm, solve_square, start_uniform
 from bandanna.learners.steps import register
-from bandanna.streams import Stream, uniform
+from bandanna.streams import Stream
 from bandanna.types import InputError
 
 ESTIMATORS = ("reduced-variance", "importance-weighted")
@@ -29,15 +25,6 @@ class TsallisInfParams(NamedTuple):
 
     rate: float
     reduced_variance: bool
-
-
-class TsallisInfState(NamedTuple):
-    """Estimated losses, the distribution last played, its normaliser, and updates so far."""
-
-    losses: NDArray[np.float64]
-    chances: NDArray[np.float64]
-    root: NDArray[np.float64]
-    updates: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -79,28 +66,22 @@ class TsallisInf(CompiledLearner):
         reduced = self.estimator == "reduced-variance"
         return TsallisInfParams(rate=0.5 if reduced else 1.0, reduced_variance=reduced)
 
-    def start(self) -> TsallisInfState:
+    def start(self) -> FtrlState:
         """Return the state before the first round: the uniform distribution."""
-        return TsallisInfState(
-            losses=np.zeros(self.arms),
-            chances=np.full(self.arms, 1.0 / self.arms),
-            root=np.zeros(1),
-            updates=np.zeros(1, dtype=np.int64),
-        )
+        return start_uniform(self.arms)
 
 
 @step
-def _draw(params: TsallisInfParams, state: TsallisInfState, stream: Stream) -> tuple[int, float]:
+def _draw(params: TsallisInfParams, state: FtrlState, stream: Stream) -> tuple[int, float]:
     c = params.rate * math.sqrt(state.updates[0] + 1.0)
     centre(state.losses)
     state.root[0] = solve_square(state.losses, state.chances, c, state.root[0])
-    arm = pick(state.chances, 0, state.chances.size, uniform(stream))
-    return arm, capped_inverse(state.chances[arm])
+    return draw_arm(state, stream)
 
 
 @step
 def _update(
-    params: TsallisInfParams, state: TsallisInfState, arm: int, importance: float, loss: float
+    params: TsallisInfParams, state: FtrlState, arm: int, importance: float, loss: float
 ) -> None:
     """Add the estimate ``B_i + 1[i = arm] (loss - B_i) / chance``, up to a common constant.
 

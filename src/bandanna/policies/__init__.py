@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bandanna.policies.bandit import Bandit, BatchedBandit, PrivateBandit, privatize
+from bandanna.policies.bandit import Bandit, PrivateBandit, privatize
+from bandanna.policies.batched import BatchedBandit
 from bandanna.policies.recipe import ALGORITHMS, LEARNER_NAMES, Recipe
 from bandanna.policies.state import load
 

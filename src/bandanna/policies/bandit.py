@@ -1,254 +1,17 @@
-"""Policies a person holds: the paper's Algorithm 1 around any learner, one decision at a time."""
+"""The policies a person holds: private, plain, and around another library's learner."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from bandanna import checks
-from bandanna.grid import UNITS, check_range, to_units
 from bandanna.learners import Learner
-from bandanna.policies.batches import WAITING, Batch, ClosedBatches
+from bandanna.policies.batched import BatchedBandit
 from bandanna.policies.foreign import adapt
-from bandanna.policies.recipe import Recipe, plain_recipe, private_recipe
-from bandanna.privacy import Release, SeededRelease
-from bandanna.streams import Stream, new_stream
-from bandanna.types import ArmName, Decision, DecisionError, Guarantee, InputError
-
-
-class BatchedBandit:
-    """Plays one arm for a batch of rounds, releases the batch once, learns from the release alone.
-
-    Batches open while earlier ones still wait for feedback; used in order it is Algorithm 1.
-    Not safe for use from several threads at once.
-    """
-
-    def __init__(
-        self,
-        recipe: Recipe,
-        names: Sequence[ArmName],
-        *,
-        algorithm: str,
-        loss_range: tuple[float, float],
-        rounds: int | None,
-        seed: int | None,
-    ) -> None:
-        self.recipe = recipe
-        self.arms = tuple(names)
-        self.algorithm = algorithm
-        self.loss_range = check_range(loss_range)
-        self.rounds = rounds
-        self._identity = secrets.token_hex(8)
-        self._stream = new_stream(seed)
-        self._release = recipe.release
-        self._player = recipe.learner.play(self._stream)
-        self._current: Batch | None = None
-        self._open: dict[int, Batch] = {}
-        self._closed = ClosedBatches()
-        self._batches = 0
-
-    # --- what a user calls ----------------------------------------------------------------
-
-    def decide(self) -> Decision:
-        """Choose an arm for the next round."""
-        batch = self._current
-        if batch is None or len(batch.losses) >= self.batch:
-            arm, importance = self._player.draw()
-            batch = Batch(self._batches, arm, importance)
-            self._open[batch.number] = self._current = batch
-            self._batches += 1
-        position = batch.open_round()
-        return Decision(
-            arm=self.arms[batch.arm],
-            index=batch.arm,
-            round=batch.number * self.batch + position,
-            batch=batch.number,
-            position=position,
-            policy=self._identity,
-        )
-
-    def observe(
-        self, decision: Decision, loss: float | None = None, *, reward: float | None = None
-    ) -> None:
-        """Take the feedback of a decision: once, in any order, late if need be.
-
-        Give either a loss or a reward, inside the range fixed at the start; a reward ``r`` is the
-        loss ``low + high - r``. The same value sent again is ignored; another one is refused.
-        """
-        units = self._units(loss, reward)
-        batch = self._batch_of(decision)
-        if batch is None:
-            self._check_repeat(decision, units)
-            return
-        stored = batch.losses[decision.position]
-        if stored == WAITING:
-            batch.losses[decision.position] = units
-            batch.observed += 1
-        elif stored != units:
-            raise DecisionError(_observed_otherwise(decision))
-        if batch.observed == self.batch:
-            self._close(batch)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is promised about one round's feedback, and why."""
-        low, high = self.loss_range
-        promise = self._release.guarantee()
-        if not promise.private:
-            return promise
-        return promise.assuming(
-            f"losses are from {low:g} to {high:g}, a range fixed without looking at them",
-            "each person's feedback is one round's; k rounds of one person cost k times epsilon",
-            "a saved file is resumed once: feedback observed again after going back to an older "
-            "file is released again",
-            "how long things take, and the memory of this process, are not watched",
-        )
-
-    @property
-    def batch(self) -> int:
-        """Rounds in a batch."""
-        return self.recipe.batch
-
-    @property
-    def waiting(self) -> int:
-        """Decisions whose feedback has not been observed."""
-        return sum(len(batch.losses) - batch.observed for batch in self._open.values())
-
-    @property
-    def decided(self) -> int:
-        """Decisions made so far."""
-        unfilled = self.batch - len(self._current.losses) if self._current else 0
-        return self._batches * self.batch - unfilled
-
-    @property
-    def released(self) -> int:
-        """Batches released so far."""
-        return self._batches - len(self._open)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything needed to go on to a JSON file, readable by its owner only.
-
-        The file holds the raw feedback of batches that are still open: keep it as private as
-        the feedback itself. Release randomness is not in it.
-        """
-        from bandanna.policies.state import save
-
-        save(self, path)
-
-    def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
-        """Return a fresh copy with seeded streams, release included: for tests and simulation.
-
-        Its guarantee says that epsilon is infinite.
-        """
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__)
-        BatchedBandit.__init__(
-            copy,
-            self.recipe,
-            self.arms,
-            algorithm=self.algorithm,
-            loss_range=self.loss_range,
-            rounds=self.rounds,
-            seed=None,
-        )
-        copy._stream = arm_stream
-        copy._player = self.recipe.learner.play(arm_stream)
-        copy._release = SeededRelease(self.recipe.release, release_stream)
-        return copy
-
-    def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__} {self.algorithm}: {len(self.arms)} arms, batch {self.batch}, "
-            f"{self.decided} decided, {self.waiting} waiting, {self.released} batches released>"
-        )
-
-    # --- how it works ---------------------------------------------------------------------
-
-    def _units(self, loss: float | None, reward: float | None) -> int:
-        if (loss is None) == (reward is None):
-            raise InputError(
-                "give either loss= or reward=, not both."
-                if loss is not None
-                else "give the feedback as loss= or reward=."
-            )
-        if loss is not None:
-            return to_units("loss", loss, self.loss_range)
-        return UNITS - to_units("reward", reward, self.loss_range)
-
-    def _batch_of(self, decision: Decision) -> Batch | None:
-        """Return the open batch of a decision, or None if it has closed."""
-        if not isinstance(decision, Decision):
-            raise DecisionError(
-                f"observe takes the Decision that decide() returned; got {type(decision).__name__}."
-            )
-        if decision.policy != self._identity:
-            raise DecisionError(
-                f"decision {decision.round} was made by another policy ({decision.policy}); "
-                f"this one is {self._identity}."
-            )
-        batch = self._open.get(decision.batch)
-        size = self.batch if batch is None else len(batch.losses)
-        if (
-            not 0 <= decision.batch < self._batches
-            or not 0 <= decision.position < size
-            or (batch is not None and batch.arm != decision.index)
-        ):
-            raise DecisionError(f"decision {decision.round} was never made by this policy.")
-        return batch
-
-    def _check_repeat(self, decision: Decision, units: int) -> None:
-        same = self._closed.matches(decision.batch, decision.position, units)
-        if same is None:
-            raise DecisionError(
-                f"decision {decision.round} has been observed and its batch released; whether the "
-                f"value is the same can no longer be told. The first one stands."
-            )
-        if not same:
-            raise DecisionError(_observed_otherwise(decision))
-
-    def _close(self, batch: Batch) -> None:
-        """Release a full batch, erase its losses, and only then let the learner know.
-
-        In this order nothing that fails later can bring the same losses to a second release.
-        """
-        value = self._release.release(batch.total())
-        self._closed.add(batch)
-        del self._open[batch.number]
-        if self._current is batch:
-            self._current = None
-        self._player.update(batch.arm, batch.importance, value)
-
-
-def _observed_otherwise(decision: Decision) -> str:
-    return (
-        f"decision {decision.round} has already been observed with another value; the first one "
-        f"stands. Neither is repeated here because feedback is private."
-    )
-
-
-def arm_names(arms: Any) -> tuple[ArmName, ...]:
-    """Turn a number of arms or a list of names into names."""
-    if isinstance(arms, str):
-        raise InputError(f"arms must be a number or a list of names; got the text {arms!r}.")
-    if not isinstance(arms, Sequence):
-        return tuple(range(checks.whole("arms", arms, at_least=2)))
-    names = tuple(arms)
-    if len(names) < 2:
-        raise InputError(f"a bandit needs at least 2 arms; got {len(names)}: {list(names)!r}.")
-    for name in names:
-        if not isinstance(name, str | int) or isinstance(name, bool):
-            raise InputError(f"names of arms must be texts or whole numbers; got {name!r}.")
-    repeated = sorted({str(name) for name in names if names.count(name) > 1})
-    if repeated:
-        raise InputError(f"names of arms must differ; repeated: {', '.join(repeated)}.")
-    return names
-
-
-def check_rounds(rounds: Any) -> int | None:
-    """Require a positive whole number of rounds, or none."""
-    return None if rounds is None else checks.whole("rounds", rounds, at_least=1)
+from bandanna.policies.recipe import Request, plain_recipe, private_recipe
+from bandanna.privacy import Release
+from bandanna.types import ArmName, InputError
 
 
 class PrivateBandit(BatchedBandit):
@@ -299,8 +62,8 @@ class PrivateBandit(BatchedBandit):
     ) -> None:
         names = arm_names(arms)
         horizon = check_rounds(rounds)
-        recipe = private_recipe(
-            algorithm,
+        request = Request(
+            algorithm=algorithm,
             arms=len(names),
             epsilon=checks.positive("epsilon", epsilon),
             rounds=horizon,
@@ -309,7 +72,12 @@ class PrivateBandit(BatchedBandit):
             batch=batch,
         )
         super().__init__(
-            recipe, names, algorithm=algorithm, loss_range=loss_range, rounds=horizon, seed=seed
+            private_recipe(request),
+            names,
+            algorithm=algorithm,
+            loss_range=loss_range,
+            rounds=horizon,
+            seed=seed,
         )
 
 
@@ -404,6 +172,29 @@ def privatize(
         loss_range=loss_range,
         seed=seed,
     )
+
+
+def arm_names(arms: Any) -> tuple[ArmName, ...]:
+    """Turn a number of arms or a list of names into names."""
+    if isinstance(arms, str):
+        raise InputError(f"arms must be a number or a list of names; got the text {arms!r}.")
+    if not isinstance(arms, Sequence):
+        return tuple(range(checks.whole("arms", arms, at_least=2)))
+    names = tuple(arms)
+    if len(names) < 2:
+        raise InputError(f"a bandit needs at least 2 arms; got {len(names)}: {list(names)!r}.")
+    for name in names:
+        if not isinstance(name, str | int) or isinstance(name, bool):
+            raise InputError(f"names of arms must be texts or whole numbers; got {name!r}.")
+    repeated = sorted({str(name) for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(f"names of arms must differ; repeated: {', '.join(repeated)}.")
+    return names
+
+
+def check_rounds(rounds: Any) -> int | None:
+    """Require a positive whole number of rounds, or none."""
+    return None if rounds is None else checks.whole("rounds", rounds, at_least=1)
 
 
 def checked_learner(learner: Any, arms: int) -> Learner | str | None:

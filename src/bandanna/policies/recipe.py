@@ -29,29 +29,37 @@ class Recipe(NamedTuple):
         return self.release.batch
 
 
-def private_recipe(
-    algorithm: str,
-    *,
-    arms: int,
-    epsilon: float,
-    rounds: int | None,
-    learner: Learner | str | None,
-    release: Release | str | None,
-    batch: int | None,
-) -> Recipe:
+class Request(NamedTuple):
+    """What a user asks for: an algorithm by name, and parts of it replaced."""
+
+    algorithm: str
+    arms: int
+    epsilon: float
+    rounds: int | None
+    learner: Learner | str | None = None
+    release: Release | str | None = None
+    batch: int | None = None
+
+    @property
+    def as_published(self) -> bool:
+        """Whether no part is replaced."""
+        return self.learner is None and self.release is None and self.batch is None
+
+
+def private_recipe(request: Request) -> Recipe:
     """Choose learner, release and batch for a named algorithm, with the caller's overrides."""
-    if algorithm not in ALGORITHMS:
-        raise InputError(f"unknown algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}.")
-    checks.positive("epsilon", epsilon)
-    as_published = learner is None and release is None and batch is None
-    chosen = _choose_release(algorithm, arms, epsilon, rounds, learner, release, batch)
-    if isinstance(learner, Learner):
-        return Recipe(learner, chosen)
-    if isinstance(learner, str):
-        return Recipe(named_learner(learner, arms, rounds, chosen), chosen)
-    if as_published:
-        return Recipe(_published_learner(algorithm, arms, epsilon, rounds), chosen)
-    return Recipe(_retuned_learner(algorithm, arms, rounds, chosen), chosen)
+    if request.algorithm not in ALGORITHMS:
+        known = ", ".join(ALGORITHMS)
+        raise InputError(f"unknown algorithm {request.algorithm!r}; there are {known}.")
+    release = _choose_release(request)
+    learner = request.learner
+    if learner is None:
+        learner = (
+            _published_learner(request) if request.as_published else _retuned(request, release)
+        )
+    elif isinstance(learner, str):
+        learner = named_learner(learner, request.arms, request.rounds, release)
+    return Recipe(learner, release)
 
 
 def plain_recipe(*, arms: int, rounds: int | None, learner: Learner | str, batch: int) -> Recipe:
@@ -82,53 +90,51 @@ def named_learner(name: str, arms: int, rounds: int | None, release: Release) ->
     return Exp3(arms, *(tuned or parameters.bounded_exp3(arms, losses)))
 
 
-def _choose_release(
-    algorithm: str,
-    arms: int,
-    epsilon: float,
-    rounds: int | None,
-    learner: Learner | str | None,
-    release: Release | str | None,
-    batch: int | None,
-) -> Release:
-    if isinstance(release, Release):
-        if batch not in (None, release.batch):
-            raise InputError(
-                f"batch {batch!r} contradicts the release given, whose batch is {release.batch}."
-            )
-        if release.guarantee().epsilon > epsilon:
-            raise InputError(
-                f"the release given promises epsilon {release.guarantee().epsilon:g}, which is "
-                f"weaker than the epsilon {epsilon:g} asked for."
-            )
-        return release
-    name = release or ("one-bit" if algorithm == "one-bit" else "laplace")
+def _choose_release(request: Request) -> Release:
+    epsilon, batch = request.epsilon, request.batch
+    if isinstance(request.release, Release):
+        return _checked_release(request.release, request)
+    name = request.release or ("one-bit" if request.algorithm == "one-bit" else "laplace")
     if name not in ("one-bit", "laplace"):
         raise InputError(
-            f"unknown release {release!r}; there are one-bit and laplace. "
+            f"unknown release {name!r}; there are one-bit and laplace. "
             f"Without privacy, use bandanna.Bandit."
         )
     if batch is None:
-        own_learner = learner is None
-        batch = _default_batch(algorithm, name, arms, epsilon, rounds, own_learner)
+        batch = _default_batch(request, name)
     checks.whole("batch", batch, at_least=1)
     return OneBitRelease(epsilon, batch) if name == "one-bit" else LaplaceRelease(epsilon, batch)
 
 
-def _default_batch(
-    algorithm: str, release: str, arms: int, epsilon: float, rounds: int | None, own_learner: bool
-) -> int:
-    if algorithm in LOCAL:
+def _checked_release(release: Release, request: Request) -> Release:
+    """Take a release as given, unless it contradicts the rest of the request."""
+    if request.batch not in (None, release.batch):
+        raise InputError(
+            f"batch {request.batch!r} contradicts the release given, whose batch is "
+            f"{release.batch}."
+        )
+    promised = release.guarantee().epsilon
+    if promised > request.epsilon:
+        raise InputError(
+            f"the release given promises epsilon {promised:g}, which is weaker than the epsilon "
+            f"{request.epsilon:g} asked for."
+        )
+    return release
+
+
+def _default_batch(request: Request, release: str) -> int:
+    if request.algorithm in LOCAL:
         return 1
     if release == "laplace":
-        return parameters.paper_batch(epsilon)
-    if rounds is not None and algorithm == "one-bit" and own_learner:
-        return best_one_bit_batch(rounds, arms, epsilon)
-    return default_one_bit_batch(epsilon)
+        return parameters.paper_batch(request.epsilon)
+    if request.algorithm == "one-bit" and request.learner is None and request.rounds is not None:
+        return best_one_bit_batch(request.rounds, request.arms, request.epsilon)
+    return default_one_bit_batch(request.epsilon)
 
 
-def _published_learner(algorithm: str, arms: int, epsilon: float, rounds: int | None) -> Learner:
+def _published_learner(request: Request) -> Learner:
     """Return the learner exactly as the algorithm's source has it."""
+    algorithm, arms, epsilon, rounds = request[:4]
     if algorithm == "one-bit":
         return TsallisInf(arms)
     if algorithm == "htinf":
@@ -145,14 +151,13 @@ def _published_learner(algorithm: str, arms: int, epsilon: float, rounds: int | 
     return ClippedExp3(arms, *parameters.clipped_exp3(arms, horizon, epsilon))
 
 
-def _retuned_learner(algorithm: str, arms: int, rounds: int | None, release: Release) -> Learner:
+def _retuned(request: Request, release: Release) -> Learner:
     """Return an algorithm's learner, tuned to a release or batch that is not its own."""
-    if algorithm == "one-bit":
+    name = {"htinf": "htinf", "ftpl": "ftpl"}.get(request.algorithm, "exp3")
+    if request.algorithm == "one-bit":
         # Tsallis-INF needs losses in [0, 1]; under Laplace noise HTINF takes its place.
-        bounded = not isinstance(release, LaplaceRelease)
-        return named_learner("tsallis-inf" if bounded else "htinf", arms, rounds, release)
-    name = {"htinf": "htinf", "ftpl": "ftpl"}.get(algorithm, "exp3")
-    return named_learner(name, arms, rounds, release)
+        name = "htinf" if isinstance(release, LaplaceRelease) else "tsallis-inf"
+    return named_learner(name, request.arms, request.rounds, release)
 
 
 def _horizon(name: str, rounds: int | None) -> int:

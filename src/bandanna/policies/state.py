@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from bandanna.grid import UNITS
-from bandanna.policies.bandit import Bandit, BatchedBandit, PrivateBandit, arm_names, check_rounds
+from bandanna.policies.bandit import Bandit, PrivateBandit, arm_names, check_rounds
+from bandanna.policies.batched import BatchedBandit
 from bandanna.policies.batches import WAITING, Batch
 from bandanna.policies.recipe import recipe_from_dict
 from bandanna.types import JSON, BandannaError, StateFileError
