@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,6 +26,27 @@ def test_other_ranges_are_rescaled(low: float, width: float, share: float) -> No
     assert 0 <= to_units("loss", value, loss_range) <= UNITS
 
 
+@pytest.mark.parametrize(
+    ("loss", "loss_range", "units"),
+    [
+        (np.float16(0.1), (0.1, 25.7), None),  # just below the range, equal to it in half precision
+        (np.float32(0.7), (0.7, 0.7125), None),
+        (np.float16(0.7), (0.5, 0.7), None),
+        (np.float16(0.5), (0.0, 1.0), UNITS // 2),
+        (np.int8(1), (0.0, 1.0), UNITS),
+        (Fraction(1, 2), (0.0, 1.0), UNITS // 2),
+    ],
+)
+def test_small_numpy_floats_are_compared_in_full(
+    loss: object, loss_range: tuple[float, float], units: int | None
+) -> None:
+    if units is None:
+        with pytest.raises(InputError):
+            to_units("loss", loss, loss_range)
+    else:
+        assert to_units("loss", loss, loss_range) == units
+
+
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -0.001, 1.001, "0.5", None, True, 1j])
 def test_what_is_no_loss_is_refused_without_being_repeated(loss: object) -> None:
     with pytest.raises(InputError, match="number from 0 to 1") as caught:
@@ -32,7 +54,20 @@ def test_what_is_no_loss_is_refused_without_being_repeated(loss: object) -> None
     assert repr(loss) not in str(caught.value) or loss is None
 
 
-@pytest.mark.parametrize("bad", [(1, 0), (0, 0), (0, math.inf), (math.nan, 1), 3, (0, 1, 2), None])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        (1, 0),
+        (0, 0),
+        (0, math.inf),
+        (math.nan, 1),
+        3,
+        (0, 1, 2),
+        None,
+        (2**53, 2**53 + 1),
+        (0, 10**400),
+    ],
+)
 def test_ranges_that_are_none_are_refused(bad: object) -> None:
     with pytest.raises(InputError, match="loss_range"):
         check_range(bad)

@@ -14,18 +14,34 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def as_float(value: Any) -> float:
+    """Return a number as a float, or NaN for what is none or does not fit."""
+    try:
+        return float(value) if is_number(value) else math.nan
+    except OverflowError:
+        return math.nan
+
+
 def positive(name: str, value: Any) -> float:
     """Require a finite number above zero."""
-    if not is_number(value) or not math.isfinite(value) or value <= 0:
+    number = as_float(value)
+    if not math.isfinite(number) or number <= 0.0:
         raise InputError(f"{name} must be a finite number above 0, such as 0.5; got {value!r}.")
-    return float(value)
+    return number
 
 
 def within(name: str, value: Any, low: float, high: float) -> float:
     """Require a number in the closed interval [low, high]."""
-    if not is_number(value) or not low <= value <= high:
+    number = as_float(value)
+    if not low <= number <= high:
         raise InputError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}.")
-    return float(value)
+    return number
+
+
+def settle(thing: Any, **values: Any) -> None:
+    """Store checked values in a frozen dataclass, as plain Python numbers."""
+    for name, value in values.items():
+        object.__setattr__(thing, name, value)
 
 
 def whole(name: str, value: Any, at_least: int) -> int:

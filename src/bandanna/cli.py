@@ -142,7 +142,7 @@ def _print_table(
         caption_justify="left",
     )
     table.add_column("algorithm")
-    table.add_column("privacy")
+    table.add_column("privacy if deployed")
     for heading in ("batch", "mean", "± s.e.", "5%", "median", "95%", "of uniform"):
         table.add_column(heading, justify="right")
     for row in results.summary():

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.checks import is_number
-from bandanna.types import InputError
+from bandanna.checks import as_float
+from bandanna.types import InputError, plain
 
 UNITS = 2**20
 """Grid units in a loss of 1. Rounding moves a loss by less than one part in two million."""
@@ -24,20 +24,15 @@ LossRange = tuple[float, float]
 def check_range(loss_range: Any) -> LossRange:
     """Require a pair (low, high) of finite numbers with low < high."""
     try:
-        low, high = loss_range
+        low, high = (as_float(end) for end in loss_range)
     except (TypeError, ValueError):
-        low = high = None
-    if (
-        not (is_number(low) and is_number(high))
-        or not (math.isfinite(low) and math.isfinite(high))
-        or low >= high
-        or not math.isfinite(high - low)
-    ):
+        low = high = math.nan
+    if not (low < high and math.isfinite(high - low)):
         raise InputError(
             f"loss_range must be a pair (low, high) of finite numbers, low below high, "
             f"such as (0, 1); got {loss_range!r}."
         )
-    return float(low), float(high)
+    return low, high
 
 
 def to_units(name: str, value: Any, loss_range: LossRange) -> int:
@@ -46,12 +41,14 @@ def to_units(name: str, value: Any, loss_range: LossRange) -> int:
     The error does not repeat the value: feedback is private, and errors end up in logs.
     """
     low, high = loss_range
-    if not is_number(value) or not low <= value <= high:
+    number = as_float(value)  # first of all: small NumPy floats compare in their own precision
+    if not low <= number <= high:
         raise InputError(
-            f"{name} must be a number from {low:g} to {high:g}, the range fixed when the policy "
-            f"was made. The value is not repeated here because it is private."
+            f"{name} must be a number from {plain(low)} to {plain(high)}, the range fixed when the "
+            f"policy was made. The value is not repeated here because it is private."
         )
-    return round((float(value) - low) / (high - low) * UNITS)
+    units = round((number - low) / (high - low) * UNITS)
+    return min(max(units, 0), UNITS)
 
 
 def array_to_units(losses: Any) -> NDArray[np.int64]:
@@ -69,7 +66,7 @@ def array_to_units(losses: Any) -> NDArray[np.int64]:
     if outside.any():
         row, column = np.argwhere(outside)[0]
         raise InputError(
-            f"losses must be numbers from 0 to 1; round {row}, arm {column} holds "
-            f"{table[row, column]!r} ({int(outside.sum())} such values). Rescale them first."
+            f"losses must be numbers from 0 to 1; round {row}, arm {column} holds something else "
+            f"({int(outside.sum())} such values). Rescale them first."
         )
     return np.rint(table * UNITS).astype(np.int64)

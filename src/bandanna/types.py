@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 ArmName = str | int
@@ -72,6 +73,10 @@ class Guarantee:
         The argument, in one sentence, with its source.
     assumptions
         What must be true outside this software.
+    facts
+        The mechanism's numbers, from which the promise can be computed again.
+    curve
+        The smallest epsilon for each delta, where one is known.
     """
 
     epsilon: float
@@ -81,6 +86,8 @@ class Guarantee:
     mechanism: str
     because: str
     assumptions: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict, repr=False, hash=False)
+    curve: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
 
     @property
     def private(self) -> bool:
@@ -91,9 +98,50 @@ class Guarantee:
         """The same guarantee with further assumptions spelled out."""
         return replace(self, assumptions=self.assumptions + assumptions)
 
+    def for_group(self, size: int) -> Guarantee:
+        """Return what holds for someone behind several rounds (Lemma "Group Privacy").
+
+        Examples
+        --------
+        >>> import bandanna as bd
+        >>> bd.PrivateBandit(arms=2, epsilon=0.5).guarantee.for_group(3).epsilon
+        1.5
+        """
+        if not isinstance(size, int) or size < 1:
+            raise InputError(f"a group has a whole number of rounds, at least 1; got {size!r}.")
+        return replace(
+            self,
+            epsilon=size * self.epsilon,
+            delta=group_delta(self.epsilon, self.delta, size),
+            protects=f"the feedback of any {size} rounds together",
+            because=f"{self.because}; {size} rounds by group privacy",
+            curve=None,
+        )
+
+    def at_delta(self, delta: float) -> Guarantee:
+        """Return the same promise with a smaller epsilon and the given delta.
+
+        Examples
+        --------
+        >>> import bandanna as bd
+        >>> promise = bd.PrivateBandit(arms=2, epsilon=0.5, batch=4).guarantee
+        >>> round(promise.at_delta(0.01).epsilon, 3)
+        0.472
+        """
+        if not self.delta <= delta < 1:
+            raise InputError(f"delta must be from {self.delta:g} to below 1; got {delta!r}.")
+        if self.curve is None or delta == self.delta:
+            return replace(self, delta=delta)
+        return replace(
+            self,
+            epsilon=self.curve(delta),
+            delta=delta,
+            because=f"{self.because}; at this delta by the mechanism's exact privacy curve",
+        )
+
     def __str__(self) -> str:
         promise = (
-            f"epsilon = {self.epsilon:g}, delta = {self.delta:g} ({self.model})"
+            f"epsilon = {plain(self.epsilon)}, delta = {plain(self.delta)} ({self.model})"
             if self.private
             else "no privacy: epsilon is infinite"
         )
@@ -101,6 +149,18 @@ class Guarantee:
         lines.append(f"because:   {self.because}")
         lines.extend(f"assumes:   {assumption}" for assumption in self.assumptions)
         return "\n".join(lines)
+
+
+def plain(number: float) -> str:
+    """Write a number in full, without a needless fraction."""
+    return repr(float(number)).removesuffix(".0")
+
+
+def group_delta(epsilon: float, delta: float, size: int) -> float:
+    """Return the delta of a group: it grows by ``1 + e^eps + ... + e^((size - 1) eps)``."""
+    if delta == 0.0:
+        return 0.0
+    return min(1.0, delta * math.fsum(math.exp(k * epsilon) for k in range(size)))
 
 
 def no_guarantee(mechanism: str, because: str) -> Guarantee:

@@ -213,5 +213,6 @@ def test_the_guarantee_spells_out_what_weakens_it() -> None:
     assert "from -3 to 8" in text
     assert "k times epsilon" in text
     assert "resumed once" in text
+    assert "when feedback arrives" in text
     assert not bd.Bandit(3).guarantee.private
     assert "no privacy" in str(bd.Bandit(3).guarantee)

@@ -33,6 +33,8 @@ class Learner(ABC):
     """A bandit algorithm with its parameters, ready to play."""
 
     name: ClassVar[str]
+    assumptions: ClassVar[tuple[str, ...]] = ()
+    """What must be true of it for a policy around it to be private."""
     arms: int
 
     @abstractmethod

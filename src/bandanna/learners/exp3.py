@@ -177,6 +177,14 @@ def _pick_arm(params: Exp3Params, state: Exp3State, target: float) -> int:
 
 
 @step
+def exp3_importance(params: Exp3Params, state: Exp3State, arm: int) -> float:
+    """Return one over the probability of an arm, ``(1 - mixing) w / total + mixing / arms``."""
+    arms, total, mixing = state.weights.size, float(state.total[0]), params.mixing
+    importance: float = total * arms / ((1.0 - mixing) * arms * state.weights[arm] + mixing * total)
+    return min(importance, MAX_IMPORTANCE)
+
+
+@step
 def exp3_draw(params: Exp3Params, state: Exp3State, stream: Stream) -> tuple[int, float]:
     """Draw an arm; one uniform number decides on mixing and on the arm."""
     mixing = params.mixing
@@ -187,9 +195,7 @@ def exp3_draw(params: Exp3Params, state: Exp3State, stream: Stream) -> tuple[int
         arm = min(int(u / mixing * arms), arms - 1)
     else:
         arm = _pick_arm(params, state, (u - mixing) / (1.0 - mixing) * total)
-    # One over (1 - mixing) w / total + mixing / arms, by a single division.
-    importance = total * arms / ((1.0 - mixing) * arms * state.weights[arm] + mixing * total)
-    return arm, min(importance, MAX_IMPORTANCE)
+    return arm, exp3_importance(params, state, arm)
 
 
 @step

@@ -143,9 +143,9 @@ def privatize(
 ) -> PrivateBandit:
     """Make any bandit private (the paper's Theorem "Generic Conversion").
 
-    The learner is copied, so that nobody else can feed it what was not released. With the
-    default one-bit release it sees losses that are 0 or 1; with ``"laplace"`` it must survive
-    negative and unbounded ones.
+    A learner object is copied, so that nobody else can feed it what was not released; it must not
+    have learned from private data before. With the default one-bit release it sees losses that
+    are 0 or 1; with ``"laplace"`` it must survive negative and unbounded ones.
 
     Parameters
     ----------

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import NoReturn, Self
 
 from bandanna.grid import UNITS, check_range, to_units
 from bandanna.policies.batches import WAITING, Batch, ClosedBatches
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy import SeededRelease
+from bandanna.privacy.certificate import make_certificate
 from bandanna.streams import Stream, new_stream
-from bandanna.types import ArmName, Decision, DecisionError, Guarantee, InputError
+from bandanna.types import JSON, ArmName, Decision, DecisionError, Guarantee, InputError, plain
 
 
 class BatchedBandit:
@@ -38,6 +41,7 @@ class BatchedBandit:
         self.loss_range = check_range(loss_range)
         self.rounds = rounds
         self._identity = secrets.token_hex(8)
+        self._process = os.getpid()
         self._stream = new_stream(seed)
         self._release = recipe.release
         self._player = recipe.learner.play(self._stream)
@@ -50,6 +54,7 @@ class BatchedBandit:
 
     def decide(self) -> Decision:
         """Choose an arm for the next round."""
+        self._check_process()
         batch = self._current
         if batch is None or len(batch.losses) >= self.batch:
             arm, importance = self._player.draw()
@@ -74,6 +79,7 @@ class BatchedBandit:
         Give either a loss or a reward, inside the range fixed at the start; a reward ``r`` is the
         loss ``low + high - r``. The same value sent again is ignored; another one is refused.
         """
+        self._check_process()
         units = self._units(loss, reward)
         batch = self._batch_of(decision)
         if batch is None:
@@ -96,11 +102,15 @@ class BatchedBandit:
         if not promise.private:
             return promise
         return promise.assuming(
-            f"losses are from {low:g} to {high:g}, a range fixed without looking at them",
+            f"losses are from {plain(low)} to {plain(high)}, a range fixed without looking at them",
             "each person's feedback is one round's; k rounds of one person cost k times epsilon",
-            "a saved file is resumed once: feedback observed again after going back to an older "
-            "file is released again",
+            "whether and when feedback arrives does not depend on what it says",
+            "only those who may see feedback call observe: it tells whether a repeated value is "
+            "the same",
+            "between saving a file and resuming from it no feedback is observed, and it is resumed "
+            "once; otherwise open batches are released twice",
             "how long things take, and the memory of this process, are not watched",
+            *self.recipe.learner.assumptions,
         )
 
     @property
@@ -132,7 +142,17 @@ class BatchedBandit:
         """
         from bandanna.policies.state import save
 
+        self._check_process()
         save(self, path)
+
+    def certificate(self) -> JSON:
+        """Return the guarantee as a document that ``bandanna verify`` can check.
+
+        It holds nothing private. Write it with ``json.dump``; ``docs/certificate.md`` explains
+        every entry.
+        """
+        low, high = self.loss_range
+        return make_certificate(self.guarantee, {"loss_low": low, "loss_high": high})
 
     def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
         """Return a fresh copy with seeded streams, release included: for tests and simulation.
@@ -206,16 +226,31 @@ class BatchedBandit:
             raise DecisionError(_observed_otherwise(decision))
 
     def _close(self, batch: Batch) -> None:
-        """Release a full batch, erase its losses, and only then let the learner know.
+        """Release a full batch and erase its losses, and only then let the learner know.
 
-        In this order nothing that fails later can bring the same losses to a second release.
+        The batch is gone before it is released: whatever fails, here or later, cannot bring the
+        same losses to a second release. If the release itself fails, nothing is learned from it.
         """
-        value = self._release.release(batch.total())
-        self._closed.add(batch)
         del self._open[batch.number]
         if self._current is batch:
             self._current = None
-        self._player.update(batch.arm, batch.importance, value)
+        self._closed.add(batch)
+        total = batch.total()
+        batch.losses = array("i")
+        self._player.update(batch.arm, batch.importance, self._release.release(total))
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise DecisionError(
+                "this policy belongs to the process that made or loaded it; in a forked copy its "
+                "open batches would be released twice. Keep one process, or save and load."
+            )
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "a policy cannot be copied or pickled: its open batches would be released twice. "
+            "Use save and load to move it, rehearse for a fresh one."
+        )
 
 
 def _observed_otherwise(decision: Decision) -> str:

@@ -51,6 +51,7 @@ class ForeignLearner(Learner):
     """
 
     name = "foreign"
+    assumptions = ("the learner had seen no private data, and nobody else feeds it",)
 
     def __init__(self, make: Callable[[int], Drawer], arms: int, label: str) -> None:
         self._make = make

@@ -113,11 +113,11 @@ def _checked_release(release: Release, request: Request) -> Release:
             f"batch {request.batch!r} contradicts the release given, whose batch is "
             f"{release.batch}."
         )
-    promised = release.guarantee().epsilon
-    if promised > request.epsilon:
+    promise = release.guarantee()
+    if not (promise.private and 0 < promise.epsilon <= request.epsilon and promise.delta == 0):
         raise InputError(
-            f"the release given promises epsilon {promised:g}, which is weaker than the epsilon "
-            f"{request.epsilon:g} asked for."
+            f"the release given promises epsilon {promise.epsilon:g} and delta {promise.delta:g}, "
+            f"which is weaker than the epsilon {request.epsilon:g} asked for."
         )
     return release
 

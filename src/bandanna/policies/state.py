@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import os
-import tempfile
 from array import array
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from bandanna.documents import seal, to_text, write_whole
 from bandanna.grid import UNITS
 from bandanna.policies.bandit import Bandit, PrivateBandit, arm_names, check_rounds
 from bandanna.policies.batched import BatchedBandit
@@ -29,20 +26,15 @@ PRIVATE = "open_batches holds raw feedback: keep this file as private as the fee
 
 def save(policy: BatchedBandit, path: str | Path) -> None:
     """Write a policy to a file, whole or not at all."""
+    if type(policy) is not KINDS.get(type(policy).__name__):
+        raise StateFileError(
+            f"only {' and '.join(KINDS)} can be saved; got {type(policy).__name__}."
+        )
     data = to_dict(policy)
-    data["checksum"] = _checksum(data)
+    data["checksum"] = seal(data)
     target = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(_readable(data))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(target, to_text(data))
     except OSError as error:
         raise StateFileError(f"cannot write {target}: {error.strerror or error}.") from None
 
@@ -74,7 +66,7 @@ def load(path: str | Path) -> BatchedBandit:
             f"{data.get('software')!r}; this is Bandanna {__version__}, which reads version "
             f"{VERSION}."
         )
-    if data.pop("checksum", None) != _checksum(data):
+    if data.pop("checksum", None) != seal(data):
         raise StateFileError(f"{source} is damaged: its checksum does not match its content.")
     try:
         return from_dict(data)
@@ -151,14 +143,3 @@ def _batch(saved: JSON, arms: int, size: int) -> Batch:
     batch.losses = array("i", losses)
     batch.observed = sum(loss != WAITING for loss in losses)
     return batch
-
-
-def _readable(data: JSON) -> str:
-    """Write one line for each entry."""
-    lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _checksum(data: Any) -> str:
-    canonical = json.dumps(data, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()

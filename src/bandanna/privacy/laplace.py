@@ -66,7 +66,7 @@ class LaplaceRelease(Release):
                 f"epsilon must be from {MIN_EPSILON:g} to {MAX_EPSILON:g} for the Laplace "
                 f"release; got {self.epsilon!r}."
             )
-        checks.whole("batch", self.batch, at_least=1)
+        checks.settle(self, epsilon=epsilon, batch=checks.whole("batch", self.batch, at_least=1))
 
     @property
     def noise_scale(self) -> float:
@@ -76,14 +76,14 @@ class LaplaceRelease(Release):
     def release(self, total: int) -> float:
         """Publish a batch's mean with noise."""
         clamped = min(max(total, 0), self.batch * UNITS)
-        noise = discrete_laplace_noise(laplace_scale(float(self.epsilon)))
+        noise = discrete_laplace_noise(laplace_scale(self.epsilon))
         return (clamped + noise) / (self.batch * UNITS)
 
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
-        scale = laplace_scale(float(self.epsilon))
+        scale = laplace_scale(self.epsilon)
         return Guarantee(
-            epsilon=float(self.epsilon),
+            epsilon=self.epsilon,
             delta=0.0,
             protects=PROTECTED,
             model="local" if self.batch == 1 else "central",
@@ -95,7 +95,26 @@ class LaplaceRelease(Release):
                 f"one loss moves the sum by at most {UNITS} and {UNITS}/scale <= epsilon; batches "
                 "are disjoint and the rest is post-processing (Lemma 'Privacy guarantee')"
             ),
+            facts={
+                "mechanism": self.name,
+                "batch": self.batch,
+                "units": UNITS,
+                "scale": scale,
+                "sampler": "OpenDP discrete Laplace, i64",
+            },
+            curve=self._epsilon_at,
         )
+
+    def _epsilon_at(self, delta: float) -> float:
+        """Return an epsilon at a delta: ``epsilon + 2 log(1 - delta)``, not below 0.
+
+        Two Laplace laws of scale s whose centres are M apart have hockey-stick divergence
+        ``1 - exp((e - M/s) / 2)`` at e <= M/s; solve for e. The discrete law's agrees where e is
+        a multiple of 2/s away from M/s and is convex between: rounding e up to the next is safe.
+        """
+        step = 2.0 / laplace_scale(self.epsilon)
+        smaller = self.epsilon + 2.0 * math.log1p(-delta)
+        return max(0.0, min(self.epsilon, smaller + step))
 
     def fast(self) -> FastRelease:
         """Return the numbers for the compiled face."""
@@ -104,7 +123,7 @@ class LaplaceRelease(Release):
             unit=1.0 / (self.batch * UNITS),
             base=0.0,
             slope=0.0,
-            scale=laplace_scale(float(self.epsilon)),
+            scale=laplace_scale(self.epsilon),
         )
 
     def to_dict(self) -> JSON:

@@ -4,7 +4,8 @@ The sampler is OpenDP's: exact on 64-bit integers, fed by the operating system. 
 costs ten times more than a sample, so a block of samples is drawn at once and each is handed out
 exactly once. That also takes the sampler's running time away from the moment a batch closes. The
 reserve lives in the memory of one process: it is never saved, and a forked child throws its copy
-away, because noise used twice can be subtracted.
+away, because noise used twice can be subtracted. (A snapshot of a whole machine copies it all the
+same; do not resume one twice.)
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import Any
 
 BLOCK = 32
 
-_reserve: dict[float, list[int]] = {}
+_reserve: dict[tuple[int, float], list[int]] = {}
 
 
 def discrete_laplace_noise(scale: float) -> int:
     """Return a fresh integer z, drawn with probability proportional to exp(-|z| / scale)."""
-    waiting = _reserve.setdefault(scale, [])
+    # The process is part of the key: some servers fork without telling Python.
+    waiting = _reserve.setdefault((os.getpid(), scale), [])
     try:
         return waiting.pop()
     except IndexError:

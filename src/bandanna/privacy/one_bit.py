@@ -47,10 +47,10 @@ def one_bit_integers(epsilon: float) -> tuple[int, int]:
     return a, b
 
 
-def integers_satisfy(a: int, b: int, epsilon: float) -> bool:
-    """Whether ``(a + b M) / a <= exp(epsilon)``, proved in exact arithmetic."""
+def integers_satisfy(a: int, b: int, epsilon: float, units: int = UNITS) -> bool:
+    """Whether ``(a + b M) / a <= exp(epsilon)``, proved in exact arithmetic; M is ``units``."""
     bound = exp_floor(Fraction(epsilon), bits=256 + _extra_bits(epsilon))
-    return a > 0 and b > 0 and Fraction(a + b * UNITS, a) <= bound
+    return a > 0 and b > 0 and Fraction(a + b * units, a) <= bound
 
 
 def _extra_bits(epsilon: float) -> int:
@@ -85,15 +85,15 @@ class OneBitRelease(Release):
     b: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if checks.positive("epsilon", self.epsilon) > MAX_EPSILON:
+        epsilon = checks.positive("epsilon", self.epsilon)
+        if epsilon > MAX_EPSILON:
             raise InputError(
                 f"epsilon must be at most {MAX_EPSILON:g}, which already protects nothing; "
                 f"got {self.epsilon!r}. Use bandanna.Bandit if no privacy is wanted."
             )
-        checks.whole("batch", self.batch, at_least=1)
-        a, b = one_bit_integers(float(self.epsilon))
-        object.__setattr__(self, "a", a)
-        object.__setattr__(self, "b", b)
+        checks.settle(self, batch=checks.whole("batch", self.batch, at_least=1))
+        a, b = one_bit_integers(epsilon)
+        checks.settle(self, epsilon=epsilon, a=a, b=b)
 
     @property
     def denominator(self) -> int:
@@ -114,7 +114,7 @@ class OneBitRelease(Release):
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
         return Guarantee(
-            epsilon=float(self.epsilon),
+            epsilon=self.epsilon,
             delta=0.0,
             protects=PROTECTED,
             model="local" if self.batch == 1 else "central",
@@ -127,7 +127,27 @@ class OneBitRelease(Release):
                 "(a + b M)/a <= exp(epsilon), checked in exact arithmetic; batches are disjoint "
                 "and the rest is post-processing (Lemma 'Privacy guarantee')"
             ),
+            facts={
+                "mechanism": self.name,
+                "batch": self.batch,
+                "units": UNITS,
+                "a": self.a,
+                "b": self.b,
+                "denominator": self.denominator,
+                "sampler": "secrets.randbelow",
+            },
+            curve=self._epsilon_at,
         )
+
+    def _epsilon_at(self, delta: float) -> float:
+        """Return the smallest epsilon at a delta.
+
+        Between sums S and S + M the bit 1 has chances (a + b S)/D and (a + b (S + M))/D. Their
+        hockey-stick divergence at any epsilon falls as S grows, so S = 0 is the worst:
+        ``delta = (a + b M - exp(epsilon) a) / D``; the bit 0 is its mirror image.
+        """
+        left = self.a + self.b * UNITS - Fraction(delta) * self.denominator
+        return math.log1p(float(left / self.a - 1)) if left > self.a else 0.0
 
     def fast(self) -> FastRelease:
         """Return the numbers for the compiled face."""

@@ -25,7 +25,7 @@ class PlainRelease(Release):
     name: ClassVar[str] = "plain"
 
     def __post_init__(self) -> None:
-        checks.whole("batch", self.batch, at_least=1)
+        checks.settle(self, batch=checks.whole("batch", self.batch, at_least=1))
 
     def release(self, total: int) -> float:
         """Publish the mean."""

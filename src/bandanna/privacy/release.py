@@ -15,6 +15,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bandanna.compiled import kernel, step
 from bandanna.streams import Stream, discrete_laplace, uniform
 from bandanna.types import JSON, Guarantee, no_guarantee
@@ -78,6 +81,23 @@ def noisy_value(release: FastRelease, total: int, stream: Stream) -> float:
 def noisy_value_once(release: FastRelease, total: int, stream: Stream) -> float:
     """Publish one sum with seeded noise, from Python."""
     return noisy_value(release, total, stream)
+
+
+@kernel
+def _fill_noisy_values(
+    release: FastRelease, total: int, stream: Stream, out: NDArray[np.float64]
+) -> None:
+    for i in range(out.size):
+        out[i] = noisy_value(release, total, stream)
+
+
+def noisy_values(
+    release: FastRelease, total: int, count: int, stream: Stream
+) -> NDArray[np.float64]:
+    """Publish the same sum many times with seeded noise, for audits and tests."""
+    values = np.empty(count)
+    _fill_noisy_values(release, total, stream, values)
+    return values
 
 
 class SeededRelease(Release):

@@ -1,0 +1,38 @@
+"""JSON files that people can read: one line for each entry, and seals that show changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bandanna.types import JSON
+
+
+def to_text(data: JSON) -> str:
+    """Write one line for each entry."""
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def seal(data: Any) -> str:
+    """Return a hash of any JSON value, independent of spacing and order."""
+    canonical = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file, readable by its owner only, whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

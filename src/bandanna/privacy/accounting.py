@@ -1,0 +1,237 @@
+"""The paper's privacy toolbox (its appendix "Privacy properties"), as functions.
+
+Each function names the statement it computes. Distributions are sequences of probabilities over
+the same outcomes; with ``Fraction`` entries the arithmetic is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeVar
+
+from bandanna import checks
+from bandanna.types import Guarantee, InputError, group_delta
+
+Probability = float | Fraction
+Output = TypeVar("Output")
+
+
+class Budget(NamedTuple):
+    """Privacy parameters."""
+
+    epsilon: float
+    delta: float = 0.0
+
+
+def laplace_mechanism(sensitivity: float, epsilon: float) -> float:
+    """Definition "Laplace Mechanism": return the scale of noise that gives epsilon.
+
+    Examples
+    --------
+    >>> laplace_mechanism(sensitivity=0.1, epsilon=0.5)
+    0.2
+    """
+    return checks.positive("sensitivity", sensitivity) / checks.positive("epsilon", epsilon)
+
+
+def basic_composition(budgets: Sequence[Budget]) -> Budget:
+    """Lemma "Basic Composition": epsilons and deltas add up.
+
+    Examples
+    --------
+    >>> basic_composition([Budget(0.5), Budget(0.25, 0.125)])
+    Budget(epsilon=0.75, delta=0.125)
+    """
+    return Budget(math.fsum(b.epsilon for b in budgets), math.fsum(b.delta for b in budgets))
+
+
+def advanced_composition(epsilons: Sequence[float], delta: float) -> Budget:
+    """Lemma "Advanced Composition", with the paper's constants.
+
+    ``3/2 sum(eps^2) + sqrt(6 sum(eps^2) log(1/delta))`` for pure mechanisms and any delta in
+    (0, 1).
+
+    Examples
+    --------
+    >>> round(advanced_composition([0.1] * 100, delta=1e-6).epsilon, 3)
+    10.605
+    """
+    _check_delta(delta, above_zero=True)
+    squares = math.fsum(checks.positive("epsilon", epsilon) ** 2 for epsilon in epsilons)
+    return Budget(1.5 * squares + math.sqrt(6.0 * squares * math.log(1.0 / delta)), delta)
+
+
+def group_privacy(budget: Budget, size: int) -> Budget:
+    """Lemma "Group Privacy": what holds for datasets that differ in ``size`` places.
+
+    The paper states the pure case; with a delta it grows by ``1 + e^eps + ... + e^((k-1) eps)``.
+
+    Examples
+    --------
+    >>> group_privacy(Budget(0.5), size=3)
+    Budget(epsilon=1.5, delta=0.0)
+    """
+    checks.whole("size", size, at_least=1)
+    return Budget(size * budget.epsilon, group_delta(budget.epsilon, budget.delta, size))
+
+
+def post_process(
+    mechanism: Callable[..., Any], function: Callable[[Any], Output]
+) -> Callable[..., Output]:
+    """Lemma "Post Processing": the composition has the guarantee of the mechanism."""
+
+    def processed(*data: Any) -> Output:
+        return function(mechanism(*data))
+
+    return processed
+
+
+def max_ratio(first: Sequence[Probability], second: Sequence[Probability]) -> Probability:
+    """Return the largest P(S)/Q(S) over events S: the exponential of the max divergence."""
+    _check_pair(first, second)
+    if any(p > 0 and q == 0 for p, q in zip(first, second, strict=True)):
+        return math.inf
+    return max(p / q for p, q in zip(first, second, strict=True) if q > 0)
+
+
+def max_divergence(
+    first: Sequence[Probability], second: Sequence[Probability], delta: Probability = 0
+) -> float:
+    """Return the (delta-approximate) max divergence of two discrete distributions, exactly.
+
+    ``max log((P(S) - delta) / Q(S))`` over events S with ``P(S) >= delta``. For any epsilon the
+    event that most exceeds ``exp(epsilon) Q`` holds the outcomes of largest likelihood ratio, so
+    only the outcomes' prefixes in that order need to be tried.
+
+    Examples
+    --------
+    >>> from fractions import Fraction as F
+    >>> p, q = [F(3, 4), F(1, 4)], [F(1, 4), F(3, 4)]
+    >>> math.exp(max_divergence(p, q))
+    3.0000000000000004
+    >>> max_divergence(p, q, delta=F(1, 2))
+    0.0
+    """
+    _check_pair(first, second)
+    _check_delta(float(delta))
+    pairs = [pair for pair in zip(first, second, strict=True) if pair != (0, 0)]
+    pairs.sort(key=lambda pair: pair[0] / pair[1] if pair[1] > 0 else math.inf, reverse=True)
+    best = -math.inf
+    in_first: Probability = 0
+    in_second: Probability = 0
+    for p, q in pairs:
+        in_first, in_second = in_first + p, in_second + q
+        if in_first > delta:
+            if in_second == 0:
+                return math.inf
+            best = max(best, _log(Fraction(in_first - delta) / Fraction(in_second)))
+    return best
+
+
+def indistinguishable(
+    first: Sequence[Probability],
+    second: Sequence[Probability],
+    epsilon: float,
+    delta: Probability = 0,
+) -> bool:
+    """Definition "(eps, delta)-indistinguishability", both ways."""
+    return (
+        max_divergence(first, second, delta) <= epsilon
+        and max_divergence(second, first, delta) <= epsilon
+    )
+
+
+def local_epsilon(channel: Sequence[Sequence[Probability]], delta: Probability = 0) -> float:
+    """Definition "Local differential privacy": the smallest epsilon of a discrete channel.
+
+    Row i holds the distribution of the output for the i-th possible value of one person.
+
+    Examples
+    --------
+    >>> round(local_epsilon([[0.75, 0.25], [0.25, 0.75]]), 6) == round(math.log(3), 6)
+    True
+    """
+    return max(
+        max_divergence(row, other, delta)
+        for i, row in enumerate(channel)
+        for j, other in enumerate(channel)
+        if i != j
+    )
+
+
+def tight_epsilon(guarantee: Guarantee, delta: float, rounds: int = 1) -> float:
+    """Return the smallest epsilon at a delta for a person behind several rounds, numerically.
+
+    By dp-accounting, composing privacy loss distributions: far below ``rounds`` times epsilon for
+    many rounds and a positive delta. Rounded upwards. Several rounds need batches of one: all of
+    a person's rounds might fall into one larger batch, which is no composition.
+    """
+    checks.whole("rounds", rounds, at_least=1)
+    _check_delta(delta)
+    if rounds > 1 and guarantee.facts.get("batch") != 1:
+        raise InputError(
+            f"several rounds of one person may share a batch of {guarantee.facts.get('batch')}; "
+            f"use guarantee.for_group({rounds})."
+        )
+    if delta == 0:
+        return rounds * guarantee.epsilon  # pure: no numerics needed, and group privacy is tight
+    composed = privacy_loss(guarantee, rounds=rounds)
+    return float(composed.get_epsilon_for_delta(delta))
+
+
+def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = True) -> Any:
+    """Return dp-accounting's privacy loss distribution of a guarantee's mechanism.
+
+    For one round that is the worst pair of neighbouring batches. Over several rounds a one-bit
+    release is accounted for as randomised response, which is the worst mechanism with its epsilon:
+    its own worst pair is lopsided, and a person could turn it one way in one batch and the other
+    way in the next.
+    """
+    from dp_accounting.pld import common  # loaded when first used
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    facts = guarantee.facts
+    step = min(1e-4, guarantee.epsilon / 100) if guarantee.private else 1e-4
+    options = {"pessimistic_estimate": pessimistic, "value_discretization_interval": step}
+    if facts.get("mechanism") == "laplace":
+        relative = float(facts["scale"]) / int(facts["units"])
+        single = pld.from_laplace_mechanism(parameter=relative, sensitivity=1, **options)
+    elif facts.get("mechanism") != "one-bit":
+        raise InputError(f"no accounting for mechanism {facts.get('mechanism')!r}.")
+    elif rounds == 1:
+        one, other = (
+            {1: math.log(chance), 0: math.log1p(-chance)} for chance in worst_chances(facts)
+        )
+        single = pld.from_two_probability_mass_functions(one, other, symmetric=False, **options)
+    else:
+        worst = common.DifferentialPrivacyParameters(guarantee.epsilon, guarantee.delta)
+        single = pld.from_privacy_parameters(worst, value_discretization_interval=step)
+    return single if rounds == 1 else single.self_compose(rounds)
+
+
+def worst_chances(facts: dict[str, Any]) -> tuple[Fraction, Fraction]:
+    """Return the one-bit release's chances of a 1 for the pair of batches it tells apart best."""
+    a, b, units, denominator = (int(facts[key]) for key in ("a", "b", "units", "denominator"))
+    return Fraction(a + b * units, denominator), Fraction(a, denominator)
+
+
+def _log(ratio: Fraction) -> float:
+    """Logarithm of a fraction whose parts may be too large for floats."""
+    return math.log(ratio.numerator) - math.log(ratio.denominator)
+
+
+def _check_delta(delta: float, *, above_zero: bool = False) -> None:
+    if not 0 <= delta < 1 or (above_zero and delta == 0):
+        raise InputError(
+            f"delta must be {'above' if above_zero else 'from'} 0 and below 1; got {delta!r}."
+        )
+
+
+def _check_pair(first: Sequence[Probability], second: Sequence[Probability]) -> None:
+    for chances in (first, second):
+        if len(first) != len(second) or not chances:
+            raise InputError("both distributions need the same, positive number of outcomes.")
+        if min(chances) < 0 or abs(float(sum(chances)) - 1.0) > 1e-9:
+            raise InputError("probabilities must not be negative and must add up to 1.")
