@@ -43,6 +43,28 @@ def test_json_is_json_and_repeats_itself() -> None:
     assert data["rounds"] == 2000
 
 
+def test_one_run_has_no_error_bar_and_the_json_says_null() -> None:
+    done = bandanna(*QUICK, "--replicates", "1", "--algorithms", "one-bit", "--json")
+    assert json.loads(done.stdout, parse_constant=_refuse)["rows"][0]["standard_error"] is None
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is not JSON")
+
+
+def test_output_that_cannot_be_written_is_an_error_not_a_traceback() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "bandanna", *QUICK, "--algorithms", "one-bit"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
 def test_environments_with_their_own_number_of_arms() -> None:
     arguments = ("simulate", "--environment", "trial", "--rounds", "500", "--replicates", "3")
     done = bandanna(*arguments, "--json")
@@ -56,7 +78,12 @@ def test_environments_with_their_own_number_of_arms() -> None:
         (("--epsilon", "nan"), "epsilon must be"),
         (("--rounds", "2.5"), "--rounds must be a whole number"),
         (("--rounds", "many"), "'many'"),
+        (("--rounds", "1e13"), "from 1 to 1e+12"),
+        (("--epsilon", "1e5"), "from 1e-09 to 100"),
+        (("--arms", "1000000000"), "at most 1e"),
+        (("--replicates", "1e12"), "fewer"),
         (("--arms", "1"), "arms must be a whole number, at least 2"),
+        (("--arms", "1.5"), "--arms must be a whole number"),
         (("--algorithms", "magic"), "there are one-bit"),
         (("--algorithms", ","), "names none"),
         (("--environment", "mars"), "there are bernoulli"),

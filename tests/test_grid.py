@@ -35,6 +35,8 @@ def test_other_ranges_are_rescaled(low: float, width: float, share: float) -> No
         (np.float16(0.5), (0.0, 1.0), UNITS // 2),
         (np.int8(1), (0.0, 1.0), UNITS),
         (Fraction(1, 2), (0.0, 1.0), UNITS // 2),
+        (True, (0.0, 1.0), UNITS),
+        (np.False_, (0.0, 1.0), 0),
     ],
 )
 def test_small_numpy_floats_are_compared_in_full(
@@ -47,7 +49,7 @@ def test_small_numpy_floats_are_compared_in_full(
         assert to_units("loss", loss, loss_range) == units
 
 
-@pytest.mark.parametrize("loss", [math.nan, math.inf, -0.001, 1.001, "0.5", None, True, 1j])
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -0.001, 1.001, "0.5", None, 1j])
 def test_what_is_no_loss_is_refused_without_being_repeated(loss: object) -> None:
     with pytest.raises(InputError, match="number from 0 to 1") as caught:
         to_units("loss", loss, (0.0, 1.0))

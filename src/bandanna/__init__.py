@@ -13,6 +13,7 @@ from bandanna.version import __version__
 if TYPE_CHECKING:
     from bandanna import environments, learners, privacy
     from bandanna.policies import Bandit, PrivateBandit, load, privatize
+    from bandanna.privacy.audit import audit
     from bandanna.simulation import Results, simulate
     from bandanna.types import (
         BandannaError,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Bandit": "bandanna.policies",
     "PrivateBandit": "bandanna.policies",
+    "audit": "bandanna.privacy.audit",
     "load": "bandanna.policies",
     "privatize": "bandanna.policies",
     "Results": "bandanna.simulation",
@@ -50,6 +52,7 @@ __all__ = [
     "Results",
     "StateFileError",
     "__version__",
+    "audit",
     "environments",
     "learners",
     "load",

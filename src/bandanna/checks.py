@@ -8,6 +8,11 @@ from typing import Any
 
 from bandanna.types import InputError
 
+MAX_ROUNDS = 10**12
+"""More losses than this, in grid units, would not fit a 64-bit sum."""
+
+MAX_ARMS = 10**7
+
 
 def is_number(value: Any) -> bool:
     """Whether the value is a real number and not a truth value in disguise."""
@@ -38,15 +43,26 @@ def within(name: str, value: Any, low: float, high: float) -> float:
     return number
 
 
+def rounds(value: Any) -> int:
+    """Require a number of rounds whose losses can be summed in 64-bit integers."""
+    return whole("rounds", value, at_least=1, at_most=MAX_ROUNDS)
+
+
+def arms(value: Any) -> int:
+    """Require a number of arms."""
+    return whole("arms", value, at_least=2, at_most=MAX_ARMS)
+
+
 def settle(thing: Any, **values: Any) -> None:
     """Store checked values in a frozen dataclass, as plain Python numbers."""
     for name, value in values.items():
         object.__setattr__(thing, name, value)
 
 
-def whole(name: str, value: Any, at_least: int) -> int:
-    """Require a whole number that is large enough; 1e6 counts as one, 2.5 does not."""
+def whole(name: str, value: Any, at_least: int, at_most: int = 10**18) -> int:
+    """Require a whole number in a range; 1e6 counts as one, 2.5 does not."""
     is_whole = isinstance(value, Integral) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not is_whole or value < at_least:
-        raise InputError(f"{name} must be a whole number, at least {at_least}; got {value!r}.")
+    if isinstance(value, bool) or not is_whole or not at_least <= value <= at_most:
+        limits = f"at least {at_least}" + (f" and at most {at_most:g}" if at_most < 10**18 else "")
+        raise InputError(f"{name} must be a whole number, {limits}; got {value!r}.")
     return int(value)

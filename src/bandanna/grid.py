@@ -41,11 +41,14 @@ def to_units(name: str, value: Any, loss_range: LossRange) -> int:
     The error does not repeat the value: feedback is private, and errors end up in logs.
     """
     low, high = loss_range
+    if isinstance(value, bool | np.bool_):
+        value = int(value)  # clicked or not
     number = as_float(value)  # first of all: small NumPy floats compare in their own precision
     if not low <= number <= high:
         raise InputError(
             f"{name} must be a number from {plain(low)} to {plain(high)}, the range fixed when the "
-            f"policy was made. The value is not repeated here because it is private."
+            f"policy was made; got something else of type {type(value).__name__}. The value is not "
+            f"repeated here because it is private."
         )
     units = round((number - low) / (high - low) * UNITS)
     return min(max(units, 0), UNITS)
@@ -53,6 +56,8 @@ def to_units(name: str, value: Any, loss_range: LossRange) -> int:
 
 def array_to_units(losses: Any) -> NDArray[np.int64]:
     """Turn a (rounds, arms) table of losses in [0, 1] into grid units."""
+    if np.ma.isMaskedArray(losses) or getattr(getattr(losses, "dtype", None), "kind", "") == "c":
+        raise InputError("losses must be a plain table of real numbers, not masked or complex.")
     try:
         table = np.asarray(losses, dtype=np.float64)
     except (TypeError, ValueError) as error:

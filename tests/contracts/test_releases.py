@@ -72,7 +72,7 @@ def test_can_be_made_again_from_its_dict(release: Release) -> None:
 
 
 @pytest.mark.parametrize("kind", [OneBitRelease, LaplaceRelease])
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, 101, "1", None, True])
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, 101, 1e-10, "1", None, True])
 def test_impossible_epsilons_are_refused(kind: type, epsilon: object) -> None:
     with pytest.raises(InputError, match="epsilon must be"):
         kind(epsilon, 1)

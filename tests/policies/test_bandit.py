@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -179,12 +180,23 @@ def test_a_decision_can_travel_as_plain_values() -> None:
         (lambda: bandit(epsilon=math.inf), "epsilon"),
         (lambda: bandit(epsilon=math.nan), "epsilon"),
         (lambda: bandit(epsilon="1"), "epsilon"),
-        (lambda: bandit(arms=1), "at least 2; got 1"),
+        (lambda: bandit(arms=1), "at least 2 and at most 1e"),
         (lambda: bandit(arms=0), "at least 2"),
         (lambda: bandit(arms=["only"]), "at least 2 arms; got 1"),
         (lambda: bandit(arms=[]), "at least 2 arms"),
         (lambda: bandit(arms=["x", "y", "x"]), "repeated: x"),
         (lambda: bandit(arms="xyz"), "list of names"),
+        (lambda: bandit(arms=b"xyz"), "list of names"),
+        (lambda: bandit(arms={"x", "y"}), "list of names"),
+        (lambda: bandit(arms=None), "list of names"),
+        (lambda: bandit(arms=10**9), "at most 1e"),
+        (lambda: bandit(epsilon=1e5), "from 1e-09 to 100"),
+        (lambda: bandit(epsilon=5e-324), "from 1e-09 to 100"),
+        (lambda: bandit(epsilon=10**400), "epsilon"),
+        (lambda: bandit(rounds=10**30), "at most 1e"),
+        (lambda: bandit(seed=-1), "seed"),
+        (lambda: bandit(seed="a"), "seed"),
+        (lambda: bandit(default_loss=2.0), "default_loss"),
         (lambda: bandit(arms=[1.5, 2.5]), "texts or whole numbers"),
         (lambda: bandit(arms=2.5), "whole number"),
         (lambda: bandit(rounds=0), "rounds"),
@@ -206,6 +218,36 @@ def test_a_decision_can_travel_as_plain_values() -> None:
 def test_bad_settings_are_refused(make: Callable[[], object], reason: str) -> None:
     with pytest.raises(bd.InputError, match=reason):
         make()
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [("x", "y"), np.array(["x", "y"]), {"x": 1, "y": 2}, iter("xy"), {"x": 0, "y": 0}.keys()],
+)
+def test_names_may_come_in_any_ordered_form(arms: Any) -> None:
+    assert bandit(arms=arms).arms == ("x", "y")
+    assert all(type(name) is str for name in bandit(arms=np.array(["x", "y"])).arms)
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    numbers: Any = (np.int64(3), np.float32(0.5), np.int32(100))
+    size: Any = np.int64(4)
+    policy = bd.PrivateBandit(*numbers, batch=size)
+    clicked: Any = np.bool_(True)
+    policy.observe(policy.decide(), reward=clicked)
+    assert json.dumps(to_dict(policy))
+    assert bd.PrivateBandit(list(np.arange(3)), 0.5).arms == (0, 1, 2)
+
+
+def test_feedback_that_never_comes_can_be_given_up() -> None:
+    policy = bandit(batch=2, loss_range=(0, 4), default_loss=1.0)
+    first, second = policy.decide(), policy.decide()
+    policy.observe(first, loss=0.0)
+    policy.give_up(second)
+    assert policy.released == 1
+    with pytest.raises(bd.DecisionError, match="another value"):
+        policy.observe(second, loss=3.0)
+    assert bandit(loss_range=(0, 4)).default_loss == 2.0
 
 
 def test_the_guarantee_spells_out_what_weakens_it() -> None:

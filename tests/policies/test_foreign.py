@@ -34,6 +34,10 @@ class Greedy:
         self.counts[arm] += 1
 
 
+def make_greedy(seed: int) -> Greedy:
+    return Greedy(seed)
+
+
 LEARNERS: dict[str, Any] = {
     "river exp3": river.bandit.Exp3(gamma=0.1),
     "river ucb": river.bandit.UCB(delta=1, seed=1),
@@ -42,7 +46,7 @@ LEARNERS: dict[str, Any] = {
     "mabwiser thompson": MAB(["x", "y", "z"], LearningPolicy.ThompsonSampling()),
     "mabwiser softmax": MAB([5, 6, 7], LearningPolicy.Softmax(tau=0.2)),
     "two methods": Greedy(1),
-    "a factory": Greedy,
+    "a factory": make_greedy,
     "ours by name": "htinf",
     "ours": bd.learners.TsallisInf(3),
 }
@@ -101,18 +105,38 @@ def test_what_cannot_be_played_is_refused() -> None:
         (contextual, "context"),
         (four, "4 arms and the bandit 3"),
         (object(), "draw"),
+        (Greedy, "the class Greedy; pass an instance"),
+        (river.bandit.Exp3, "the class Exp3"),
         (42, "draw"),
     ):
         with pytest.raises(bd.InputError, match=reason):
             bd.privatize(learner, arms=3, epsilon=1.0)
 
 
+def test_mabwisers_arms_are_matched_by_name() -> None:
+    mab = MAB(["x", "y", "z"], LearningPolicy.EpsilonGreedy(0.5), seed=1)
+    private = bd.privatize(mab, arms=["z", "x", "y"], epsilon=2.0, batch=1)
+    for _ in range(300):
+        decision = private.decide()
+        private.observe(decision, loss=0.0 if decision.arm == "y" else 1.0)
+    bandit = private._player.bandit  # type: ignore[attr-defined]
+    assert bandit.mab._imp.arm_to_expectation["y"] > 0.5
+    assert bandit._arms == ["z", "x", "y"]
+    with pytest.raises(bd.InputError, match="same names"):
+        bd.privatize(mab, arms=["a", "b", "c"], epsilon=1.0)
+
+
 def test_an_arm_that_does_not_exist_is_refused() -> None:
     class Wild(Greedy):
-        def draw(self) -> int:
-            return 7
+        arm: Any = 7
 
-    private = bd.privatize(Wild(), arms=3, epsilon=1.0)
-    with pytest.raises(bd.InputError, match="drew arm 7"):
-        private.decide()
-    assert private.decided == 0
+        def draw(self) -> int:
+            return self.arm  # type: ignore[no-any-return]
+
+    for arm in (7, "a", 1.5, None):
+        wild = Wild()
+        wild.arm = arm
+        private = bd.privatize(wild, arms=3, epsilon=1.0)
+        with pytest.raises(bd.InputError, match="drew arm"):
+            private.decide()
+        assert private.decided == 0

@@ -24,6 +24,7 @@ def test_one_bit_is_the_default() -> None:
     assert bd.PrivateBandit(K, EPS).recipe == (TsallisInf(K), OneBitRelease(EPS, round(2 / EPS)))
     assert bd.PrivateBandit(K, 3.0).batch == 1
     assert bd.PrivateBandit(K, 50.0).batch == 1
+    assert bd.privatize("exp3", K, EPS, T).recipe.learner.name == "exp3"
     assert make("one-bit").recipe == (
         TsallisInf(K),
         OneBitRelease(EPS, best_one_bit_batch(T, K, EPS)),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.environments import Bernoulli, PunishLeader, PunishRepeats
+from bandanna.simulation import progress
 from bandanna.simulation.progress import Progress
 from tests.laws import assert_mean
 
@@ -79,6 +81,9 @@ def test_regret_against_an_adaptive_adversary_is_on_the_realised_losses() -> Non
         ((POLICIES, np.full((5, 4), np.nan)), "from 0 to 1"),
         ((POLICIES, np.full((5, 4), 2.0)), "from 0 to 1"),
         ((POLICIES, np.zeros(5)), "shape"),
+        ((POLICIES, np.ma.array(np.zeros((5, 4)), mask=True)), "masked"),
+        (([POLICIES["paper"]], np.zeros((5, 4))), "a policy or a dict"),
+        ((np.zeros((5, 4)), POLICIES), "a policy or a dict"),
     ],
 )
 def test_bad_input_is_refused(arguments: tuple[Any, Any], reason: str) -> None:
@@ -86,10 +91,38 @@ def test_bad_input_is_refused(arguments: tuple[Any, Any], reason: str) -> None:
         bd.simulate(*arguments)
 
 
-@pytest.mark.parametrize("change", [{"replicates": 0}, {"seed": -1}, {"cores": -2}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"replicates": 0},
+        {"replicates": 10**12},
+        {"seed": -1},
+        {"cores": -2},
+        {"cores": 0},
+        {"checkpoints": [0]},
+    ],
+)
 def test_bad_settings_are_refused(change: dict[str, int]) -> None:
     with pytest.raises(bd.InputError, match=next(iter(change))):
         bd.simulate(POLICIES, np.zeros((5, 4)), **change)  # type: ignore[arg-type]
+
+
+def test_what_would_take_forever_is_refused_at_once() -> None:
+    with pytest.raises(bd.InputError, match="learning steps"):
+        bd.simulate(bd.Bandit(2), Bernoulli(2, 10**12), replicates=100)
+
+
+def test_results_print_as_text() -> None:
+    results = bd.simulate(POLICIES, Bernoulli(4, 500), replicates=5)
+    lines = repr(results).splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("Regret after 500 rounds, 5 runs")
+    assert "of uniform" in lines[1]
+
+
+def test_checkpoints_can_be_chosen() -> None:
+    results = bd.simulate(POLICIES, Bernoulli(4, 500), replicates=2, checkpoints=[10, 77])
+    assert results.stops.tolist() == [10, 77, 500]
 
 
 def test_unknown_policies_are_named() -> None:
@@ -105,10 +138,14 @@ def test_a_simulation_leaves_its_policies_alone() -> None:
     assert policy.decided == 1
 
 
-def test_no_bar_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_bar_where_nobody_looks(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
     with Progress(3) as bar:
-        bar._start -= 10
         bar.advance()
+        time.sleep(0.1)
+        assert bar._bar is None
     assert capfd.readouterr() == ("", "")
 
 
@@ -117,10 +154,11 @@ def test_a_bar_for_whoever_waits(
 ) -> None:
     monkeypatch.setitem(os.environ, "TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(progress, "PATIENCE", 0.3)
     with Progress(4) as bar:
         bar.advance()
         assert bar._bar is None
-        bar._start -= 10
-        bar.advance()
+        time.sleep(1.0)
         assert bar._bar is not None
+        bar.advance()
     assert capfd.readouterr().out == ""

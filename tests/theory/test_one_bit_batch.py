@@ -25,7 +25,10 @@ def test_the_best_batch_is_the_best_of_all(rounds: int, arms: int, epsilon: floa
     best = best_one_bit_batch(rounds, arms, epsilon)
     assert 1 <= best <= rounds
     assert math.isclose(bound(best, rounds, arms, epsilon), everything[best - 1], rel_tol=1e-9)
-    assert everything[best - 1] <= everything.min() * 1.002
+    if everything.min() < rounds:
+        assert everything[best - 1] <= everything.min() * 1.002
+    else:  # nothing is guaranteed, so the choice for long horizons is made
+        assert best == min(default_one_bit_batch(epsilon), rounds)
 
 
 def test_at_large_epsilon_the_best_batch_is_one() -> None:

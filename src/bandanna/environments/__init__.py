@@ -35,7 +35,7 @@ ENVIRONMENTS: dict[str, Callable[..., Environment]] = {
 _FIXED_ARMS = {"barrier": 2, "trial": len(TREATMENTS)}
 
 
-def make_environment(name: str, arms: int | None, rounds: int) -> Environment:
+def make_environment(name: str, arms: int | None = None, rounds: int = 100_000) -> Environment:
     """Make an environment by name, with its other parameters at their defaults."""
     if name not in ENVIRONMENTS:
         raise InputError(f"unknown environment {name!r}; there are {', '.join(ENVIRONMENTS)}.")

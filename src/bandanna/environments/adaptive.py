@@ -27,8 +27,8 @@ class _Adversary(Environment):
     comparator = "adaptive"
 
     def __init__(self, arms: int, rounds: int) -> None:
-        self.arms = checks.whole("arms", arms, 2)
-        self.rounds = checks.whole("rounds", rounds, 1)
+        self.arms = checks.arms(arms)
+        self.rounds = checks.rounds(rounds)
 
     def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
         """Refuse: the totals depend on the arms played; the simulator records them."""

@@ -44,5 +44,8 @@ class Environment(ABC):
         """Return each arm's (expected) total loss before each of the given rounds."""
 
     def _check_size(self) -> None:
-        checks.whole("arms", self.arms, at_least=2)
-        checks.whole("rounds", self.rounds, at_least=1)
+        checks.arms(self.arms)
+        checks.rounds(self.rounds)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.arms} arms, {self.rounds:,} rounds>"

@@ -55,8 +55,8 @@ class SinusoidalDrift(Environment):
         amplitude: float = 0.4,
         period: float | None = None,
     ) -> None:
-        self.arms = checks.whole("arms", arms, 2)
-        self.rounds = checks.whole("rounds", rounds, 1)
+        self.arms = checks.arms(arms)
+        self.rounds = checks.rounds(rounds)
         checks.within("gap", gap, 0.0, 0.5)
         checks.positive("amplitude", amplitude)
         if amplitude + gap / 2 > 0.499:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bandanna import checks
@@ -10,12 +12,14 @@ from bandanna.types import InputError
 
 
 class Bernoulli(Segments):
-    """One arm has mean loss ``1/2 - gap/2``, the others ``1/2 + gap/2``; losses are 0 or 1.
+    """Losses that are 0 or 1, drawn independently.
 
     Parameters
     ----------
-    arms, rounds
-        Size of the problem.
+    arms
+        Their mean losses; or how many, one with mean ``1/2 - gap/2``, the others ``1/2 + gap/2``.
+    rounds
+        Number of rounds.
     gap
         How much better the best arm is, above 0 and at most 1.
     best
@@ -24,9 +28,11 @@ class Bernoulli(Segments):
 
     name = "bernoulli"
 
-    def __init__(self, arms: int, rounds: int, gap: float = 0.2, best: int = 0) -> None:
-        arms, rounds = checks.whole("arms", arms, 2), checks.whole("rounds", rounds, 1)
-        super().__init__([_one_better(arms, best, gap)], [rounds], bernoulli=True)
+    def __init__(
+        self, arms: int | Sequence[float], rounds: int, gap: float = 0.2, best: int = 0
+    ) -> None:
+        means = arms if isinstance(arms, Sequence) else _one_better(checks.arms(arms), best, gap)
+        super().__init__([means], [checks.rounds(rounds)], bernoulli=True)
 
 
 class Switching(Segments):
@@ -61,9 +67,9 @@ class Switching(Segments):
         first: float = 0.5,
         bernoulli: bool = False,
     ) -> None:
-        arms = checks.whole("arms", arms, 2)
+        arms = checks.arms(arms)
         changes = checks.whole("changes", changes, 1)
-        rounds = checks.whole("rounds", rounds, changes + 1)
+        rounds = checks.whole("rounds", rounds, changes + 1, checks.MAX_ROUNDS)
         checks.within("first", first, 0.0, 1.0)
         opening = min(max(round(first * rounds), 1), rounds - changes)
         edges = np.linspace(opening, rounds, changes + 1).round().astype(np.int64)
@@ -89,7 +95,7 @@ class ConstrainedAdversary(Segments):
     name = "constrained"
 
     def __init__(self, arms: int, rounds: int, gap: float = 0.125) -> None:
-        arms, rounds = checks.whole("arms", arms, 2), checks.whole("rounds", rounds, 1)
+        arms, rounds = checks.arms(arms), checks.rounds(rounds)
         _check_gap(gap)
         lengths: list[int] = []
         while sum(lengths) < rounds:
@@ -114,7 +120,7 @@ class Barrier(Segments):
     name = "barrier"
 
     def __init__(self, rounds: int, shift: int | None = None) -> None:
-        rounds = checks.whole("rounds", rounds, 1)
+        rounds = checks.rounds(rounds)
         if shift is None:
             super().__init__([[0.5, 1.0]], [rounds])
             return
@@ -139,7 +145,7 @@ class LeakageInstance(Segments):
     name = "leakage"
 
     def __init__(self, rounds: int, neighbour: bool = False) -> None:
-        rounds = checks.whole("rounds", rounds, 2)
+        rounds = checks.whole("rounds", rounds, 2, checks.MAX_ROUNDS)
         super().__init__([[1.0, 1.0 if neighbour else 0.0], [1.0, 1.0]], [1, rounds - 1])
 
 

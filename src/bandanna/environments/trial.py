@@ -53,5 +53,5 @@ class ClinicalTrial(Segments):
     def __init__(self, rounds: int | None = None) -> None:
         treatments, events = trial_outcomes()
         rates = [float(events[treatments == arm].mean()) for arm in range(len(TREATMENTS))]
-        length = events.size if rounds is None else checks.whole("rounds", rounds, 1)
+        length = events.size if rounds is None else checks.rounds(rounds)
         super().__init__([rates], [length], bernoulli=True)

@@ -89,7 +89,7 @@ class Exp3(CompiledLearner):
     name: ClassVar[str] = "exp3"
 
     def __post_init__(self) -> None:
-        checks.whole("arms", self.arms, at_least=2)
+        checks.settle(self, arms=checks.arms(self.arms))
         checks.positive("learning_rate", self.learning_rate)
         checks.within("mixing", self.mixing, 0.0, 1.0)
 

@@ -58,7 +58,7 @@ class Ftpl(CompiledLearner):
     name: ClassVar[str] = "ftpl"
 
     def __post_init__(self) -> None:
-        checks.whole("arms", self.arms, at_least=2)
+        checks.settle(self, arms=checks.arms(self.arms))
         checks.positive("learning_rate", self.learning_rate)
         checks.whole("resamples", self.resamples, at_least=1)
 

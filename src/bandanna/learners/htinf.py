@@ -61,7 +61,7 @@ class Htinf(CompiledLearner):
     name: ClassVar[str] = "htinf"
 
     def __post_init__(self) -> None:
-        checks.whole("arms", self.arms, at_least=2)
+        checks.settle(self, arms=checks.arms(self.arms))
         if checks.within("alpha", self.alpha, 1.0, 2.0) == 1.0:
             raise InputError("alpha must be above 1 and at most 2; got 1.")
         checks.positive("sigma", self.sigma)

@@ -55,7 +55,7 @@ class TsallisInf(CompiledLearner):
     name: ClassVar[str] = "tsallis-inf"
 
     def __post_init__(self) -> None:
-        checks.whole("arms", self.arms, at_least=2)
+        checks.settle(self, arms=checks.arms(self.arms))
         if self.estimator not in ESTIMATORS:
             raise InputError(
                 f"estimator must be one of {', '.join(ESTIMATORS)}; got {self.estimator!r}."

@@ -41,7 +41,7 @@ class Uniform(CompiledLearner):
     name: ClassVar[str] = "uniform"
 
     def __post_init__(self) -> None:
-        checks.whole("arms", self.arms, at_least=2)
+        checks.settle(self, arms=checks.arms(self.arms))
 
     def params(self) -> UniformParams:
         """Return the numbers for the compiled steps."""

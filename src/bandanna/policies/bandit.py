@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
+
+import numpy as np
 
 from bandanna import checks
 from bandanna.learners import Learner
@@ -34,6 +38,8 @@ class PrivateBandit(BatchedBandit):
         ``"laplace"``; rounds in a batch.
     loss_range
         Smallest and largest possible loss, known beforehand.
+    default_loss
+        What ``give_up`` counts for feedback that never comes; by default the middle of the range.
     seed
         Makes the draws of arms repeatable. The noise that protects people never is.
 
@@ -58,6 +64,7 @@ class PrivateBandit(BatchedBandit):
         release: Release | str | None = None,
         batch: int | None = None,
         loss_range: tuple[float, float] = (0.0, 1.0),
+        default_loss: float | None = None,
         seed: int | None = None,
     ) -> None:
         names = arm_names(arms)
@@ -67,7 +74,7 @@ class PrivateBandit(BatchedBandit):
             arms=len(names),
             epsilon=checks.positive("epsilon", epsilon),
             rounds=horizon,
-            learner=checked_learner(learner, len(names)),
+            learner=checked_learner(learner, names),
             release=release,
             batch=batch,
         )
@@ -76,6 +83,7 @@ class PrivateBandit(BatchedBandit):
             names,
             algorithm=algorithm,
             loss_range=loss_range,
+            default_loss=default_loss,
             rounds=horizon,
             seed=seed,
         )
@@ -95,7 +103,7 @@ class Bandit(BatchedBandit):
         How many decisions are expected; ``exp3`` and ``ftpl`` need it.
     batch
         Rounds for which an arm is kept.
-    loss_range, seed
+    loss_range, default_loss, seed
         As for ``PrivateBandit``.
 
     Examples
@@ -113,11 +121,12 @@ class Bandit(BatchedBandit):
         *,
         batch: int = 1,
         loss_range: tuple[float, float] = (0.0, 1.0),
+        default_loss: float | None = None,
         seed: int | None = None,
     ) -> None:
         names = arm_names(arms)
         horizon = check_rounds(rounds)
-        chosen = checked_learner(learner, len(names))
+        chosen = checked_learner(learner, names)
         if chosen is None:
             raise InputError("learner must be a name or a learner; got None.")
         recipe = plain_recipe(arms=len(names), rounds=horizon, learner=chosen, batch=batch)
@@ -126,6 +135,7 @@ class Bandit(BatchedBandit):
             names,
             algorithm=chosen if isinstance(chosen, str) else chosen.name,
             loss_range=loss_range,
+            default_loss=default_loss,
             rounds=horizon,
             seed=seed,
         )
@@ -135,10 +145,12 @@ def privatize(
     learner: Any,
     arms: int | Sequence[ArmName],
     epsilon: float,
+    rounds: int | None = None,
     *,
     release: Release | str = "one-bit",
     batch: int | None = None,
     loss_range: tuple[float, float] = (0.0, 1.0),
+    default_loss: float | None = None,
     seed: int | None = None,
 ) -> PrivateBandit:
     """Make any bandit private (the paper's Theorem "Generic Conversion").
@@ -152,7 +164,7 @@ def privatize(
     learner
         A learner by name or object; river's ``bandit.Policy``; MABWiser's ``MAB``; any object
         with ``draw()`` and ``update(arm, loss)``; or a function that takes a seed and makes one.
-    arms, epsilon, release, batch, loss_range, seed
+    arms, epsilon, rounds, release, batch, loss_range, default_loss, seed
         As for ``PrivateBandit``.
 
     Examples
@@ -166,27 +178,31 @@ def privatize(
     return PrivateBandit(
         arms,
         epsilon,
+        rounds,
         learner=learner,
         release=release,
         batch=batch,
         loss_range=loss_range,
+        default_loss=default_loss,
         seed=seed,
     )
 
 
 def arm_names(arms: Any) -> tuple[ArmName, ...]:
-    """Turn a number of arms or a list of names into names."""
-    if isinstance(arms, str):
-        raise InputError(f"arms must be a number or a list of names; got the text {arms!r}.")
-    if not isinstance(arms, Sequence):
-        return tuple(range(checks.whole("arms", arms, at_least=2)))
-    names = tuple(arms)
+    """Turn a number of arms or their names, in order, into names."""
+    if isinstance(arms, str | bytes | set | frozenset) or not isinstance(
+        arms, Iterable | float | Integral
+    ):
+        raise InputError(f"arms must be a number or a list of names; got {arms!r}.")
+    if not isinstance(arms, Iterable):
+        return tuple(range(checks.arms(arms)))
+    names = tuple(name.item() if isinstance(name, np.generic) else name for name in arms)
     if len(names) < 2:
         raise InputError(f"a bandit needs at least 2 arms; got {len(names)}: {list(names)!r}.")
     for name in names:
         if not isinstance(name, str | int) or isinstance(name, bool):
             raise InputError(f"names of arms must be texts or whole numbers; got {name!r}.")
-    repeated = sorted({str(name) for name in names if names.count(name) > 1})
+    repeated = [str(name) for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InputError(f"names of arms must differ; repeated: {', '.join(repeated)}.")
     return names
@@ -194,14 +210,14 @@ def arm_names(arms: Any) -> tuple[ArmName, ...]:
 
 def check_rounds(rounds: Any) -> int | None:
     """Require a positive whole number of rounds, or none."""
-    return None if rounds is None else checks.whole("rounds", rounds, at_least=1)
+    return None if rounds is None else checks.rounds(rounds)
 
 
-def checked_learner(learner: Any, arms: int) -> Learner | str | None:
+def checked_learner(learner: Any, names: tuple[ArmName, ...]) -> Learner | str | None:
     """Take names as they are, adapt foreign learners, and require the right number of arms."""
     if learner is None or isinstance(learner, str):
         return learner
-    adapted = learner if isinstance(learner, Learner) else adapt(learner, arms)
-    if adapted.arms != arms:
-        raise InputError(f"the learner has {adapted.arms} arms and the bandit {arms}.")
+    adapted = learner if isinstance(learner, Learner) else adapt(learner, names)
+    if adapted.arms != len(names):
+        raise InputError(f"the learner has {adapted.arms} arms and the bandit {len(names)}.")
     return adapted

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, Self
 
+from bandanna import checks
 from bandanna.grid import UNITS, check_range, to_units
 from bandanna.policies.batches import WAITING, Batch, ClosedBatches
 from bandanna.policies.recipe import Recipe
@@ -33,16 +34,19 @@ class BatchedBandit:
         algorithm: str,
         loss_range: tuple[float, float],
         rounds: int | None,
-        seed: int | None,
+        default_loss: float | None = None,
+        seed: int | None = None,
     ) -> None:
         self.recipe = recipe
         self.arms = tuple(names)
         self.algorithm = algorithm
         self.loss_range = check_range(loss_range)
+        self.default_loss = sum(self.loss_range) / 2 if default_loss is None else default_loss
+        to_units("default_loss", self.default_loss, self.loss_range)
         self.rounds = rounds
         self._identity = secrets.token_hex(8)
         self._process = os.getpid()
-        self._stream = new_stream(seed)
+        self._stream = new_stream(None if seed is None else checks.whole("seed", seed, 0))
         self._release = recipe.release
         self._player = recipe.learner.play(self._stream)
         self._current: Batch | None = None
@@ -93,6 +97,14 @@ class BatchedBandit:
             raise DecisionError(_observed_otherwise(decision))
         if batch.observed == self.batch:
             self._close(batch)
+
+    def give_up(self, decision: Decision) -> None:
+        """Count ``default_loss`` for feedback that will not come, so that its batch can close.
+
+        Give up by a rule that is public and looks at nobody's feedback, such as a fixed time
+        after the decision. Feedback that comes later is refused like any second value.
+        """
+        self.observe(decision, loss=self.default_loss)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -168,7 +180,7 @@ class BatchedBandit:
             algorithm=self.algorithm,
             loss_range=self.loss_range,
             rounds=self.rounds,
-            seed=None,
+            default_loss=self.default_loss,
         )
         copy._stream = arm_stream
         copy._player = self.recipe.learner.play(arm_stream)

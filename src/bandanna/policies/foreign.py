@@ -13,6 +13,7 @@ import copy
 import inspect
 import random
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +22,7 @@ from bandanna.learners import Learner
 from bandanna.learners.base import Player
 from bandanna.learners.steps import register
 from bandanna.streams import Stream
-from bandanna.types import JSON, InputError
+from bandanna.types import JSON, ArmName, InputError
 
 KNOWN = (
     "river's bandit.Policy, MABWiser's MAB, an object with draw() and update(arm, loss), "
@@ -80,10 +81,13 @@ class ForeignPlayer:
 
     def draw(self) -> tuple[int, float]:
         """Choose an arm."""
-        arm = int(self.bandit.draw())
-        if not 0 <= arm < self._arms:
-            raise InputError(f"{self._label} drew arm {arm}; there are {self._arms}, from 0.")
-        return arm, 1.0
+        arm = self.bandit.draw()
+        if not isinstance(arm, Integral) or not 0 <= arm < self._arms:
+            raise InputError(
+                f"{self._label} drew arm {arm!r}; draw() must return an index from 0 to "
+                f"{self._arms - 1}."
+            )
+        return int(arm), 1.0
 
     def update(self, arm: int, importance: float, loss: float) -> None:
         """Learn from one released loss."""
@@ -124,20 +128,22 @@ class RiverDrawer:
 class MabwiserDrawer:
     """A MABWiser bandit; it wants rewards, and some data before its first prediction."""
 
-    def __init__(self, mab: Any, seed: int) -> None:
+    def __init__(self, mab: Any, names: tuple[ArmName, ...], seed: int) -> None:
         self.mab = mab
+        # Its arms in our order: by name where ours have names, by position where they are numbers.
+        self._arms = list(names) if set(names) == set(mab.arms) else list(mab.arms)
         self._fitted = bool(getattr(mab, "_is_initial_fit", False))
         self._first = random.Random(seed)  # noqa: S311  # draws an arm, protects nothing
 
     def draw(self) -> int:
         """Predict an arm; before any feedback, choose one at random."""
         if not self._fitted:
-            return self._first.randrange(len(self.mab.arms))
-        return int(self.mab.arms.index(self.mab.predict()))
+            return self._first.randrange(len(self._arms))
+        return self._arms.index(self.mab.predict())
 
     def update(self, arm: int, loss: float) -> None:
         """Pass on the reward."""
-        decisions, rewards = [self.mab.arms[arm]], [1.0 - loss]
+        decisions, rewards = [self._arms[arm]], [1.0 - loss]
         if self._fitted:
             self.mab.partial_fit(decisions, rewards)
         else:
@@ -145,21 +151,26 @@ class MabwiserDrawer:
             self._fitted = True
 
 
-def adapt(learner: Any, arms: int) -> ForeignLearner:
+def adapt(learner: Any, names: tuple[ArmName, ...]) -> ForeignLearner:
     """Wrap a foreign bandit, or a function that makes one."""
     label = type(learner).__name__
     if _is_bandit(learner):
-        _drawer(learner, arms, 0)  # refuse now what could not be played later
+        _drawer(learner, names, 0)  # refuse now what could not be played later
 
         def make(seed: int) -> Drawer:
             fresh = copy.deepcopy(learner)
             reseed(fresh, seed)
-            return _drawer(fresh, arms, seed)
+            return _drawer(fresh, names, seed)
 
-        return ForeignLearner(make, arms, label)
-    if inspect.isroutine(learner) or inspect.isclass(learner):
+        return ForeignLearner(make, len(names), label)
+    if inspect.isroutine(learner):
         factory: Callable[[int], Any] = learner
-        return ForeignLearner(lambda seed: _drawer(factory(seed), arms, seed), arms, label)
+        return ForeignLearner(lambda seed: _drawer(factory(seed), names, seed), len(names), label)
+    if inspect.isclass(learner):
+        raise InputError(
+            f"learner is the class {learner.__name__}; pass an instance of it, or a function that "
+            f"takes a seed and returns one."
+        )
     raise InputError(f"learner must be {KNOWN}; got {label}.")
 
 
@@ -177,18 +188,23 @@ def _comes_from(learner: Any, package: str) -> bool:
     return any(f"{base.__module__}.".startswith(f"{package}.") for base in type(learner).__mro__)
 
 
-def _drawer(learner: Any, arms: int, seed: int) -> Drawer:
+def _drawer(learner: Any, names: tuple[ArmName, ...], seed: int) -> Drawer:
     label = type(learner).__name__
     if _comes_from(learner, "river.bandit"):
         if any(base.__name__ == "ContextualPolicy" for base in type(learner).__mro__):
             raise InputError(f"river's {label} needs a context, which a bandit here does not have.")
-        return RiverDrawer(learner, arms)
+        return RiverDrawer(learner, len(names))
     if _comes_from(learner, "mabwiser"):
         if getattr(learner, "is_contextual", False):
             raise InputError("this MAB needs a context, which a bandit here does not have.")
-        if len(learner.arms) != arms:
-            raise InputError(f"the MAB has {len(learner.arms)} arms and the bandit {arms}.")
-        return MabwiserDrawer(learner, seed)
+        if len(learner.arms) != len(names):
+            raise InputError(f"the MAB has {len(learner.arms)} arms and the bandit {len(names)}.")
+        if names != tuple(range(len(names))) and set(names) != set(learner.arms):
+            raise InputError(
+                f"the MAB's arms are {list(learner.arms)} and the bandit's {list(names)}; give "
+                f"the same names, or only their number."
+            )
+        return MabwiserDrawer(learner, names, seed)
     if not _is_bandit(learner):
         raise InputError(f"learner must be {KNOWN}; got {label}.")
     return learner  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from bandanna import checks
 from bandanna.learners import ClippedExp3, Exp3, Ftpl, Htinf, Learner, TsallisInf, Uniform
 from bandanna.privacy import RELEASES, LaplaceRelease, OneBitRelease, PlainRelease, Release
+from bandanna.privacy.release import check_epsilon
 from bandanna.theory import parameters
 from bandanna.theory.one_bit import best_one_bit_batch, default_one_bit_batch
 from bandanna.types import InputError
@@ -51,6 +52,7 @@ def private_recipe(request: Request) -> Recipe:
     if request.algorithm not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
         raise InputError(f"unknown algorithm {request.algorithm!r}; there are {known}.")
+    check_epsilon(request.epsilon)
     release = _choose_release(request)
     learner = request.learner
     if learner is None:

@@ -86,6 +86,7 @@ def to_dict(policy: BatchedBandit) -> JSON:
         "algorithm": policy.algorithm,
         "arms": list(policy.arms),
         "loss_range": list(policy.loss_range),
+        "default_loss": policy.default_loss,
         "rounds": policy.rounds,
         "learner": policy.recipe.learner.to_dict(),
         "release": policy._release.to_dict(),
@@ -118,7 +119,7 @@ def from_dict(data: JSON) -> BatchedBandit:
         algorithm=str(data["algorithm"]),
         loss_range=(low, high),
         rounds=check_rounds(data["rounds"]),
-        seed=None,
+        default_loss=data["default_loss"],
     )
     policy._identity = str(data["identity"])
     policy._stream[:] = np.array(data["arm_stream"], dtype=np.uint64)

@@ -20,11 +20,8 @@ from typing import ClassVar
 from bandanna import checks
 from bandanna.grid import UNITS
 from bandanna.privacy.noise import discrete_laplace_noise
-from bandanna.privacy.release import LAPLACE, PROTECTED, FastRelease, Release
-from bandanna.types import JSON, Guarantee, InputError
-
-MIN_EPSILON, MAX_EPSILON = 1e-9, 100.0
-"""Below the first the noise would not fit 64-bit integers; beyond the second there is none."""
+from bandanna.privacy.release import LAPLACE, PROTECTED, FastRelease, Release, check_epsilon
+from bandanna.types import JSON, Guarantee
 
 
 @lru_cache(maxsize=256)
@@ -60,12 +57,7 @@ class LaplaceRelease(Release):
     name: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
-        epsilon = checks.positive("epsilon", self.epsilon)
-        if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
-            raise InputError(
-                f"epsilon must be from {MIN_EPSILON:g} to {MAX_EPSILON:g} for the Laplace "
-                f"release; got {self.epsilon!r}."
-            )
+        epsilon = check_epsilon(self.epsilon)
         checks.settle(self, epsilon=epsilon, batch=checks.whole("batch", self.batch, at_least=1))
 
     @property

@@ -29,11 +29,8 @@ from typing import ClassVar
 from bandanna import checks
 from bandanna.grid import UNITS
 from bandanna.privacy.rational import exp_floor
-from bandanna.privacy.release import ONE_BIT, PROTECTED, FastRelease, Release
-from bandanna.types import JSON, Guarantee, InputError
-
-MAX_EPSILON = 100.0
-"""Beyond this the noise is nil for all purposes; ask for no privacy instead."""
+from bandanna.privacy.release import ONE_BIT, PROTECTED, FastRelease, Release, check_epsilon
+from bandanna.types import JSON, Guarantee
 
 
 def one_bit_integers(epsilon: float) -> tuple[int, int]:
@@ -65,7 +62,7 @@ class OneBitRelease(Release):
     Parameters
     ----------
     epsilon
-        The privacy parameter, above 0 and at most 100.
+        The privacy parameter, from 1e-9 to 100.
     batch
         Rounds in a batch, at least 1. With 1 it is randomised response, and locally private.
 
@@ -85,12 +82,7 @@ class OneBitRelease(Release):
     b: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        epsilon = checks.positive("epsilon", self.epsilon)
-        if epsilon > MAX_EPSILON:
-            raise InputError(
-                f"epsilon must be at most {MAX_EPSILON:g}, which already protects nothing; "
-                f"got {self.epsilon!r}. Use bandanna.Bandit if no privacy is wanted."
-            )
+        epsilon = check_epsilon(self.epsilon)
         checks.settle(self, batch=checks.whole("batch", self.batch, at_least=1))
         a, b = one_bit_integers(epsilon)
         checks.settle(self, epsilon=epsilon, a=a, b=b)
@@ -124,8 +116,9 @@ class OneBitRelease(Release):
                 f"S the batch's sum in units of 1/{UNITS}"
             ),
             because=(
-                "(a + b M)/a <= exp(epsilon), checked in exact arithmetic; batches are disjoint "
-                "and the rest is post-processing (Lemma 'Privacy guarantee')"
+                f"(a + b M)/a <= exp(epsilon) with M = {UNITS}, the most one loss adds to S, "
+                "checked in exact arithmetic; batches are disjoint and the rest is "
+                "post-processing (Lemma 'Privacy guarantee')"
             ),
             facts={
                 "mechanism": self.name,

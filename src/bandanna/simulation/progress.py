@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,22 +24,23 @@ class Progress:
 
     def __init__(self, steps: int, show: bool | None = None) -> None:
         self._steps = steps
-        self._show = sys.stderr.isatty() if show is None else show
+        self._show = bool(sys.stderr and sys.stderr.isatty()) if show is None else show
         self._done = 0
         self._bar: Any = None
         self._task: Any = None
+        self._closed = False
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(PATIENCE, self._open)
+        self._timer.daemon = True
 
     def __enter__(self) -> Self:
-        self._start = time.monotonic()
+        if self._show:
+            self._timer.start()
         return self
 
     def advance(self) -> None:
         """Count one step."""
         self._done += 1
-        if not self._show:
-            return
-        if self._bar is None and time.monotonic() - self._start > PATIENCE:
-            self._open()
         if self._bar is not None:
             self._bar.update(self._task, completed=self._done)
 
@@ -47,9 +48,13 @@ class Progress:
         from rich.console import Console
         from rich.progress import Progress as Bar
 
-        self._bar = Bar(console=Console(stderr=True), transient=True)
-        self._bar.start()
-        self._task = self._bar.add_task("simulating", total=self._steps)
+        with self._lock:
+            if self._closed:
+                return
+            bar = Bar(console=Console(stderr=True), transient=True)
+            self._task = bar.add_task("simulating", total=self._steps, completed=self._done)
+            bar.start()
+            self._bar = bar
 
     def __exit__(
         self,
@@ -57,5 +62,8 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            if self._bar is not None:
+                self._bar.stop()

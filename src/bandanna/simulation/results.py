@@ -31,7 +31,7 @@ class PolicyRuns:
     batch: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
     """Runs of several policies in one environment.
 
@@ -87,6 +87,18 @@ class Results:
         import polars as pl
 
         return pl.DataFrame(self.summary())
+
+    def __repr__(self) -> str:
+        runs = len(next(iter(self.runs.values())).plays)
+        lines = [f"Regret after {self.rounds:,} rounds, {runs} runs, against {self.against}:"]
+        width = max(len(name) for name in self.runs)
+        for row in self.summary():
+            lines.append(
+                f"  {row['policy']:{width}}  mean {row['mean']:,.1f} (s.e. "
+                f"{row['standard_error']:,.1f}), median {row['q50']:,.1f}, 5% to 95%: "
+                f"{row['q05']:,.1f} to {row['q95']:,.1f}, {row['share_of_uniform']:.1%} of uniform"
+            )
+        return "\n".join(lines)
 
     def _of(self, policy: str) -> PolicyRuns:
         if policy not in self.runs:

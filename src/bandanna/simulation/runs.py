@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
@@ -23,6 +23,9 @@ from bandanna.types import InputError
 
 CHECKPOINTS = 50
 UNIFORM_RUNS = 50
+MAX_STEPS = 1e13
+"""Learning steps in one call; at about 100 ns each, several days on two cores."""
+MAX_NUMBERS = 1e9
 
 Policies = BatchedBandit | Mapping[str, BatchedBandit]
 
@@ -34,7 +37,7 @@ def simulate(
     replicates: int = 100,
     seed: int = 0,
     cores: int | None = None,
-    checkpoints: int = CHECKPOINTS,
+    checkpoints: int | Sequence[int] | NDArray[np.int64] = CHECKPOINTS,
     progress: bool | None = None,
 ) -> Results:
     """Play policies many times each and measure their regret.
@@ -55,7 +58,8 @@ def simulate(
     cores
         How many threads to use, by default one for each core. The result does not depend on it.
     checkpoints
-        At how many rounds, evenly spaced on a logarithmic scale, regret is recorded.
+        At how many rounds, evenly spaced on a logarithmic scale, regret is recorded; or the
+        numbers of rounds themselves.
     progress
         Show a progress bar; by default on a terminal, once two seconds have passed.
 
@@ -76,9 +80,11 @@ def simulate(
             )
     runs = checks.whole("replicates", replicates, at_least=1)
     checks.whole("seed", seed, at_least=0)
-    stops = checkpoint_rounds(environment.rounds, checks.whole("checkpoints", checkpoints, 1))
-    threads = checks.whole("cores", cores or os.cpu_count() or 1, at_least=1)
+    stops = checkpoint_rounds(environment.rounds, checkpoints)
+    available = os.cpu_count() or 1
+    threads = checks.whole("cores", available if cores is None else cores, at_least=1)
     recipes = {name: policy.recipe for name, policy in named.items()}
+    _check_size(recipes, environment, runs, stops.size)
     with Progress(len(recipes) * runs, show=progress) as bar:
         played = {
             name: _play_all(recipe, environment, stops, seed, runs, threads, bar.advance)
@@ -96,14 +102,45 @@ def simulate(
     )
 
 
-def checkpoint_rounds(rounds: int, count: int) -> NDArray[np.int64]:
-    """Return at most ``count`` numbers of rounds, logarithmically spaced, the last being all."""
+def checkpoint_rounds(
+    rounds: int, checkpoints: int | Sequence[int] | NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return numbers of rounds in order, the last being all of them."""
+    if isinstance(checkpoints, Sequence | np.ndarray):
+        chosen = np.unique(np.asarray([*checkpoints, rounds], dtype=np.int64))
+        if chosen[0] < 1 or chosen[-1] > rounds:
+            raise InputError(f"checkpoints must be rounds from 1 to {rounds}; got {checkpoints!r}.")
+        return chosen
+    count = checks.whole("checkpoints", checkpoints, at_least=1)
     spaced = np.unique(np.rint(np.geomspace(1, rounds, count)).astype(np.int64))
     spaced[-1] = rounds
     return spaced
 
 
+def _check_size(
+    recipes: Mapping[str, Recipe], environment: Environment, runs: int, stops: int
+) -> None:
+    """Refuse what would take days or more memory than machines have, before starting."""
+    steps = runs * sum(-(-environment.rounds // recipe.batch) for recipe in recipes.values())
+    if steps > MAX_STEPS:
+        raise InputError(
+            f"this would take {steps:.2g} learning steps (runs times batches), more than "
+            f"{MAX_STEPS:g}; use fewer rounds or replicates, or larger batches."
+        )
+    numbers = len(recipes) * runs * (2 * stops + environment.arms * (1 + stops))
+    if numbers > MAX_NUMBERS:
+        raise InputError(
+            f"the results would hold {numbers:.2g} numbers, more than {MAX_NUMBERS:g}; use fewer "
+            f"replicates, arms or checkpoints."
+        )
+
+
 def _named(policies: Policies) -> dict[str, BatchedBandit]:
+    if not isinstance(policies, BatchedBandit | Mapping):
+        raise InputError(
+            f"policies must be a policy or a dict of names and policies; got "
+            f"{type(policies).__name__}."
+        )
     named = {"policy": policies} if isinstance(policies, BatchedBandit) else dict(policies)
     if not named:
         raise InputError("simulate needs at least one policy; got none.")

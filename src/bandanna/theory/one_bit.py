@@ -33,7 +33,8 @@ def best_one_bit_batch(rounds: int, arms: int, epsilon: float) -> int:
     """Return the batch with the smallest bound.
 
     Searched over a fine logarithmic grid first and then over every integer between the
-    neighbours of the best grid point.
+    neighbours of the best grid point. Where no batch has a bound below the number of rounds there
+    is nothing to go by, and the batch for long horizons is taken.
 
     Examples
     --------
@@ -47,7 +48,10 @@ def best_one_bit_batch(rounds: int, arms: int, epsilon: float) -> int:
     low = grid[max(best - 1, 0)]
     high = min(grid[min(best + 1, grid.size - 1)], low + 1_000_000)
     near = np.arange(low, high + 1)
-    return int(near[np.argmin(one_bit_regret(near, rounds, arms, epsilon))])
+    bounds = one_bit_regret(near, rounds, arms, epsilon)
+    if bounds.min() >= rounds:
+        return min(default_one_bit_batch(epsilon), rounds)
+    return int(near[np.argmin(bounds)])
 
 
 def default_one_bit_batch(epsilon: float) -> int:

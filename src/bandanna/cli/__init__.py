@@ -1,0 +1,55 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from bandanna.cli import audit, reproduce, simulate, verify
+from bandanna.types import BandannaError
+from bandanna.version import __version__
+
+app = typer.Typer(
+    help="Differentially private adversarial bandits.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command()(simulate.simulate)
+app.command()(audit.audit)
+app.command()(verify.verify)
+app.command()(reproduce.reproduce)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bandanna {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
+    """Differentially private adversarial bandits."""
+
+
+def main() -> None:
+    """Run the command line; a mistake of the user's gets a sentence, not a traceback."""
+    try:
+        app()
+    except BandannaError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.exit(141)
+    except (OSError, UnicodeEncodeError) as error:
+        typer.echo(f"error: cannot write the output: {error}", err=True)
+        sys.exit(2)

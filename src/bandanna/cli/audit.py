@@ -1,0 +1,108 @@
+"""``bandanna audit``: attack our own releases and policies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bandanna.cli.options import numbers, whole_number
+from bandanna.types import InputError
+
+if TYPE_CHECKING:
+    from bandanna.privacy.audit import AuditResult
+
+RELEASES = ("one-bit", "laplace")
+WRONG_SAMPLER = 1e-6
+
+
+def audit(
+    epsilon: Annotated[
+        str, typer.Option(help="Claims to attack, comma-separated.")
+    ] = "0.1,0.5,1,2",
+    release: Annotated[str, typer.Option(help="one-bit, laplace or both.")] = "both",
+    batch: Annotated[int, typer.Option(help="Rounds in a batch.")] = 1,
+    draws: Annotated[str, typer.Option(help="Draws on either input.")] = "1e6",
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Attack the noise that protects people; slower.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the fast noise.")] = 0,
+    chart: Annotated[
+        Path | None, typer.Option(help="Write a chart: .html, .svg, .png or .pdf.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Attack releases and whole policies; what survives is not thereby proved private."""
+    claims, count = numbers("--epsilon", epsilon), whole_number("--draws", draws, 1e9)
+    if release not in (*RELEASES, "both"):
+        raise InputError(f"--release must be one-bit, laplace or both; got {release!r}.")
+    names = RELEASES if release == "both" else (release,)
+    rows = [_attack(name, claim, batch, count, exact, seed) for name in names for claim in claims]
+    if chart is not None:
+        from bandanna.report.charts import audit_chart, save_chart
+
+        save_chart(audit_chart(rows), chart)
+    if as_json:
+        typer.echo(json.dumps({"rows": rows, "note": _note()}, indent=2))
+    else:
+        _print_table(rows)
+    raise typer.Exit(0 if all(row["passed"] for row in rows) else 1)
+
+
+def _attack(
+    name: str, claim: float, batch: int, draws: int, exact: bool, seed: int
+) -> dict[str, Any]:
+    from bandanna.policies import PrivateBandit
+    from bandanna.policies.canary import audit_policy
+    from bandanna.privacy import RELEASES as KINDS
+    from bandanna.privacy.audit import audit_release, sampler_fit
+
+    release = KINDS[name](epsilon=claim, batch=batch)  # type: ignore[call-arg]
+    on_release: AuditResult = audit_release(release, draws=draws, exact=exact, seed=seed)
+    policy = PrivateBandit(2, claim, release=release)
+    canaries = max(1000, min(20_000, draws // (50 * batch)))
+    on_policy = audit_policy(policy, batches=canaries, exact=exact, seed=seed)
+    fit = sampler_fit(release, draws=min(draws, 100_000), exact=exact, seed=seed)
+    return {
+        "release": name,
+        "batch": batch,
+        "claimed": claim,
+        "audited": on_release.epsilon,
+        "event": on_release.event,
+        "audited_policy": on_policy.epsilon,
+        "canaries": on_policy.event,
+        "sampler_p_value": fit,
+        "draws": draws,
+        "significance": on_release.significance,
+        "passed": on_release.passed and on_policy.passed and fit > WRONG_SAMPLER,
+    }
+
+
+def _note() -> str:
+    from bandanna.privacy.audit import NO_PROOF
+
+    return NO_PROOF
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    from bandanna.cli.tables import print_table
+
+    print_table(
+        f"Lower bounds on epsilon, {rows[0]['draws']:,} draws, significance "
+        f"{rows[0]['significance']:g}",
+        ["release", "claimed", "on the release", "through a policy", "sampler's p", "verdict"],
+        [
+            [
+                row["release"],
+                f"{row['claimed']:g}",
+                f"{row['audited']:.4f}",
+                f"{row['audited_policy']:.4f}",
+                f"{row['sampler_p_value']:.3g}",
+                "passed" if row["passed"] else "FAILED",
+            ]
+            for row in rows
+        ],
+        _note(),
+    )

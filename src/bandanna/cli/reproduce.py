@@ -1,0 +1,60 @@
+"""``bandanna reproduce``: what the paper claims, measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bandanna.types import InputError
+
+if TYPE_CHECKING:
+    from bandanna.simulation.reproduce import Reproduction
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(help="leakage or limits.")] = "",
+    list_names: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller, in seconds.")] = False,
+    chart: Annotated[
+        Path | None, typer.Option(help="Write the figure: .html, .svg, .png or .pdf.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Reproduce a result of the paper and say whether it holds."""
+    from bandanna.simulation.reproduce import REPRODUCTIONS
+
+    if list_names:
+        for known, (claim, _) in REPRODUCTIONS.items():
+            typer.echo(f"{known:10} {claim}")
+        return
+    if name not in REPRODUCTIONS:
+        raise InputError(f"reproduce what? There are {', '.join(REPRODUCTIONS)}; got {name!r}.")
+    result = REPRODUCTIONS[name][1](quick)
+    if chart is not None:
+        _save_figure(result, chart)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2))
+    else:
+        _print(result)
+    raise typer.Exit(0 if result.holds else 1)
+
+
+def _save_figure(result: Reproduction, path: Path) -> None:
+    from bandanna.report.charts import leakage_chart, save_chart
+
+    if result.leakage is None:
+        raise InputError(f"{result.name} has no figure.")
+    save_chart(leakage_chart(result.leakage), path)
+
+
+def _print(result: Reproduction) -> None:
+    from bandanna.cli.tables import print_table
+
+    lines = [
+        f"{'holds' if verdict.holds else 'DOES NOT HOLD'}: {verdict.claim} ({verdict.measured})"
+        for verdict in result.verdicts
+    ]
+    print_table(result.claim, result.headings, result.rows, "\n".join(lines))

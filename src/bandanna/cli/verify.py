@@ -1,0 +1,31 @@
+"""``bandanna verify``: check a certificate by arithmetic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bandanna.types import InputError
+
+
+def verify(
+    certificate: Annotated[Path, typer.Argument(help="A file that policy.certificate() gave.")],
+) -> None:
+    """Recompute a certificate's guarantee from its numbers and say yes or no."""
+    from bandanna.privacy.certificate import line_of
+    from bandanna.privacy.certificate import verify as check
+
+    try:
+        text = certificate.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {certificate}: {error}.") from None
+    findings = check(text)
+    for finding in findings:
+        line = line_of(text, finding.entry)
+        place = f"line {line}, {finding.entry}" if line else finding.entry
+        typer.echo(f"{'holds' if finding.holds else 'WRONG'}  {place}: {finding.why}")
+    good = all(finding.holds for finding in findings)
+    typer.echo("yes: the guarantee follows from the numbers" if good else "no: not verified")
+    raise typer.Exit(0 if good else 1)

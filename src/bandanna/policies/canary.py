@@ -1,0 +1,115 @@
+"""A one-run audit: canaries through a whole policy, one in every batch.
+
+A fair coin decides, for every batch, whether one person's loss is 0 or 1; all others' are 0. From
+the released values alone an attacker guesses the coins of the batches that look telling. Under
+epsilon-privacy each guess is right with probability at most ``e^eps / (1 + e^eps)``, whatever the
+other guesses were, so too many right ones disprove the claim in a single run.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bandanna import checks
+from bandanna.policies.batched import BatchedBandit
+from bandanna.privacy import Release
+from bandanna.privacy.audit import SIGNIFICANCE, AuditResult
+from bandanna.privacy.release import FastRelease
+from bandanna.streams import new_stream
+from bandanna.types import JSON, Guarantee, InputError
+
+
+class RecordingRelease(Release):
+    """Passes on to another release and keeps what was released: that is public anyway."""
+
+    name = "recording"
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        self.batch = release.batch
+        self.values: list[float] = []
+
+    def release(self, total: int) -> float:
+        """Publish a batch's sum and keep what was published."""
+        self.values.append(self._release.release(total))
+        return self.values[-1]
+
+    def guarantee(self) -> Guarantee:
+        """Return the promise of the release inside."""
+        return self._release.guarantee()
+
+    def fast(self) -> FastRelease:
+        """Return the numbers of the release inside."""
+        return self._release.fast()
+
+    def to_dict(self) -> JSON:
+        """Return the release inside."""
+        return self._release.to_dict()
+
+
+def audit_policy(
+    policy: BatchedBandit,
+    *,
+    batches: int = 20_000,
+    significance: float = SIGNIFICANCE,
+    exact: bool = False,
+    seed: int = 0,
+) -> AuditResult:
+    """Attack a fresh copy of a policy by canaries, one in each of many batches.
+
+    Parameters
+    ----------
+    policy
+        A private policy; it is left alone.
+    batches
+        How many canaries.
+    significance
+        Probability with which the bound may exceed the true epsilon.
+    exact
+        Use the noise that protects people instead of seeded noise.
+    seed
+        For the coins, the arms and the seeded noise.
+    """
+    claimed = policy.guarantee
+    if not claimed.private:
+        raise InputError("this policy promises nothing, so there is nothing to audit.")
+    checks.whole("batches", batches, at_least=1)
+    copy = policy.rehearse(new_stream([seed, 0]), new_stream([seed, 1]))
+    recording = RecordingRelease(policy.recipe.release if exact else copy._release)
+    copy._release = recording
+    coins = np.random.default_rng(seed).integers(0, 2, batches)
+    low, high = policy.loss_range
+    for coin in coins:
+        for position in range(policy.batch):
+            decision = copy.decide()
+            copy.observe(decision, loss=high if position == 0 and coin else low)
+    guesses = _guesses(np.array(recording.values) * policy.batch, claimed.facts["mechanism"])
+    made = guesses >= 0
+    right = int(np.count_nonzero(guesses[made] == coins[made]))
+    return _judge(right, int(made.sum()), batches, claimed.epsilon, significance)
+
+
+def _guesses(sums: np.ndarray, mechanism: str) -> np.ndarray:
+    """Guess 1 or 0 where the likelihood ratio is largest, and -1 (no guess) elsewhere."""
+    if mechanism == "one-bit":
+        return np.where(sums > 0, 1, -1)
+    return np.where(sums >= 1.0, 1, np.where(sums <= 0.0, 0, -1))
+
+
+def _judge(right: int, made: int, batches: int, claimed: float, significance: float) -> AuditResult:
+    from scipy.special import betaincinv
+
+    share = float(betaincinv(right, made - right + 1, significance)) if right else 0.0
+    epsilon = math.log(share / (1.0 - share)) if share > 0.5 else 0.0
+    return AuditResult(
+        epsilon=epsilon,
+        claimed=claimed,
+        delta=0.0,
+        significance=significance,
+        draws=batches,
+        event=f"{right:,} of {made:,} guesses of canaries were right",
+        first_share=right / made if made else 0.0,
+        second_share=1.0 - right / made if made else 0.0,
+    )

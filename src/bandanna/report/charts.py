@@ -1,0 +1,107 @@
+"""Charts, with Altair: interactive in HTML, and files for print without a browser.
+
+Colours are Okabe and Ito's, which colour-blind people can tell apart; lines also differ in dashes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from bandanna.theory.leakage import Leakage
+from bandanna.types import InputError
+
+BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+FORMATS = (".html", ".svg", ".png", ".pdf")
+POINTS = 400
+
+
+def save_chart(chart: Any, path: Path) -> None:
+    """Write a chart in the format its name asks for; HTML works offline."""
+    if path.suffix not in FORMATS:
+        raise InputError(f"a chart can be {', '.join(FORMATS)}; got {path.name!r}.")
+    try:
+        if path.suffix == ".html":
+            chart.save(str(path), inline=True)
+        elif path.suffix == ".png":
+            chart.save(str(path), scale_factor=2)
+        else:
+            chart.save(str(path))
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}.") from None
+
+
+def leakage_chart(leakage: Leakage) -> Any:
+    """Draw the paper's figure: the second arm's probability on both sequences, and the loss."""
+    rounds = leakage.first.size
+    places = np.unique(np.linspace(0, rounds - 1, POINTS).astype(int))
+    rows = [
+        {"round": int(t) + 1, "losses": name, "probability": float(curve[t])}
+        for name, curve in (("P(2) on l", leakage.first), ("P'(2) on l'", leakage.second))
+        for t in places
+    ]
+    probabilities = (
+        alt.Chart(_values(rows), title="Probability of arm 2 under EXP3")
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=alt.X("round:Q", title="round t"),
+            y=alt.Y("probability:Q", title="probability", scale=alt.Scale(domain=[0, 1])),
+            color=alt.Color("losses:N", title=None, scale=alt.Scale(range=[BLUE, ORANGE])),
+            strokeDash=alt.StrokeDash("losses:N", title=None),
+            tooltip=["losses:N", "round:Q", alt.Tooltip("probability:Q", format=".5f")],
+        )
+        .properties(width=520, height=260)
+    )
+    logs = np.unique(np.geomspace(2, rounds, POINTS).astype(int)) - 1
+    losses = [{"round": int(t) + 1, "loss": float(leakage.per_round[t])} for t in logs]
+    loss = (
+        alt.Chart(_values(losses), title="Privacy loss of round t alone")
+        .mark_line(strokeWidth=2.5, color=GREEN)
+        .encode(
+            x=alt.X("round:Q", title="round t", scale=alt.Scale(type="log")),
+            y=alt.Y("loss:Q", title="epsilon of the round", scale=alt.Scale(type="log")),
+            tooltip=["round:Q", alt.Tooltip("loss:Q", format=".5g")],
+        )
+        .properties(width=520, height=220)
+    )
+    return alt.vconcat(probabilities, loss).resolve_scale(color="independent")
+
+
+def _values(rows: list[dict[str, Any]]) -> Any:
+    return alt.Data(values=rows)  # type: ignore[no-untyped-call]
+
+
+def audit_chart(rows: list[dict[str, Any]]) -> Any:
+    """Draw audited against claimed epsilon; a point above the line would disprove the claim."""
+    top = 1.1 * max(max(row["claimed"], row["audited"]) for row in rows)
+    points = [
+        {"release": row["release"], "claimed": row["claimed"], "audited": value, "attack": attack}
+        for row in rows
+        for attack, value in (
+            ("on the release", row["audited"]),
+            ("through a policy", row["audited_policy"]),
+        )
+    ]
+    line = (
+        alt.Chart(_values([{"x": 0, "y": 0}, {"x": top, "y": top}]))
+        .mark_line(color="#555555", strokeDash=[4, 4])
+        .encode(x="x:Q", y="y:Q")
+    )
+    marks = (
+        alt.Chart(_values(points), title="Audited against claimed epsilon")
+        .mark_point(size=90, filled=True, opacity=0.85)
+        .encode(
+            x=alt.X("claimed:Q", title="claimed epsilon", scale=alt.Scale(domain=[0, top])),
+            y=alt.Y("audited:Q", title="audited epsilon (lower bound)"),
+            color=alt.Color("release:N", title="release", scale=alt.Scale(range=[BLUE, ORANGE])),
+            shape=alt.Shape("attack:N", title="attack"),
+            tooltip=["release:N", "attack:N", "claimed:Q", alt.Tooltip("audited:Q", format=".4f")],
+        )
+    )
+    note = "On or below the line: not disproved, which is no proof. Above: the claim is false."
+    return (line + marks).properties(
+        width=460, height=380, title=alt.Title("Audited against claimed epsilon", subtitle=note)
+    )

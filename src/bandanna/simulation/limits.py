@@ -1,0 +1,149 @@
+"""Does the paper's limit apply to a policy? Its two conditions, checked by simulation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bandanna.environments import Barrier
+from bandanna.policies import BatchedBandit
+from bandanna.simulation.results import Results
+from bandanna.simulation.runs import checkpoint_rounds, simulate
+from bandanna.theory.limits import Limit, best_p, limit
+from bandanna.types import InputError
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A probability that should be at least 1/2, as measured."""
+
+    share: float
+    low: float
+    high: float
+    """A 99.99% confidence interval (Clopper and Pearson)."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether at least 1/2 is certain at that level."""
+        return self.low >= 0.5
+
+    def __str__(self) -> str:
+        return f"{self.share:.3f} (99.99% sure: {self.low:.3f} to {self.high:.3f})"
+
+
+@dataclass(frozen=True)
+class LimitsReport:
+    """The Lemma applied to a policy."""
+
+    gamma: float
+    tau: int
+    p: int
+    plays_enough: Condition
+    """Condition (1): arm 2 is played at least gamma T times."""
+    drops_quickly: Condition
+    """Condition (2): after tau, at most p times in p / gamma rounds."""
+    limit: Limit
+    regret: float
+    regret_error: float
+    """Mean regret on the base instance, and its standard error."""
+    shifted_regret: float
+    shifted_error: float
+    """The same when arm 2 becomes free after tau."""
+
+    @property
+    def applies(self) -> bool:
+        """Whether both conditions hold."""
+        return self.plays_enough.holds and self.drops_quickly.holds
+
+    @property
+    def respected(self) -> bool:
+        """Whether the worse of the two measured regrets is at least the limit, beyond error."""
+        base = self.regret + 4 * self.regret_error
+        shifted = self.shifted_regret + 4 * self.shifted_error
+        return max(base, shifted) >= self.limit.regret
+
+
+def check_limits(
+    policy: BatchedBandit, rounds: int, *, replicates: int = 400, seed: int = 0
+) -> LimitsReport:
+    """Choose gamma, tau and p for a policy, check both conditions, and run both instances."""
+    epsilon = policy.guarantee.epsilon
+    if not epsilon <= 1.0:
+        raise InputError(
+            f"the Lemma is for private policies with epsilon up to 1; got {epsilon:g}."
+        )
+    if len(policy.arms) != 2:
+        raise InputError(f"the Lemma's instances have 2 arms; the policy has {len(policy.arms)}.")
+    p = best_p(epsilon)
+    grid = checkpoint_rounds(rounds, 60)
+    pilot = _plays(
+        simulate(policy, Barrier(rounds), replicates=replicates, seed=seed, checkpoints=grid)
+    )
+    candidates = [
+        (gamma, tau)
+        for gamma in _gammas(pilot, grid)
+        for tau in map(int, grid)
+        if tau < rounds / 2 and 2 * gamma * tau <= p <= gamma * (rounds - tau)
+    ]
+    if not candidates:
+        raise InputError(
+            f"no gamma and tau fit the Lemma, which needs 2 gamma tau <= p <= gamma (T - tau) with "
+            f"p = {p}. Use more rounds or a larger epsilon."
+        )
+    # A fresh simulation at just the rounds that matter judges what the pilot suggested.
+    ends = {pair: min(rounds, pair[1] + math.ceil(p / pair[0])) for pair in candidates}
+    stops = np.unique([*(tau for _, tau in candidates), *ends.values(), rounds])
+    runs = simulate(
+        policy, Barrier(rounds), replicates=replicates, seed=seed + 1, checkpoints=stops
+    )
+    plays = _plays(runs)
+    column = {int(stop): place for place, stop in enumerate(stops)}
+
+    def conditions(pair: tuple[float, int]) -> tuple[Condition, Condition]:
+        late = plays[:, column[ends[pair]]] - plays[:, column[pair[1]]]
+        return _condition(plays[:, -1] >= pair[0] * rounds), _condition(late <= p)
+
+    chosen = max(candidates, key=lambda pair: min(found.low for found in conditions(pair)))
+    gamma, tau = chosen
+    plays_enough, drops_quickly = conditions(chosen)
+    shifted = simulate(
+        policy, Barrier(rounds, shift=max(tau, 1)), replicates=replicates, seed=seed + 2
+    )
+    base, moved = runs.regret("policy"), shifted.regret("policy")
+    return LimitsReport(
+        gamma=gamma,
+        tau=tau,
+        p=p,
+        plays_enough=plays_enough,
+        drops_quickly=drops_quickly,
+        limit=limit(gamma=gamma, tau=tau, p=p, epsilon=epsilon, rounds=rounds),
+        regret=float(base.mean()),
+        regret_error=float(base.std() / math.sqrt(replicates)),
+        shifted_regret=float(moved.mean()),
+        shifted_error=float(moved.std() / math.sqrt(replicates)),
+    )
+
+
+def _gammas(plays: np.ndarray, grid: np.ndarray) -> list[float]:
+    """Suggest shares of arm 2, from its overall share down to its share late in the run."""
+    overall = float(np.quantile(plays[:, -1], 0.35)) / grid[-1]
+    middle = int(np.searchsorted(grid, grid[-1] / 2))
+    late = float(np.median(plays[:, -1] - plays[:, middle])) / (grid[-1] - grid[middle])
+    lowest = max(min(late, overall), overall / 100)
+    return [g for g in np.geomspace(overall, lowest, 8) if 0 < g <= 0.5] if overall > 0 else []
+
+
+def _plays(runs: Results) -> np.ndarray:
+    """How often arm 2 was played before each checkpoint: each play costs 1/2 more."""
+    return np.rint(2.0 * runs.curves("policy"))
+
+
+def _condition(happened: np.ndarray) -> Condition:
+    from scipy.special import betaincinv
+
+    hits, runs, level = int(happened.sum()), happened.size, 0.5e-4
+    low = float(betaincinv(hits, runs - hits + 1, level)) if hits else 0.0
+    high = float(betaincinv(hits + 1, runs - hits, 1 - level)) if hits < runs else 1.0
+    return Condition(hits / runs, low, high)
