@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -131,3 +132,53 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     code = "import sys, bandanna; print('numpy' in sys.modules, 'numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False False\n"
+
+
+def test_audit_attacks_and_draws_a_chart(tmp_path: Path) -> None:
+    chart = tmp_path / "audit.svg"
+    done = bandanna("audit", "--epsilon", "1", "--draws", "5e4", "--chart", str(chart))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("passed") == 2
+    assert "Passing proves nothing" in done.stdout
+    assert chart.exists()
+
+
+def test_audit_as_json() -> None:
+    arguments = ("--epsilon", "0.5,1", "--release", "laplace", "--draws", "5e4", "--json")
+    done = bandanna("audit", *arguments)
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["claimed"] for row in rows] == [0.5, 1.0]
+    assert all(0 < row["audited"] <= row["claimed"] for row in rows)
+
+
+def test_reproduce_leakage_and_limits(tmp_path: Path) -> None:
+    assert "leakage" in bandanna("reproduce", "--list").stdout
+    chart = tmp_path / "leakage.html"
+    leak = bandanna("reproduce", "leakage", "--quick", "--json", "--chart", str(chart))
+    assert leak.returncode == 0, leak.stdout + leak.stderr
+    assert json.loads(leak.stdout)["holds"] is True
+    assert chart.exists()
+    limits = bandanna("reproduce", "limits", "--quick", "--json")
+    assert limits.returncode == 0, limits.stdout + limits.stderr
+    assert {row["applies"] for row in json.loads(limits.stdout)["rows"]} == {"no"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("audit", "--draws", "50"), "use at least"),
+        (("audit", "--epsilon", "x"), "numbers separated by commas"),
+        (("audit", "--epsilon", "-1"), "epsilon must be"),
+        (("audit", "--release", "magic"), "one-bit, laplace or both"),
+        (("audit", "--batch", "0"), "batch"),
+        (("reproduce", "nothing"), "There are leakage, limits"),
+        (("reproduce",), "There are leakage, limits"),
+        (("reproduce", "limits", "--quick", "--chart", "x.svg"), "no figure"),
+        (("verify", "/nowhere/at/all"), "cannot read"),
+    ],
+)
+def test_mistakes_with_the_other_commands(arguments: tuple[str, ...], reason: str) -> None:
+    done = bandanna(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert reason in done.stderr

@@ -32,6 +32,8 @@ def reproduce(
         return
     if name not in REPRODUCTIONS:
         raise InputError(f"reproduce what? There are {', '.join(REPRODUCTIONS)}; got {name!r}.")
+    if chart is not None and name != "leakage":
+        raise InputError(f"{name} has no figure.")
     result = REPRODUCTIONS[name][1](quick)
     if chart is not None:
         _save_figure(result, chart)
@@ -45,8 +47,7 @@ def reproduce(
 def _save_figure(result: Reproduction, path: Path) -> None:
     from bandanna.report.charts import leakage_chart, save_chart
 
-    if result.leakage is None:
-        raise InputError(f"{result.name} has no figure.")
+    assert result.leakage is not None
     save_chart(leakage_chart(result.leakage), path)
 
 

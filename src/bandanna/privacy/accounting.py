@@ -193,7 +193,7 @@ def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = T
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     facts = guarantee.facts
-    step = min(1e-4, guarantee.epsilon / 100) if guarantee.private else 1e-4
+    step = min(1e-4, guarantee.epsilon / 2000) if guarantee.private else 1e-4
     options = {"pessimistic_estimate": pessimistic, "value_discretization_interval": step}
     if facts.get("mechanism") == "laplace":
         relative = float(facts["scale"]) / int(facts["units"])

@@ -76,10 +76,12 @@ def verify(text: str) -> list[Finding]:
     broken = list(_check_seals(data))
     if broken:
         return broken
+    findings: list[Finding] = []
     try:
-        return list(_check_promise(data))
+        findings.extend(_check_promise(data))
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-        return [Finding("file", False, f"entries are missing or impossible: {error!r}")]
+        findings.append(Finding("file", False, f"entries are missing or impossible: {error!r}"))
+    return findings
 
 
 def line_of(text: str, entry: str) -> int | None:

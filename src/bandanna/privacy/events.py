@@ -101,11 +101,12 @@ def _value_sets(
     """Yield the sets of the k values with the largest likelihood ratio, for every k."""
     ones = np.array([np.count_nonzero(first == value) for value in values]) + 0.5
     others = np.array([np.count_nonzero(second == value) for value in values]) + 0.5
-    order = np.argsort(others / ones)
-    for size in range(1, values.size):
-        chosen = values[order[:size]]
-        listed = ", ".join(str(value) for value in chosen[:4]) + (", …" if size > 4 else "")
-        yield Event(f"{name} in {{{listed}}}", partial(_is_in, view, chosen))
+    ascending = np.argsort(others / ones)
+    for order in (ascending, ascending[::-1]):
+        for size in range(1, values.size):
+            chosen = values[order[:size]]
+            listed = ", ".join(str(value) for value in chosen[:4]) + (", ..." if size > 4 else "")
+            yield Event(f"{name} in {{{listed}}}", partial(_is_in, view, chosen))
 
 
 def _is_in(view: View, chosen: Outputs, outputs: Outputs) -> NDArray[np.bool_]:

@@ -50,7 +50,7 @@ def leakage_chart(leakage: Leakage) -> Any:
             x=alt.X("round:Q", title="round t"),
             y=alt.Y("probability:Q", title="probability", scale=alt.Scale(domain=[0, 1])),
             color=alt.Color("losses:N", title=None, scale=alt.Scale(range=[BLUE, ORANGE])),
-            strokeDash=alt.StrokeDash("losses:N", title=None),
+            strokeDash=alt.StrokeDash("losses:N", legend=None),
             tooltip=["losses:N", "round:Q", alt.Tooltip("probability:Q", format=".5f")],
         )
         .properties(width=520, height=260)
@@ -61,13 +61,23 @@ def leakage_chart(leakage: Leakage) -> Any:
         alt.Chart(_values(losses), title="Privacy loss of round t alone")
         .mark_line(strokeWidth=2.5, color=GREEN)
         .encode(
-            x=alt.X("round:Q", title="round t", scale=alt.Scale(type="log")),
-            y=alt.Y("loss:Q", title="epsilon of the round", scale=alt.Scale(type="log")),
+            x=alt.X("round:Q", title="round t", scale=alt.Scale(type="log"), axis=_decades(0, 6)),
+            y=alt.Y(
+                "loss:Q",
+                title="epsilon of the round",
+                scale=alt.Scale(type="log"),
+                axis=_decades(-5, 1),
+            ),
             tooltip=["round:Q", alt.Tooltip("loss:Q", format=".5g")],
         )
         .properties(width=520, height=220)
     )
     return alt.vconcat(probabilities, loss).resolve_scale(color="independent")
+
+
+def _decades(low: int, high: int) -> Any:
+    """Mark powers of ten only."""
+    return alt.Axis(values=[10.0**power for power in range(low, high + 1)])
 
 
 def _values(rows: list[dict[str, Any]]) -> Any:
@@ -85,23 +95,25 @@ def audit_chart(rows: list[dict[str, Any]]) -> Any:
             ("through a policy", row["audited_policy"]),
         )
     ]
-    line = (
-        alt.Chart(_values([{"x": 0, "y": 0}, {"x": top, "y": top}]))
-        .mark_line(color="#555555", strokeDash=[4, 4])
-        .encode(x="x:Q", y="y:Q")
-    )
-    marks = (
-        alt.Chart(_values(points), title="Audited against claimed epsilon")
-        .mark_point(size=90, filled=True, opacity=0.85)
-        .encode(
-            x=alt.X("claimed:Q", title="claimed epsilon", scale=alt.Scale(domain=[0, top])),
-            y=alt.Y("audited:Q", title="audited epsilon (lower bound)"),
-            color=alt.Color("release:N", title="release", scale=alt.Scale(range=[BLUE, ORANGE])),
-            shape=alt.Shape("attack:N", title="attack"),
-            tooltip=["release:N", "attack:N", "claimed:Q", alt.Tooltip("audited:Q", format=".4f")],
+    panels = []
+    for release in dict.fromkeys(row["release"] for row in rows):
+        line = (
+            alt.Chart(_values([{"x": 0, "y": 0}, {"x": top, "y": top}]))
+            .mark_line(color="#555555", strokeDash=[4, 4])
+            .encode(x="x:Q", y="y:Q")
         )
-    )
+        marks = (
+            alt.Chart(_values([point for point in points if point["release"] == release]))
+            .mark_point(size=80, strokeWidth=2.5)
+            .encode(
+                x=alt.X("claimed:Q", title="claimed epsilon", scale=alt.Scale(domain=[0, top])),
+                y=alt.Y("audited:Q", title="audited epsilon (lower bound)"),
+                color=alt.Color("attack:N", title="attack", scale=alt.Scale(range=[BLUE, ORANGE])),
+                shape=alt.Shape("attack:N", title="attack"),
+                tooltip=["attack:N", "claimed:Q", alt.Tooltip("audited:Q", format=".4f")],
+            )
+        )
+        panels.append((line + marks).properties(width=300, height=300, title=release))
     note = "On or below the line: not disproved, which is no proof. Above: the claim is false."
-    return (line + marks).properties(
-        width=460, height=380, title=alt.Title("Audited against claimed epsilon", subtitle=note)
-    )
+    title = alt.Title("Audited against claimed epsilon", subtitle=note, anchor="middle")
+    return alt.hconcat(*panels).properties(title=title)

@@ -22,7 +22,7 @@ class Condition:
     share: float
     low: float
     high: float
-    """A 99.99% confidence interval (Clopper and Pearson)."""
+    """A 99% confidence interval (Clopper and Pearson)."""
 
     @property
     def holds(self) -> bool:
@@ -30,7 +30,7 @@ class Condition:
         return self.low >= 0.5
 
     def __str__(self) -> str:
-        return f"{self.share:.3f} (99.99% sure: {self.low:.3f} to {self.high:.3f})"
+        return f"{self.share:.3f} (99% sure: {self.low:.3f} to {self.high:.3f})"
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,9 @@ def _gammas(plays: np.ndarray, grid: np.ndarray) -> list[float]:
     middle = int(np.searchsorted(grid, grid[-1] / 2))
     late = float(np.median(plays[:, -1] - plays[:, middle])) / (grid[-1] - grid[middle])
     lowest = max(min(late, overall), overall / 100)
-    return [g for g in np.geomspace(overall, lowest, 8) if 0 < g <= 0.5] if overall > 0 else []
+    if overall <= 0:
+        return []
+    return [float(share) for share in np.geomspace(overall, lowest, 8) if 0 < share <= 0.5]
 
 
 def _plays(runs: Results) -> np.ndarray:
@@ -143,7 +145,7 @@ def _plays(runs: Results) -> np.ndarray:
 def _condition(happened: np.ndarray) -> Condition:
     from scipy.special import betaincinv
 
-    hits, runs, level = int(happened.sum()), happened.size, 0.5e-4
+    hits, runs, level = int(happened.sum()), happened.size, 0.005
     low = float(betaincinv(hits, runs - hits + 1, level)) if hits else 0.0
     high = float(betaincinv(hits + 1, runs - hits, 1 - level)) if hits < runs else 1.0
     return Condition(hits / runs, low, high)

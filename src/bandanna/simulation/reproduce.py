@@ -88,22 +88,22 @@ def reproduce_leakage(quick: bool) -> Reproduction:
             Verdict(
                 "P_t(2) tends to 1 - gamma/2, within gamma/10",
                 f"{first:.7f}",
-                abs(first - (1 - rate / 2)) < rate / 10,
+                bool(abs(first - (1 - rate / 2)) < rate / 10),
             ),
             Verdict(
                 "P'_t(2) tends to gamma/2, within gamma/10",
                 f"{second:.3g}",
-                abs(second - rate / 2) < rate / 10,
+                bool(abs(second - rate / 2) < rate / 10),
             ),
             Verdict(
                 "the loss of a round grows a thousandfold and more",
                 f"from {early:.2g} in round 2 to {late:.3g}",
-                late > 1000 * early,
+                bool(late > 1000 * early),
             ),
             Verdict(
                 "a search finds worse sequences than the paper's (eta = gamma = 0.01, T = 2,000)",
                 f"total loss {worse:,.0f} against {paper:.2f}",
-                worse > paper,
+                bool(worse > paper),
             ),
         ],
         leakage=leakage,

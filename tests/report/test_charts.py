@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bandanna.learners import Exp3
+from bandanna.report.charts import audit_chart, leakage_chart, save_chart
+from bandanna.theory.leakage import exp3_leakage, paper_construction
+from bandanna.types import InputError
+
+LEAKAGE = exp3_leakage(Exp3(2, 0.01, 0.01), *paper_construction(3000))
+ROWS = [
+    {"release": release, "claimed": eps, "audited": 0.97 * eps, "audited_policy": 0.9 * eps}
+    for release in ("one-bit", "laplace")
+    for eps in (0.1, 1.0)
+]
+CHARTS = {"leakage": leakage_chart(LEAKAGE), "audit": audit_chart(ROWS)}
+STARTS = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF", ".html": b"<!DOCTYPE html>"}
+
+
+@pytest.mark.parametrize("name", CHARTS)
+@pytest.mark.parametrize("suffix", STARTS)
+def test_charts_are_written_in_every_format(name: str, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"chart{suffix}"
+    save_chart(CHARTS[name], path)
+    content = path.read_bytes().lstrip()
+    assert content.startswith(STARTS[suffix])
+    if suffix == ".html":
+        assert b'src="http' not in content  # works offline
+
+
+def test_other_formats_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\.html, \.svg"):
+        save_chart(CHARTS["audit"], tmp_path / "chart.gif")
+    with pytest.raises(InputError, match="cannot write"):
+        save_chart(CHARTS["audit"], tmp_path / "nowhere" / "chart.svg")
