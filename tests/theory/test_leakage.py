@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from bandanna.learners import Exp3
-from bandanna.privacy.audit import audit
 from bandanna.theory.leakage import (
-    action_evidence,
+    audit_actions,
     exp3_leakage,
     paper_construction,
     sample_arms,
@@ -63,13 +61,7 @@ def test_replayed_runs_are_followed_to_the_last_bit() -> None:
 def test_actions_alone_convict_exp3() -> None:
     learner = Exp3(2, learning_rate=0.03, mixing=0.01)
     losses, neighbour, _ = paper_construction(1000)
-
-    def evidence(played_on: np.ndarray, seed: int) -> Callable[[int], np.ndarray]:
-        return lambda n: action_evidence(
-            learner, losses, neighbour, played_on=played_on, runs=n, seed=seed
-        )
-
-    result = audit(evidence(losses, 0), evidence(neighbour, 1), claimed_epsilon=1.0, draws=3000)
+    result = audit_actions(learner, losses, neighbour, claimed_epsilon=1.0, draws=3000)
     assert not result.passed
     assert result.epsilon > 1.8
 

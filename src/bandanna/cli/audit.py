@@ -57,7 +57,7 @@ def _attack(
     from bandanna.policies import PrivateBandit
     from bandanna.policies.canary import audit_policy
     from bandanna.privacy import RELEASES as KINDS
-    from bandanna.privacy.audit import audit_release, sampler_fit
+    from bandanna.privacy.release_audit import audit_release, sampler_fit
 
     release = KINDS[name](epsilon=claim, batch=batch)  # type: ignore[call-arg]
     on_release: AuditResult = audit_release(release, draws=draws, exact=exact, seed=seed)

@@ -8,6 +8,7 @@ that round. The importance weights feed the difference back into itself, so it g
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from bandanna.learners.exp3 import (
     exp3_importance,
     exp3_update,
 )
+from bandanna.privacy.audit import AuditResult, audit
 from bandanna.streams import Stream, new_stream
 
 Floats = NDArray[np.float64]
@@ -137,6 +139,29 @@ def action_evidence(
         arms = sample_arms(learner, played_on, [seed, run])
         evidence[run] = exp3_leakage(learner, losses, neighbour, arms).along[-1]
     return evidence
+
+
+def audit_actions(
+    learner: Exp3,
+    losses: Floats,
+    neighbour: Floats,
+    claimed_epsilon: float,
+    *,
+    draws: int = 10_000,
+    seed: int = 0,
+) -> AuditResult:
+    """Attack EXP3 without noise through nothing but the arms it plays.
+
+    Runs on two neighbouring loss sequences and judges by the exact likelihood ratio of whole
+    sequences of arms.
+    """
+
+    def evidence(played_on: Floats, role: int) -> Callable[[int], Floats]:
+        return lambda runs: action_evidence(
+            learner, losses, neighbour, played_on=played_on, runs=runs, seed=2 * seed + role
+        )
+
+    return audit(evidence(losses, 0), evidence(neighbour, 1), claimed_epsilon, draws=draws)
 
 
 def search_worse(

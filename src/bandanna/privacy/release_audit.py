@@ -1,0 +1,74 @@
+"""Attacks on our own releases: where each is weakest, and whether its sampler follows its law."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna.grid import UNITS
+from bandanna.privacy.audit import SIGNIFICANCE, AuditResult, Mechanism, audit
+from bandanna.privacy.release import Release, SeededRelease, noisy_values
+from bandanna.streams import new_stream
+from bandanna.types import InputError
+
+
+def audit_release(
+    release: Release,
+    *,
+    draws: int = 1_000_000,
+    significance: float = SIGNIFICANCE,
+    exact: bool = False,
+    seed: int = 0,
+) -> AuditResult:
+    """Attack a release where it is weakest: a batch of zeros against one with a single loss of 1.
+
+    ``exact`` draws from the face that protects people, which takes longer.
+    """
+
+    def runs(total: int, role: int) -> Mechanism:
+        if exact:
+            return lambda: release.release(total)
+        stream = new_stream([seed, role])
+        fast = release.fast()
+        return lambda count: noisy_values(fast, total, count, stream)
+
+    claimed = release.guarantee().epsilon
+    if isinstance(release, SeededRelease) or not math.isfinite(claimed):
+        raise InputError("this release promises nothing, so there is nothing to audit.")
+    return audit(runs(UNITS, 0), runs(0, 1), claimed, draws=draws, significance=significance)
+
+
+def sampler_fit(release: Release, *, draws: int, exact: bool = False, seed: int = 0) -> float:
+    """Return the p-value of a chi-square test of a release's sampler against its exact law.
+
+    Tiny values (below 1e-6, say) mean that the sampler is wrong.
+    """
+    from scipy import stats
+
+    total = release.batch * UNITS // 3
+    if exact:
+        values = np.array([release.release(total) for _ in range(draws)])
+    else:
+        values = noisy_values(release.fast(), total, draws, new_stream([seed, 2]))
+    edges, chances = exact_law(release, total)
+    observed = np.bincount(np.searchsorted(edges, values), minlength=chances.size)
+    return float(stats.chisquare(observed, chances * draws).pvalue)
+
+
+def exact_law(release: Release, total: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the edges of bins of released values, and the exact probability of each bin."""
+    facts = release.guarantee().facts
+    if facts.get("mechanism") == "one-bit":
+        one = (facts["a"] + facts["b"] * total) / facts["denominator"]
+        return np.array([0.5]), np.array([1.0 - one, one])
+    if facts.get("mechanism") != "laplace":
+        raise InputError(f"the law of a {release.name} release is not known here.")
+    from scipy import stats
+
+    law = stats.dlaplace(1.0 / facts["scale"])
+    noise = np.unique(law.ppf(np.linspace(0.0, 1.0, 41)[1:-1]))
+    chances = np.diff(np.concatenate(([0.0], law.cdf(noise), [1.0])))
+    # Half a unit above, so that rounding cannot move a value across an edge.
+    return (noise + total + 0.5) / (release.batch * UNITS), chances
