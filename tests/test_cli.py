@@ -182,3 +182,39 @@ def test_mistakes_with_the_other_commands(arguments: tuple[str, ...], reason: st
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert reason in done.stderr
+
+
+def test_plan_answers_forwards_and_backwards() -> None:
+    done = bandanna("plan", "--arms", "10", "--rounds", "1e6", "--epsilon", "0.1", "--explain")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("one-bit has the smallest guaranteed regret, 6.8%")
+    assert "(tau/s) 2 sqrt(K n)" in done.stdout
+    inverse = bandanna("plan", "--arms", "10", "--epsilon", "0.1", "--regret", "0.02")
+    assert inverse.stdout.startswith("From 9,157,")
+    budget = bandanna("plan", "--arms", "10", "--rounds", "1e6", "--regret", "0.05")
+    assert budget.stdout.startswith("From epsilon 0.16")
+    question = ("--rounds", "1e6", "--epsilon", "1", "--regret", "0.05", "--json")
+    data = json.loads(bandanna("plan", *question).stdout)
+    assert data["best"] == "one-bit"
+    keys = {"algorithm", "batch", "bound", "share", "vacuous", "model", "delta"}
+    assert set(data["rows"][0]) >= keys
+    experts = ("--arms", "5", "--experts", "100", "--rounds", "1e7", "--epsilon", "0.5")
+    assert "one-bit exp4" in bandanna("plan", *experts, "--delta", "1e-6").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--arms", "10"), "needs --rounds, --epsilon"),
+        (("--arms", "10", "--regret", "0.1"), "exactly one"),
+        (("--arms", "10", "--rounds", "1e3", "--regret", "0.001"), "hardly any privacy"),
+        (("--arms", "10", "--rounds", "1e3", "--epsilon", "0"), "epsilon"),
+        (("--arms", "10", "--rounds", "1e3", "--epsilon", "1", "--delta", "2"), "delta"),
+        (("--arms", "10", "--rounds", "1e3", "--epsilon", "1", "--experts", "1"), "experts"),
+    ],
+)
+def test_plans_that_cannot_be_made(arguments: tuple[str, ...], reason: str) -> None:
+    done = bandanna("plan", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert reason in done.stderr

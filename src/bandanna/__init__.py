@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bandanna.policies import Bandit, PrivateBandit, load, privatize
     from bandanna.privacy.audit import audit
     from bandanna.simulation import Results, simulate
+    from bandanna.theory.planner import plan
     from bandanna.types import (
         BandannaError,
         Decision,
@@ -30,6 +31,7 @@ _HOMES = {
     "audit": "bandanna.privacy.audit",
     "load": "bandanna.policies",
     "privatize": "bandanna.policies",
+    "plan": "bandanna.theory.planner",
     "Results": "bandanna.simulation",
     "simulate": "bandanna.simulation",
     "BandannaError": "bandanna.types",
@@ -56,6 +58,7 @@ __all__ = [
     "environments",
     "learners",
     "load",
+    "plan",
     "privacy",
     "privatize",
     "simulate",

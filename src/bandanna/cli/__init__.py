@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bandanna.cli import audit, reproduce, simulate, verify
+from bandanna.cli import audit, plan, reproduce, simulate, verify
 from bandanna.types import BandannaError
 from bandanna.version import __version__
 
@@ -18,6 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.command()(plan.plan)
 app.command()(simulate.simulate)
 app.command()(audit.audit)
 app.command()(verify.verify)
