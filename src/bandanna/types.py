@@ -160,6 +160,8 @@ def group_delta(epsilon: float, delta: float, size: int) -> float:
     """Return the delta of a group: it grows by ``1 + e^eps + ... + e^((size - 1) eps)``."""
     if delta == 0.0:
         return 0.0
+    if size * epsilon > 700.0:
+        return 1.0
     return min(1.0, delta * math.fsum(math.exp(k * epsilon) for k in range(size)))
 
 

@@ -77,6 +77,7 @@ def test_composition_and_groups() -> None:
     grown = group_privacy(Budget(0.5, 1e-6), 3)
     assert grown.delta == pytest.approx(1e-6 * (1 + math.exp(0.5) + math.exp(1.0)))
     assert laplace_mechanism(2.0, 0.5) == 4.0
+    assert group_privacy(Budget(1.0, 1e-9), 1000).delta == 1.0
 
 
 def test_post_processing_keeps_the_guarantee() -> None:
@@ -152,6 +153,9 @@ def test_a_person_behind_many_rounds() -> None:
         lambda: laplace_mechanism(0.0, 1.0),
         lambda: tight_epsilon(PlainRelease().guarantee(), 0.1),
         lambda: OneBitRelease(1.0, 1).guarantee().at_delta(1.5),
+        lambda: tight_epsilon(OneBitRelease(1.0, 1).guarantee().for_group(3), 1e-9),
+        lambda: tight_epsilon(OneBitRelease(1.0, 1).guarantee().at_delta(0.1), 0.0),
+        lambda: local_epsilon([[0.5, 0.5]]),
         lambda: OneBitRelease(1.0, 1).guarantee().for_group(2.5),  # type: ignore[arg-type]
     ],
 )

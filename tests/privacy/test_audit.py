@@ -205,3 +205,64 @@ def test_lowest_bits_of_floats() -> None:
     values = np.array([0.0, 1.0, 0.5, 3.0, 0.1, -0.25, 2.0**-60])
     exponents = [0, 0, -1, 0, math.frexp(0.1)[1] - 52, -2, -60]
     assert lowest_bit(values).tolist() == exponents
+
+
+def test_mixed_outputs_do_not_accuse_the_innocent() -> None:
+    """A rare text must not change how the numbers around it are compared."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+
+        def honest(rng: np.random.Generator = rng) -> object:
+            return "none" if rng.random() < 1 / 2000 else int(rng.integers(2))
+
+        assert audit(honest, honest, 1.0, draws=2000).passed
+    small = np.random.default_rng(1).integers(0, 256, (20_000, 2))
+    assert audit(
+        lambda n: small[:n].astype(np.uint8), lambda n: small[:n], 0.5, draws=20_000
+    ).passed
+
+
+def test_a_nan_does_not_blind_the_audit() -> None:
+    rng = np.random.default_rng(3)
+
+    def runs(centre: float) -> Runs:
+        def draw(n: int) -> np.ndarray:
+            values = rng.normal(centre, 1.0, (n, 2)).round()
+            values[0, 0] = np.nan
+            values[1, 1] = np.inf
+            return values
+
+        return draw
+
+    assert not audit(runs(0), runs(100), 1.0, draws=5000).passed
+    nan = audit(lambda n: np.full(n, np.nan), np.zeros, 1.0, draws=5000)
+    assert not nan.passed
+    assert "not a number" in nan.event or "0.0" in nan.event
+
+
+def test_sequences_of_one_are_looked_at_closely() -> None:
+    one, other = (lambda n, p=p: float_laplace(p, 1)(n)[:, None] for p in (1, 0))
+    assert not audit(one, other, 0.1, draws=DRAWS).passed
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        lambda: np.random.default_rng().bytes(8).hex(),
+        lambda: int.from_bytes(np.random.default_rng().bytes(7), "big"),
+        lambda: (True, False),
+    ],
+)
+def test_any_allowed_output_can_be_audited(outputs: Callable[[], object]) -> None:
+    assert audit(outputs, outputs, 1.0, draws=2000).passed
+
+
+@pytest.mark.parametrize("output", [None, 1j, (), [[1, 2]], {"a": 1}])
+def test_other_outputs_are_refused(output: object) -> None:
+    with pytest.raises(InputError):
+        audit(lambda: output, lambda: output, 1.0, draws=2000)
+
+
+def test_epsilons_beyond_any_audit_are_refused() -> None:
+    with pytest.raises(InputError, match="above 30"):
+        audit(no_noise(0, 0), no_noise(1, 0), 800.0)

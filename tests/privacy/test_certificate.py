@@ -43,36 +43,95 @@ def test_one_digit_changed_is_noticed_with_its_line(place: int, digit: int) -> N
     if changed == TEXT:
         assert all(finding.holds for finding in findings)
         return
-    wrong = [finding for finding in findings if not finding.holds]
-    assert wrong
+    broken = [finding for finding in findings if not finding.holds]
+    assert broken
     number = TEXT[:place].count("\n") + 1
-    lines = {line_of(changed, finding.entry) for finding in wrong}
+    lines = {line_of(changed, finding.entry) for finding in broken}
     last = len(TEXT.splitlines()) - 1  # a changed seal is reported at the entry it belongs to
-    assert number in lines or number == last or "JSON" in wrong[0].why
+    assert number in lines or number == last or "JSON" in broken[0].why
+
+
+LAPLACE = to_text(bd.PrivateBandit(3, 0.5, algorithm="htinf").certificate())
+
+
+def reseal(text: str, change: dict[str, object], drop: tuple[str, ...] = ()) -> str:
+    data = {key: value for key, value in json.loads(text).items() if key not in drop} | change
+    data["seals"] = {key: _short_seal(key, data[key]) for key in data if key != "seals"}
+    return to_text(data)
+
+
+def wrong(text: str) -> set[str]:
+    return {finding.entry for finding in verify(text) if not finding.holds}
 
 
 @pytest.mark.parametrize(
     ("change", "entry"),
     [
         ({"epsilon": 0.4}, "epsilon"),
+        ({"epsilon": "1_0"}, "epsilon"),
+        ({"epsilon": True}, "epsilon"),
+        ({"epsilon": 1e308}, "epsilon"),
         ({"a": 3_000_000_000_000}, "denominator"),
+        ({"a": -1}, "a"),
+        ({"a": 3, "b": 1.999, "units": 1, "denominator": 14}, "b"),
         ({"batch": 5}, "denominator"),
+        ({"batch": "4"}, "batch"),
+        ({"batch": 0}, "batch"),
+        ({"units": 0}, "units"),
+        ({"units": "many"}, "units"),
         ({"delta": 1e-3}, "delta"),
+        ({"delta": False}, "delta"),
         ({"model": "local"}, "model"),
         ({"mechanism": "magic"}, "mechanism"),
         ({"loss_low": 7.0}, "loss_low"),
-        ({"a": -1}, "denominator"),
-        ({"units": "many"}, "file"),
+        ({"loss_low": "a"}, "loss_low"),
+        ({"protects": "everything, forever"}, "protects"),
+        ({"sampler": "random.random, seed 0"}, "sampler"),
+        ({"assumptions": []}, "assumptions"),
+        ({"epsilon_total": 1e-9}, "epsilon_total"),
+        ({"scale": 5.0}, "scale"),
+        ({"version": True}, "version"),
     ],
 )
 def test_a_forger_who_renews_the_seals_is_caught_by_arithmetic(
     change: dict[str, object], entry: str
 ) -> None:
-    data = json.loads(TEXT)
-    data.update(change)
-    data["seals"] = {key: _short_seal(key, data[key]) for key in data if key != "seals"}
-    wrong = [finding.entry for finding in verify(to_text(data)) if not finding.holds]
-    assert entry in wrong
+    assert wrong(reseal(TEXT, {})) == set()
+    assert entry in wrong(reseal(TEXT, change))
+
+
+@pytest.mark.parametrize(
+    ("change", "entry"),
+    [
+        ({"units": 1.999, "scale": 2.0}, "units"),
+        ({"units": -4, "scale": -8.0}, "units"),
+        ({"scale": "2097152"}, "scale"),
+        ({"scale": 1000.0}, "epsilon"),
+        ({"batch": 1.5}, "batch"),
+    ],
+)
+def test_forged_laplace_certificates(change: dict[str, object], entry: str) -> None:
+    assert wrong(reseal(LAPLACE, {})) == set()
+    assert entry in wrong(reseal(LAPLACE, change))
+
+
+@pytest.mark.parametrize("entry", ["protects", "assumptions", "because", "sampler"])
+def test_entries_left_out_are_missed(entry: str) -> None:
+    assert entry in wrong(reseal(TEXT, {}, drop=(entry,)))
+
+
+def test_repeated_entries_and_endless_numbers_are_refused() -> None:
+    twice = TEXT.replace('"epsilon": 0.5', '"epsilon": 0.001, "epsilon": 0.5')
+    assert "repeated entries: epsilon" in verify(twice)[0].why
+    endless = TEXT.replace('"loss_high": 1.0', '"loss_high": Infinity')
+    assert "Infinity" in verify(endless)[0].why
+    assert not verify("[" * 200_000)[0].holds
+
+
+@pytest.mark.parametrize("epsilon", [36.0, 50.0, 100.0])
+@pytest.mark.parametrize("batch", [1, 4])
+def test_honest_certificates_with_little_privacy_verify_too(epsilon: float, batch: int) -> None:
+    assert wrong(to_text(bd.PrivateBandit(2, epsilon, batch=batch).certificate())) == set()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "not json", '{"format": "bandanna certificate"}'])

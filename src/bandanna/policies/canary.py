@@ -75,11 +75,11 @@ def audit_policy(
     claimed = policy.guarantee
     if not claimed.private:
         raise InputError("this policy promises nothing, so there is nothing to audit.")
-    checks.whole("batches", batches, at_least=1)
+    batches = checks.whole("batches", batches, at_least=1)
     copy = policy.rehearse(new_stream([seed, 0]), new_stream([seed, 1]))
     recording = RecordingRelease(policy.recipe.release if exact else copy._release)
     copy._release = recording
-    coins = np.random.default_rng(seed).integers(0, 2, batches)
+    coins = np.random.default_rng([seed, 2]).integers(0, 2, batches)
     low, high = policy.loss_range
     for coin in coins:
         for position in range(policy.batch):

@@ -73,7 +73,7 @@ def group_privacy(budget: Budget, size: int) -> Budget:
     >>> group_privacy(Budget(0.5), size=3)
     Budget(epsilon=1.5, delta=0.0)
     """
-    checks.whole("size", size, at_least=1)
+    size = checks.whole("size", size, at_least=1)
     return Budget(size * budget.epsilon, group_delta(budget.epsilon, budget.delta, size))
 
 
@@ -153,6 +153,8 @@ def local_epsilon(channel: Sequence[Sequence[Probability]], delta: Probability =
     >>> round(local_epsilon([[0.75, 0.25], [0.25, 0.75]]), 6) == round(math.log(3), 6)
     True
     """
+    if len(channel) < 2:
+        raise InputError("a channel needs at least two possible inputs.")
     return max(
         max_divergence(row, other, delta)
         for i, row in enumerate(channel)
@@ -170,6 +172,11 @@ def tight_epsilon(guarantee: Guarantee, delta: float, rounds: int = 1) -> float:
     """
     checks.whole("rounds", rounds, at_least=1)
     _check_delta(delta)
+    if guarantee.curve is None or guarantee.delta != 0:
+        raise InputError(
+            "accounting starts from a mechanism's own pure guarantee, not from one that was "
+            "derived from it."
+        )
     if rounds > 1 and guarantee.facts.get("batch") != 1:
         raise InputError(
             f"several rounds of one person may share a batch of {guarantee.facts.get('batch')}; "
@@ -178,7 +185,9 @@ def tight_epsilon(guarantee: Guarantee, delta: float, rounds: int = 1) -> float:
     if delta == 0:
         return rounds * guarantee.epsilon  # pure: no numerics needed, and group privacy is tight
     composed = privacy_loss(guarantee, rounds=rounds)
-    return float(composed.get_epsilon_for_delta(delta))
+    # dp-accounting's Laplace law is the continuous one; ours lives on a grid this fine.
+    grid = 2.0 / guarantee.facts["scale"] if "scale" in guarantee.facts else 0.0
+    return float(composed.get_epsilon_for_delta(delta)) + rounds * grid
 
 
 def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = True) -> Any:
@@ -201,9 +210,7 @@ def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = T
     elif facts.get("mechanism") != "one-bit":
         raise InputError(f"no accounting for mechanism {facts.get('mechanism')!r}.")
     elif rounds == 1:
-        one, other = (
-            {1: math.log(chance), 0: math.log1p(-chance)} for chance in worst_chances(facts)
-        )
+        one, other = ({1: _log(chance), 0: _log(1 - chance)} for chance in worst_chances(facts))
         single = pld.from_two_probability_mass_functions(one, other, symmetric=False, **options)
     else:
         worst = common.DifferentialPrivacyParameters(guarantee.epsilon, guarantee.delta)

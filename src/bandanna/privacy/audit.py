@@ -26,6 +26,9 @@ from bandanna.privacy.events import Event, candidate_events
 from bandanna.types import InputError
 
 SIGNIFICANCE = 1e-4
+MOST_EPSILON = 30.0
+"""Telling a larger one apart would take more draws than anyone has."""
+
 SELECTION = 0.1
 """Share of the draws used to choose the event."""
 
@@ -101,7 +104,7 @@ def audit(
     (False, True)
     """
     checks.positive("claimed_epsilon", claimed_epsilon)
-    checks.whole("draws", draws, at_least=1)
+    draws = checks.whole("draws", draws, at_least=1)
     if not 0 < significance < 0.5 or not 0 <= delta < 1:
         raise InputError(
             f"significance must be above 0 and below 0.5, delta from 0 to below 1; got "
@@ -113,12 +116,7 @@ def audit(
             f"{draws} draws cannot say anything about epsilon {claimed_epsilon:g} at significance "
             f"{significance:g}, even if the mechanism adds no noise: use at least {needed}."
         )
-    first, second = _outputs(run_on_first, draws), _outputs(run_on_second, draws)
-    if first.shape[1:] != second.shape[1:]:
-        raise InputError(
-            f"outputs on the two inputs have different shapes: {first.shape[1:]} and "
-            f"{second.shape[1:]}."
-        )
+    first, second = comparable(_outputs(run_on_first, draws), _outputs(run_on_second, draws))
     cut = max(1, round(SELECTION * draws))
     best: tuple[float, Event, bool] | None = None
     for event in candidate_events(first[:cut], second[:cut]):
@@ -157,22 +155,57 @@ def lower_bound(hits: int, misses: int, draws: int, significance: float, delta: 
 
 def fewest_draws(epsilon: float, significance: float) -> int:
     """Return how many draws tell even a mechanism without noise apart from epsilon."""
+    if epsilon > MOST_EPSILON:
+        raise InputError(f"an audit can say nothing about an epsilon above {MOST_EPSILON:g}.")
     draws = 10
     while lower_bound(draws, 0, draws, significance, 0.0) <= epsilon:
         draws *= 2
     return math.ceil(draws / (1 - SELECTION))
 
 
+def comparable(first: Outputs, second: Outputs) -> tuple[Outputs, Outputs]:
+    """Bring two samples to one representation, so that an event is the same set in both."""
+    if first.shape[1:] != second.shape[1:]:
+        raise InputError(
+            f"outputs on the two inputs have different shapes: {first.shape[1:]} and "
+            f"{second.shape[1:]}."
+        )
+    kinds = {first.dtype.kind, second.dtype.kind}
+    if kinds <= set("biuf"):
+        common = np.result_type(first, second)
+        # Small integers would wrap around when they are subtracted.
+        wide = np.dtype(np.float64 if common.kind == "f" else np.int64)
+        if not (np.iinfo(np.int64).max < max(_largest(first), _largest(second))):
+            return first.astype(wide), second.astype(wide)
+        return first.astype(np.float64), second.astype(np.float64)
+    if first.ndim > 1 or not kinds <= set("biufUS"):
+        raise InputError("outputs must be numbers, texts, or sequences of numbers.")
+    return _as_texts(first), _as_texts(second)
+
+
+def _as_texts(outputs: Outputs) -> Outputs:
+    return outputs if outputs.dtype.kind == "U" else np.array([str(x) for x in outputs.tolist()])
+
+
+def _largest(outputs: Outputs) -> float:
+    return 0.0 if outputs.dtype.kind in "bf" else float(outputs.max())
+
+
 def _outputs(mechanism: Mechanism, draws: int) -> Outputs:
     """Collect outputs as an array of shape (draws,) or (draws, length)."""
-    if _takes_a_count(mechanism):
-        outputs = np.asarray(mechanism(draws))
-    else:
-        outputs = np.array([mechanism() for _ in range(draws)])
-    if outputs.ndim not in (1, 2) or outputs.shape[0] != draws:
+    given = mechanism(draws) if _takes_a_count(mechanism) else [mechanism() for _ in range(draws)]
+    if isinstance(given, list) and len({isinstance(one, str | bytes) for one in given}) > 1:
+        given = [str(one) for one in given]  # numbers and texts together: compare all as texts
+    try:
+        outputs = np.asarray(given)
+    except ValueError:
+        outputs = np.empty(0)
+    if outputs.ndim == 2 and outputs.shape[1] == 1:
+        outputs = outputs[:, 0]
+    if outputs.ndim not in (1, 2) or outputs.shape[0] != draws or outputs.size == 0:
         raise InputError(
             f"a mechanism must give one output for each of {draws} draws, a number, a text or a "
-            f"sequence of numbers; got an array of shape {outputs.shape}."
+            f"sequence of numbers of one length; got an array of shape {outputs.shape}."
         )
     return outputs
 

@@ -9,6 +9,7 @@ privacy, the arithmetic does.
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Iterator
 from fractions import Fraction
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 from bandanna.documents import seal
 from bandanna.privacy import accounting
 from bandanna.privacy.one_bit import integers_satisfy
+from bandanna.privacy.release import MAX_EPSILON, PROTECTED
 from bandanna.types import JSON, Guarantee, InputError
 from bandanna.version import __version__
 
@@ -31,6 +33,14 @@ MECHANISM_ENTRIES = {
     "one-bit": ("batch", "units", "a", "b", "denominator"),
     "laplace": ("batch", "units", "scale"),
 }
+
+
+ENTRIES = (
+    *("format", "version", "software", "epsilon", "delta", "model", "protects", "mechanism"),
+    *("sampler", "sampler_version", "loss_low", "loss_high", "assumptions", "because"),
+)
+SAMPLERS = {"one-bit": "secrets.randbelow", "laplace": "OpenDP discrete Laplace, i64"}
+FEWEST_ASSUMPTIONS = 6
 
 
 class Finding(NamedTuple):
@@ -65,12 +75,12 @@ def make_certificate(guarantee: Guarantee, setting: JSON) -> JSON:
 def verify(text: str) -> list[Finding]:
     """Check a certificate; it is good if every finding holds."""
     try:
-        data = json.loads(text)
-    except ValueError as error:
+        data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
         return [Finding("file", False, f"not valid JSON: {error}")]
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         return [Finding("format", False, f"must be {FORMAT!r}; got {_get(data, 'format')!r}")]
-    if data.get("version") != VERSION:
+    if type(data.get("version")) is not int or data["version"] != VERSION:
         why = f"this software reads version {VERSION}; got {data.get('version')!r}"
         return [Finding("version", False, why)]
     broken = list(_check_seals(data))
@@ -108,21 +118,67 @@ def _check_seals(data: JSON) -> Iterator[Finding]:
 
 
 def _check_promise(data: JSON) -> Iterator[Finding]:
-    mechanism, epsilon, delta = data["mechanism"], float(data["epsilon"]), float(data["delta"])
+    mechanism, epsilon, delta = data["mechanism"], data["epsilon"], data["delta"]
     if mechanism not in MECHANISM_ENTRIES:
         known = ", ".join(MECHANISM_ENTRIES)
         yield Finding("mechanism", False, f"unknown; there are {known}")
         return
-    yield Finding("delta", delta == 0.0, f"{mechanism} is pure: delta is 0")
     numbers = {key: data[key] for key in MECHANISM_ENTRIES[mechanism]}
+    wrong = list(_check_types({**numbers, "epsilon": epsilon}))
+    yield from wrong
+    if wrong:
+        return
+    yield from _check_words(data)
+    pure = type(delta) in (int, float) and delta == 0.0
+    yield Finding("delta", pure, f"{mechanism} is pure: delta is 0")
     check = _check_one_bit if mechanism == "one-bit" else _check_laplace
     yield from check(numbers, epsilon)
     expected = "local" if numbers["batch"] == 1 else "central"
     yield Finding("model", data["model"] == expected, f"batches of {numbers['batch']}: {expected}")
-    in_order = data["loss_low"] < data["loss_high"]
-    why = f"a public range, {data['loss_low']:g} to {data['loss_high']:g}"
+    low, high = data["loss_low"], data["loss_high"]
+    in_order = all(type(end) in (int, float) for end in (low, high)) and low < high
+    why = f"a public range, {low} to {high}"
     yield Finding("loss_low", in_order, why)
     yield _second_opinion({"mechanism": mechanism, **numbers}, epsilon)
+
+
+def _check_types(numbers: JSON) -> Iterator[Finding]:
+    """Whole numbers must be whole, and nothing may be negative, endless or a text."""
+    for key, value in numbers.items():
+        if key in ("epsilon", "scale"):
+            top = MAX_EPSILON if key == "epsilon" else math.inf
+            good = type(value) in (int, float) and 0 < value <= top and math.isfinite(value)
+            if not good:
+                yield Finding(key, False, "must be a finite number above 0, in range")
+        elif type(value) is not int or value < 1:
+            yield Finding(key, False, "must be a whole number, at least 1")
+
+
+def _check_words(data: JSON) -> Iterator[Finding]:
+    """What is promised must be what was proved, no more, and nothing may be left out."""
+    mechanism = data["mechanism"]
+    known = {*ENTRIES, *MECHANISM_ENTRIES[mechanism], "seals"}
+    for key in sorted(set(data) ^ known):
+        found = "is not known here" if key in data else "is missing"
+        yield Finding(key, False, found)
+    same = data.get("protects") == PROTECTED
+    yield Finding("protects", same, "one round's feedback, which is what the lemma covers")
+    sampler = data.get("sampler") == SAMPLERS[mechanism]
+    yield Finding("sampler", sampler, f"{SAMPLERS[mechanism]}, fed by the operating system")
+    count = len(data.get("assumptions") or [])
+    yield Finding("assumptions", count >= FEWEST_ASSUMPTIONS, f"{count} are stated")
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> JSON:
+    keys = [key for key, _ in pairs]
+    repeated = {key for key in keys if keys.count(key) > 1}
+    if repeated:
+        raise ValueError(f"repeated entries: {', '.join(sorted(repeated))}")
+    return dict(pairs)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
 
 
 def _check_one_bit(numbers: JSON, epsilon: float) -> Iterator[Finding]:
@@ -135,13 +191,15 @@ def _check_one_bit(numbers: JSON, epsilon: float) -> Iterator[Finding]:
 
 def _check_laplace(numbers: JSON, epsilon: float) -> Iterator[Finding]:
     scale, units = Fraction(numbers["scale"]), int(numbers["units"])
-    holds = units <= Fraction(epsilon) * scale and int(numbers["batch"]) >= 1
+    holds = units <= Fraction(epsilon) * scale
     yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
 
 
 def _second_opinion(facts: JSON, epsilon: float) -> Finding:
     """Compute epsilon at a small delta by dp-accounting and compare with the claim."""
-    claimed = Guarantee(epsilon, 0.0, "", "central", "", "", facts=facts)
+    claimed = Guarantee(
+        float(epsilon), 0.0, "", "central", "", "", facts=facts, curve=lambda delta: epsilon
+    )
     delta = 1e-9
     numeric = accounting.tight_epsilon(claimed, delta)
     why = f"dp-accounting finds {numeric:.6g} at delta {delta:g}"

@@ -37,17 +37,21 @@ class Event:
 
 def candidate_events(first: Outputs, second: Outputs) -> Iterator[Event]:
     """Yield events worth trying, from a sample on either input."""
+    yield Event("any output", _anything)
     for name, view in views(first):
         seen_first, seen_second = view(first), view(second)
-        values = np.unique(np.concatenate([seen_first, seen_second]))
+        pooled = np.concatenate([seen_first, seen_second])
+        if pooled.dtype.kind == "f":
+            yield Event(f"{name} is not a number", partial(_is_nan, view))
+            pooled = pooled[np.isfinite(pooled)]
+        values = np.unique(pooled)
         if values.size <= FEW_VALUES:
             yield from _value_sets(name, view, values, seen_first, seen_second)
         elif np.issubdtype(values.dtype, np.number):
-            quantiles = np.quantile(values, np.linspace(0, 1, THRESHOLDS)[1:-1])
-            pooled = np.quantile(
-                np.concatenate([seen_first, seen_second]), np.linspace(0, 1, THRESHOLDS)[1:-1]
-            )
-            for threshold in np.unique(np.concatenate([quantiles, pooled])):
+            levels = np.linspace(0, 1, THRESHOLDS)[1:-1]
+            by_value = np.quantile(values, levels, method="lower")
+            by_count = np.quantile(pooled, levels, method="lower")
+            for threshold in np.unique(np.concatenate([by_value, by_count])):
                 yield _threshold(name, view, threshold, below=True)
                 yield _threshold(name, view, threshold, below=False)
         yield from _frequent_values(name, view, seen_first, seen_second, values.size)
@@ -62,6 +66,8 @@ def views(outputs: Outputs) -> Iterator[tuple[str, View]]:
         return
     for part in range(min(outputs.shape[1], MOST_PARTS)):
         yield f"part {part}", partial(_part, part)
+        if np.issubdtype(outputs.dtype, np.floating):
+            yield f"lowest bit of part {part}", partial(_lowest_bit_of, part)
         for other in range(part):
             yield f"part {part} minus part {other}", partial(_difference, part, other)
     yield "sum of the parts", lambda outputs: outputs.sum(axis=1)
@@ -69,8 +75,20 @@ def views(outputs: Outputs) -> Iterator[tuple[str, View]]:
     yield "smallest part", lambda outputs: outputs.min(axis=1)
 
 
+def _anything(outputs: Outputs) -> NDArray[np.bool_]:
+    return np.ones(len(outputs), dtype=np.bool_)
+
+
 def _part(part: int, outputs: Outputs) -> Outputs:
     return outputs[:, part]
+
+
+def _lowest_bit_of(part: int, outputs: Outputs) -> Outputs:
+    return lowest_bit(outputs[:, part])
+
+
+def _is_nan(view: View, outputs: Outputs) -> NDArray[np.bool_]:
+    return np.isnan(view(outputs))
 
 
 def _difference(part: int, other: int, outputs: Outputs) -> Outputs:
@@ -82,7 +100,8 @@ def lowest_bit(outputs: Outputs) -> NDArray[np.int64]:
 
     Floating-point noise added to 0 and to 1 lands on grids of different fineness.
     """
-    mantissa, exponent = np.frexp(outputs.astype(np.float64))
+    finite = np.where(np.isfinite(outputs), outputs, 0.0)
+    mantissa, exponent = np.frexp(finite.astype(np.float64))
     whole = np.abs(mantissa * 2.0**53).astype(np.int64)
     trailing = np.log2(np.where(whole == 0, 1, whole & -whole)).astype(np.int64)
     bits: NDArray[np.int64] = np.where(whole == 0, 0, exponent.astype(np.int64) - 53 + trailing)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,10 +32,17 @@ def audit_release(
         fast = release.fast()
         return lambda count: noisy_values(fast, total, count, stream)
 
-    claimed = release.guarantee().epsilon
-    if isinstance(release, SeededRelease) or not math.isfinite(claimed):
+    promise = release.guarantee()
+    if isinstance(release, SeededRelease) or not promise.private:
         raise InputError("this release promises nothing, so there is nothing to audit.")
-    return audit(runs(UNITS, 0), runs(0, 1), claimed, draws=draws, significance=significance)
+    return audit(
+        runs(UNITS, 0),
+        runs(0, 1),
+        promise.epsilon,
+        draws=draws,
+        significance=significance,
+        delta=promise.delta,
+    )
 
 
 def sampler_fit(release: Release, *, draws: int, exact: bool = False, seed: int = 0) -> float:

@@ -78,12 +78,10 @@ def check_limits(
         raise InputError(f"the Lemma's instances have 2 arms; the policy has {len(policy.arms)}.")
     p = best_p(epsilon)
     grid = checkpoint_rounds(rounds, 60)
-    pilot = _plays(
-        simulate(policy, Barrier(rounds), replicates=replicates, seed=seed, checkpoints=grid)
-    )
+    pilot = simulate(policy, Barrier(rounds), replicates=replicates, seed=seed, checkpoints=grid)
     candidates = [
         (gamma, tau)
-        for gamma in _gammas(pilot, grid)
+        for gamma in _gammas(_plays(pilot), grid)
         for tau in map(int, grid)
         if tau < rounds / 2 and 2 * gamma * tau <= p <= gamma * (rounds - tau)
     ]
@@ -92,24 +90,14 @@ def check_limits(
             f"no gamma and tau fit the Lemma, which needs 2 gamma tau <= p <= gamma (T - tau) with "
             f"p = {p}. Use more rounds or a larger epsilon."
         )
-    # A fresh simulation at just the rounds that matter judges what the pilot suggested.
-    ends = {pair: min(rounds, pair[1] + math.ceil(p / pair[0])) for pair in candidates}
-    stops = np.unique([*(tau for _, tau in candidates), *ends.values(), rounds])
-    runs = simulate(
-        policy, Barrier(rounds), replicates=replicates, seed=seed + 1, checkpoints=stops
-    )
-    plays = _plays(runs)
-    column = {int(stop): place for place, stop in enumerate(stops)}
-
-    def conditions(pair: tuple[float, int]) -> tuple[Condition, Condition]:
-        late = plays[:, column[ends[pair]]] - plays[:, column[pair[1]]]
-        return _condition(plays[:, -1] >= pair[0] * rounds), _condition(late <= p)
-
-    chosen = max(candidates, key=lambda pair: min(found.low for found in conditions(pair)))
+    # The best pair is chosen on one simulation and judged on another.
+    choosing = _judge(policy, rounds, p, candidates, replicates, seed + 1)[0]
+    chosen = max(candidates, key=lambda pair: min(found.low for found in choosing[pair]))
+    judged, runs = _judge(policy, rounds, p, [chosen], replicates, seed + 2)
     gamma, tau = chosen
-    plays_enough, drops_quickly = conditions(chosen)
+    plays_enough, drops_quickly = judged[chosen]
     shifted = simulate(
-        policy, Barrier(rounds, shift=max(tau, 1)), replicates=replicates, seed=seed + 2
+        policy, Barrier(rounds, shift=max(tau, 1)), replicates=replicates, seed=seed + 3
     )
     base, moved = runs.regret("policy"), shifted.regret("policy")
     return LimitsReport(
@@ -124,6 +112,27 @@ def check_limits(
         shifted_regret=float(moved.mean()),
         shifted_error=float(moved.std() / math.sqrt(replicates)),
     )
+
+
+def _judge(
+    policy: BatchedBandit,
+    rounds: int,
+    p: int,
+    pairs: list[tuple[float, int]],
+    replicates: int,
+    seed: int,
+) -> tuple[dict[tuple[float, int], tuple[Condition, Condition]], Results]:
+    """Measure both conditions for pairs of gamma and tau, on a simulation of their own."""
+    ends = {pair: min(rounds, pair[1] + math.ceil(p / pair[0])) for pair in pairs}
+    stops = np.unique([*(tau for _, tau in pairs), *ends.values(), rounds])
+    runs = simulate(policy, Barrier(rounds), replicates=replicates, seed=seed, checkpoints=stops)
+    plays = _plays(runs)
+    column = {int(stop): place for place, stop in enumerate(stops)}
+    found = {}
+    for pair in pairs:
+        late = plays[:, column[ends[pair]]] - plays[:, column[pair[1]]]
+        found[pair] = (_condition(plays[:, -1] >= pair[0] * rounds), _condition(late <= p))
+    return found, runs
 
 
 def _gammas(plays: np.ndarray, grid: np.ndarray) -> list[float]:

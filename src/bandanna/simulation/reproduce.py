@@ -134,7 +134,7 @@ def reproduce_limits(quick: bool) -> Reproduction:
                 f"{max(report.regret, report.shifted_regret):,.0f} against "
                 f"{report.limit.regret:,.0f}"
                 + ("" if report.applies else "; its conditions do not hold, so nothing was owed"),
-                report.respected,
+                report.respected or not report.applies,
             )
             for name, report in reports.items()
         ],

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna import checks
 from bandanna.compiled import kernel
 from bandanna.learners.exp3 import (
     Exp3,
@@ -169,17 +170,18 @@ def search_worse(
 ) -> tuple[float, Floats, Floats, Arms]:
     """Look for neighbours and arms with a larger total privacy loss than the paper's, two arms.
 
-    Random local search from the paper's construction: change the arm of a stretch of rounds, or
-    a loss, or which round differs, and keep what is worse for privacy. Returns the total loss
-    along the arms and the three sequences.
+    Random local search from the paper's construction, in which the first round differs: change
+    the arms or the losses of a stretch of later rounds, and keep what is worse for privacy.
+    Returns the total loss along the arms and the three sequences.
     """
+    checks.whole("rounds", rounds, at_least=2)
     rng = np.random.default_rng(seed)
     losses, neighbour, arms = paper_construction(rounds)
     best = abs(exp3_leakage(learner, losses, neighbour, arms).along[-1])
     for _ in range(tries):
         candidate = (losses.copy(), neighbour.copy(), arms.copy())
         start = int(rng.integers(rounds))
-        stop = min(rounds, start + 1 + int(rng.geometric(4.0 / rounds)))
+        stop = min(rounds, start + 1 + int(rng.geometric(min(1.0, 4.0 / rounds))))
         change = rng.integers(3)
         if change == 0:
             candidate[2][start:stop] = rng.integers(2)
