@@ -190,12 +190,12 @@ def test_losses_do_not_stay_in_the_frames_of_a_failing_learner() -> None:
 
 
 class Weak(OneBitRelease):
-    """A release that promises less than was asked for, in ways a careless check lets through."""
+    """A release that stateds less than was asked for, in ways a careless check lets through."""
 
-    promise: Guarantee
+    stated: Guarantee
 
     def guarantee(self) -> Guarantee:
-        return self.promise
+        return self.stated
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ class Weak(OneBitRelease):
 )
 def test_custom_releases_must_keep_the_promise(epsilon: float, delta: float) -> None:
     release = Weak(0.5, 2)
-    object.__setattr__(release, "promise", Guarantee(epsilon, delta, "", "central", "", ""))
+    object.__setattr__(release, "stated", Guarantee(epsilon, delta, "", "central", "", ""))
     with pytest.raises(bd.InputError, match="weaker"):
         bd.PrivateBandit(2, 1.0, release=release)
 

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-from bandanna import checks
 from bandanna.grid import UNITS
 from bandanna.privacy.noise import discrete_laplace_noise
-from bandanna.privacy.release import LAPLACE, PROTECTED, FastRelease, Release, check_epsilon
-from bandanna.types import JSON, Guarantee
+from bandanna.privacy.release import LAPLACE, FastRelease, PureRelease
+from bandanna.types import Guarantee
 
 
 @lru_cache(maxsize=256)
@@ -41,7 +40,7 @@ def _scale_satisfies(scale: float, epsilon: float) -> bool:
 
 
 @dataclass(frozen=True)
-class LaplaceRelease(Release):
+class LaplaceRelease(PureRelease):
     """Publish the mean of a batch with Laplace noise.
 
     Parameters
@@ -52,13 +51,7 @@ class LaplaceRelease(Release):
         Rounds in a batch, at least 1. With 1 it is locally private.
     """
 
-    epsilon: float
-    batch: int
     name: ClassVar[str] = "laplace"
-
-    def __post_init__(self) -> None:
-        epsilon = check_epsilon(self.epsilon)
-        checks.settle(self, epsilon=epsilon, batch=checks.whole("batch", self.batch, at_least=1))
 
     @property
     def noise_scale(self) -> float:
@@ -67,33 +60,19 @@ class LaplaceRelease(Release):
 
     def release(self, total: int) -> float:
         """Publish a batch's mean with noise."""
-        clamped = min(max(total, 0), self.batch * UNITS)
         noise = discrete_laplace_noise(laplace_scale(self.epsilon))
-        return (clamped + noise) / (self.batch * UNITS)
+        return (self.clamped(total) + noise) / (self.batch * UNITS)
 
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
         scale = laplace_scale(self.epsilon)
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            protects=PROTECTED,
-            model="local" if self.batch == 1 else "central",
+        return self.promise(
             mechanism=(
                 f"discrete Laplace noise of scale {scale!r} on the sum of batches of "
                 f"{self.batch}, in units of 1/{UNITS}"
             ),
-            because=(
-                f"one loss moves the sum by at most {UNITS} and {UNITS}/scale <= epsilon; batches "
-                "are disjoint and the rest is post-processing (Lemma 'Privacy guarantee')"
-            ),
-            facts={
-                "mechanism": self.name,
-                "batch": self.batch,
-                "units": UNITS,
-                "scale": scale,
-                "sampler": "OpenDP discrete Laplace, i64",
-            },
+            because=f"one loss moves the sum by at most {UNITS} and {UNITS}/scale <= epsilon",
+            facts={"scale": scale, "sampler": "OpenDP discrete Laplace, i64"},
             curve=self._epsilon_at,
         )
 
@@ -117,7 +96,3 @@ class LaplaceRelease(Release):
             slope=0.0,
             scale=laplace_scale(self.epsilon),
         )
-
-    def to_dict(self) -> JSON:
-        """Name and parameters."""
-        return {"name": self.name, "epsilon": self.epsilon, "batch": self.batch}

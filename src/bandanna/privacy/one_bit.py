@@ -29,8 +29,8 @@ from typing import ClassVar
 from bandanna import checks
 from bandanna.grid import UNITS
 from bandanna.privacy.rational import exp_floor
-from bandanna.privacy.release import ONE_BIT, PROTECTED, FastRelease, Release, check_epsilon
-from bandanna.types import JSON, Guarantee
+from bandanna.privacy.release import ONE_BIT, FastRelease, PureRelease
+from bandanna.types import Guarantee
 
 
 def one_bit_integers(epsilon: float) -> tuple[int, int]:
@@ -56,7 +56,7 @@ def _extra_bits(epsilon: float) -> int:
 
 
 @dataclass(frozen=True)
-class OneBitRelease(Release):
+class OneBitRelease(PureRelease):
     """Publish a batch as one random bit, by integers and the operating system's randomness.
 
     Parameters
@@ -75,17 +75,14 @@ class OneBitRelease(Release):
     0.5
     """
 
-    epsilon: float
-    batch: int
     name: ClassVar[str] = "one-bit"
     a: int = field(init=False, repr=False)
     b: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        epsilon = check_epsilon(self.epsilon)
-        checks.settle(self, batch=checks.whole("batch", self.batch, at_least=1))
-        a, b = one_bit_integers(epsilon)
-        checks.settle(self, epsilon=epsilon, a=a, b=b)
+        super().__post_init__()
+        a, b = one_bit_integers(self.epsilon)
+        checks.settle(self, a=a, b=b)
 
     @property
     def denominator(self) -> int:
@@ -99,17 +96,12 @@ class OneBitRelease(Release):
 
     def release(self, total: int) -> float:
         """Publish a batch's sum as a bit."""
-        clamped = min(max(total, 0), self.batch * UNITS)
-        bit = secrets.randbelow(self.denominator) < self.a + self.b * clamped
+        bit = secrets.randbelow(self.denominator) < self.a + self.b * self.clamped(total)
         return 1.0 if bit else 0.0
 
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            protects=PROTECTED,
-            model="local" if self.batch == 1 else "central",
+        return self.promise(
             mechanism=(
                 f"one-bit release of batches of {self.batch}: a 1 with probability "
                 f"(a + b S)/D, a = {self.a}, b = {self.b}, D = {self.denominator}, "
@@ -117,13 +109,9 @@ class OneBitRelease(Release):
             ),
             because=(
                 f"(a + b M)/a <= exp(epsilon) with M = {UNITS}, the most one loss adds to S, "
-                "checked in exact arithmetic; batches are disjoint and the rest is "
-                "post-processing (Lemma 'Privacy guarantee')"
+                "checked in exact arithmetic"
             ),
             facts={
-                "mechanism": self.name,
-                "batch": self.batch,
-                "units": UNITS,
                 "a": self.a,
                 "b": self.b,
                 "denominator": self.denominator,
@@ -151,7 +139,3 @@ class OneBitRelease(Release):
             slope=float(Fraction(self.b, self.denominator)),
             scale=0.0,
         )
-
-    def to_dict(self) -> JSON:
-        """Name and parameters."""
-        return {"name": self.name, "epsilon": self.epsilon, "batch": self.batch}

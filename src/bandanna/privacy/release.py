@@ -13,6 +13,8 @@ Both have the same distribution; ``tests/privacy/test_faces.py`` shows it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.compiled import kernel, step
+from bandanna.grid import UNITS
 from bandanna.streams import Stream, discrete_laplace, uniform
 from bandanna.types import JSON, Guarantee, InputError, no_guarantee
 
@@ -28,6 +31,7 @@ PLAIN, ONE_BIT, LAPLACE = 0, 1, 2
 MIN_EPSILON, MAX_EPSILON = 1e-9, 100.0
 """Below the first, noise would not fit 64-bit integers; beyond the second there is hardly any."""
 
+POST_PROCESSING = "batches are disjoint and the rest is post-processing (Lemma 'Privacy guarantee')"
 PROTECTED = "the feedback of any one round, against everyone who sees all decisions and releases"
 
 
@@ -80,6 +84,45 @@ class Release(ABC):
     @abstractmethod
     def to_dict(self) -> JSON:
         """Name and parameters, enough to make the release again."""
+
+
+@dataclass(frozen=True)
+class PureRelease(Release):
+    """What releases with a pure epsilon have in common."""
+
+    epsilon: float
+    batch: int
+
+    def __post_init__(self) -> None:
+        batch = checks.whole("batch", self.batch, at_least=1)
+        checks.settle(self, epsilon=check_epsilon(self.epsilon), batch=batch)
+
+    def clamped(self, total: int) -> int:
+        """Return the sum, forced into the range of a batch of honest losses."""
+        return min(max(total, 0), self.batch * UNITS)
+
+    def promise(
+        self,
+        mechanism: str,
+        because: str,
+        facts: JSON,
+        curve: Callable[[float], float],
+    ) -> Guarantee:
+        """Return the guarantee of a mechanism that is proved to have this epsilon."""
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=0.0,
+            protects=PROTECTED,
+            model="local" if self.batch == 1 else "central",
+            mechanism=mechanism,
+            because=f"{because}; {POST_PROCESSING}",
+            facts={"mechanism": self.name, "batch": self.batch, "units": UNITS, **facts},
+            curve=curve,
+        )
+
+    def to_dict(self) -> JSON:
+        """Name and parameters."""
+        return {"name": self.name, "epsilon": self.epsilon, "batch": self.batch}
 
 
 @step
