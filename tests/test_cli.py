@@ -202,6 +202,15 @@ def test_plan_answers_forwards_and_backwards() -> None:
     assert "one-bit exp4" in bandanna("plan", *experts, "--delta", "1e-6").stdout
 
 
+def test_plan_says_what_to_expect() -> None:
+    size = ("--arms", "3", "--rounds", "2e4", "--epsilon", "0.5", "--simulate")
+    shown = bandanna("plan", *size)
+    assert shown.returncode == 0, shown.stderr
+    assert "Regret to expect" in shown.stdout
+    data = json.loads(bandanna("plan", *size, "--json").stdout)
+    assert {row["algorithm"] for row in data["expected"]} >= {"one-bit", "no privacy"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

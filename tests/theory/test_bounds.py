@@ -155,3 +155,27 @@ def test_a_plan_takes_milliseconds() -> None:
         plan(10, 10**6, 0.1)
         times.append(time.perf_counter() - start)
     assert np.median(times) < 0.02  # 5 ms alone; the machine may be busy with other tests
+
+
+def test_a_policy_knows_its_plan() -> None:
+    policy = bd.PrivateBandit(10, 0.1, 1_000_000)
+    assert policy.plan.best.bound is not None
+    assert policy.plan.best.bound.batch == policy.batch
+    with pytest.raises(bd.InputError, match="rounds="):
+        _ = bd.PrivateBandit(10, 0.1).plan
+
+
+def test_expected_regret_is_below_the_guarantee() -> None:
+    from bandanna.simulation.expect import expected_regret
+
+    found, left_out = expected_regret(4, 30_000, 0.5)
+    by_name = {row.algorithm: row for row in found}
+    assert {"one-bit", "htinf", "no privacy"} <= set(by_name)
+    assert by_name["one-bit"].worst < bounds.one_bit_conversion(4, 30_000, 0.5).share(30_000)
+    assert by_name["no privacy"].typical < by_name["one-bit"].typical
+    assert all(reason for reason in left_out.values())
+    _, too_long = expected_regret(10, 10**9, 0.1)
+    assert "too long" in too_long["ldp-exp3"]
+    short, refused = expected_regret(50, 30, 0.5)
+    assert "smallest rounds" in refused["exp3"]
+    assert short

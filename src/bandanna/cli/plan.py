@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +29,9 @@ def plan(
         typer.Option(help="A target, as a share of the rounds; asks for what is left out."),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the best terms.")] = False,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Also say what to expect, by simulation.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Compare guarantees; with --regret, leave out rounds, epsilon or arms to be told them."""
@@ -69,13 +72,49 @@ def plan(
     assert count is not None
     assert horizon is not None
     assert epsilon is not None
+    if simulate and advisers is not None:
+        raise InputError("--simulate does not know expert advice yet; leave out --experts.")
     found = planner.plan(count, horizon, epsilon, experts=advisers, delta=delta)
     if as_json:
-        typer.echo(json.dumps({**found.to_dict(), "answer": answer}, indent=2, allow_nan=False))
+        shown = {**found.to_dict(), "answer": answer}
+        if simulate:
+            shown["expected"], shown["not_simulated"] = _expected(count, horizon, epsilon)
+        typer.echo(json.dumps(shown, indent=2, allow_nan=False))
         return
     if answer:
         typer.echo(answer)
     _print(found, explain)
+    if simulate:
+        _print_expected(*_expected(count, horizon, epsilon))
+
+
+def _expected(
+    arms: int, rounds: int, epsilon: float
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    from bandanna.simulation.expect import expected_regret
+
+    found, left_out = expected_regret(arms, rounds, epsilon)
+    return [row._asdict() for row in found], left_out
+
+
+def _print_expected(rows: list[dict[str, Any]], left_out: dict[str, str]) -> None:
+    from bandanna.cli.tables import print_table
+
+    print_table(
+        "Regret to expect, as a share of the rounds: five simulated environments, 20 runs each",
+        ["algorithm", "median", "95%", "worst mean", "where"],
+        [
+            [
+                row["algorithm"],
+                f"{row['typical']:.2%}",
+                f"{row['high']:.2%}",
+                f"{row['worst']:.2%}",
+                row["worst_environment"],
+            ]
+            for row in rows
+        ],
+        "\n".join(f"{name}: {reason}" for name, reason in left_out.items()),
+    )
 
 
 def _print(found: Plan, explain: bool) -> None:

@@ -16,6 +16,8 @@ from bandanna.policies.recipe import Recipe
 from bandanna.privacy import SeededRelease
 from bandanna.privacy.certificate import make_certificate
 from bandanna.streams import Stream, new_stream
+from bandanna.theory.planner import Plan
+from bandanna.theory.planner import plan as make_plan
 from bandanna.types import JSON, ArmName, Decision, DecisionError, Guarantee, InputError, plain
 
 
@@ -156,6 +158,13 @@ class BatchedBandit:
 
         self._check_process()
         save(self, path)
+
+    @property
+    def plan(self) -> Plan:
+        """What this and other algorithms guarantee for this problem; needs ``rounds``."""
+        if self.rounds is None or not self.guarantee.private:
+            raise InputError("a plan needs rounds= and a private policy.")
+        return make_plan(len(self.arms), self.rounds, self.guarantee.epsilon)
 
     def certificate(self) -> JSON:
         """Return the guarantee as a document that ``bandanna verify`` can check.
