@@ -7,10 +7,14 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandanna.learners.steps import draw_once, update_once
 from bandanna.streams import Stream
 from bandanna.types import JSON, InputError
+
+LINE = 8
+"""Floats in a cache line."""
 
 
 class Player(Protocol):
@@ -68,6 +72,22 @@ class CompiledLearner(Learner):
     def to_dict(self) -> JSON:
         """Name and parameters, enough to make the learner again."""
         return {"name": self.name, **dataclasses.asdict(self)}  # type: ignore[call-overload]
+
+
+def aligned_zeros(*sizes: int) -> list[NDArray[np.float64]]:
+    """Return arrays of zeros next to each other, each starting a cache line.
+
+    Where small arrays happen to lie makes a round of EXP3 take 28 or 35 nanoseconds; here they
+    lie well.
+    """
+    lines = [-(-size // LINE) * LINE for size in sizes]
+    block = np.zeros(sum(lines) + LINE)
+    start = -(block.ctypes.data // block.itemsize) % LINE
+    arrays = []
+    for size, room in zip(sizes, lines, strict=True):
+        arrays.append(block[start : start + size])
+        start += room
+    return arrays
 
 
 class CompiledPlayer:

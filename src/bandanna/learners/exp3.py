@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.compiled import python_source, step
-from bandanna.learners.base import CompiledLearner
+from bandanna.learners.base import CompiledLearner, aligned_zeros
 from bandanna.learners.sampling import MAX_IMPORTANCE, pick
 from bandanna.learners.steps import register
 from bandanna.streams import Stream, uniform
@@ -100,13 +100,8 @@ class Exp3(CompiledLearner):
     def start(self) -> Exp3State:
         """Return the state before the first round: all weights 1."""
         blocks = 0 if self.arms <= ONE_LEVEL else -(-self.arms // (1 << block_bits(self.arms)))
-        state = Exp3State(
-            losses=np.zeros(self.arms),
-            weights=np.ones(self.arms),
-            total=np.zeros(3),
-            blocks=np.zeros(blocks),
-            floors=np.zeros(blocks),
-        )
+        state = Exp3State(*aligned_zeros(self.arms, self.arms, 3, blocks, blocks))
+        state.weights[:] = 1.0
         python_source(_refresh)(self.params(), state)
         return state
 

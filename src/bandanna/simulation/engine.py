@@ -16,6 +16,7 @@ from bandanna.compiled import kernel, python_source
 from bandanna.environments import Environment
 from bandanna.environments.steps import realised, sum_losses
 from bandanna.learners import CompiledLearner
+from bandanna.learners.base import aligned_zeros
 from bandanna.learners.steps import draw, update
 from bandanna.policies import Recipe
 from bandanna.privacy.release import FastRelease, noisy_value
@@ -46,7 +47,9 @@ def run_streams(seed: int, run: int) -> tuple[Stream, Stream, Stream]:
     """
     sequence = np.random.SeedSequence(entropy=seed, spawn_key=(run,))
     words = sequence.generate_state(12, np.uint64).astype(np.uint64)
-    return words[0:4].copy(), words[4:8].copy(), words[8:12].copy()
+    arms, releases, losses = (block.view(np.uint64) for block in aligned_zeros(4, 4, 4))
+    arms[:], releases[:], losses[:] = words[0:4], words[4:8], words[8:12]
+    return arms, releases, losses
 
 
 def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: int, run: int) -> Run:
