@@ -16,6 +16,7 @@ from bandanna import checks
 from bandanna.policies.batched import BatchedBandit
 from bandanna.privacy import Release
 from bandanna.privacy.audit import SIGNIFICANCE, AuditResult
+from bandanna.privacy.intervals import lower_limit
 from bandanna.privacy.release import FastRelease
 from bandanna.streams import new_stream
 from bandanna.types import JSON, Guarantee, InputError
@@ -99,9 +100,7 @@ def _guesses(sums: np.ndarray, mechanism: str) -> np.ndarray:
 
 
 def _judge(right: int, made: int, batches: int, claimed: float, significance: float) -> AuditResult:
-    from scipy.special import betaincinv
-
-    share = float(betaincinv(right, made - right + 1, significance)) if right else 0.0
+    share = lower_limit(right, made, significance)
     epsilon = math.log(share / (1.0 - share)) if share > 0.5 else 0.0
     return AuditResult(
         epsilon=epsilon,

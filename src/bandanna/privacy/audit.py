@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.privacy.events import Event, candidate_events
+from bandanna.privacy.intervals import lower_limit, upper_limit
 from bandanna.types import InputError
 
 SIGNIFICANCE = 1e-4
@@ -145,11 +146,8 @@ def audit(
 
 def lower_bound(hits: int, misses: int, draws: int, significance: float, delta: float) -> float:
     """Return a lower bound on epsilon from how often an event happened on either input."""
-    from scipy.special import betaincinv
-
-    level = significance / 2
-    low = float(betaincinv(hits, draws - hits + 1, level)) if hits > 0 else 0.0
-    high = float(betaincinv(misses + 1, draws - misses, 1 - level)) if misses < draws else 1.0
+    low = lower_limit(hits, draws, significance / 2)
+    high = upper_limit(misses, draws, significance / 2)
     return math.log((low - delta) / high) if low > delta else -math.inf
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from bandanna.environments import Barrier
 from bandanna.policies import BatchedBandit
+from bandanna.privacy.intervals import lower_limit, upper_limit
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import checkpoint_rounds, simulate
 from bandanna.theory.limits import Limit, best_p, limit
@@ -152,9 +153,5 @@ def _plays(runs: Results) -> np.ndarray:
 
 
 def _condition(happened: np.ndarray) -> Condition:
-    from scipy.special import betaincinv
-
     hits, runs, level = int(happened.sum()), happened.size, 0.005
-    low = float(betaincinv(hits, runs - hits + 1, level)) if hits else 0.0
-    high = float(betaincinv(hits + 1, runs - hits, 1 - level)) if hits < runs else 1.0
-    return Condition(hits / runs, low, high)
+    return Condition(hits / runs, lower_limit(hits, runs, level), upper_limit(hits, runs, level))

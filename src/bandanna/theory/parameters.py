@@ -73,15 +73,7 @@ def ftpl_corollary(arms: int, rounds: int, epsilon: float) -> FtplParameters:
         return epsilon * horizon > 1.0
 
     _require("ftpl", "log(epsilon T) must be above 0", rounds, works, arms=arms, epsilon=epsilon)
-    size = epsilon * arms * rounds
-    resamples = math.sqrt(size)
-    return FtplParameters(
-        learning_rate=min(
-            math.sqrt(math.log(arms) / (size + 10.0 * size * math.log(size) ** 2)),
-            1.0 / (resamples * (1.0 + 4.0 * math.log(epsilon * rounds))),
-        ),
-        resamples=math.ceil(resamples),
-    )
+    return noisy_ftpl(arms, epsilon * rounds, noise=1.0)
 
 
 def local_exp3(arms: int, rounds: int, epsilon: float) -> Exp3Parameters:
@@ -128,7 +120,7 @@ def noisy_exp3(arms: int, losses: int, noise: float) -> Exp3Parameters:
     return Exp3Parameters(rate, min(1.0, 4.0 * rate * noise * arms * log_term))
 
 
-def noisy_ftpl(arms: int, losses: int, noise: float) -> FtplParameters:
+def noisy_ftpl(arms: int, losses: float, noise: float) -> FtplParameters:
     """Return the paper's FTPL parameters for any number of losses and noise (its Lemma)."""
     size = arms * losses
     resamples = math.sqrt(size)
