@@ -42,7 +42,7 @@ class Bound:
 
 def htinf_conversion(arms: int, rounds: int, epsilon: float) -> Bound:
     """Corollary "FTRL Conversion": ``208 sqrt(KT/eps) + 2/eps`` for eps in [1/T, 1]."""
-    _check(arms, rounds, epsilon, largest=1.0)
+    check_problem(arms, rounds, epsilon, largest=1.0)
     parameters.check_one_batch("the corollary", rounds, epsilon)
     return Bound(
         f"{PAPER}, Corollary 'FTRL Conversion'",
@@ -56,7 +56,7 @@ def htinf_conversion(arms: int, rounds: int, epsilon: float) -> Bound:
 
 def exp3_conversion(arms: int, rounds: int, epsilon: float) -> Bound:
     """Corollary "EXP3 Conversion", where its mixing is at most 1."""
-    _check(arms, rounds, epsilon, largest=1.0)
+    check_problem(arms, rounds, epsilon, largest=1.0)
     parameters.exp3_corollary(arms, rounds, epsilon)
     leading = math.sqrt(rounds * arms * math.log(arms) / epsilon) * math.log(arms * rounds)
     return Bound(
@@ -68,7 +68,7 @@ def exp3_conversion(arms: int, rounds: int, epsilon: float) -> Bound:
 
 def ftpl_conversion(arms: int, rounds: int, epsilon: float) -> Bound:
     """Corollary "FTPL Conversion", for eps in [1/T, 1]."""
-    _check(arms, rounds, epsilon, largest=1.0)
+    check_problem(arms, rounds, epsilon, largest=1.0)
     parameters.ftpl_corollary(arms, rounds, epsilon)
     leading = math.sqrt(arms * rounds / epsilon) * math.log(arms) * math.log(arms * rounds)
     return Bound(
@@ -82,7 +82,7 @@ def htinf_conversion_tight(
     arms: int, rounds: int, epsilon: float, batch: int | None = None
 ) -> Bound:
     """The same conversion with tight constants, at a batch or at the best one."""
-    _check(arms, rounds, epsilon)
+    check_problem(arms, rounds, epsilon)
 
     def at(size: np.ndarray) -> np.ndarray:
         noise = 1.0 / (size * epsilon)
@@ -106,7 +106,7 @@ def htinf_conversion_tight(
 
 def one_bit_conversion(arms: int, rounds: int, epsilon: float, batch: int | None = None) -> Bound:
     """Our one-bit conversion of Tsallis-INF (``docs/theory/one-bit.md``), for any epsilon."""
-    _check(arms, rounds, epsilon)
+    check_problem(arms, rounds, epsilon)
     if batch is None:
         batch = best_one_bit_batch(rounds, arms, epsilon)
     checks.whole("batch", batch, 1, rounds)
@@ -130,7 +130,7 @@ def local_exp3(arms: int, rounds: int, epsilon: float) -> Bound:
 
     Prior work (Agarwal, Singh 2017; Tossou, Dimitrakakis 2017) has the same rate.
     """
-    _check(arms, rounds, epsilon)
+    check_problem(arms, rounds, epsilon)
     parameters.local_exp3(arms, rounds, epsilon)
     noise = 1.0 / epsilon
     spread = 1.0 + 10.0 * max(noise, noise**2) * math.log(arms * rounds) ** 2
@@ -143,7 +143,7 @@ def local_exp3(arms: int, rounds: int, epsilon: float) -> Bound:
 
 def no_privacy(arms: int, rounds: int) -> Bound:
     """Tsallis-INF with reduced variance (``docs/theory/tsallis-inf.md``)."""
-    _check(arms, rounds, 1.0)
+    check_problem(arms, rounds, 1.0)
     return Bound(
         "Tsallis-INF (docs/theory/tsallis-inf.md)",
         {
@@ -156,11 +156,12 @@ def no_privacy(arms: int, rounds: int) -> Bound:
 
 def smallest_possible(arms: int, rounds: int) -> float:
     """The minimax lower bound without privacy: ``min(sqrt(KT), T) / 20`` (Auer and others 2002)."""
-    _check(arms, rounds, 1.0)
+    check_problem(arms, rounds, 1.0)
     return min(math.sqrt(arms * rounds), float(rounds)) / 20.0
 
 
-def _check(arms: int, rounds: int, epsilon: float, largest: float = math.inf) -> None:
+def check_problem(arms: int, rounds: int, epsilon: float, largest: float = math.inf) -> None:
+    """Require a problem of a possible size, and an epsilon the statement is about."""
     checks.arms(arms)
     checks.rounds(rounds)
     if checks.positive("epsilon", epsilon) > largest:

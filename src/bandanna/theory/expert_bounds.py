@@ -95,8 +95,5 @@ def _several(experts: int) -> int:
 
 
 def _check(arms: int, experts: int, rounds: int, epsilon: float, largest: float = math.inf) -> None:
-    checks.arms(arms)
+    bounds.check_problem(arms, rounds, epsilon, largest)
     _several(experts)
-    checks.rounds(rounds)
-    if checks.positive("epsilon", epsilon) > largest:
-        raise InputError(f"stated for epsilon up to {largest:g}; got {epsilon:g}.")
