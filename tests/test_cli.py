@@ -199,7 +199,7 @@ def test_plan_answers_forwards_and_backwards() -> None:
     keys = {"algorithm", "batch", "bound", "share", "vacuous", "model", "delta"}
     assert set(data["rows"][0]) >= keys
     experts = ("--arms", "5", "--experts", "100", "--rounds", "1e7", "--epsilon", "0.5")
-    assert "one-bit exp4" in bandanna("plan", *experts, "--delta", "1e-6").stdout
+    assert "one-bit-exp4" in bandanna("plan", *experts, "--delta", "1e-6").stdout
 
 
 def test_plan_says_what_to_expect() -> None:

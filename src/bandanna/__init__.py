@@ -12,7 +12,14 @@ from bandanna.version import __version__
 
 if TYPE_CHECKING:
     from bandanna import environments, learners, privacy
-    from bandanna.policies import Bandit, PrivateBandit, load, privatize
+    from bandanna.policies import (
+        Bandit,
+        Experts,
+        PrivateBandit,
+        PrivateExperts,
+        load,
+        privatize,
+    )
     from bandanna.privacy.audit import audit
     from bandanna.simulation import Results, simulate
     from bandanna.theory.planner import plan
@@ -27,7 +34,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Bandit": "bandanna.policies",
+    "Experts": "bandanna.policies",
     "PrivateBandit": "bandanna.policies",
+    "PrivateExperts": "bandanna.policies",
     "audit": "bandanna.privacy.audit",
     "load": "bandanna.policies",
     "privatize": "bandanna.policies",
@@ -48,9 +57,11 @@ __all__ = [
     "Bandit",
     "Decision",
     "DecisionError",
+    "Experts",
     "Guarantee",
     "InputError",
     "PrivateBandit",
+    "PrivateExperts",
     "Results",
     "StateFileError",
     "__version__",

@@ -80,6 +80,13 @@ def discrete_laplace(stream: Stream, scale: float) -> float:
 
 
 @step
+def normal(stream: Stream) -> float:
+    """Draw from the normal law of mean 0 and variance 1 (Box and Muller, one of the pair)."""
+    radius = math.sqrt(2.0 * exponential(stream))
+    return radius * math.cos(2.0 * math.pi * uniform(stream))
+
+
+@step
 def binomial(stream: Stream, trials: int, chance: float) -> int:
     """Draw the number of successes in independent trials, at a cost that hardly grows with them."""
     if trials <= 0 or chance <= 0.0:

@@ -16,6 +16,7 @@ from bandanna.learners import (
     ClippedExp3,
     CompiledLearner,
     Exp3,
+    FixedArm,
     Ftpl,
     Htinf,
     TsallisInf,
@@ -36,6 +37,7 @@ LEARNERS_UNDER_TEST: dict[str, CompiledLearner] = {
     "tsallis iw": TsallisInf(4, estimator="importance-weighted"),
     "ftpl": Ftpl(4, learning_rate=0.05, resamples=20),
     "uniform": Uniform(4),
+    "fixed": FixedArm(4, arm=2),
 }
 
 every_learner = pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_same_stream_same_decisions(learner: CompiledLearner) -> None:
         return (t * 7 + arm * 3) % 11 / 10
 
     assert play(learner, 300, loss, seed=5) == play(learner, 300, loss, seed=5)
-    if learner.arms > 1:
+    if learner.name != "fixed":
         assert play(learner, 300, loss, seed=5) != play(learner, 300, loss, seed=6)
 
 
@@ -131,7 +133,7 @@ def test_damaged_states_are_refused(learner: CompiledLearner) -> None:
 @every_learner
 def test_late_feedback_counts_with_the_importance_of_its_draw(learner: CompiledLearner) -> None:
     """Feedback in reverse order moves the estimates as the importances drawn say."""
-    if learner.name in ("uniform", "clipped-exp3"):
+    if learner.name in ("uniform", "fixed", "clipped-exp3"):
         return  # nothing learned, and its own sign and scale
     player = learner.play(new_stream(4))
     drawn = [player.draw() for _ in range(6)]
@@ -160,6 +162,8 @@ def test_late_feedback_counts_with_the_importance_of_its_draw(learner: CompiledL
         (lambda: TsallisInf(2.5), "arms"),  # type: ignore[arg-type]
         (lambda: Ftpl(2, 0.1, 0), "resamples"),
         (lambda: Uniform(0), "arms"),
+        (lambda: FixedArm(3, arm=3), "arm"),
+        (lambda: FixedArm(0), "arms"),
     ],
 )
 def test_parameters_are_validated(make: Callable[[], CompiledLearner], reason: str) -> None:

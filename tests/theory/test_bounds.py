@@ -119,9 +119,9 @@ def test_plans_list_what_does_not_apply_and_never_as_a_number() -> None:
     assert plan(10, 10**6, 0.1).best.algorithm == "one-bit"
     assert "Nothing is guaranteed" in plan(10, 1000, 0.1).why
     experts = plan(5, 10**7, 0.5, experts=100, delta=1e-6)
-    assert experts.best.algorithm == "one-bit exp4"
+    assert experts.best.algorithm == "one-bit-exp4"
     few = plan(50, 10**7, 0.01, experts=3)
-    assert few.best.algorithm == "one-bit conversion"
+    assert few.best.algorithm == "one-bit-conversion"
 
 
 def test_inverse_questions_have_sharp_answers() -> None:

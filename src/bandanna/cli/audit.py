@@ -59,7 +59,7 @@ def _attack(
     from bandanna.privacy import RELEASES as KINDS
     from bandanna.privacy.release_audit import audit_release, sampler_fit
 
-    release = KINDS[name](epsilon=claim, batch=batch)  # type: ignore[call-arg]
+    release = KINDS[name](epsilon=claim, batch=batch)
     on_release: AuditResult = audit_release(release, draws=draws, exact=exact, seed=seed)
     policy = PrivateBandit(2, claim, release=release)
     canaries = max(1000, min(20_000, draws // (50 * batch)))

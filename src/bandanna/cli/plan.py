@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from bandanna.theory.planner import Plan
 
 
-NOT_YET = "Bandanna does not run algorithms with expert advice yet; these are their bounds."
-
-
 def plan(
     arms: Annotated[str | None, typer.Option(help="Number of arms.")] = None,
     rounds: Annotated[str | None, typer.Option(help="Decisions, such as 1e6.")] = None,
@@ -137,7 +134,7 @@ def _print(found: Plan, explain: bool) -> None:
         f"epsilon {found.epsilon:.4g}",
         ["algorithm", "privacy", "delta", "batch", "regret at most", "of the rounds"],
         rows,
-        "\n".join(left_out + ([NOT_YET] if found.experts else [])),
+        "\n".join(left_out),
     )
     if explain and found.best.bound is not None:
         typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")

@@ -12,10 +12,13 @@ from bandanna.cli.options import whole_number, without_nan
 from bandanna.types import InputError
 
 if TYPE_CHECKING:
-    from bandanna.policies import BatchedBandit
+    from bandanna.environments import Environment, ExpertEnvironment
+    from bandanna.policies import BatchedPolicy
     from bandanna.simulation import Results
 
 NO_PRIVACY, UNIFORM = "no-privacy", "uniform"
+RANDOM_EXPERT, BEST_EXPERT = "random-expert", "best-expert"
+OWN_EXPERTS = ("digits", "trial-rules")
 HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "median", "95%")
 
 
@@ -25,39 +28,68 @@ def simulate(
     ] = None,
     rounds: Annotated[str, typer.Option(help="Decisions in a run, such as 100000 or 1e6.")] = "1e5",
     epsilon: Annotated[float, typer.Option(help="Privacy parameter, above 0.")] = 0.1,
+    delta: Annotated[
+        float, typer.Option(help="For batched-exp4 and calibrated-exp4; 0 is pure.")
+    ] = 0.0,
+    experts: Annotated[
+        str | None, typer.Option(help="Number of experts: a problem with expert advice.")
+    ] = None,
+    spread: Annotated[
+        bool, typer.Option("--spread", help="Experts advise distributions over arms.")
+    ] = False,
     environment: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="bernoulli, switching, drift, constrained, punish-repeats, punish-leader, "
-            "barrier or trial."
+            help="bernoulli (default), switching, drift, constrained, punish-repeats, "
+            "punish-leader, barrier or trial. With experts: one-good (default), clustered, "
+            "switching-experts; digits and trial-rules bring their own experts."
         ),
-    ] = "bernoulli",
+    ] = None,
     algorithms: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Comma-separated: one-bit, htinf, exp3, ftpl, ldp-exp3, dp-exp3-lap, "
-            "no-privacy, uniform."
+            "no-privacy, uniform. With experts: auto, one-bit-conversion, htinf-conversion, "
+            "exp3-conversion, ftpl-conversion, one-bit-exp4, local-exp4, calibrated-exp4, "
+            "batched-exp4, no-privacy, random-expert, best-expert, uniform."
         ),
-    ] = "one-bit,htinf,ldp-exp3,no-privacy",
-    replicates: Annotated[str, typer.Option(help="Runs of each algorithm.")] = "100",
+    ] = None,
+    replicates: Annotated[
+        str | None, typer.Option(help="Runs of each algorithm; 100, with experts 10.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed; the same one gives the same numbers.")] = 0,
     cores: Annotated[int | None, typer.Option(help="Threads; by default one a core.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Compare algorithms by their regret over many runs."""
     horizon = whole_number("--rounds", rounds, MAX_ROUNDS)
-    runs = whole_number("--replicates", replicates)
     count = None if arms is None else whole_number("--arms", arms)
-    from bandanna.environments import make_environment
+    advisers = None if experts is None else whole_number("--experts", experts)
+    advised = advisers is not None or environment in OWN_EXPERTS
+    runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
+    source: Environment | ExpertEnvironment
+    policies: dict[str, BatchedPolicy]
     from bandanna.simulation import simulate as run
 
-    source = make_environment(environment, count, horizon)
-    names = list(dict.fromkeys(name.strip() for name in algorithms.split(",") if name.strip()))
-    policies = {name: _policy(name, source.arms, epsilon, horizon) for name in names}
-    if not policies:
-        raise InputError("--algorithms names none; one-bit is a good start.")
+    if advised:
+        from bandanna.environments import make_expert_environment
+
+        environment = environment or "one-good"
+        source = make_expert_environment(environment, advisers, count, horizon, spread)
+        default = f"auto,one-bit-conversion,one-bit-exp4,local-exp4,{NO_PRIVACY},{RANDOM_EXPERT}"
+        names = _names(algorithms or default)
+        policies = {name: _expert_policy(name, source, epsilon, delta) for name in names}
+    else:
+        from bandanna.environments import make_environment
+
+        if spread:
+            raise InputError("--spread is about experts' advice; it needs --experts.")
+        environment = environment or "bernoulli"
+        source = make_environment(environment, count, horizon)
+        names = _names(algorithms or "one-bit,htinf,ldp-exp3,no-privacy")
+        policies = {name: _policy(name, source.arms, epsilon, horizon) for name in names}
     results = run(policies, source, replicates=runs, seed=seed, cores=cores)
-    setting = {
+    setting: dict[str, object] = {
         "environment": environment,
         "arms": source.arms,
         "rounds": horizon,
@@ -65,6 +97,8 @@ def simulate(
         "replicates": runs,
         "seed": seed,
     }
+    if advised:
+        setting |= {"experts": getattr(source, "experts", None), "delta": delta}
     if as_json:
         uniform = float(results.uniform_regret[-1])
         rows = [{**row, **_privacy(policies[str(row["policy"])])} for row in results.summary()]
@@ -74,7 +108,14 @@ def simulate(
         _print_table(results, policies, setting)
 
 
-def _policy(name: str, arms: int, epsilon: float, rounds: int) -> BatchedBandit:
+def _names(algorithms: str) -> list[str]:
+    names = list(dict.fromkeys(name.strip() for name in algorithms.split(",") if name.strip()))
+    if not names:
+        raise InputError("--algorithms names none; one-bit is a good start.")
+    return names
+
+
+def _policy(name: str, arms: int, epsilon: float, rounds: int) -> BatchedPolicy:
     from bandanna.policies import ALGORITHMS, Bandit, PrivateBandit
 
     if name == NO_PRIVACY:
@@ -87,7 +128,26 @@ def _policy(name: str, arms: int, epsilon: float, rounds: int) -> BatchedBandit:
     return PrivateBandit(arms, epsilon, rounds, name)
 
 
-def _privacy(policy: BatchedBandit) -> dict[str, float | str | None]:
+def _expert_policy(
+    name: str, source: ExpertEnvironment, epsilon: float, delta: float
+) -> BatchedPolicy:
+    from bandanna.learners import FixedArm
+    from bandanna.policies import EXPERT_ALGORITHMS, Experts, PrivateExperts
+    from bandanna.simulation.expert_runs import best_expert
+
+    size = source.experts, source.arms
+    if name in (NO_PRIVACY, UNIFORM, RANDOM_EXPERT):
+        return Experts(*size, source.rounds, "exp4" if name == NO_PRIVACY else name)
+    if name == BEST_EXPERT:
+        return Experts(*size, learner=FixedArm(source.experts, best_expert(source)))
+    if name not in ("auto", *EXPERT_ALGORITHMS):
+        others = (NO_PRIVACY, RANDOM_EXPERT, BEST_EXPERT, UNIFORM)
+        known = ", ".join(("auto", *EXPERT_ALGORITHMS, *others))
+        raise InputError(f"unknown algorithm with experts {name!r}; there are {known}.")
+    return PrivateExperts(*size, epsilon, delta, source.rounds, name)
+
+
+def _privacy(policy: BatchedPolicy) -> dict[str, float | str | None]:
     """Epsilon and model for one row; JSON has no infinity, so no promise is null."""
     promise = policy.recipe.release.guarantee()
     epsilon = promise.epsilon if promise.private else None
@@ -95,21 +155,28 @@ def _privacy(policy: BatchedBandit) -> dict[str, float | str | None]:
 
 
 def _print_table(
-    results: Results, policies: dict[str, BatchedBandit], setting: dict[str, object]
+    results: Results, policies: dict[str, BatchedPolicy], setting: dict[str, object]
 ) -> None:
     from bandanna.cli.tables import print_table
 
     rows = []
     for row in results.summary():
         privacy = _privacy(policies[str(row["policy"])])
-        promise = f"eps {privacy['epsilon']:g} {privacy['model']}" if privacy["epsilon"] else "none"
+        promise = "none"
+        if privacy["epsilon"] is not None:
+            promise = f"eps {privacy['epsilon']:g} {privacy['model']}"
+        if privacy["delta"]:
+            promise = f"{promise}, delta {privacy['delta']:g}"
         values = [
             _number(row[key], ",.0f") for key in ("mean", "standard_error", "q05", "q50", "q95")
         ]
         share = _number(row["share_of_uniform"], ".1%")
-        rows.append([str(row["policy"]), promise, f"{row['batch']:,}", *values, share])
+        chosen = policies[str(row["policy"])].algorithm
+        name = f"auto: {chosen}" if row["policy"] == "auto" else str(row["policy"])
+        rows.append([name, promise, f"{row['batch']:,}", *values, share])
+    experts = f"{setting['experts']} experts, " if "experts" in setting else ""
     print_table(
-        f"Regret after {setting['rounds']:,} rounds, {setting['arms']} arms, "
+        f"Regret after {setting['rounds']:,} rounds, {setting['arms']} arms, {experts}"
         f"{setting['environment']}, {setting['replicates']} runs",
         [*HEADINGS, "of uniform"],
         rows,

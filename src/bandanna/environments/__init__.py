@@ -8,7 +8,9 @@ from typing import Any
 from bandanna.environments.adaptive import PunishLeader, PunishRepeats
 from bandanna.environments.array import LossTable
 from bandanna.environments.base import COMPARATORS, Environment
+from bandanna.environments.digits import DigitsExperts
 from bandanna.environments.drift import SinusoidalDrift
+from bandanna.environments.expert_base import ExpertEnvironment, ExpertTable
 from bandanna.environments.segments import Segments
 from bandanna.environments.synthetic import (
     Barrier,
@@ -17,7 +19,14 @@ from bandanna.environments.synthetic import (
     LeakageInstance,
     Switching,
 )
+from bandanna.environments.synthetic_experts import (
+    ClusteredExperts,
+    OneGoodExpert,
+    SwitchingExperts,
+    SyntheticExperts,
+)
 from bandanna.environments.trial import TREATMENTS, ClinicalTrial, trial_outcomes
+from bandanna.environments.trial_experts import TrialExperts
 from bandanna.types import InputError
 
 ENVIRONMENTS: dict[str, Callable[..., Environment]] = {
@@ -48,28 +57,87 @@ def make_environment(name: str, arms: int | None = None, rounds: int = 100_000) 
     return ENVIRONMENTS[name](arms=10 if arms is None else arms, rounds=rounds)
 
 
+EXPERT_ENVIRONMENTS: dict[str, Callable[..., ExpertEnvironment]] = {
+    "one-good": OneGoodExpert,
+    "clustered": ClusteredExperts,
+    "switching-experts": SwitchingExperts,
+    "digits": DigitsExperts,
+    "trial-rules": TrialExperts,
+}
+"""Environments with expert advice. All but the last two take any number of experts and arms."""
+
+_OWN_EXPERTS = ("digits", "trial-rules")
+
+
+def make_expert_environment(
+    name: str,
+    experts: int | None = None,
+    arms: int | None = None,
+    rounds: int = 100_000,
+    spread: bool = False,
+) -> ExpertEnvironment:
+    """Make an environment with experts by name, its other parameters at their defaults."""
+    if name not in EXPERT_ENVIRONMENTS:
+        known = ", ".join(EXPERT_ENVIRONMENTS)
+        raise InputError(f"unknown environment with experts {name!r}; there are {known}.")
+    make = EXPERT_ENVIRONMENTS[name]
+    if name not in _OWN_EXPERTS:
+        sizes = 10 if experts is None else experts, 10 if arms is None else arms
+        return make(*sizes, rounds, spread=spread)
+    if name == "trial-rules" and spread:
+        raise InputError("the experts of 'trial-rules' name one arm each; spread has no meaning.")
+    environment = make(rounds, **({"spread": True} if spread else {}))
+    for what, asked, own in (
+        ("experts", experts, environment.experts),
+        ("arms", arms, environment.arms),
+    ):
+        if asked not in (None, own):
+            raise InputError(f"environment {name!r} has {own} {what}; got {asked!r}.")
+    return environment
+
+
 def as_environment(losses: Any) -> Environment:
     """Take an environment as it is, and anything else as a table of losses."""
     return losses if isinstance(losses, Environment) else LossTable(losses)
 
 
+def as_expert_environment(losses: Any, advice: Any = None) -> ExpertEnvironment:
+    """Take an environment with experts as it is, and anything else as tables."""
+    if not isinstance(losses, ExpertEnvironment):
+        return ExpertTable(losses, advice)
+    if advice is not None:
+        raise InputError("this environment brings its own advice; leave advice= out.")
+    return losses
+
+
 __all__ = [
     "COMPARATORS",
     "ENVIRONMENTS",
+    "EXPERT_ENVIRONMENTS",
     "TREATMENTS",
     "Barrier",
     "Bernoulli",
     "ClinicalTrial",
+    "ClusteredExperts",
     "ConstrainedAdversary",
+    "DigitsExperts",
     "Environment",
+    "ExpertEnvironment",
+    "ExpertTable",
     "LeakageInstance",
     "LossTable",
+    "OneGoodExpert",
     "PunishLeader",
     "PunishRepeats",
     "Segments",
     "SinusoidalDrift",
     "Switching",
+    "SwitchingExperts",
+    "SyntheticExperts",
+    "TrialExperts",
     "as_environment",
+    "as_expert_environment",
     "make_environment",
+    "make_expert_environment",
     "trial_outcomes",
 ]

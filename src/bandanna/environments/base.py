@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from bandanna import checks
 
-Comparator = Literal["realised", "expected", "adaptive"]
+Comparator = Literal["realised", "expected", "adaptive", "experts"]
 
 COMPARATORS: dict[Comparator, str] = {
     "realised": "the best fixed arm on the same losses",
     "expected": "the best fixed arm in expectation",
     "adaptive": "the best fixed arm on the losses realised in the run (the adversary adapts)",
+    "experts": "the best single expert on the same losses",
 }
 
 

@@ -21,13 +21,17 @@ TREATMENTS = (
 
 
 @lru_cache(maxsize=1)
+def trial_table() -> dict[str, NDArray[np.int64]]:
+    """Return every column of the trial; one row is one patient."""
+    path = resources.files("bandanna.environments") / "data" / "actg175.csv"
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    return {name: np.array([int(row[name]) for row in rows], dtype=np.int64) for name in rows[0]}
+
+
 def trial_outcomes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return every patient's treatment and outcome (1: the disease progressed, or death)."""
-    path = resources.files("bandanna.environments") / "data" / "actg175.csv"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = [(int(row["arm"]), int(row["event"])) for row in csv.DictReader(lines)]
-    table = np.array(rows, dtype=np.int64)
-    return table[:, 0], table[:, 1]
+    table = trial_table()
+    return table["arm"], table["event"]
 
 
 class ClinicalTrial(Segments):

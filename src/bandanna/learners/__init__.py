@@ -5,13 +5,16 @@ from __future__ import annotations
 from bandanna.learners.base import CompiledLearner, Learner
 from bandanna.learners.clipped_exp3 import ClippedExp3
 from bandanna.learners.exp3 import Exp3
+from bandanna.learners.exp4 import Exp4
+from bandanna.learners.fixed import FixedArm
 from bandanna.learners.ftpl import Ftpl
 from bandanna.learners.htinf import Htinf
 from bandanna.learners.tsallis_inf import TsallisInf
 from bandanna.learners.uniform import Uniform
 
 LEARNERS: dict[str, type[CompiledLearner]] = {
-    learner.name: learner for learner in (Exp3, ClippedExp3, Htinf, TsallisInf, Ftpl, Uniform)
+    learner.name: learner
+    for learner in (Exp3, ClippedExp3, Htinf, TsallisInf, Ftpl, Uniform, FixedArm)
 }
 """Every learner by the name under which it is saved."""
 
@@ -20,6 +23,8 @@ __all__ = [
     "ClippedExp3",
     "CompiledLearner",
     "Exp3",
+    "Exp4",
+    "FixedArm",
     "Ftpl",
     "Htinf",
     "Learner",

@@ -108,20 +108,30 @@ class CompiledPlayer:
 
     def state_dict(self) -> JSON:
         """All that has been learned, as plain lists."""
-        return {field: array.tolist() for field, array in self._state._asdict().items()}
+        return dump_arrays(self._state)
 
     def load_state(self, state: JSON) -> None:
         """Go on from what ``state_dict`` gave."""
-        arrays = self._state._asdict()
-        if set(state) != set(arrays):
-            raise InputError(f"the learner's state needs {sorted(arrays)}; got {sorted(state)}.")
-        loaded = {}
-        for field, array in arrays.items():
-            values = np.asarray(state[field], dtype=array.dtype)
-            if values.shape != array.shape or not np.all(np.isfinite(values)):
-                raise InputError(
-                    f"the learner's {field} must be {array.shape} finite numbers; "
-                    f"got shape {values.shape}."
-                )
-            loaded[field] = values
-        self._state = type(self._state)(**loaded)
+        self._state = load_arrays(self._state, state)
+
+
+def dump_arrays(state: Any) -> JSON:
+    """Return a named tuple of arrays as plain lists."""
+    return {field: array.tolist() for field, array in state._asdict().items()}
+
+
+def load_arrays(state: Any, saved: JSON) -> Any:
+    """Return a state like the given one with what ``dump_arrays`` gave, checked."""
+    arrays = state._asdict()
+    if set(saved) != set(arrays):
+        raise InputError(f"the learner's state needs {sorted(arrays)}; got {sorted(saved)}.")
+    loaded = {}
+    for field, array in arrays.items():
+        values = np.asarray(saved[field], dtype=array.dtype)
+        if values.shape != array.shape or not np.all(np.isfinite(values)):
+            raise InputError(
+                f"the learner's {field} must be {array.shape} finite numbers; "
+                f"got shape {values.shape}."
+            )
+        loaded[field] = values
+    return type(state)(**loaded)

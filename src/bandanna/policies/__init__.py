@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from bandanna.policies.bandit import Bandit, PrivateBandit, privatize
 from bandanna.policies.batched import BatchedBandit
+from bandanna.policies.core import BatchedPolicy
+from bandanna.policies.expert_recipe import EXPERT_ALGORITHMS, EXPERT_LEARNERS, ExpertRecipe
+from bandanna.policies.experts import BatchedExperts, Experts, PrivateExperts
 from bandanna.policies.recipe import ALGORITHMS, LEARNER_NAMES, Recipe
 from bandanna.policies.state import load
 
 __all__ = [
     "ALGORITHMS",
+    "EXPERT_ALGORITHMS",
+    "EXPERT_LEARNERS",
     "LEARNER_NAMES",
     "Bandit",
     "BatchedBandit",
+    "BatchedExperts",
+    "BatchedPolicy",
+    "ExpertRecipe",
+    "Experts",
     "PrivateBandit",
+    "PrivateExperts",
     "Recipe",
     "load",
     "privatize",

@@ -2,162 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-from array import array
-from collections.abc import Sequence
-from pathlib import Path
-from typing import NoReturn, Self
-
-from bandanna import checks
-from bandanna.grid import UNITS, check_range, to_units
-from bandanna.policies.batches import WAITING, Batch, ClosedBatches
+from bandanna.policies.batches import Batch
+from bandanna.policies.core import BatchedPolicy
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy import SeededRelease
-from bandanna.privacy.certificate import make_certificate
-from bandanna.streams import Stream, new_stream
+from bandanna.streams import Stream
 from bandanna.theory.planner import Plan
 from bandanna.theory.planner import plan as make_plan
-from bandanna.types import JSON, ArmName, Decision, DecisionError, Guarantee, InputError, plain
+from bandanna.types import JSON, Decision, InputError
 
 
-class BatchedBandit:
+class BatchedBandit(BatchedPolicy):
     """Plays one arm for a batch of rounds, releases the batch once, learns from the release alone.
 
-    Batches open while earlier ones still wait for feedback; used in order it is Algorithm 1.
-    Not safe for use from several threads at once.
+    Used in order it is the paper's Algorithm 1.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        names: Sequence[ArmName],
-        *,
-        algorithm: str,
-        loss_range: tuple[float, float],
-        rounds: int | None,
-        default_loss: float | None = None,
-        seed: int | None = None,
-    ) -> None:
-        self.recipe = recipe
-        self.arms = tuple(names)
-        self.algorithm = algorithm
-        self.loss_range = check_range(loss_range)
-        self.default_loss = sum(self.loss_range) / 2 if default_loss is None else default_loss
-        to_units("default_loss", self.default_loss, self.loss_range)
-        self.rounds = rounds
-        self._identity = secrets.token_hex(8)
-        self._process = os.getpid()
-        self._stream = new_stream(None if seed is None else checks.whole("seed", seed, 0))
-        self._release = recipe.release
-        self._player = recipe.learner.play(self._stream)
-        self._current: Batch | None = None
-        self._open: dict[int, Batch] = {}
-        self._closed = ClosedBatches()
-        self._batches = 0
-
-    # --- what a user calls ----------------------------------------------------------------
+    recipe: Recipe
 
     def decide(self) -> Decision:
         """Choose an arm for the next round."""
-        self._check_process()
-        batch = self._current
-        if batch is None or len(batch.losses) >= self.batch:
-            arm, importance = self._player.draw()
-            batch = Batch(self._batches, arm, importance)
-            self._open[batch.number] = self._current = batch
-            self._batches += 1
-        position = batch.open_round()
-        return Decision(
-            arm=self.arms[batch.arm],
-            index=batch.arm,
-            round=batch.number * self.batch + position,
-            batch=batch.number,
-            position=position,
-            policy=self._identity,
-        )
-
-    def observe(
-        self, decision: Decision, loss: float | None = None, *, reward: float | None = None
-    ) -> None:
-        """Take the feedback of a decision: once, in any order, late if need be.
-
-        Give either a loss or a reward, inside the range fixed at the start; a reward ``r`` is the
-        loss ``low + high - r``. The same value sent again is ignored; another one is refused.
-        """
-        self._check_process()
-        units = self._units(loss, reward)
-        batch = self._batch_of(decision)
-        if batch is None:
-            self._check_repeat(decision, units)
-            return
-        stored = batch.losses[decision.position]
-        if stored == WAITING:
-            batch.losses[decision.position] = units
-            batch.observed += 1
-        elif stored != units:
-            raise DecisionError(_observed_otherwise(decision))
-        if batch.observed == self.batch:
-            self._close(batch)
-
-    def give_up(self, decision: Decision) -> None:
-        """Count ``default_loss`` for feedback that will not come, so that its batch can close.
-
-        Give up by a rule that is public and looks at nobody's feedback, such as a fixed time
-        after the decision. Feedback that comes later is refused like any second value.
-        """
-        self.observe(decision, loss=self.default_loss)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is promised about one round's feedback, and why."""
-        low, high = self.loss_range
-        promise = self._release.guarantee()
-        if not promise.private:
-            return promise
-        return promise.assuming(
-            f"losses are from {plain(low)} to {plain(high)}, a range fixed without looking at them",
-            "each person's feedback is one round's; k rounds of one person cost k times epsilon",
-            "whether and when feedback arrives does not depend on what it says",
-            "only those who may see feedback call observe: it tells whether a repeated value is "
-            "the same",
-            "between saving a file and resuming from it no feedback is observed, and it is resumed "
-            "once; otherwise open batches are released twice",
-            "how long things take, and the memory of this process, are not watched",
-            *self.recipe.learner.assumptions,
-        )
-
-    @property
-    def batch(self) -> int:
-        """Rounds in a batch."""
-        return self.recipe.batch
-
-    @property
-    def waiting(self) -> int:
-        """Decisions whose feedback has not been observed."""
-        return sum(len(batch.losses) - batch.observed for batch in self._open.values())
-
-    @property
-    def decided(self) -> int:
-        """Decisions made so far."""
-        unfilled = self.batch - len(self._current.losses) if self._current else 0
-        return self._batches * self.batch - unfilled
-
-    @property
-    def released(self) -> int:
-        """Batches released so far."""
-        return self._batches - len(self._open)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything needed to go on to a JSON file, readable by its owner only.
-
-        The file holds the raw feedback of batches that are still open: keep it as private as
-        the feedback itself. Release randomness is not in it.
-        """
-        from bandanna.policies.state import save
-
-        self._check_process()
-        save(self, path)
+        batch, position = self._decide()
+        return self._decision(batch, position, batch.arm)
 
     @property
     def plan(self) -> Plan:
@@ -166,116 +32,25 @@ class BatchedBandit:
             raise InputError("a plan needs rounds= and a private policy.")
         return make_plan(len(self.arms), self.rounds, self.guarantee.epsilon)
 
-    def certificate(self) -> JSON:
-        """Return the guarantee as a document that ``bandanna verify`` can check.
+    def _start(self) -> None:
+        self._player = self.recipe.learner.play(self._stream)
 
-        It holds nothing private. Write it with ``json.dump``; ``docs/certificate.md`` explains
-        every entry.
-        """
-        low, high = self.loss_range
-        return make_certificate(self.guarantee, {"loss_low": low, "loss_high": high})
+    def _open_batch(self, number: int) -> Batch:
+        return Batch(number, *self._player.draw())
 
-    def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
-        """Return a fresh copy with seeded streams, release included: for tests and simulation.
+    def _arm_of(self, batch: Batch, position: int) -> int:
+        return batch.arm
 
-        Its guarantee says that epsilon is infinite.
-        """
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__)
-        BatchedBandit.__init__(
-            copy,
-            self.recipe,
-            self.arms,
-            algorithm=self.algorithm,
-            loss_range=self.loss_range,
-            rounds=self.rounds,
-            default_loss=self.default_loss,
-        )
-        copy._stream = arm_stream
-        copy._player = self.recipe.learner.play(arm_stream)
-        copy._release = SeededRelease(self.recipe.release, release_stream)
-        return copy
-
-    def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__} {self.algorithm}: {len(self.arms)} arms, batch {self.batch}, "
-            f"{self.decided} decided, {self.waiting} waiting, {self.released} batches released>"
-        )
-
-    # --- how it works ---------------------------------------------------------------------
-
-    def _units(self, loss: float | None, reward: float | None) -> int:
-        if (loss is None) == (reward is None):
-            raise InputError(
-                "give either loss= or reward=, not both."
-                if loss is not None
-                else "give the feedback as loss= or reward=."
-            )
-        if loss is not None:
-            return to_units("loss", loss, self.loss_range)
-        return UNITS - to_units("reward", reward, self.loss_range)
-
-    def _batch_of(self, decision: Decision) -> Batch | None:
-        """Return the open batch of a decision, or None if it has closed."""
-        if not isinstance(decision, Decision):
-            raise DecisionError(
-                f"observe takes the Decision that decide() returned; got {type(decision).__name__}."
-            )
-        if decision.policy != self._identity:
-            raise DecisionError(
-                f"decision {decision.round} was made by another policy ({decision.policy}); "
-                f"this one is {self._identity}."
-            )
-        batch = self._open.get(decision.batch)
-        size = self.batch if batch is None else len(batch.losses)
-        if (
-            not 0 <= decision.batch < self._batches
-            or not 0 <= decision.position < size
-            or (batch is not None and batch.arm != decision.index)
-        ):
-            raise DecisionError(f"decision {decision.round} was never made by this policy.")
-        return batch
-
-    def _check_repeat(self, decision: Decision, units: int) -> None:
-        same = self._closed.matches(decision.batch, decision.position, units)
-        if same is None:
-            raise DecisionError(
-                f"decision {decision.round} has been observed and its batch released; whether the "
-                f"value is the same can no longer be told. The first one stands."
-            )
-        if not same:
-            raise DecisionError(_observed_otherwise(decision))
-
-    def _close(self, batch: Batch) -> None:
-        """Release a full batch and erase its losses, and only then let the learner know.
-
-        The batch is gone before it is released: whatever fails, here or later, cannot bring the
-        same losses to a second release. If the release itself fails, nothing is learned from it.
-        """
-        del self._open[batch.number]
-        if self._current is batch:
-            self._current = None
-        self._closed.add(batch)
+    def _learn(self, batch: Batch) -> None:
         total = batch.total()
-        batch.losses = array("i")
+        batch.erase()
         self._player.update(batch.arm, batch.importance, self._release.release(total))
 
-    def _check_process(self) -> None:
-        if self._process != os.getpid():
-            raise DecisionError(
-                "this policy belongs to the process that made or loaded it; in a forked copy its "
-                "open batches would be released twice. Keep one process, or save and load."
-            )
+    def _learned(self) -> JSON:
+        return self._player.state_dict()
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(
-            "a policy cannot be copied or pickled: its open batches would be released twice. "
-            "Use save and load to move it, rehearse for a fresh one."
-        )
+    def _load_learned(self, state: JSON) -> None:
+        self._player.load_state(state)
 
-
-def _observed_otherwise(decision: Decision) -> str:
-    return (
-        f"decision {decision.round} has already been observed with another value; the first one "
-        f"stands. Neither is repeated here because feedback is private."
-    )
+    def _seed_release(self, stream: Stream) -> SeededRelease:
+        return SeededRelease(self.recipe.release, stream)

@@ -29,6 +29,10 @@ class Batch:
         self.losses.append(WAITING)
         return len(self.losses) - 1
 
+    def erase(self) -> None:
+        """Forget the losses."""
+        self.losses = array("i")
+
     def total(self) -> int:
         """Return the sum of the losses, each clamped to the grid whatever was stored."""
         return sum(min(max(loss, 0), UNITS) for loss in self.losses)

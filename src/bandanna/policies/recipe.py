@@ -6,9 +6,18 @@ import math
 from typing import Any, NamedTuple
 
 from bandanna import checks
-from bandanna.learners import ClippedExp3, Exp3, Ftpl, Htinf, Learner, TsallisInf, Uniform
+from bandanna.learners import (
+    LEARNERS,
+    ClippedExp3,
+    Exp3,
+    Exp4,
+    Ftpl,
+    Htinf,
+    Learner,
+    TsallisInf,
+    Uniform,
+)
 from bandanna.privacy import RELEASES, LaplaceRelease, OneBitRelease, PlainRelease, Release
-from bandanna.privacy.release import check_epsilon
 from bandanna.theory import parameters
 from bandanna.theory.one_bit import best_one_bit_batch, default_one_bit_batch
 from bandanna.types import InputError
@@ -52,7 +61,7 @@ def private_recipe(request: Request) -> Recipe:
     if request.algorithm not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
         raise InputError(f"unknown algorithm {request.algorithm!r}; there are {known}.")
-    check_epsilon(request.epsilon)
+    checks.epsilon(request.epsilon)
     release = _choose_release(request)
     learner = request.learner
     if learner is None:
@@ -171,12 +180,11 @@ def _horizon(name: str, rounds: int | None) -> int:
     return rounds
 
 
-def recipe_from_dict(learner: dict[str, Any], release: dict[str, Any]) -> Recipe:
-    """Make a recipe from what ``to_dict`` of its parts gave; everything is validated anew."""
-    from bandanna.learners import LEARNERS
-
+def recipe_parts(learner: dict[str, Any], release: dict[str, Any]) -> list[Any]:
+    """Make a recipe's parts from what their ``to_dict`` gave; everything is validated anew."""
     parts: list[Any] = []
-    for kind, table, data in (("learner", LEARNERS, learner), ("release", RELEASES, release)):
+    learners = {**LEARNERS, Exp4.name: Exp4}
+    for kind, table, data in (("learner", learners, learner), ("release", RELEASES, release)):
         arguments = dict(data)
         name = arguments.pop("name", None)
         if name not in table:
@@ -185,4 +193,4 @@ def recipe_from_dict(learner: dict[str, Any], release: dict[str, Any]) -> Recipe
             parts.append(table[name](**arguments))
         except TypeError as error:
             raise InputError(f"the {kind}'s parameters do not fit: {error}.") from None
-    return Recipe(*parts)
+    return parts

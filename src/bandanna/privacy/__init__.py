@@ -1,16 +1,32 @@
-"""The one door through which private losses leave, and what it promises."""
+"""The one door through which private losses leave, and what it promises.
+
+Names are loaded when first used: the planner needs the arithmetic of noise and nothing compiled.
+"""
 
 from __future__ import annotations
 
-from bandanna.privacy.laplace import LaplaceRelease
-from bandanna.privacy.one_bit import OneBitRelease
-from bandanna.privacy.plain import PlainRelease
-from bandanna.privacy.release import Release, SeededRelease
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-RELEASES: dict[str, type[Release]] = {
-    release.name: release for release in (OneBitRelease, LaplaceRelease, PlainRelease)
+if TYPE_CHECKING:
+    from bandanna.privacy.laplace import LaplaceRelease
+    from bandanna.privacy.one_bit import OneBitRelease
+    from bandanna.privacy.plain import PlainRelease
+    from bandanna.privacy.registry import RELEASES
+    from bandanna.privacy.release import Release, SeededRelease
+    from bandanna.privacy.silent import SilentRelease
+    from bandanna.privacy.vector import VectorRelease
+
+_HOMES = {
+    "RELEASES": "registry",
+    "LaplaceRelease": "laplace",
+    "OneBitRelease": "one_bit",
+    "PlainRelease": "plain",
+    "Release": "release",
+    "SeededRelease": "release",
+    "SilentRelease": "silent",
+    "VectorRelease": "vector",
 }
-"""Every release by the name under which it is saved."""
 
 __all__ = [
     "RELEASES",
@@ -19,4 +35,14 @@ __all__ = [
     "PlainRelease",
     "Release",
     "SeededRelease",
+    "SilentRelease",
+    "VectorRelease",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bandanna.privacy' has no attribute {name!r}")
+    value = getattr(import_module(f"bandanna.privacy.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -207,6 +207,12 @@ def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = T
     if facts.get("mechanism") == "laplace":
         relative = float(facts["scale"]) / int(facts["units"])
         single = pld.from_laplace_mechanism(parameter=relative, sensitivity=1, **options)
+    elif facts.get("mechanism") == "vector-gaussian":
+        sigma = float(facts["multiplier"])
+        single = pld.from_gaussian_mechanism(sigma, sensitivity=1, **options)
+    elif facts.get("mechanism") == "vector-laplace-composed":
+        one = pld.from_laplace_mechanism(float(facts["multiplier"]), sensitivity=1, **options)
+        single = one.self_compose(int(facts["experts"]))
     elif facts.get("mechanism") != "one-bit":
         raise InputError(f"no accounting for mechanism {facts.get('mechanism')!r}.")
     elif rounds == 1:

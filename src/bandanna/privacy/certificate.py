@@ -16,10 +16,13 @@ from fractions import Fraction
 from importlib import metadata
 from typing import Any, NamedTuple
 
+from bandanna.checks import MAX_EPSILON
 from bandanna.documents import seal
 from bandanna.privacy import accounting
 from bandanna.privacy.one_bit import integers_satisfy
-from bandanna.privacy.release import MAX_EPSILON, PROTECTED
+from bandanna.privacy.release import PROTECTED, PROTECTED_WITH_EXPERTS
+from bandanna.privacy.vector import SAMPLERS as VECTOR_SAMPLERS
+from bandanna.privacy.vector_certificate import VECTOR_ENTRIES, check_vector
 from bandanna.types import JSON, Guarantee, InputError
 from bandanna.version import __version__
 
@@ -32,6 +35,7 @@ TOLERANCE = 1e-3
 MECHANISM_ENTRIES = {
     "one-bit": ("batch", "units", "a", "b", "denominator"),
     "laplace": ("batch", "units", "scale"),
+    **dict.fromkeys(VECTOR_SAMPLERS, VECTOR_ENTRIES),
 }
 
 
@@ -39,7 +43,11 @@ ENTRIES = (
     *("format", "version", "software", "epsilon", "delta", "model", "protects", "mechanism"),
     *("sampler", "sampler_version", "loss_low", "loss_high", "assumptions", "because"),
 )
-SAMPLERS = {"one-bit": "secrets.randbelow", "laplace": "OpenDP discrete Laplace, i64"}
+SAMPLERS = {
+    "one-bit": "secrets.randbelow",
+    "laplace": "OpenDP discrete Laplace, i64",
+    **VECTOR_SAMPLERS,
+}
 FEWEST_ASSUMPTIONS = 6
 
 
@@ -53,7 +61,7 @@ class Finding(NamedTuple):
 
 def make_certificate(guarantee: Guarantee, setting: JSON) -> JSON:
     """Write a guarantee down; ``setting`` is what else the promise depends on."""
-    if not guarantee.private:
+    if not guarantee.private or guarantee.facts.get("mechanism") not in MECHANISM_ENTRIES:
         raise InputError(f"there is nothing to certify: {guarantee.because}.")
     entries: JSON = {
         "format": FORMAT,
@@ -129,23 +137,30 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
     if wrong:
         return
     yield from _check_words(data)
+    low, high = data["loss_low"], data["loss_high"]
+    in_order = all(type(end) in (int, float) for end in (low, high)) and low < high
+    yield Finding("loss_low", in_order, f"a public range, {low} to {high}")
+    if mechanism in VECTOR_SAMPLERS:
+        if type(delta) not in (int, float) or not 0 <= delta < 1:
+            yield Finding("delta", False, "must be a number from 0 to below 1")
+            return
+        yield Finding("model", data["model"] == "central", "batches are summed first: central")
+        for entry, holds, why in check_vector(mechanism, numbers, epsilon, delta):
+            yield Finding(entry, holds, why)
+        return
     pure = type(delta) in (int, float) and delta == 0.0
     yield Finding("delta", pure, f"{mechanism} is pure: delta is 0")
     check = _check_one_bit if mechanism == "one-bit" else _check_laplace
     yield from check(numbers, epsilon)
     expected = "local" if numbers["batch"] == 1 else "central"
     yield Finding("model", data["model"] == expected, f"batches of {numbers['batch']}: {expected}")
-    low, high = data["loss_low"], data["loss_high"]
-    in_order = all(type(end) in (int, float) for end in (low, high)) and low < high
-    why = f"a public range, {low} to {high}"
-    yield Finding("loss_low", in_order, why)
     yield _second_opinion({"mechanism": mechanism, **numbers}, epsilon)
 
 
 def _check_types(numbers: JSON) -> Iterator[Finding]:
     """Whole numbers must be whole, and nothing may be negative, endless or a text."""
     for key, value in numbers.items():
-        if key in ("epsilon", "scale"):
+        if key in ("epsilon", "scale", "multiplier", "least"):
             top = MAX_EPSILON if key == "epsilon" else math.inf
             good = type(value) in (int, float) and 0 < value <= top and math.isfinite(value)
             if not good:
@@ -161,7 +176,9 @@ def _check_words(data: JSON) -> Iterator[Finding]:
     for key in sorted(set(data) ^ known):
         found = "is not known here" if key in data else "is missing"
         yield Finding(key, False, found)
-    same = data.get("protects") == PROTECTED
+    vector = mechanism in VECTOR_SAMPLERS
+    covered = (PROTECTED,) if vector else (PROTECTED, PROTECTED_WITH_EXPERTS)
+    same = data.get("protects") in covered
     yield Finding("protects", same, "one round's feedback, which is what the lemma covers")
     sampler = data.get("sampler") == SAMPLERS[mechanism]
     yield Finding("sampler", sampler, f"{SAMPLERS[mechanism]}, fed by the operating system")
@@ -215,6 +232,6 @@ def _get(data: Any, key: str) -> Any:
 
 
 def _sampler_version(mechanism: str) -> str:
-    if mechanism == "laplace":
+    if mechanism != "one-bit":
         return f"opendp {metadata.version('opendp')}"
     return f"python {platform.python_version()}"

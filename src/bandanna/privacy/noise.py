@@ -1,4 +1,4 @@
-"""Exact discrete Laplace noise, drawn ahead in small blocks.
+"""Exact noise on integers; single Laplace draws are taken ahead in small blocks.
 
 The sampler is OpenDP's: exact on 64-bit integers, fed by the operating system. Crossing into it
 costs ten times more than a sample, so a block of samples is drawn at once and each is handed out
@@ -31,14 +31,26 @@ def discrete_laplace_noise(scale: float) -> int:
         return int(first)
 
 
+def laplace_vector(scale: float, count: int) -> list[int]:
+    """Return fresh integers, each drawn with probability proportional to exp(-|z| / scale)."""
+    return list(_sampler(scale)([0] * count))
+
+
+def gaussian_vector(deviation: float, count: int) -> list[int]:
+    """Return fresh integers, each with probability proportional to exp(-z^2 / 2 deviation^2)."""
+    return list(_sampler(deviation, gaussian=True)([0] * count))
+
+
 @lru_cache(maxsize=64)
-def _sampler(scale: float) -> Any:
+def _sampler(scale: float, gaussian: bool = False) -> Any:
     import opendp.prelude as dp  # loaded when first used: it takes seconds
 
     dp.enable_features("contrib")
     # T="i64" throughout: OpenDP's default integer has 32 bits, too few for sums in grid units.
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    return dp.m.make_laplace(*space, scale=scale)
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    if gaussian:
+        return dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
+    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
 
 
 os.register_at_fork(after_in_child=_reserve.clear)

@@ -11,12 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
-from bandanna.environments import Environment, as_environment
+from bandanna.environments import (
+    Environment,
+    ExpertEnvironment,
+    as_environment,
+    as_expert_environment,
+)
 from bandanna.grid import UNITS
 from bandanna.learners import Uniform
-from bandanna.policies import BatchedBandit, Recipe
+from bandanna.policies import BatchedBandit, BatchedExperts, BatchedPolicy, Recipe
 from bandanna.privacy import PlainRelease
 from bandanna.simulation.engine import Run, play_run
+from bandanna.simulation.expert_runs import simulate_experts
 from bandanna.simulation.progress import Progress
 from bandanna.simulation.results import PolicyRuns, Results
 from bandanna.types import InputError
@@ -27,13 +33,14 @@ MAX_STEPS = 1e13
 """Learning steps in one call; at about 100 ns each, several days on two cores."""
 MAX_NUMBERS = 1e9
 
-Policies = BatchedBandit | Mapping[str, BatchedBandit]
+Policies = BatchedPolicy | Mapping[str, Any]
 
 
 def simulate(
     policies: Policies,
     losses: Any,
     *,
+    advice: Any = None,
     replicates: int = 100,
     seed: int = 0,
     cores: int | None = None,
@@ -51,6 +58,9 @@ def simulate(
         Policies by name, or one policy.
     losses
         A (rounds, arms) table of losses in [0, 1], or an environment.
+    advice
+        With a table of losses and policies with experts: (rounds, experts) indices of arms, or
+        (rounds, experts, arms) distributions. An environment with experts brings its own.
     replicates
         Runs of each policy, at least 1.
     seed
@@ -71,18 +81,24 @@ def simulate(
     >>> results.regret("one-bit").shape
     (20,)
     """
-    named = _named(policies)
+    runs = checks.whole("replicates", replicates, at_least=1)
+    checks.whole("seed", seed, at_least=0)
+    available = os.cpu_count() or 1
+    threads = checks.whole("cores", available if cores is None else cores, at_least=1)
+    if advice is not None or isinstance(losses, ExpertEnvironment):
+        with_experts = as_expert_environment(losses, advice)
+        stops = checkpoint_rounds(with_experts.rounds, checkpoints)
+        experts: dict[str, BatchedExperts] = _named(policies, BatchedExperts)
+        options = {"runs": runs, "seed": seed, "threads": threads}
+        return simulate_experts(experts, with_experts, stops, progress=progress, **options)
+    named: dict[str, BatchedBandit] = _named(policies, BatchedBandit)
     environment = as_environment(losses)
     for name, policy in named.items():
         if len(policy.arms) != environment.arms:
             raise InputError(
                 f"policy {name!r} has {len(policy.arms)} arms and the losses {environment.arms}."
             )
-    runs = checks.whole("replicates", replicates, at_least=1)
-    checks.whole("seed", seed, at_least=0)
     stops = checkpoint_rounds(environment.rounds, checkpoints)
-    available = os.cpu_count() or 1
-    threads = checks.whole("cores", available if cores is None else cores, at_least=1)
     recipes = {name: policy.recipe for name, policy in named.items()}
     _check_size(recipes, environment, runs, stops.size)
     with Progress(len(recipes) * runs, show=progress) as bar:
@@ -135,19 +151,25 @@ def _check_size(
         )
 
 
-def _named(policies: Policies) -> dict[str, BatchedBandit]:
-    if not isinstance(policies, BatchedBandit | Mapping):
+def _named(policies: Policies, kind: type[Any]) -> dict[str, Any]:
+    if not isinstance(policies, BatchedPolicy | Mapping):
         raise InputError(
             f"policies must be a policy or a dict of names and policies; got "
             f"{type(policies).__name__}."
         )
-    named = {"policy": policies} if isinstance(policies, BatchedBandit) else dict(policies)
+    named = {"policy": policies} if isinstance(policies, BatchedPolicy) else dict(policies)
     if not named:
         raise InputError("simulate needs at least one policy; got none.")
     for name, policy in named.items():
-        if not isinstance(policy, BatchedBandit):
+        if not isinstance(policy, kind):
+            wanted = (
+                "a PrivateBandit or a Bandit"
+                if kind is BatchedBandit
+                else "PrivateExperts or Experts, since there is advice"
+            )
+            hint = "; it needs advice=" if isinstance(policy, BatchedExperts) else ""
             raise InputError(
-                f"policy {name!r} must be a PrivateBandit or a Bandit; got {type(policy).__name__}."
+                f"policy {name!r} must be {wanted}; got {type(policy).__name__}{hint}."
             )
     return named
 

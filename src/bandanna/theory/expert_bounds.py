@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 from bandanna import checks
-from bandanna.theory import bounds
+from bandanna.privacy.calibration import paper_noise
+from bandanna.theory import bounds, expert_parameters
 from bandanna.theory.bounds import PAPER, Bound
-from bandanna.types import InputError
 
 
 def htinf_over_experts(experts: int, rounds: int, epsilon: float) -> Bound:
@@ -28,12 +28,8 @@ def one_bit_over_experts(experts: int, rounds: int, epsilon: float) -> Bound:
 def local_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Bound:
     """Theorem "Locally Private EXP4": ``16 sqrt(T K log N) log(K T) / eps`` for eps <= 1."""
     _check(arms, experts, rounds, epsilon, largest=1.0)
+    expert_parameters.local_exp4(arms, experts, rounds, epsilon)
     log_term = math.log(arms * rounds)
-    rate = math.sqrt(
-        math.log(experts) / (3.0 * rounds * arms * (1.0 + 10.0 * log_term**2 / epsilon**2))
-    )
-    if 4.0 * rate * arms * log_term / epsilon > 1.0:
-        raise InputError(f"{rounds} rounds are too few: its mixing would be above 1.")
     leading = 16.0 * math.sqrt(rounds * arms * math.log(experts)) * log_term / epsilon
     source = f"{PAPER}, Theorem 'Locally Private EXP4'"
     return Bound(source, {"16 sqrt(T K log N) log(K T) / eps": leading})
@@ -49,26 +45,10 @@ def one_bit_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Bound:
 def batched_exp4(arms: int, experts: int, rounds: int, epsilon: float, delta: float) -> Bound:
     """Theorem "Private, Batched EXP4", where its parameters are in range."""
     _check(arms, experts, rounds, epsilon, largest=1.0)
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"needs a delta above 0 and below 1; got {delta:g}.")
-    if delta > math.exp(-0.908 * epsilon):
-        raise InputError(
-            f"its composition step needs delta <= exp(-0.908 eps) = "
-            f"{math.exp(-0.908 * epsilon):.3g}; got {delta:g}."
-        )
+    paper_noise(epsilon, delta, experts)
+    parameters = expert_parameters.batched_exp4(arms, experts, rounds, epsilon, delta)
     spread, logs = experts * math.log(1.0 / delta), math.log(experts * rounds)
     log_n = math.log(experts)
-    eta = spread ** (1 / 6) * (logs * log_n / (rounds * epsilon)) ** (1 / 3) / math.sqrt(arms)
-    tau = (spread * logs**2 * rounds / (epsilon**2 * log_n)) ** (1 / 3)
-    gamma = max(
-        (eta * experts * arms**2 * logs**2 / (epsilon * tau) ** 2) ** (1 / 3),
-        12.0 * eta * arms * math.sqrt(spread) * logs / (epsilon * tau),
-    )
-    if not (gamma <= 1.0 and tau <= rounds and eta <= 1.0):
-        raise InputError(
-            f"its parameters leave their range: gamma = {gamma:.3g}, eta = {eta:.3g} (at most 1), "
-            f"tau = {tau:.3g} (at most T)."
-        )
     first = 100.0 * math.sqrt(arms) * rounds ** (2 / 3) * (logs * log_n / epsilon) ** (1 / 3)
     return Bound(
         f"{PAPER}, Theorem 'Private, Batched EXP4'",
@@ -77,8 +57,17 @@ def batched_exp4(arms: int, experts: int, rounds: int, epsilon: float, delta: fl
             * spread ** (1 / 6),
             "sqrt(N log(1/delta)) log(NT) log(N) / eps": math.sqrt(spread) * logs * log_n / epsilon,
         },
-        batch=round(tau),
+        batch=parameters.batch,
     )
+
+
+def calibrated_exp4(arms: int, experts: int, rounds: int, epsilon: float, delta: float) -> Bound:
+    """Our batched EXP4: the smallest noise, and parameters that make this bound smallest."""
+    _check(arms, experts, rounds, epsilon)
+    parameters, noise = expert_parameters.calibrated_exp4(arms, experts, rounds, epsilon, delta)
+    terms = expert_parameters.calibrated_terms(arms, experts, rounds, noise, parameters)
+    source = f"calibrated batched EXP4, {noise.law} noise (docs/theory/batched-exp4.md)"
+    return Bound(source, terms, batch=parameters.batch)
 
 
 def no_privacy_experts(arms: int, experts: int, rounds: int) -> Bound:

@@ -59,7 +59,9 @@ def exp3_corollary(arms: int, rounds: int, epsilon: float) -> Exp3Parameters:
     def works(horizon: int) -> bool:
         return epsilon * arms * horizon > 1.0 and mixing_at(horizon) <= 1.0
 
-    _require("exp3", "its mixing would be above 1", rounds, works, arms=arms, epsilon=epsilon)
+    require_horizon(
+        "exp3", "its mixing would be above 1", rounds, works, problem=_problem(arms, epsilon)
+    )
     log_term = math.log(epsilon * arms * rounds)
     mixing = mixing_at(rounds)
     return Exp3Parameters(mixing / (4.0 * arms * log_term), mixing)
@@ -72,7 +74,9 @@ def ftpl_corollary(arms: int, rounds: int, epsilon: float) -> FtplParameters:
     def works(horizon: int) -> bool:
         return epsilon * horizon > 1.0
 
-    _require("ftpl", "log(epsilon T) must be above 0", rounds, works, arms=arms, epsilon=epsilon)
+    require_horizon(
+        "ftpl", "log(epsilon T) must be above 0", rounds, works, problem=_problem(arms, epsilon)
+    )
     return noisy_ftpl(arms, epsilon * rounds, noise=1.0)
 
 
@@ -89,7 +93,9 @@ def local_exp3(arms: int, rounds: int, epsilon: float) -> Exp3Parameters:
     def works(horizon: int) -> bool:
         return at(horizon).mixing <= 1.0
 
-    _require("ldp-exp3", "its mixing would be above 1", rounds, works, arms=arms, epsilon=epsilon)
+    require_horizon(
+        "ldp-exp3", "its mixing would be above 1", rounds, works, problem=_problem(arms, epsilon)
+    )
     return at(rounds)
 
 
@@ -99,7 +105,9 @@ def clipped_exp3(arms: int, rounds: int, epsilon: float) -> tuple[float, float]:
     def works(horizon: int) -> bool:
         return horizon >= 2
 
-    _require("dp-exp3-lap", "log(T) must be above 0", rounds, works, arms=arms, epsilon=epsilon)
+    require_horizon(
+        "dp-exp3-lap", "log(T) must be above 0", rounds, works, problem=_problem(arms, epsilon)
+    )
     mixing = min(1.0, math.sqrt(arms * math.log(arms) / ((math.e - 1.0) * rounds)))
     return mixing, math.log(rounds) / epsilon
 
@@ -133,14 +141,12 @@ def noisy_ftpl(arms: int, losses: float, noise: float) -> FtplParameters:
     )
 
 
-def _require(
-    algorithm: str,
-    reason: str,
-    rounds: int,
-    works: Callable[[int], bool],
-    *,
-    arms: int,
-    epsilon: float,
+def _problem(arms: int, epsilon: float) -> str:
+    return f"{arms} arms and epsilon {epsilon:g}"
+
+
+def require_horizon(
+    algorithm: str, reason: str, rounds: int, works: Callable[[int], bool], *, problem: str
 ) -> None:
     """Refuse a horizon for which a formula does not work; ``works`` must be monotone."""
     if works(rounds):
@@ -153,6 +159,6 @@ def _require(
         middle = (low + high) // 2
         low, high = (low, middle) if works(middle) else (middle, high)
     raise InputError(
-        f"{algorithm} does not work for {rounds} rounds with {arms} arms and epsilon "
-        f"{epsilon:g}: {reason}. The smallest rounds that works is {high}."
+        f"{algorithm} does not work for {rounds} rounds with {problem}: {reason}. "
+        f"The smallest rounds that works is {high}."
     )

@@ -142,11 +142,12 @@ def _expert_rows(arms: int, experts: int, rounds: int, epsilon: float, delta: fl
     problem = (arms, experts, rounds, epsilon)
     batched = expert_bounds.batched_exp4
     return [
-        _row("one-bit conversion", "central", 0.0, expert_bounds.one_bit_over_experts, *over),
-        _row("htinf conversion", "central", 0.0, expert_bounds.htinf_over_experts, *over),
-        _row("one-bit exp4", "local", 0.0, expert_bounds.one_bit_exp4, *problem),
-        _row("local exp4", "local", 0.0, expert_bounds.local_exp4, *problem),
-        _row("batched exp4", "central", delta, batched, *problem, delta),
+        _row("one-bit-conversion", "central", 0.0, expert_bounds.one_bit_over_experts, *over),
+        _row("htinf-conversion", "central", 0.0, expert_bounds.htinf_over_experts, *over),
+        _row("one-bit-exp4", "local", 0.0, expert_bounds.one_bit_exp4, *problem),
+        _row("local-exp4", "local", 0.0, expert_bounds.local_exp4, *problem),
+        _row("batched-exp4", "central", delta, batched, *problem, delta),
+        _row("calibrated-exp4", "central", delta, expert_bounds.calibrated_exp4, *problem, delta),
         _row("no privacy", "none", 0.0, expert_bounds.no_privacy_experts, arms, experts, rounds),
     ]
 

@@ -1,0 +1,119 @@
+"""What an environment with experts is: losses and advice, made chunk by chunk.
+
+A chunk holds some thousand rounds, so that a million rounds of a thousand experts never have to
+lie in memory at once. The same chunk is always the same, whoever asks for it and when.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna import checks
+from bandanna.advice import MAX_EXPERTS, Advice, as_advice_table, check_rounds_of_advice
+from bandanna.compiled import kernel
+from bandanna.grid import array_to_units
+
+CHUNK_BYTES = 8_000_000
+
+
+class Chunk(NamedTuple):
+    """Some rounds in a row."""
+
+    start: int
+    losses: NDArray[np.int64]
+    """(rounds, arms), in grid units."""
+    advice: Advice
+    """(rounds, experts) indices of arms, or (rounds, arms, experts) shares."""
+
+
+class ExpertEnvironment(ABC):
+    """Losses and advice for ``rounds`` rounds, fixed in advance (an oblivious adversary)."""
+
+    name: ClassVar[str]
+    arms: int
+    experts: int
+    rounds: int
+    spread: bool
+    """Whether experts spread their advice over arms instead of naming one."""
+
+    @abstractmethod
+    def make(self, number: int, start: int, stop: int) -> tuple[NDArray[np.int64], Advice]:
+        """Return losses and advice of the rounds of a chunk."""
+
+    @property
+    def chunk_rounds(self) -> int:
+        """Rounds in a chunk."""
+        bytes_a_round = self.experts * (8 * self.arms if self.spread else 1) + 8 * self.arms
+        return max(1, CHUNK_BYTES // bytes_a_round)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Go through all rounds."""
+        size = self.chunk_rounds
+        for number, start in enumerate(range(0, self.rounds, size)):
+            yield Chunk(start, *self.make(number, start, min(start + size, self.rounds)))
+
+    def _check_size(self) -> None:
+        checks.arms(self.arms)
+        checks.rounds(self.rounds)
+        checks.whole("experts", self.experts, at_least=1, at_most=MAX_EXPERTS)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}: {self.experts} experts, {self.arms} arms, "
+            f"{self.rounds:,} rounds>"
+        )
+
+
+class ExpertTable(ExpertEnvironment):
+    """Losses and advice from tables.
+
+    Parameters
+    ----------
+    losses
+        (rounds, arms) losses in [0, 1].
+    advice
+        (rounds, experts) indices of arms, or (rounds, experts, arms) distributions over arms.
+    """
+
+    name = "table"
+
+    def __init__(self, losses: Any, advice: Any) -> None:
+        self._losses = array_to_units(losses)
+        self.rounds, self.arms = self._losses.shape
+        self._advice = as_advice_table(advice, self.rounds, self.arms)
+        self.experts = self._advice.shape[1]
+        self.spread = self._advice.ndim == 3
+        self._check_size()
+        for _ in self.chunks():  # refuse bad advice now and not midway
+            pass
+
+    def make(self, number: int, start: int, stop: int) -> tuple[NDArray[np.int64], Advice]:
+        """Return a part of the tables."""
+        advice = check_rounds_of_advice(self._advice[start:stop], self.arms, start)
+        return self._losses[start:stop], advice
+
+
+@kernel
+def add_expert_losses(
+    losses: NDArray[np.int64],
+    advice: Advice,
+    low: int,
+    high: int,
+    totals: NDArray[np.float64],
+    arm_totals: NDArray[np.float64],
+) -> None:
+    """Add what each expert, and each arm, would have lost in rounds [low, high) of a chunk."""
+    for t in range(low, high):
+        for i in range(losses.shape[1]):
+            arm_totals[i] += losses[t, i]
+            if advice.ndim == 3:
+                for j in range(totals.size):
+                    totals[j] += losses[t, i] * advice[t, i, j]
+        if advice.ndim == 2:
+            for j in range(totals.size):
+                totals[j] += losses[t, advice[t, j]]

@@ -1,0 +1,326 @@
+"""EXP4: exponential weights over experts (Auer, Cesa-Bianchi, Freund, Schapire 2002).
+
+An expert's weight is ``exp(-learning_rate * L_j)``, with ``L_j`` its estimated loss. Each round an
+expert is drawn by weight and its advice followed, or, with probability ``mixing``, any arm. The
+loss, divided by the probability ``q`` of the arm, counts for every expert as far as it advised it.
+
+Advice is what ``bandanna.advice`` makes of it; ``ndim`` is known when the code is compiled, so each
+kind gets its own loops. They are written in lanes of eight, which compilers turn into vector
+instructions without reordering any sum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna import checks
+from bandanna.advice import MAX_EXPERTS, Advice
+from bandanna.compiled import kernel, step
+from bandanna.learners.base import aligned_zeros
+from bandanna.learners.sampling import capped_inverse, pick
+from bandanna.streams import Stream, uniform
+from bandanna.types import JSON
+
+SMALLEST, LARGEST = 1e-9, 1e9
+"""Weights are rebuilt from the losses when their sum leaves this interval."""
+
+NEGLIGIBLE = 1e-280
+"""Weights below this become zero until they are rebuilt: numbers near the end of the range of
+floats are slow, and the share of such an expert is below 10**-270 anyway."""
+
+LANES = 8
+TINY, SMALL = 1.0 / 64.0, 0.25
+"""Up to these the exponential is a short polynomial, exact to rounding, and vectorised."""
+
+
+class Exp4Params(NamedTuple):
+    """Numbers for the compiled steps."""
+
+    learning_rate: float
+    mixing: float
+    arms: int
+
+
+class Exp4State(NamedTuple):
+    """Estimated losses of the experts (up to a common constant), their weights, and their sum."""
+
+    losses: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    total: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Exp4:
+    """Exponential weights over experts.
+
+    Parameters
+    ----------
+    experts
+        Number of experts N.
+    arms
+        Number of arms K, at least 2.
+    learning_rate
+        Above 0. ``sqrt(2 log(N) / (K T))`` is the usual choice for T losses in [0, 1].
+    mixing
+        Share of uniform draws of arms, from 0 to 1.
+    """
+
+    experts: int
+    arms: int
+    learning_rate: float
+    mixing: float = 0.0
+    name: ClassVar[str] = "exp4"
+    assumptions: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        experts = checks.whole("experts", self.experts, at_least=1, at_most=MAX_EXPERTS)
+        checks.settle(self, experts=experts, arms=checks.arms(self.arms))
+        checks.positive("learning_rate", self.learning_rate)
+        checks.within("mixing", self.mixing, 0.0, 1.0)
+
+    def params(self) -> Exp4Params:
+        """Return the numbers for the compiled steps."""
+        return Exp4Params(float(self.learning_rate), float(self.mixing), self.arms)
+
+    def start(self) -> Exp4State:
+        """Return the state before the first round: all weights 1."""
+        state = Exp4State(*aligned_zeros(self.experts, self.experts, 1))
+        state.weights[:] = 1.0
+        state.total[0] = self.experts
+        return state
+
+    def to_dict(self) -> JSON:
+        """Name and parameters, enough to make it again."""
+        numbers = {"learning_rate": self.learning_rate, "mixing": self.mixing}
+        return {"name": self.name, "experts": self.experts, "arms": self.arms, **numbers}
+
+
+# --- drawing --------------------------------------------------------------------------------
+
+
+@step
+def exp4_choose(
+    params: Exp4Params, state: Exp4State, advice: Advice, stream: Stream
+) -> tuple[int, float]:
+    """Draw an arm; returns it with one over its probability."""
+    arms, mixing = params.arms, params.mixing
+    total = state.total[0]
+    u = uniform(stream)
+    if u < mixing:
+        arm = min(int(u / mixing * arms), arms - 1)
+    else:
+        expert = _pick_expert(state.weights, (u - mixing) / (1.0 - mixing) * total)
+        arm = advised_arm(advice, expert, stream)
+    share = support(advice, state.weights, arm) / total
+    return arm, capped_inverse((1.0 - mixing) * share + mixing / arms)
+
+
+@step
+def _pick_expert(weights: NDArray[np.float64], target: float) -> int:
+    """Find the expert a target falls to, eight at a time first."""
+    low, size = 0, weights.size
+    while low + LANES < size:
+        block = (
+            ((weights[low] + weights[low + 1]) + (weights[low + 2] + weights[low + 3]))
+            + ((weights[low + 4] + weights[low + 5]) + (weights[low + 6] + weights[low + 7]))
+        )  # fmt: skip
+        if target < block:
+            return pick(weights, low, low + LANES, target)
+        target -= block
+        low += LANES
+    while low > 0:  # where rounding lets the target pass the total, someone with a weight
+        for i in range(low, size):
+            if weights[i] > 0.0:
+                return pick(weights, low, size, target)
+        low -= 1
+    return pick(weights, low, size, target)
+
+
+@step
+def advised_arm(advice: Advice, expert: int, stream: Stream) -> int:
+    """Follow one expert: the arm it names, or one drawn from its distribution."""
+    if advice.ndim == 1:
+        return int(advice[expert])
+    target = uniform(stream)
+    arm, last = 0, advice.shape[0] - 1
+    while arm < last and target >= advice[arm, expert]:
+        target -= advice[arm, expert]
+        arm += 1
+    while arm > 0 and advice[arm, expert] <= 0.0:
+        arm -= 1
+    return arm
+
+
+@step
+def support(advice: Advice, weights: NDArray[np.float64], arm: int) -> float:
+    """Return the weight behind an arm."""
+    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
+    size = weights.size
+    whole = size - size % LANES
+    if advice.ndim == 1:
+        for j in range(0, whole, LANES):
+            a0 += weights[j] if advice[j] == arm else 0.0
+            a1 += weights[j + 1] if advice[j + 1] == arm else 0.0
+            a2 += weights[j + 2] if advice[j + 2] == arm else 0.0
+            a3 += weights[j + 3] if advice[j + 3] == arm else 0.0
+            a4 += weights[j + 4] if advice[j + 4] == arm else 0.0
+            a5 += weights[j + 5] if advice[j + 5] == arm else 0.0
+            a6 += weights[j + 6] if advice[j + 6] == arm else 0.0
+            a7 += weights[j + 7] if advice[j + 7] == arm else 0.0
+        for j in range(whole, size):
+            a0 += weights[j] if advice[j] == arm else 0.0
+    else:
+        for j in range(0, whole, LANES):
+            a0 += weights[j] * advice[arm, j]
+            a1 += weights[j + 1] * advice[arm, j + 1]
+            a2 += weights[j + 2] * advice[arm, j + 2]
+            a3 += weights[j + 3] * advice[arm, j + 3]
+            a4 += weights[j + 4] * advice[arm, j + 4]
+            a5 += weights[j + 5] * advice[arm, j + 5]
+            a6 += weights[j + 6] * advice[arm, j + 6]
+            a7 += weights[j + 7] * advice[arm, j + 7]
+        for j in range(whole, size):
+            a0 += weights[j] * advice[arm, j]
+    return ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
+
+
+# --- learning -------------------------------------------------------------------------------
+
+
+@step
+def exp4_learn(
+    params: Exp4Params, state: Exp4State, advice: Advice, arm: int, estimate: float
+) -> None:
+    """Count an estimated loss of an arm for every expert, as far as it advised the arm."""
+    losses, weights = state.losses, state.weights
+    exponent = -params.learning_rate * estimate
+    if advice.ndim == 1:
+        factor = math.exp(exponent)
+        for j in range(weights.size):
+            says_so = advice[j] == arm
+            losses[j] += estimate if says_so else 0.0
+            weight = weights[j] * (factor if says_so else 1.0)
+            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    else:
+        shares = advice[arm]
+        for j in range(weights.size):
+            losses[j] += estimate * shares[j]
+        if abs(exponent) <= TINY:
+            for j in range(weights.size):
+                weight = weights[j] * _exp_tiny(exponent * shares[j])
+                weights[j] = weight if weight > NEGLIGIBLE else 0.0
+        elif abs(exponent) <= SMALL:
+            for j in range(weights.size):
+                weight = weights[j] * _exp_small(exponent * shares[j])
+                weights[j] = weight if weight > NEGLIGIBLE else 0.0
+        else:
+            for j in range(weights.size):
+                weight = weights[j] * math.exp(exponent * shares[j])
+                weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    state.total[0] = _sum(weights)
+    if not SMALLEST < state.total[0] < LARGEST:
+        _rebuild(params, state)
+
+
+@step
+def exp4_learn_all(params: Exp4Params, state: Exp4State, estimates: NDArray[np.float64]) -> None:
+    """Count an estimated loss for each expert."""
+    for j in range(estimates.size):
+        state.losses[j] += estimates[j]
+    _rebuild(params, state)
+
+
+@step
+def _exp_tiny(x: float) -> float:
+    """The exponential for |x| <= 1/64: the first neglected term is below 2**-54."""
+    p = 1.0 / 120.0 + x * (1.0 / 720.0)
+    p = 1.0 / 24.0 + x * p
+    p = 1.0 / 6.0 + x * p
+    p = 0.5 + x * p
+    p = 1.0 + x * p
+    return 1.0 + x * p
+
+
+@step
+def _exp_small(x: float) -> float:
+    """The exponential for |x| <= 1/4: the first neglected term is below 2**-52."""
+    p = 1.0 / 3628800.0 + x * (1.0 / 39916800.0)
+    p = 1.0 / 362880.0 + x * p
+    p = 1.0 / 40320.0 + x * p
+    p = 1.0 / 5040.0 + x * p
+    p = 1.0 / 720.0 + x * p
+    p = 1.0 / 120.0 + x * p
+    p = 1.0 / 24.0 + x * p
+    p = 1.0 / 6.0 + x * p
+    p = 0.5 + x * p
+    p = 1.0 + x * p
+    return 1.0 + x * p
+
+
+@step
+def _sum(weights: NDArray[np.float64]) -> float:
+    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
+    size = weights.size
+    whole = size - size % LANES
+    for j in range(0, whole, LANES):
+        a0 += weights[j]
+        a1 += weights[j + 1]
+        a2 += weights[j + 2]
+        a3 += weights[j + 3]
+        a4 += weights[j + 4]
+        a5 += weights[j + 5]
+        a6 += weights[j + 6]
+        a7 += weights[j + 7]
+    for j in range(whole, size):
+        a0 += weights[j]
+    return ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
+
+
+@step
+def _rebuild(params: Exp4Params, state: Exp4State) -> None:
+    """Compute the weights anew from the losses, the smallest of which becomes zero."""
+    losses = state.losses
+    smallest = losses[0]
+    for j in range(losses.size):
+        smallest = min(smallest, losses[j])
+    for j in range(losses.size):
+        losses[j] -= smallest
+        weight = math.exp(-params.learning_rate * losses[j])
+        state.weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    state.total[0] = _sum(state.weights)
+
+
+# --- from Python ----------------------------------------------------------------------------
+
+
+@kernel
+def exp4_choose_once(
+    params: Exp4Params, state: Exp4State, advice: Advice, stream: Stream
+) -> tuple[int, float]:
+    """Draw one arm, from Python."""
+    return exp4_choose(params, state, advice, stream)
+
+
+@kernel
+def exp4_learn_once(
+    params: Exp4Params, state: Exp4State, advice: Advice, arm: int, estimate: float
+) -> None:
+    """Learn from one loss, from Python."""
+    exp4_learn(params, state, advice, arm, estimate)
+
+
+@kernel
+def exp4_learn_all_once(params: Exp4Params, state: Exp4State, estimates: Any) -> None:
+    """Learn from a batch, from Python."""
+    exp4_learn_all(params, state, estimates)
+
+
+@kernel
+def advised_arm_once(advice: Advice, expert: int, stream: Stream) -> int:
+    """Follow one expert, from Python."""
+    return advised_arm(advice, expert, stream)

@@ -1,0 +1,46 @@
+"""Nothing is released: for a policy that does not learn from feedback."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bandanna import checks
+from bandanna.privacy.release import PLAIN, PROTECTED, FastRelease, Release
+from bandanna.types import JSON, Guarantee
+
+
+@dataclass(frozen=True)
+class SilentRelease(Release):
+    """Publish nothing about a batch: always 0."""
+
+    batch: int = 1
+    name: ClassVar[str] = "silent"
+
+    def __post_init__(self) -> None:
+        checks.settle(self, batch=checks.whole("batch", self.batch, at_least=1))
+
+    def release(self, total: int) -> float:
+        """Publish 0."""
+        return 0.0
+
+    def guarantee(self) -> Guarantee:
+        """Return the strongest promise there is."""
+        return Guarantee(
+            epsilon=0.0,
+            delta=0.0,
+            protects=PROTECTED,
+            model="local",
+            mechanism="none: feedback is not used",
+            because="decisions do not depend on feedback",
+            facts={"mechanism": "silent", "batch": self.batch},
+            curve=lambda delta: 0.0,
+        )
+
+    def fast(self) -> FastRelease:
+        """Return the numbers for the compiled face: every unit is worth nothing."""
+        return FastRelease(PLAIN, 0.0, 0.0, 0.0, 0.0)
+
+    def to_dict(self) -> JSON:
+        """Name and parameters."""
+        return {"name": self.name, "batch": self.batch}
