@@ -33,6 +33,10 @@ NEGLIGIBLE = 1e-280
 """Weights below this become zero until they are rebuilt: numbers near the end of the range of
 floats are slow, and the share of such an expert is below 10**-270 anyway."""
 
+MOST_GROWTH = 300.0
+"""Negative losses let weights grow, zeros excepted. Before a zero could have grown by more than
+``exp(300)``, which is still negligible, all are rebuilt."""
+
 LANES = 8
 TINY, SMALL = 1.0 / 64.0, 0.25
 """Up to these the exponential is a short polynomial, exact to rounding, and vectorised."""
@@ -52,6 +56,7 @@ class Exp4State(NamedTuple):
     losses: NDArray[np.float64]
     weights: NDArray[np.float64]
     total: NDArray[np.float64]
+    """Sum of the weights, and by how much they may have grown since they were rebuilt."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class Exp4:
 
     def start(self) -> Exp4State:
         """Return the state before the first round: all weights 1."""
-        state = Exp4State(*aligned_zeros(self.experts, self.experts, 1))
+        state = Exp4State(*aligned_zeros(self.experts, self.experts, 2))
         state.weights[:] = 1.0
         state.total[0] = self.experts
         return state
@@ -223,7 +228,8 @@ def exp4_learn(
                 weight = weights[j] * math.exp(exponent * shares[j])
                 weights[j] = weight if weight > NEGLIGIBLE else 0.0
     state.total[0] = _sum(weights)
-    if not SMALLEST < state.total[0] < LARGEST:
+    state.total[1] += max(exponent, 0.0)
+    if not SMALLEST < state.total[0] < LARGEST or state.total[1] > MOST_GROWTH:
         _rebuild(params, state)
 
 
@@ -293,6 +299,7 @@ def _rebuild(params: Exp4Params, state: Exp4State) -> None:
         weight = math.exp(-params.learning_rate * losses[j])
         state.weights[j] = weight if weight > NEGLIGIBLE else 0.0
     state.total[0] = _sum(state.weights)
+    state.total[1] = 0.0
 
 
 # --- from Python ----------------------------------------------------------------------------

@@ -1,0 +1,127 @@
+"""Choosing by expert advice, as a person uses it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bandanna as bd
+from bandanna.learners import Htinf
+from bandanna.theory import expert_bounds
+
+
+def test_the_example_of_the_readme_runs() -> None:
+    policy = bd.PrivateExperts(experts=20, arms=5, epsilon=0.5, delta=0, rounds=1_000_000)
+    advice = np.random.default_rng(0).dirichlet(np.ones(5), 20)
+    decision = policy.decide(advice)
+    policy.observe(decision, loss=0.2)
+    assert policy.guarantee.epsilon == 0.5
+    assert policy.algorithm in policy.why
+
+
+@pytest.mark.parametrize(
+    ("size", "best"),
+    [
+        ((5, 100, 10**7, 0.5, 1e-6), "one-bit-exp4"),
+        ((50, 3, 10**7, 0.01, 0.0), "one-bit-conversion"),
+        ((10, 1000, 10**9, 1e-4, 1e-6), "calibrated-exp4"),
+    ],
+)
+def test_auto_takes_the_smallest_guarantee(size: tuple[Any, ...], best: str) -> None:
+    arms, experts, rounds, epsilon, delta = size
+    policy = bd.PrivateExperts(experts, arms, epsilon, delta, rounds)
+    assert policy.algorithm == best
+    bounds = {
+        "one-bit-exp4": expert_bounds.one_bit_exp4(arms, experts, rounds, epsilon),
+        "one-bit-conversion": expert_bounds.one_bit_over_experts(experts, rounds, epsilon),
+        "calibrated-exp4": expert_bounds.calibrated_exp4(*size),
+        "htinf-conversion": expert_bounds.htinf_over_experts(experts, rounds, epsilon),
+    }
+    assert min(bounds, key=lambda name: bounds[name].regret) == best
+    assert policy.plan.best.algorithm == best
+    planned = policy.plan.best.bound
+    assert planned is not None
+    assert policy.batch == planned.batch
+
+
+def test_one_expert_is_followed_and_nothing_is_released() -> None:
+    policy = bd.PrivateExperts(experts=1, arms=3, epsilon=0.1, rounds=100)
+    for arm in (2, 0, 1):
+        decision = policy.decide([arm])
+        assert decision.arm == arm
+        policy.observe(decision, loss=1.0)
+    assert (policy.guarantee.epsilon, policy.guarantee.delta) == (0.0, 0.0)
+    with pytest.raises(bd.InputError, match="nothing to certify"):
+        policy.certificate()
+
+
+def test_conversions_take_any_learner_and_either_release() -> None:
+    class Stubborn:
+        def draw(self) -> int:
+            return 1
+
+        def update(self, arm: int, loss: float) -> None:
+            assert loss in (0.0, 1.0)
+
+    for learner in (Htinf(3), "exp3", Stubborn()):
+        policy = bd.PrivateExperts(3, 2, 1.0, rounds=500, learner=learner, batch=2)
+        for _ in range(6):
+            policy.observe(policy.decide([0, 1, 0]), reward=0.5)
+        assert policy.released == 3
+        results = bd.simulate(
+            policy, np.full((40, 2), 0.5), advice=np.zeros((40, 3), dtype=int), replicates=2
+        )
+        assert results.regret("policy").tolist() == [0.0, 0.0]
+    laplace = bd.PrivateExperts(3, 2, 1.0, learner="htinf", release="laplace", batch=4)
+    assert "Laplace" in laplace.guarantee.mechanism
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"experts": 0}, "experts must be"),
+        ({"experts": 2.5}, "experts must be"),
+        ({"arms": 1}, "arms must be"),
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"delta": 1.0}, "delta must be"),
+        ({"delta": -1e-9}, "delta must be"),
+        ({"delta": math.nan}, "delta must be"),
+        ({"algorithm": "exp5"}, "unknown algorithm 'exp5'"),
+        ({"algorithm": "one-bit-exp4", "rounds": None}, "pass rounds="),
+        ({"algorithm": "one-bit-exp4", "batch": 3}, "conversions"),
+        ({"algorithm": "batched-exp4"}, "delta above 0"),
+        ({"algorithm": "batched-exp4", "delta": 0.9}, "composition step"),
+        ({"algorithm": "batched-exp4", "delta": 1e-6}, "smallest rounds that works is"),
+        ({"algorithm": "local-exp4", "rounds": 1}, "smallest rounds that works is"),
+        ({"learner": Htinf(7)}, "7 arms"),
+        ({"release": "none"}, "unknown release"),
+    ],
+)
+def test_bad_input_is_refused(options: dict[str, Any], reason: str) -> None:
+    good = {"experts": 4, "arms": 3, "epsilon": 0.5, "rounds": 1000}
+    with pytest.raises(bd.InputError, match=reason):
+        bd.PrivateExperts(**(good | options))
+
+
+@pytest.mark.parametrize("algorithm", ["batched-exp4", "local-exp4"])
+def test_the_smallest_horizon_named_does_work_and_one_less_does_not(algorithm: str) -> None:
+    def attempt(rounds: int) -> bd.PrivateExperts:
+        return bd.PrivateExperts(4, 3, 0.5, 1e-6, rounds, algorithm)
+
+    with pytest.raises(bd.InputError) as refused:
+        attempt(1)
+    smallest = int(str(refused.value).rstrip(".").split()[-1])
+    attempt(smallest)
+    with pytest.raises(bd.InputError):
+        attempt(smallest - 1)
+
+
+def test_experts_without_privacy() -> None:
+    assert not bd.Experts(3, 2, 100).guarantee.private
+    with pytest.raises(bd.InputError, match="rounds="):
+        bd.Experts(3, 2)
+    with pytest.raises(bd.InputError, match="unknown learner"):
+        bd.Experts(3, 2, learner="oracle")

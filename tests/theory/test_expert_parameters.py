@@ -1,0 +1,100 @@
+"""Parameters of batched EXP4: the best ones are found, and their bound holds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import bandanna as bd
+from bandanna.environments import OneGoodExpert, SwitchingExperts
+from bandanna.privacy.calibration import closed_forms
+from bandanna.theory import expert_bounds
+from bandanna.theory.expert_parameters import (
+    BatchedExp4Parameters,
+    calibrated_exp4,
+    calibrated_terms,
+)
+
+Size = tuple[int, int, int, float, float]
+SIZES: list[Size] = [
+    (5, 10, 10**6, 1.0, 1e-6),
+    (5, 100, 10**7, 0.5, 1e-6),
+    (10, 1000, 10**9, 1e-4, 1e-6),
+    (5, 4, 10**6, 1.0, 0.0),
+    (3, 2, 5000, 2.0, 0.0),
+]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_no_point_of_a_wide_grid_has_a_smaller_bound(
+    size: Size,
+) -> None:
+    arms, experts, rounds = size[:3]
+    parameters, noise = calibrated_exp4(*size)
+    found = math.fsum(calibrated_terms(arms, experts, rounds, noise, parameters).values())
+    best = math.inf
+    for batch in np.unique(np.geomspace(1, rounds, 60).astype(int)):
+        for mixing in np.geomspace(1e-4, 1.0, 40):
+            for rate in np.geomspace(1e-5, 1.0, 40):
+                point = BatchedExp4Parameters(int(batch), float(rate), float(mixing))
+                terms = calibrated_terms(arms, experts, rounds, noise, point)
+                best = min(best, math.fsum(terms.values()))
+    assert found <= best * 1.001
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_bound_agrees_with_a_second_computation(
+    size: Size,
+) -> None:
+    arms, experts, rounds, epsilon, delta = size
+    (tau, eta, gamma), _ = calibrated_exp4(*size)
+    pure, normal = closed_forms(epsilon, delta, experts)
+    n = rounds // tau
+    if pure.deviation < normal.deviation:
+        b = experts / epsilon * arms / (gamma * tau)
+        noise = math.log(1 / (1 - (eta * b) ** 2))
+    else:
+        sigma = normal.gaussian * math.sqrt(experts) * arms / (gamma * tau)
+        noise = (eta * sigma) ** 2 / 2
+    second = (
+        gamma * n * tau
+        + (1 - gamma) * tau * (math.log(experts) / eta + n * noise / eta)
+        + eta * n * tau * (1 - gamma + arms / tau) / 2
+        + 3 * n * tau * arms / gamma / 2**30
+        + rounds
+        - n * tau
+    )
+    bound = expert_bounds.calibrated_exp4(*size)
+    assert bound.regret == pytest.approx(second, rel=1e-12)
+    assert bound.batch == tau
+
+
+def test_simulated_regret_stays_below_the_bounds() -> None:
+    experts, arms, rounds = 8, 3, 200_000
+    limits = {
+        "one-bit-exp4": expert_bounds.one_bit_exp4(arms, experts, rounds, 1.0).regret,
+        "one-bit-conversion": expert_bounds.one_bit_over_experts(experts, rounds, 1.0).regret,
+        "calibrated-exp4": expert_bounds.calibrated_exp4(arms, experts, rounds, 1.0, 1e-3).regret,
+    }
+    policies = {name: bd.PrivateExperts(experts, arms, 1.0, 1e-3, rounds, name) for name in limits}
+    for make in (OneGoodExpert, SwitchingExperts):
+        environment = make(experts, arms, rounds)
+        results = bd.simulate(policies, environment, replicates=6)
+        for name, bound in limits.items():
+            assert bound < rounds
+            assert results.regret(name).mean() < bound
+
+
+def test_noise_on_the_grid_has_no_larger_moments_than_on_the_line() -> None:
+    """The regret bound takes the continuous laws; the discrete ones are below, term by term."""
+    for scale in (1.0, 3.0, 50.0):
+        for eta in (0.1 / scale, 0.5 / scale, 0.95 / scale):
+            z = np.arange(-int(600 * scale), int(600 * scale) + 1)
+            laplace = np.exp(-np.abs(z) / scale + 0.0)
+            moment = (np.exp(eta * z - np.abs(z) / scale)).sum() / laplace.sum()
+            assert moment <= 1.0 / (1.0 - (eta * scale) ** 2) * (1 + 1e-12)
+            normal = np.exp(-(z**2) / (2 * scale**2))
+            with_eta = np.exp(eta * z - z**2 / (2 * scale**2)).sum() / normal.sum()
+            assert with_eta <= math.exp((eta * scale) ** 2 / 2) * (1 + 1e-12)
