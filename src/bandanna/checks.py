@@ -13,6 +13,9 @@ MAX_ROUNDS = 10**12
 
 MAX_ARMS = 10**7
 
+MIN_EPSILON, MAX_EPSILON = 1e-9, 100.0
+"""Below the first, noise would not fit 64-bit integers; beyond the second there is hardly any."""
+
 
 def is_number(value: Any) -> bool:
     """Whether the value is a real number and not a truth value in disguise."""
@@ -40,6 +43,17 @@ def within(name: str, value: Any, low: float, high: float) -> float:
     number = as_float(value)
     if not low <= number <= high:
         raise InputError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}.")
+    return number
+
+
+def epsilon(value: Any) -> float:
+    """Require an epsilon that a release can promise."""
+    number = positive("epsilon", value)
+    if not MIN_EPSILON <= number <= MAX_EPSILON:
+        raise InputError(
+            f"epsilon must be from {MIN_EPSILON:g} to {MAX_EPSILON:g}; got {value!r}. "
+            f"If no privacy is wanted, use bandanna.Bandit."
+        )
     return number
 
 

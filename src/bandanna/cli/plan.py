@@ -143,3 +143,5 @@ def _print(found: Plan, explain: bool) -> None:
         typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")
         for term, value in found.best.bound.terms.items():
             typer.echo(f"  {value:>16,.1f}  {term}")
+        for name, value in found.best.bound.settings.items():
+            typer.echo(f"  {value:>16.6g}  {name.replace('_', ' ')} to run it with")

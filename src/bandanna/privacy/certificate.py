@@ -16,10 +16,11 @@ from fractions import Fraction
 from importlib import metadata
 from typing import Any, NamedTuple
 
+from bandanna import checks
 from bandanna.documents import seal
 from bandanna.privacy import accounting
 from bandanna.privacy.one_bit import integers_satisfy
-from bandanna.privacy.release import MAX_EPSILON, PROTECTED
+from bandanna.privacy.release import PROTECTED
 from bandanna.types import JSON, Guarantee, InputError
 from bandanna.version import __version__
 
@@ -146,7 +147,7 @@ def _check_types(numbers: JSON) -> Iterator[Finding]:
     """Whole numbers must be whole, and nothing may be negative, endless or a text."""
     for key, value in numbers.items():
         if key in ("epsilon", "scale"):
-            top = MAX_EPSILON if key == "epsilon" else math.inf
+            top = checks.MAX_EPSILON if key == "epsilon" else math.inf
             good = type(value) in (int, float) and 0 < value <= top and math.isfinite(value)
             if not good:
                 yield Finding(key, False, "must be a finite number above 0, in range")

@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,26 +24,14 @@ from bandanna import checks
 from bandanna.compiled import kernel, step
 from bandanna.grid import UNITS
 from bandanna.streams import Stream, discrete_laplace, uniform
-from bandanna.types import JSON, Guarantee, InputError, no_guarantee
+from bandanna.types import JSON, Guarantee, no_guarantee
 
 PLAIN, ONE_BIT, LAPLACE = 0, 1, 2
 
-MIN_EPSILON, MAX_EPSILON = 1e-9, 100.0
-"""Below the first, noise would not fit 64-bit integers; beyond the second there is hardly any."""
+check_epsilon = checks.epsilon
 
 POST_PROCESSING = "batches are disjoint and the rest is post-processing (Lemma 'Privacy guarantee')"
 PROTECTED = "the feedback of any one round, against everyone who sees all decisions and releases"
-
-
-def check_epsilon(epsilon: Any) -> float:
-    """Require an epsilon that a release can promise."""
-    value = checks.positive("epsilon", epsilon)
-    if not MIN_EPSILON <= value <= MAX_EPSILON:
-        raise InputError(
-            f"epsilon must be from {MIN_EPSILON:g} to {MAX_EPSILON:g}; got {epsilon!r}. "
-            f"If no privacy is wanted, use bandanna.Bandit."
-        )
-    return value
 
 
 class FastRelease(NamedTuple):

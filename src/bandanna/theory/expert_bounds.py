@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 from bandanna import checks
@@ -11,23 +12,18 @@ from bandanna.theory.bounds import PAPER, Bound
 from bandanna.types import InputError
 
 
-def htinf_over_experts(experts: int, rounds: int, epsilon: float) -> Bound:
-    """Corollary "FTRL Conversion" with every expert a meta-arm: ``208 sqrt(NT/eps) + 2/eps``."""
-    bound = bounds.htinf_conversion(_several(experts), rounds, epsilon)
-    terms = {name.replace("K", "N"): value for name, value in bound.terms.items()}
-    return replace(bound, terms=terms, source=f"{bound.source}, over experts")
-
-
-def one_bit_over_experts(experts: int, rounds: int, epsilon: float) -> Bound:
-    """Our one-bit conversion with every expert a meta-arm."""
-    bound = bounds.one_bit_conversion(_several(experts), rounds, epsilon)
+def over_experts(
+    conversion: Callable[[int, int, float], Bound], experts: int, rounds: int, epsilon: float
+) -> Bound:
+    """Bound a conversion with every expert a meta-arm: the bound for N arms."""
+    bound = conversion(_several(experts), rounds, epsilon)
     terms = {name.replace("K", "N"): value for name, value in bound.terms.items()}
     return replace(bound, terms=terms, source=f"{bound.source}, over experts")
 
 
 def local_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Bound:
     """Theorem "Locally Private EXP4": ``16 sqrt(T K log N) log(K T) / eps`` for eps <= 1."""
-    _check(arms, experts, rounds, epsilon, largest=1.0)
+    check_advice(arms, experts, rounds, epsilon, largest=1.0)
     log_term = math.log(arms * rounds)
     rate = math.sqrt(
         math.log(experts) / (3.0 * rounds * arms * (1.0 + 10.0 * log_term**2 / epsilon**2))
@@ -41,21 +37,15 @@ def local_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Bound:
 
 def one_bit_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Bound:
     """EXP4 on single released bits: ``sqrt(2 T K log N) / tanh(eps/2)``, for any epsilon."""
-    _check(arms, experts, rounds, epsilon)
+    check_advice(arms, experts, rounds, epsilon)
     leading = math.sqrt(2.0 * rounds * arms * math.log(experts)) / math.tanh(epsilon / 2.0)
     return Bound("one-bit EXP4", {"sqrt(2 T K log N) / tanh(eps/2)": leading})
 
 
 def batched_exp4(arms: int, experts: int, rounds: int, epsilon: float, delta: float) -> Bound:
     """Theorem "Private, Batched EXP4", where its parameters are in range."""
-    _check(arms, experts, rounds, epsilon, largest=1.0)
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"needs a delta above 0 and below 1; got {delta:g}.")
-    if delta > math.exp(-0.908 * epsilon):
-        raise InputError(
-            f"its composition step needs delta <= exp(-0.908 eps) = "
-            f"{math.exp(-0.908 * epsilon):.3g}; got {delta:g}."
-        )
+    check_advice(arms, experts, rounds, epsilon, largest=1.0)
+    check_composition(epsilon, delta)
     spread, logs = experts * math.log(1.0 / delta), math.log(experts * rounds)
     log_n = math.log(experts)
     eta = spread ** (1 / 6) * (logs * log_n / (rounds * epsilon)) ** (1 / 3) / math.sqrt(arms)
@@ -83,7 +73,7 @@ def batched_exp4(arms: int, experts: int, rounds: int, epsilon: float, delta: fl
 
 def no_privacy_experts(arms: int, experts: int, rounds: int) -> Bound:
     """EXP4 without privacy: ``sqrt(2 T K log N)``."""
-    _check(arms, experts, rounds, 1.0)
+    check_advice(arms, experts, rounds, 1.0)
     return Bound(
         "EXP4 (Auer and others 2002)",
         {"sqrt(2 T K log N)": math.sqrt(2.0 * rounds * arms * math.log(experts))},
@@ -94,6 +84,20 @@ def _several(experts: int) -> int:
     return checks.whole("experts", experts, at_least=2)
 
 
-def _check(arms: int, experts: int, rounds: int, epsilon: float, largest: float = math.inf) -> None:
+def check_advice(
+    arms: int, experts: int, rounds: int, epsilon: float, largest: float = math.inf
+) -> None:
+    """Require a problem of a possible size, and an epsilon the statement is about."""
     bounds.check_problem(arms, rounds, epsilon, largest)
     _several(experts)
+
+
+def check_composition(epsilon: float, delta: float) -> None:
+    """Require a delta for which the paper's noise on N numbers is private."""
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"needs a delta above 0 and below 1; got {delta:g}.")
+    if delta > math.exp(-0.908 * epsilon):
+        raise InputError(
+            f"its composition step needs delta <= exp(-0.908 eps) = "
+            f"{math.exp(-0.908 * epsilon):.3g}; got {delta:g}."
+        )

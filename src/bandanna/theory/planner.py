@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from bandanna import checks
-from bandanna.theory import bounds, expert_bounds
+from bandanna.theory import bounds, expert_bounds, tight_bounds, tight_expert_bounds
 from bandanna.theory.bounds import Bound
 from bandanna.types import JSON, InputError, Model
 
@@ -31,7 +32,8 @@ class Row(NamedTuple):
             return {**shown, **empty, "reason": self.reason}
         share = self.bound.share(rounds)
         numbers = {"batch": self.bound.batch, "bound": self.bound.regret, "share": share}
-        return {**shown, **numbers, "vacuous": share >= 1.0, "source": self.bound.source}
+        why = {"source": self.bound.source, "settings": self.bound.settings}
+        return {**shown, **numbers, "vacuous": share >= 1.0, **why}
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,11 @@ def plan(
     Examples
     --------
     >>> plan(arms=10, rounds=1_000_000, epsilon=0.1).best.algorithm
-    'one-bit'
+    'one-bit exp3'
     """
     checks.arms(arms)
     checks.rounds(rounds)
-    checks.positive("epsilon", epsilon)
+    checks.epsilon(epsilon)
     if experts is not None:
         checks.whole("experts", experts, at_least=2)
     if not 0.0 <= delta < 1.0:
@@ -122,32 +124,54 @@ def plan(
 
 
 def _bandit_rows(arms: int, rounds: int, epsilon: float) -> list[Row]:
-    problem = (arms, rounds, epsilon)
-    one_bit = _row("one-bit", "central", 0.0, bounds.one_bit_conversion, *problem)
-    if one_bit.bound is not None and one_bit.bound.batch == 1:
-        one_bit = one_bit._replace(model="local")
+    conversions = {
+        "one-bit": bounds.one_bit_conversion,
+        "one-bit exp3": tight_bounds.one_bit_exp3,
+        "htinf (tight)": tight_bounds.htinf_conversion_tight,
+        "exp3 (tight)": tight_bounds.exp3_conversion_tight,
+        "ftpl (tight)": tight_bounds.ftpl_conversion_tight,
+        "htinf": bounds.htinf_conversion,
+        "exp3": bounds.exp3_conversion,
+        "ftpl": bounds.ftpl_conversion,
+        "ldp-exp3 (tight)": tight_bounds.local_exp3_tight,
+        "ldp-exp3": bounds.local_exp3,
+    }
     return [
-        one_bit,
-        _row("htinf (tight)", "central", 0.0, bounds.htinf_conversion_tight, *problem),
-        _row("htinf", "central", 0.0, bounds.htinf_conversion, *problem),
-        _row("exp3", "central", 0.0, bounds.exp3_conversion, *problem),
-        _row("ftpl", "central", 0.0, bounds.ftpl_conversion, *problem),
-        _row("ldp-exp3", "local", 0.0, bounds.local_exp3, *problem),
+        *(
+            _row(name, "central", 0.0, bound, arms, rounds, epsilon)
+            for name, bound in conversions.items()
+        ),
         _row("no privacy", "none", 0.0, bounds.no_privacy, arms, rounds),
     ]
 
 
 def _expert_rows(arms: int, experts: int, rounds: int, epsilon: float, delta: float) -> list[Row]:
-    over = (experts, rounds, epsilon)
     problem = (arms, experts, rounds, epsilon)
-    batched = expert_bounds.batched_exp4
+    conversions: dict[str, Callable[[int, int, float], Bound]] = {
+        "one-bit conversion": bounds.one_bit_conversion,
+        "one-bit exp3 conversion": tight_bounds.one_bit_exp3,
+        "htinf conversion (tight)": tight_bounds.htinf_conversion_tight,
+        "htinf conversion": bounds.htinf_conversion,
+    }
+    local = {
+        "one-bit exp4 (tight)": tight_expert_bounds.one_bit_exp4_tight,
+        "one-bit exp4": expert_bounds.one_bit_exp4,
+        "local exp4 (tight)": tight_expert_bounds.local_exp4_tight,
+        "local exp4": expert_bounds.local_exp4,
+    }
+    batched = {
+        "batched exp4 (tight)": tight_expert_bounds.batched_exp4_tight,
+        "batched exp4": expert_bounds.batched_exp4,
+    }
+    over = expert_bounds.over_experts
     return [
-        _row("one-bit conversion", "central", 0.0, expert_bounds.one_bit_over_experts, *over),
-        _row("htinf conversion", "central", 0.0, expert_bounds.htinf_over_experts, *over),
-        _row("one-bit exp4", "local", 0.0, expert_bounds.one_bit_exp4, *problem),
-        _row("local exp4", "local", 0.0, expert_bounds.local_exp4, *problem),
-        _row("batched exp4", "central", delta, batched, *problem, delta),
-        _row("no privacy", "none", 0.0, expert_bounds.no_privacy_experts, arms, experts, rounds),
+        *(
+            _row(name, "central", 0.0, partial(over, c), *problem[1:])
+            for name, c in conversions.items()
+        ),
+        *(_row(name, "local", 0.0, bound, *problem) for name, bound in local.items()),
+        *(_row(name, "central", delta, bound, *problem, delta) for name, bound in batched.items()),
+        _row("no privacy", "none", 0.0, expert_bounds.no_privacy_experts, *problem[:3]),
     ]
 
 
@@ -155,9 +179,12 @@ def _row(
     name: str, model: Model, delta: float, bound: Callable[..., Bound], *problem: float
 ) -> Row:
     try:
-        return Row(name, model, delta, bound(*problem))
+        found = bound(*problem)
     except InputError as error:
         return Row(name, model, delta, None, f"does not apply: {error}")
+    if model == "central" and found.batch == 1 and delta == 0.0:
+        model = "local"  # every loss is released by itself
+    return Row(name, model, delta, found)
 
 
 def rounds_for(
