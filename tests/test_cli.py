@@ -214,6 +214,23 @@ def test_plan_answers_forwards_and_backwards() -> None:
     assert "one-bit exp4" in bandanna("plan", *experts, "--delta", "1e-6").stdout
 
 
+def test_plan_answers_for_experts() -> None:
+    size = ("--rounds", "1e6", "--epsilon", "0.3", "--regret", "0.05")
+    done = bandanna("plan", "--arms", "5", "--experts", "most", *size)
+    assert done.stdout.startswith("Up to 15,476 experts, regret of at most 0.05"), done.stderr
+    done = bandanna("plan", "--experts", "50", *size)
+    assert done.stdout.startswith("Up to 12 arms"), done.stderr
+
+
+def test_plan_draws_and_checks_the_papers_regimes(tmp_path: Path) -> None:
+    chart = tmp_path / "map.svg"
+    done = bandanna("plan", "--regimes", "--chart", str(chart))
+    assert done.returncode == 0, done.stderr
+    assert "local exp4 is not the best at" in done.stdout
+    assert "in the median" in done.stdout
+    assert "nothing guaranteed" in chart.read_text()
+
+
 def test_plan_says_what_to_expect() -> None:
     size = ("--arms", "3", "--rounds", "2e4", "--epsilon", "0.5", "--simulate")
     shown = bandanna("plan", *size)
@@ -233,6 +250,11 @@ def test_plan_says_what_to_expect() -> None:
         (("--arms", "10", "--rounds", "1e3", "--epsilon", "1e-200"), "from 1e-09 to 100"),
         (("--arms", "10", "--rounds", "1e3", "--epsilon", "1000"), "from 1e-09 to 100"),
         (("--arms", "10", "--rounds", "1e3", "--epsilon", "1", "--delta", "2"), "delta"),
+        (("--arms", "10", "--rounds", "1e3", "--epsilon", "1", "--experts", "most"), "--regret"),
+        (("--arms", "10", "--chart", "map.png"), "--regimes"),
+        (("--regimes", "--rounds", "1e3", "--explain"), "leave out --rounds, --explain"),
+        (("--regimes", "--chart", "map.gif"), ".html, .svg"),
+        (("--regimes", "--arms", "1"), "arms"),
         (("--arms", "10", "--rounds", "1e3", "--epsilon", "1", "--experts", "1"), "experts"),
     ],
 )

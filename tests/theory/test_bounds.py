@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 import bandanna as bd
 from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switching
 from bandanna.theory import bounds, expert_bounds, tight_bounds
-from bandanna.theory.planner import arms_for, epsilon_for, plan, rounds_for
+from bandanna.theory.algorithms import algorithms
+from bandanna.theory.inverse import (
+    arms_for,
+    epsilon_for,
+    experts_for,
+    rounds_for,
+    says_something_from,
+)
+from bandanna.theory.planner import plan
 
 sizes = st.tuples(st.integers(2, 1000), st.integers(10**4, 10**9), st.floats(0.01, 1.0))
 
@@ -125,6 +133,21 @@ def test_plans_list_what_does_not_apply_and_never_as_a_number() -> None:
     assert few.best.algorithm == "one-bit exp3 conversion"
 
 
+def test_where_each_guarantee_begins_to_say_something() -> None:
+    starts = {a.name: says_something_from(a) for a in algorithms(10, 0.1)}
+    assert starts["one-bit"] == pytest.approx(12_000, rel=0.01)
+    assert starts["htinf"] == pytest.approx(4.3e6, rel=0.01)
+    for name, start in starts.items():
+        assert start is not None
+        rows = {row.algorithm: row for row in plan(10, start, 0.1).rows}
+        before = {row.algorithm: row for row in plan(10, start - 1, 0.1).rows}
+        assert rows[name].bound is not None
+        assert rows[name].bound.share(start) < 1  # type: ignore[union-attr]
+        earlier = before[name].bound
+        assert earlier is None or earlier.share(start - 1) >= 1
+    assert says_something_from(algorithms(1000, 1e-9)[0]) is None
+
+
 def test_inverse_questions_have_sharp_answers() -> None:
     rounds = rounds_for(0.02, 10, 0.1)
     assert _share(10, rounds, 0.1) <= 0.02 < _share(10, rounds - 1, 0.1)
@@ -132,6 +155,15 @@ def test_inverse_questions_have_sharp_answers() -> None:
     assert _share(10, 10**6, epsilon) <= 0.05 < _share(10, 10**6, epsilon * 0.999)
     arms = arms_for(0.05, 10**6, 0.1)
     assert _share(arms, 10**6, 0.1) <= 0.05 < _share(arms + 1, 10**6, 0.1)
+    experts = experts_for(0.05, 5, 10**6, 0.3)
+    assert _share(5, 10**6, 0.3, experts) <= 0.05 < _share(5, 10**6, 0.3, experts + 1)
+    rounds = rounds_for(0.1, 5, 0.2, experts=50, delta=1e-6)
+    assert _share(5, rounds, 0.2, 50) <= 0.1 < _share(5, rounds - 1, 0.2, 50)
+    arms = arms_for(0.05, 10**7, 0.3, experts=1000)
+    assert _share(arms, 10**7, 0.3, 1000) <= 0.05 < _share(arms + 1, 10**7, 0.3, 1000)
+    assert experts_for(0.5, 2, 10**12, 1.0) == 10**9
+    with pytest.raises(bd.InputError, match=r"even for 2 experts .* the best is 1\.32"):
+        experts_for(0.05, 5, 1000, 0.01)
     with pytest.raises(bd.InputError, match="even with hardly any privacy"):
         epsilon_for(0.001, 10, 1000)
     with pytest.raises(bd.InputError, match="even for 2 arms"):
@@ -142,8 +174,8 @@ def test_inverse_questions_have_sharp_answers() -> None:
         rounds_for(1.5, 10, 0.1)
 
 
-def _share(arms: int, rounds: int, epsilon: float) -> float:
-    bound = plan(arms, rounds, epsilon).best.bound
+def _share(arms: int, rounds: int, epsilon: float, experts: int | None = None) -> float:
+    bound = plan(arms, rounds, epsilon, experts=experts, delta=1e-6).best.bound
     assert bound is not None
     return bound.share(rounds)
 
