@@ -38,10 +38,10 @@ def _spread(low: int, high: int, rounds: int) -> list[int]:
 
 
 def lowest_point(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a function with one valley is smallest, to a millionth of the interval."""
+    """Return where a function with one valley is smallest, to a ten-thousandth of the interval."""
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)
-    for _ in range(29):
+    for _ in range(19):
         if at_left < at_right:
             high, right, at_right = right, left, at_left
             left = high - GOLDEN * (high - low)
