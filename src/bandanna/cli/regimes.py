@@ -70,7 +70,8 @@ def _print(found: RegimeMap) -> None:
         if cell.by_rate
     )
     print_table(
-        f"The paper's regimes with {found.arms:,} arms: problems of a grid over N/K, epsilon and T",
+        f"The paper's regimes, {found.arms:,} arms, delta {found.delta:g}: problems of a grid over "
+        f"N/K, epsilon and T",
         HEADINGS,
         rows,
         "problems: any of the paper's three rates is below T; smallest rate: the paper's choice "

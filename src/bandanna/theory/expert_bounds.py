@@ -22,7 +22,7 @@ def over_experts(
 
 
 def local_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Bound:
-    """Theorem "Locally Private EXP4": ``16 sqrt(T K log N) log(K T) / eps`` for eps <= 1."""
+    """Theorem "Locally Private EXP4": ``16 sqrt(T K log N) log(K T) / eps + 1`` for eps <= 1."""
     check_advice(arms, experts, rounds, epsilon, largest=1.0)
     log_term = math.log(arms * rounds)
     rate = math.sqrt(
@@ -32,7 +32,7 @@ def local_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Bound:
         raise InputError(f"{rounds} rounds are too few: its mixing would be above 1.")
     leading = 16.0 * math.sqrt(rounds * arms * math.log(experts)) * log_term / epsilon
     source = f"{PAPER}, Theorem 'Locally Private EXP4'"
-    return Bound(source, {"16 sqrt(T K log N) log(K T) / eps": leading})
+    return Bound(source, {"16 sqrt(T K log N) log(K T) / eps": leading, "1": 1.0})
 
 
 def one_bit_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Bound:
