@@ -218,6 +218,9 @@ def test_plan_answers_for_experts() -> None:
     size = ("--rounds", "1e6", "--epsilon", "0.3", "--regret", "0.05")
     done = bandanna("plan", "--arms", "5", "--experts", "most", *size)
     assert done.stdout.startswith("Up to 15,476 experts, regret of at most 0.05"), done.stderr
+    easy = ("--rounds", "1e12", "--epsilon", "1", "--regret", "0.5")
+    done = bandanna("plan", "--arms", "2", "--experts", "most", *easy)
+    assert done.stdout.startswith("Up to 1,000,000,000 experts and more"), done.stderr
     done = bandanna("plan", "--experts", "50", *size)
     assert done.stdout.startswith("Up to 12 arms"), done.stderr
 

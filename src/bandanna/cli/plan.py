@@ -133,11 +133,12 @@ def _answered(
         "experts": inverse.experts_for,
     }
     value = find[question](regret, **given)
+    more = " and more" if value in (inverse.MOST_ARMS, inverse.MOST_EXPERTS) else ""
     words = {
-        "arms": f"Up to {value:,} arms",
+        "arms": f"Up to {value:,} arms{more}",
         "rounds": f"From {value:,} rounds on",
         "epsilon": f"From epsilon {value:.4g} on",
-        "experts": f"Up to {value:,} experts",
+        "experts": f"Up to {value:,} experts{more}",
     }[question]
     found = make_plan(**{**given, question: value})
     return found, f"{words}, regret of at most {regret:g} of the rounds is guaranteed."
