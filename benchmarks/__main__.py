@@ -177,9 +177,13 @@ def start_up() -> list[Row]:
 
     extra = timed("-c", "import bandanna") - timed("-c", "pass")
     helping = timed("-m", "bandanna", "--help")
+    planning = timed("-m", "bandanna", "plan", "--arms=10", "--rounds=1e6", "--epsilon=0.1")
+    arithmetic = 1e3 * seconds(lambda: bd.plan(10, 10**6, 0.1))
     return [
         Row("import bandanna, beyond python -c pass", f"{extra:.3f} s", "under 0.1 s", extra < 0.1),
         Row("bandanna --help", f"{helping:.2f} s", "under 0.3 s", helping < 0.3),
+        Row("bandanna plan", f"{planning:.2f} s", "under 0.5 s", planning < 0.5),
+        Row("its arithmetic", f"{arithmetic:.1f} ms", "under 5 ms", arithmetic < 5),
     ]
 
 

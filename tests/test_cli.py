@@ -128,6 +128,17 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_plan_loads_no_numpy() -> None:
+    code = (
+        "import sys\nfrom bandanna.cli import app\n"
+        "try: app(['plan', '--arms', '10', '--rounds', '1e6', '--epsilon', '0.1'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'scipy', 'numba', 'polars', 'altair'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+
+
 def test_importing_the_package_loads_nothing_heavy() -> None:
     code = "import sys, bandanna; print('numpy' in sys.modules, 'numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -187,12 +198,13 @@ def test_mistakes_with_the_other_commands(arguments: tuple[str, ...], reason: st
 def test_plan_answers_forwards_and_backwards() -> None:
     done = bandanna("plan", "--arms", "10", "--rounds", "1e6", "--epsilon", "0.1", "--explain")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("one-bit has the smallest guaranteed regret, 6.8%")
-    assert "(tau/s) 2 sqrt(K n)" in done.stdout
+    assert done.stdout.startswith("one-bit-exp3 has the smallest guaranteed regret, 5.1%")
+    assert "(tau/s) sqrt((1 + s) n K log K)" in done.stdout
+    assert "learning rate to run it with" in done.stdout
     inverse = bandanna("plan", "--arms", "10", "--epsilon", "0.1", "--regret", "0.02")
-    assert inverse.stdout.startswith("From 9,157,")
+    assert inverse.stdout.startswith("From 6,")
     budget = bandanna("plan", "--arms", "10", "--rounds", "1e6", "--regret", "0.05")
-    assert budget.stdout.startswith("From epsilon 0.16")
+    assert budget.stdout.startswith("From epsilon 0.10")
     question = ("--rounds", "1e6", "--epsilon", "1", "--regret", "0.05", "--json")
     data = json.loads(bandanna("plan", *question).stdout)
     assert data["best"] == "one-bit"
@@ -200,6 +212,26 @@ def test_plan_answers_forwards_and_backwards() -> None:
     assert set(data["rows"][0]) >= keys
     experts = ("--arms", "5", "--experts", "100", "--rounds", "1e7", "--epsilon", "0.5")
     assert "one-bit-exp4" in bandanna("plan", *experts, "--delta", "1e-6").stdout
+
+
+def test_plan_answers_for_experts() -> None:
+    size = ("--rounds", "1e6", "--epsilon", "0.3", "--regret", "0.05")
+    done = bandanna("plan", "--arms", "5", "--experts", "most", *size)
+    assert done.stdout.startswith("Up to 15,476 experts, regret of at most 0.05"), done.stderr
+    easy = ("--rounds", "1e12", "--epsilon", "1", "--regret", "0.5")
+    done = bandanna("plan", "--arms", "2", "--experts", "most", *easy)
+    assert done.stdout.startswith("Up to 1,000,000,000 experts and more"), done.stderr
+    done = bandanna("plan", "--experts", "50", *size)
+    assert done.stdout.startswith("Up to 12 arms"), done.stderr
+
+
+def test_plan_draws_and_checks_the_papers_regimes(tmp_path: Path) -> None:
+    chart = tmp_path / "map.svg"
+    done = bandanna("plan", "--regimes", "--chart", str(chart))
+    assert done.returncode == 0, done.stderr
+    assert "local-exp4 is not the best at" in done.stdout
+    assert "in the median" in done.stdout
+    assert "nothing guaranteed" in chart.read_text()
 
 
 def test_plan_says_what_to_expect() -> None:
@@ -218,7 +250,14 @@ def test_plan_says_what_to_expect() -> None:
         (("--arms", "10", "--regret", "0.1"), "exactly one"),
         (("--arms", "10", "--rounds", "1e3", "--regret", "0.001"), "hardly any privacy"),
         (("--arms", "10", "--rounds", "1e3", "--epsilon", "0"), "epsilon"),
+        (("--arms", "10", "--rounds", "1e3", "--epsilon", "1e-200"), "from 1e-09 to 100"),
+        (("--arms", "10", "--rounds", "1e3", "--epsilon", "1000"), "from 1e-09 to 100"),
         (("--arms", "10", "--rounds", "1e3", "--epsilon", "1", "--delta", "2"), "delta"),
+        (("--arms", "10", "--rounds", "1e3", "--epsilon", "1", "--experts", "most"), "--regret"),
+        (("--arms", "10", "--chart", "map.png"), "--regimes"),
+        (("--regimes", "--rounds", "1e3", "--explain"), "leave out --rounds, --explain"),
+        (("--regimes", "--chart", "map.gif"), ".html, .svg"),
+        (("--regimes", "--arms", "1"), "arms"),
         (("--arms", "10", "--rounds", "1e3", "--epsilon", "1", "--experts", "1"), "experts"),
     ],
 )

@@ -11,6 +11,9 @@ import pytest
 import bandanna as bd
 from bandanna.learners import Htinf
 from bandanna.theory import expert_bounds
+from bandanna.theory.bounds import htinf_conversion, one_bit_conversion
+from bandanna.theory.expert_bounds import over_experts
+from bandanna.theory.tight_bounds import one_bit_exp3
 
 
 def test_the_example_of_the_readme_runs() -> None:
@@ -26,7 +29,7 @@ def test_the_example_of_the_readme_runs() -> None:
     ("size", "best"),
     [
         ((5, 100, 10**7, 0.5, 1e-6), "one-bit-exp4"),
-        ((50, 3, 10**7, 0.01, 0.0), "one-bit-conversion"),
+        ((50, 3, 10**7, 0.01, 0.0), "one-bit-exp3-conversion"),
         ((10, 1000, 10**9, 1e-4, 1e-6), "calibrated-exp4"),
     ],
 )
@@ -36,9 +39,10 @@ def test_auto_takes_the_smallest_guarantee(size: tuple[Any, ...], best: str) -> 
     assert policy.algorithm == best
     bounds = {
         "one-bit-exp4": expert_bounds.one_bit_exp4(arms, experts, rounds, epsilon),
-        "one-bit-conversion": expert_bounds.one_bit_over_experts(experts, rounds, epsilon),
+        "one-bit-exp3-conversion": over_experts(one_bit_exp3, experts, rounds, epsilon),
+        "one-bit-conversion": over_experts(one_bit_conversion, experts, rounds, epsilon),
         "calibrated-exp4": expert_bounds.calibrated_exp4(*size),
-        "htinf-conversion": expert_bounds.htinf_over_experts(experts, rounds, epsilon),
+        "htinf-conversion": over_experts(htinf_conversion, experts, rounds, epsilon),
     }
     assert min(bounds, key=lambda name: bounds[name].regret) == best
     assert policy.plan.best.algorithm == best

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from bandanna.learners import Exp3
-from bandanna.report.charts import audit_chart, leakage_chart, save_chart
+from bandanna.report.charts import audit_chart, leakage_chart, regimes_chart, save_chart
 from bandanna.theory.leakage import exp3_leakage, paper_construction
+from bandanna.theory.regimes import Problem, RegimeMap, cell_of
 from bandanna.types import InputError
 
 LEAKAGE = exp3_leakage(Exp3(2, 0.01, 0.01), *paper_construction(3000))
@@ -15,7 +16,17 @@ ROWS = [
     for release in ("one-bit", "laplace")
     for eps in (0.1, 1.0)
 ]
-CHARTS = {"leakage": leakage_chart(LEAKAGE), "audit": audit_chart(ROWS)}
+CELLS = [
+    cell_of(Problem(10, experts, rounds, epsilon), 1e-6)
+    for experts in (5, 100)
+    for rounds in (10**3, 10**9)
+    for epsilon in (1e-5, 1.0)
+]
+CHARTS = {
+    "leakage": leakage_chart(LEAKAGE),
+    "audit": audit_chart(ROWS),
+    "regimes": regimes_chart(RegimeMap(10, 1e-6, CELLS)),
+}
 STARTS = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF", ".html": b"<!DOCTYPE html>"}
 
 

@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 
 import bandanna as bd
 from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switching
-from bandanna.theory import bounds, expert_bounds
-from bandanna.theory.planner import arms_for, epsilon_for, plan, rounds_for
+from bandanna.theory import bounds, expert_bounds, tight_bounds
+from bandanna.theory.algorithms import algorithms
+from bandanna.theory.inverse import (
+    arms_for,
+    epsilon_for,
+    experts_for,
+    rounds_for,
+    says_something_from,
+)
+from bandanna.theory.planner import plan
 
 sizes = st.tuples(st.integers(2, 1000), st.integers(10**4, 10**9), st.floats(0.01, 1.0))
 
@@ -47,7 +55,7 @@ def test_our_bandit_bounds(size: tuple[int, int, float]) -> None:
     s, n = c / (2 + c), T // tau
     learner = 2 * math.sqrt(K * n) + 4.07 * K * max(0, math.log(n / 15)) + 16
     assert bound.regret == pytest.approx(tau / s * learner + tau)
-    tight = bounds.htinf_conversion_tight(K, T, eps)
+    tight = tight_bounds.htinf_conversion_tight(K, T, eps)
     lam, n = 1 / (tight.batch * eps), T // tight.batch
     expected = tight.batch * (30 * math.sqrt((1 + 2 * lam**2) * K * (n + 1)) + 1)
     assert tight.regret == pytest.approx(expected)
@@ -58,15 +66,15 @@ def test_our_bandit_bounds(size: tuple[int, int, float]) -> None:
 @given(sizes, st.integers(2, 10**5), st.floats(1e-12, 0.1))
 def test_expert_bounds(size: tuple[int, int, float], N: int, delta: float) -> None:
     K, T, eps = size
-    conversion = expert_bounds.htinf_over_experts(N, T, eps)
+    conversion = expert_bounds.over_experts(bounds.htinf_conversion, N, T, eps)
     assert conversion.regret == pytest.approx(208 * (T * N / eps) ** 0.5 + 2 / eps)
     one_bit = expert_bounds.one_bit_exp4(K, N, T, eps).regret
-    assert one_bit == pytest.approx(math.sqrt(2 * T * K * math.log(N)) / math.tanh(eps / 2))
+    assert one_bit <= math.sqrt(2 * T * K * math.log(N)) / math.tanh(eps / 2)  # without 1 + s
     rate = math.sqrt(math.log(N) / (3 * T * K * (1 + 10 * math.log(K * T) ** 2 / eps**2)))
     if 4 * rate * K * math.log(K * T) / eps <= 1:
         local = expert_bounds.local_exp4(K, N, T, eps).regret
         expected = 16 * math.sqrt(T * K * math.log(N)) * math.log(K * T) / eps
-        assert local == pytest.approx(expected)
+        assert local == pytest.approx(expected + 1)
     else:
         with pytest.raises(bd.InputError, match="mixing"):
             expert_bounds.local_exp4(K, N, T, eps)
@@ -101,7 +109,7 @@ def test_simulated_regret_stays_below_bounds_that_say_something(epsilon: float) 
     ]
     limits = {
         "one-bit": bounds.one_bit_conversion(K, T, epsilon).regret,
-        "htinf": bounds.htinf_conversion_tight(K, T, epsilon, math.ceil(1 / epsilon)).regret,
+        "htinf": tight_bounds.htinf_conversion_tight(K, T, epsilon, math.ceil(1 / epsilon)).regret,
     }
     policies = {name: bd.PrivateBandit(K, epsilon, T, name) for name in limits}
     for environment in family:
@@ -111,17 +119,50 @@ def test_simulated_regret_stays_below_bounds_that_say_something(epsilon: float) 
                 assert results.regret(name).mean() < bound
 
 
+def test_simulated_regret_stays_below_the_papers_bounds() -> None:
+    """At a size at which all of them say something; with fixed seeds a quarter is the most."""
+    K, T, epsilon = 2, 400_000, 1.0
+    limits = {
+        "htinf": bounds.htinf_conversion(K, T, epsilon),
+        "exp3": bounds.exp3_conversion(K, T, epsilon),
+        "ftpl": bounds.ftpl_conversion(K, T, epsilon),
+        "ldp-exp3": bounds.local_exp3(K, T, epsilon),
+    }
+    policies = {name: bd.PrivateBandit(K, epsilon, T, name) for name in limits}
+    for environment in (Bernoulli(K, T, gap=0.01), Bernoulli(K, T, gap=0.5), Switching(K, T)):
+        results = bd.simulate(policies, environment, replicates=4)
+        for name, bound in limits.items():
+            assert bound.regret < T
+            assert results.regret(name).mean() < bound.regret
+
+
 def test_plans_list_what_does_not_apply_and_never_as_a_number() -> None:
     found = plan(10, 1000, 2.0)
     reasons = {row.algorithm: row.reason for row in found.rows if row.bound is None}
     assert "epsilon up to 1" in reasons["htinf"]
     assert all(row["bound"] is None for row in found.to_dict()["rows"] if "reason" in row)
-    assert plan(10, 10**6, 0.1).best.algorithm == "one-bit"
+    assert plan(10, 10**6, 0.1).best.algorithm == "one-bit-exp3"
+    assert plan(100, 10**9, 0.1).best.algorithm == "one-bit"
     assert "Nothing is guaranteed" in plan(10, 1000, 0.1).why
     experts = plan(5, 10**7, 0.5, experts=100, delta=1e-6)
     assert experts.best.algorithm == "one-bit-exp4"
     few = plan(50, 10**7, 0.01, experts=3)
-    assert few.best.algorithm == "one-bit-conversion"
+    assert few.best.algorithm == "one-bit-exp3-conversion"
+
+
+def test_where_each_guarantee_begins_to_say_something() -> None:
+    starts = {a.name: says_something_from(a) for a in algorithms(10, 0.1)}
+    assert starts["one-bit"] == pytest.approx(12_000, rel=0.01)
+    assert starts["htinf"] == pytest.approx(4.3e6, rel=0.01)
+    for name, start in starts.items():
+        assert start is not None
+        rows = {row.algorithm: row for row in plan(10, start, 0.1).rows}
+        before = {row.algorithm: row for row in plan(10, start - 1, 0.1).rows}
+        assert rows[name].bound is not None
+        assert rows[name].bound.share(start) < 1  # type: ignore[union-attr]
+        earlier = before[name].bound
+        assert earlier is None or earlier.share(start - 1) >= 1
+    assert says_something_from(algorithms(1000, 1e-9)[0]) is None
 
 
 def test_inverse_questions_have_sharp_answers() -> None:
@@ -131,6 +172,15 @@ def test_inverse_questions_have_sharp_answers() -> None:
     assert _share(10, 10**6, epsilon) <= 0.05 < _share(10, 10**6, epsilon * 0.999)
     arms = arms_for(0.05, 10**6, 0.1)
     assert _share(arms, 10**6, 0.1) <= 0.05 < _share(arms + 1, 10**6, 0.1)
+    experts = experts_for(0.05, 5, 10**6, 0.3)
+    assert _share(5, 10**6, 0.3, experts) <= 0.05 < _share(5, 10**6, 0.3, experts + 1)
+    rounds = rounds_for(0.1, 5, 0.2, experts=50, delta=1e-6)
+    assert _share(5, rounds, 0.2, 50) <= 0.1 < _share(5, rounds - 1, 0.2, 50)
+    arms = arms_for(0.05, 10**7, 0.3, experts=1000)
+    assert _share(arms, 10**7, 0.3, 1000) <= 0.05 < _share(arms + 1, 10**7, 0.3, 1000)
+    assert experts_for(0.5, 2, 10**12, 1.0) == 10**9
+    with pytest.raises(bd.InputError, match=r"even for 2 experts .* the best is 1\."):
+        experts_for(0.05, 5, 1000, 0.01)
     with pytest.raises(bd.InputError, match="even with hardly any privacy"):
         epsilon_for(0.001, 10, 1000)
     with pytest.raises(bd.InputError, match="even for 2 arms"):
@@ -141,8 +191,8 @@ def test_inverse_questions_have_sharp_answers() -> None:
         rounds_for(1.5, 10, 0.1)
 
 
-def _share(arms: int, rounds: int, epsilon: float) -> float:
-    bound = plan(arms, rounds, epsilon).best.bound
+def _share(arms: int, rounds: int, epsilon: float, experts: int | None = None) -> float:
+    bound = plan(arms, rounds, epsilon, experts=experts, delta=1e-6).best.bound
     assert bound is not None
     return bound.share(rounds)
 
@@ -159,8 +209,9 @@ def test_a_plan_takes_milliseconds() -> None:
 
 def test_a_policy_knows_its_plan() -> None:
     policy = bd.PrivateBandit(10, 0.1, 1_000_000)
-    assert policy.plan.best.bound is not None
-    assert policy.plan.best.bound.batch == policy.batch
+    own = next(row for row in policy.plan.rows if row.algorithm == "one-bit")
+    assert own.bound is not None
+    assert own.bound.batch == policy.batch
     with pytest.raises(bd.InputError, match="rounds="):
         _ = bd.PrivateBandit(10, 0.1).plan
 

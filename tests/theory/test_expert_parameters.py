@@ -11,6 +11,8 @@ import bandanna as bd
 from bandanna.environments import OneGoodExpert, SwitchingExperts
 from bandanna.privacy.calibration import closed_forms
 from bandanna.theory import expert_bounds
+from bandanna.theory.bounds import one_bit_conversion
+from bandanna.theory.expert_bounds import over_experts
 from bandanna.theory.expert_parameters import (
     BatchedExp4Parameters,
     calibrated_exp4,
@@ -61,7 +63,7 @@ def test_the_bound_agrees_with_a_second_computation(
     second = (
         gamma * n * tau
         + (1 - gamma) * tau * (math.log(experts) / eta + n * noise / eta)
-        + eta * n * tau * (1 - gamma + arms / tau) / 2
+        + (1 - gamma) * eta * n * tau * (1 + (arms - 1) / tau) / 2
         + 3 * n * tau * arms / gamma / 2**30
         + rounds
         - n * tau
@@ -75,7 +77,7 @@ def test_simulated_regret_stays_below_the_bounds() -> None:
     experts, arms, rounds = 8, 3, 200_000
     limits = {
         "one-bit-exp4": expert_bounds.one_bit_exp4(arms, experts, rounds, 1.0).regret,
-        "one-bit-conversion": expert_bounds.one_bit_over_experts(experts, rounds, 1.0).regret,
+        "one-bit-conversion": over_experts(one_bit_conversion, experts, rounds, 1.0).regret,
         "calibrated-exp4": expert_bounds.calibrated_exp4(arms, experts, rounds, 1.0, 1e-3).regret,
     }
     policies = {name: bd.PrivateExperts(experts, arms, 1.0, 1e-3, rounds, name) for name in limits}

@@ -3,140 +3,164 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from bandanna.checks import MAX_ROUNDS
 from bandanna.cli.options import whole_number
+from bandanna.cli.plan_tables import print_expected, print_plan
 from bandanna.types import InputError
 
 if TYPE_CHECKING:
     from bandanna.theory.planner import Plan
+
+MOST = "most"
+
+
+class Size(NamedTuple):
+    """A problem as far as it is given."""
+
+    arms: int | None
+    rounds: int | None
+    epsilon: float | None
+
+    @property
+    def missing(self) -> list[str]:
+        """Options left out."""
+        return [f"--{name}" for name, value in self._asdict().items() if value is None]
 
 
 def plan(
     arms: Annotated[str | None, typer.Option(help="Number of arms.")] = None,
     rounds: Annotated[str | None, typer.Option(help="Decisions, such as 1e6.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter.")] = None,
-    experts: Annotated[str | None, typer.Option(help="Number of experts, if any.")] = None,
+    experts: Annotated[
+        str | None, typer.Option(help="Number of experts, if any; 'most' asks for it.")
+    ] = None,
     delta: Annotated[float, typer.Option(help="What may be spent of it.")] = 0.0,
     regret: Annotated[
         float | None,
         typer.Option(help="A target, as a share of the rounds; asks for what is left out."),
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show the best terms.")] = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Show the best terms, and from when on bounds say something."
+        ),
+    ] = False,
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Also say what to expect, by simulation.")
     ] = False,
+    regimes: Annotated[
+        bool,
+        typer.Option("--regimes", help="Check the paper's regimes for expert advice instead."),
+    ] = False,
+    chart: Annotated[
+        Path | None, typer.Option(help="With --regimes, a map: .html, .svg, .png or .pdf.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Compare guarantees; with --regret, leave out rounds, epsilon or arms to be told them."""
-    from bandanna.theory import planner
-
-    count = None if arms is None else whole_number("--arms", arms)
-    horizon = None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS)
-    advisers = None if experts is None else whole_number("--experts", experts)
-    missing = [
-        name
-        for name, value in (("--arms", count), ("--rounds", horizon), ("--epsilon", epsilon))
-        if value is None
-    ]
-    answer = None
-    if regret is not None:
-        if len(missing) != 1:
-            raise InputError(
-                f"with --regret leave out exactly one of --arms, --rounds and --epsilon, the one "
-                f"you ask for; left out: {', '.join(missing) or 'none'}."
-            )
-        if count is None:
-            assert horizon is not None
-            assert epsilon is not None
-            if advisers is not None:
-                raise InputError("with --experts ask for --rounds or --epsilon, not for arms.")
-            count = planner.arms_for(regret, horizon, epsilon)
-            answer = f"Up to {count:,} arms"
-        elif horizon is None:
-            assert epsilon is not None
-            horizon = planner.rounds_for(regret, count, epsilon, experts=advisers, delta=delta)
-            answer = f"From {horizon:,} rounds on"
-        else:
-            epsilon = planner.epsilon_for(regret, count, horizon, experts=advisers, delta=delta)
-            answer = f"From epsilon {epsilon:.4g} on"
-        answer += f", regret of at most {regret:g} of the rounds is guaranteed."
-    elif missing:
-        raise InputError(f"needs {', '.join(missing)}; or give --regret and leave out one of them.")
-    assert count is not None
-    assert horizon is not None
-    assert epsilon is not None
-    if simulate and advisers is not None:
+    size = Size(
+        None if arms is None else whole_number("--arms", arms),
+        None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS),
+        epsilon,
+    )
+    if regimes:
+        others = {"--rounds": rounds, "--epsilon": epsilon, "--experts": experts}
+        others |= {"--regret": regret, "--explain": explain or None, "--simulate": simulate or None}
+        _check_regimes([name for name, value in others.items() if value is not None])
+        _show_regimes(size.arms, delta, chart, as_json)
+        return
+    if chart is not None:
+        raise InputError("--chart goes with --regimes; a plan has no chart.")
+    if simulate and experts is not None:
         raise InputError("--simulate does not know expert advice yet; leave out --experts.")
-    found = planner.plan(count, horizon, epsilon, experts=advisers, delta=delta)
+    found, answer = _answered(size, experts, delta, regret)
+    expected = _expected(found) if simulate else None
     if as_json:
         shown = {**found.to_dict(), "answer": answer}
-        if simulate:
-            shown["expected"], shown["not_simulated"] = _expected(count, horizon, epsilon)
+        if expected:
+            shown["expected"], shown["not_simulated"] = expected
         typer.echo(json.dumps(shown, indent=2, allow_nan=False))
         return
     if answer:
         typer.echo(answer)
-    _print(found, explain)
-    if simulate:
-        _print_expected(*_expected(count, horizon, epsilon))
+    print_plan(found, explain)
+    if expected:
+        print_expected(*expected)
 
 
-def _expected(
-    arms: int, rounds: int, epsilon: float
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def _answered(
+    size: Size, experts: str | None, delta: float, regret: float | None
+) -> tuple[Plan, str | None]:
+    """Fill in what is asked for; return the plan for it and the answer in words."""
+    from bandanna.theory import inverse
+    from bandanna.theory.planner import plan as make_plan
+
+    most_experts = experts == MOST
+    count = None if experts is None or most_experts else whole_number("--experts", experts)
+    asked = [*size.missing, *(["--experts"] if most_experts else [])]
+    if regret is None:
+        if size.missing:
+            raise InputError(
+                f"needs {', '.join(size.missing)}; or give --regret and leave out one of them."
+            )
+        if most_experts:
+            raise InputError(f"--experts {MOST} asks how many a target allows; give it: --regret.")
+        arms, rounds, epsilon = size
+        assert arms is not None and rounds is not None and epsilon is not None  # noqa: PT018
+        return make_plan(arms, rounds, epsilon, experts=count, delta=delta), None
+    if len(asked) != 1:
+        raise InputError(
+            f"with --regret leave out exactly one of --arms, --rounds and --epsilon, the one you "
+            f"ask for, or ask by --experts {MOST}; asked for: {', '.join(asked) or 'nothing'}."
+        )
+    given: dict[str, Any] = {
+        **{name: value for name, value in size._asdict().items() if value is not None},
+        "delta": delta,
+    }
+    if not most_experts:
+        given["experts"] = count
+    question = asked[0].removeprefix("--")
+    find: dict[str, Callable[..., float]] = {
+        "arms": inverse.arms_for,
+        "rounds": inverse.rounds_for,
+        "epsilon": inverse.epsilon_for,
+        "experts": inverse.experts_for,
+    }
+    value = find[question](regret, **given)
+    more = " and more" if value in (inverse.MOST_ARMS, inverse.MOST_EXPERTS) else ""
+    words = {
+        "arms": f"Up to {value:,} arms{more}",
+        "rounds": f"From {value:,} rounds on",
+        "epsilon": f"From epsilon {value:.4g} on",
+        "experts": f"Up to {value:,} experts{more}",
+    }[question]
+    found = make_plan(**{**given, question: value})
+    return found, f"{words}, regret of at most {regret:g} of the rounds is guaranteed."
+
+
+def _check_regimes(given: list[str]) -> None:
+    if given:
+        raise InputError(
+            f"--regimes goes over all sizes; leave out {', '.join(given)}. "
+            f"--arms, --delta, --chart and --json go with it."
+        )
+
+
+def _show_regimes(arms: int | None, delta: float, chart: Path | None, as_json: bool) -> None:
+    from bandanna.cli.regimes import show_regimes
+    from bandanna.theory.regimes import ARMS, DELTA
+
+    show_regimes(ARMS if arms is None else arms, delta or DELTA, chart, as_json)
+
+
+def _expected(found: Plan) -> tuple[list[dict[str, Any]], dict[str, str]]:
     from bandanna.simulation.expect import expected_regret
 
-    found, left_out = expected_regret(arms, rounds, epsilon)
-    return [row._asdict() for row in found], left_out
-
-
-def _print_expected(rows: list[dict[str, Any]], left_out: dict[str, str]) -> None:
-    from bandanna.cli.tables import print_table
-
-    print_table(
-        "Regret to expect, as a share of the rounds: five simulated environments, 20 runs each",
-        ["algorithm", "median", "95%", "worst mean", "where"],
-        [
-            [
-                row["algorithm"],
-                f"{row['typical']:.2%}",
-                f"{row['high']:.2%}",
-                f"{row['worst']:.2%}",
-                row["worst_environment"],
-            ]
-            for row in rows
-        ],
-        "\n".join(f"{name}: {reason}" for name, reason in left_out.items()),
-    )
-
-
-def _print(found: Plan, explain: bool) -> None:
-    from bandanna.cli.tables import print_table
-
-    typer.echo(found.why)
-    rows = []
-    for row in found.rows:
-        if row.bound is None:
-            continue
-        share = row.bound.share(found.rounds)
-        verdict = "says nothing" if share >= 1 else f"{share:.1%}"
-        spent = "-" if row.model == "none" else f"{row.delta:g}"
-        cells = [row.algorithm, row.model, spent, f"{row.bound.batch:,}"]
-        rows.append([*cells, f"{row.bound.regret:,.0f}", verdict])
-    left_out = [f"{row.algorithm} {row.reason}" for row in found.rows if row.bound is None]
-    experts = f", {found.experts:,} experts" if found.experts else ""
-    print_table(
-        f"Guaranteed regret after {found.rounds:,} rounds, {found.arms:,} arms{experts}, "
-        f"epsilon {found.epsilon:.4g}",
-        ["algorithm", "privacy", "delta", "batch", "regret at most", "of the rounds"],
-        rows,
-        "\n".join(left_out),
-    )
-    if explain and found.best.bound is not None:
-        typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")
-        for term, value in found.best.bound.terms.items():
-            typer.echo(f"  {value:>16,.1f}  {term}")
+    rows, left_out = expected_regret(found.arms, found.rounds, found.epsilon)
+    return [row._asdict() for row in rows], left_out

@@ -48,8 +48,9 @@ def simulate(
     algorithms: Annotated[
         str | None,
         typer.Option(
-            help="Comma-separated: one-bit, htinf, exp3, ftpl, ldp-exp3, dp-exp3-lap, "
-            "no-privacy, uniform. With experts: auto, one-bit-conversion, htinf-conversion, "
+            help="Comma-separated: one-bit, one-bit-exp3, htinf, exp3, ftpl, ldp-exp3, "
+            "dp-exp3-lap, no-privacy, uniform. With experts: auto, one-bit-conversion, "
+            "one-bit-exp3-conversion, htinf-conversion, "
             "exp3-conversion, ftpl-conversion, one-bit-exp4, local-exp4, calibrated-exp4, "
             "batched-exp4, no-privacy, random-expert, best-expert, uniform."
         ),

@@ -31,8 +31,9 @@ class PrivateBandit(BatchedBandit):
         How many decisions are expected. ``one-bit`` and ``htinf`` do without it; ``one-bit``
         chooses a better batch with it. Going on beyond it costs no privacy.
     algorithm
-        ``one-bit`` (default), the paper's ``htinf``, ``exp3`` and ``ftpl``, or prior work's
-        ``ldp-exp3`` and ``dp-exp3-lap``.
+        ``one-bit`` (default), ``one-bit-exp3`` (a smaller guarantee for few arms, though it
+        gains less where losses are easy), the paper's ``htinf``, ``exp3`` and ``ftpl``, or
+        prior work's ``ldp-exp3`` and ``dp-exp3-lap``.
     learner, release, batch
         Replace a part of the algorithm: a learner by name, object or adapter; ``"one-bit"`` or
         ``"laplace"``; rounds in a batch.

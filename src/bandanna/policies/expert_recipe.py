@@ -20,6 +20,7 @@ from bandanna.types import InputError
 
 CONVERSIONS = {
     "one-bit-conversion": "one-bit",
+    "one-bit-exp3-conversion": "one-bit-exp3",
     "htinf-conversion": "htinf",
     "exp3-conversion": "exp3",
     "ftpl-conversion": "ftpl",
@@ -92,7 +93,7 @@ def _exp4(request: ExpertRequest) -> ExpertRecipe:
     rounds = expert_horizon(request.algorithm, request.rounds)
     problem = (arms, experts, rounds, epsilon)
     if request.algorithm == "one-bit-exp4":
-        bounded = expert_parameters.bounded_exp4(arms, experts, rounds)
+        bounded = expert_parameters.one_bit_exp4(*problem)
         return ExpertRecipe(Exp4(experts, arms, *bounded), OneBitRelease(epsilon, 1))
     if request.algorithm == "local-exp4":
         learner = Exp4(experts, arms, *expert_parameters.local_exp4(*problem))

@@ -122,7 +122,8 @@ class PrivateExperts(BatchedExperts):
     algorithm
         ``auto`` (default) takes the smallest guaranteed regret; ``policy.why`` says which and
         why. Conversions treat each expert as an arm: ``one-bit-conversion``,
-        ``htinf-conversion``, ``exp3-conversion``, ``ftpl-conversion``. EXP4 weighs them:
+        ``one-bit-exp3-conversion``, ``htinf-conversion``, ``exp3-conversion``,
+        ``ftpl-conversion``. EXP4 weighs them:
         ``one-bit-exp4``, ``calibrated-exp4``, and the paper's ``local-exp4`` and
         ``batched-exp4``.
     learner, release, batch

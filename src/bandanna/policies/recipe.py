@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bandanna import checks
@@ -20,10 +21,12 @@ from bandanna.learners import (
 from bandanna.privacy import RELEASES, LaplaceRelease, OneBitRelease, PlainRelease, Release
 from bandanna.theory import parameters
 from bandanna.theory.one_bit import best_one_bit_batch, default_one_bit_batch
+from bandanna.theory.tight_bounds import one_bit_exp3
 from bandanna.types import InputError
 
-ALGORITHMS = ("one-bit", "htinf", "exp3", "ftpl", "ldp-exp3", "dp-exp3-lap")
+ALGORITHMS = ("one-bit", "one-bit-exp3", "htinf", "exp3", "ftpl", "ldp-exp3", "dp-exp3-lap")
 LEARNER_NAMES = ("tsallis-inf", "tsallis-inf-iw", "htinf", "exp3", "ftpl", "uniform")
+ONE_BIT = ("one-bit", "one-bit-exp3")
 LOCAL = ("ldp-exp3", "dp-exp3-lap")
 
 
@@ -105,7 +108,7 @@ def _choose_release(request: Request) -> Release:
     epsilon, batch = request.epsilon, request.batch
     if isinstance(request.release, Release):
         return _checked_release(request.release, request)
-    name = request.release or ("one-bit" if request.algorithm == "one-bit" else "laplace")
+    name = request.release or ("one-bit" if request.algorithm in ONE_BIT else "laplace")
     if name not in ("one-bit", "laplace"):
         raise InputError(
             f"unknown release {name!r}; there are one-bit and laplace. "
@@ -138,8 +141,12 @@ def _default_batch(request: Request, release: str) -> int:
         return 1
     if release == "laplace":
         return parameters.paper_batch(request.epsilon)
-    if request.algorithm == "one-bit" and request.learner is None and request.rounds is not None:
-        return best_one_bit_batch(request.rounds, request.arms, request.epsilon)
+    if request.learner is None and request.rounds is not None:
+        size = (request.arms, request.rounds, request.epsilon)
+        if request.algorithm == "one-bit":
+            return best_one_bit_batch(request.rounds, request.arms, request.epsilon)
+        if request.algorithm == "one-bit-exp3":
+            return one_bit_exp3(*size).batch
     return default_one_bit_batch(request.epsilon)
 
 
@@ -152,14 +159,15 @@ def _published_learner(request: Request) -> Learner:
         if rounds is not None:
             parameters.check_one_batch(algorithm, rounds, epsilon)
         return Htinf(arms, alpha=2.0, sigma=math.sqrt(6.0))
-    horizon = _horizon(algorithm, rounds)
-    if algorithm == "exp3":
-        return Exp3(arms, *parameters.exp3_corollary(arms, horizon, epsilon))
-    if algorithm == "ftpl":
-        return Ftpl(arms, *parameters.ftpl_corollary(arms, horizon, epsilon))
-    if algorithm == "ldp-exp3":
-        return Exp3(arms, *parameters.local_exp3(arms, horizon, epsilon))
-    return ClippedExp3(arms, *parameters.clipped_exp3(arms, horizon, epsilon))
+    size = arms, _horizon(algorithm, rounds), epsilon
+    tuned: dict[str, Callable[[], Learner]] = {
+        "one-bit-exp3": lambda: Exp3(arms, one_bit_exp3(*size).settings["learning_rate"]),
+        "exp3": lambda: Exp3(arms, *parameters.exp3_corollary(*size)),
+        "ftpl": lambda: Ftpl(arms, *parameters.ftpl_corollary(*size)),
+        "ldp-exp3": lambda: Exp3(arms, *parameters.local_exp3(*size)),
+        "dp-exp3-lap": lambda: ClippedExp3(arms, *parameters.clipped_exp3(*size)),
+    }
+    return tuned[algorithm]()
 
 
 def _retuned(request: Request, release: Release) -> Learner:

@@ -5,6 +5,7 @@ Colours are Okabe and Ito's, which colour-blind people can tell apart; lines als
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,20 @@ import altair as alt
 import numpy as np
 
 from bandanna.theory.leakage import Leakage
+from bandanna.theory.regimes import Cell, RegimeMap
 from bandanna.types import InputError
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+PALETTE = ("#56B4E9", GREEN, "#F0E442", ORANGE, "#CC79A7", BLUE, "#E69F00", "#000000")
+GREY = "#E3E3E3"
+NOTHING = "nothing guaranteed"
 FORMATS = (".html", ".svg", ".png", ".pdf")
 POINTS = 400
 
 
 def save_chart(chart: Any, path: Path) -> None:
     """Write a chart in the format its name asks for; HTML works offline."""
-    if path.suffix not in FORMATS:
-        raise InputError(f"a chart can be {', '.join(FORMATS)}; got {path.name!r}.")
+    check_chart(path)
     try:
         if path.suffix == ".html":
             chart.save(str(path), inline=True)
@@ -32,6 +36,12 @@ def save_chart(chart: Any, path: Path) -> None:
             chart.save(str(path))
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}.") from None
+
+
+def check_chart(path: Path) -> None:
+    """Refuse a name that no chart can have."""
+    if path.suffix not in FORMATS:
+        raise InputError(f"a chart can be {', '.join(FORMATS)}; got {path.name!r}.")
 
 
 def leakage_chart(leakage: Leakage) -> Any:
@@ -117,3 +127,79 @@ def audit_chart(rows: list[dict[str, Any]]) -> Any:
     note = "On or below the line: not disproved, which is no proof. Above: the claim is false."
     title = alt.Title("Audited against claimed epsilon", subtitle=note, anchor="middle")
     return alt.hconcat(*panels).properties(title=title)
+
+
+def regimes_chart(regimes: RegimeMap) -> Any:
+    """Draw which algorithm is best over T and epsilon: by rate, and by numeric guarantee."""
+    questions: dict[str, Callable[[Cell], str | None]] = {
+        "by the paper's rates": lambda cell: cell.by_rate,
+        "the paper's three, in numbers": lambda cell: cell.papers_best,
+        "all, in numbers": lambda cell: cell.best,
+    }
+    tiles = [
+        {
+            "question": question,
+            "experts": f"N = {cell.problem.experts:,} (N/K = {cell.problem.ratio:g})",
+            "best": choose(cell) or NOTHING,
+            "share": min(cell.shares.values()),
+            **_around("rounds", cell.problem.rounds),
+            **_around("epsilon", cell.problem.epsilon),
+        }
+        for question, choose in questions.items()
+        for cell in regimes.cells
+    ]
+    names = sorted({str(tile["best"]) for tile in tiles} - {NOTHING})
+    chart = (
+        alt.Chart(_values(tiles))
+        .mark_rect()
+        .encode(
+            x=_log_tiles(alt.X, "rounds", "rounds T", 3, 12),
+            x2="rounds_end:Q",
+            y=_log_tiles(alt.Y, "epsilon", "epsilon", -6, 0),
+            y2="epsilon_end:Q",
+            color=alt.Color(
+                "best:N",
+                title="smallest regret",
+                scale=alt.Scale(domain=[*names, NOTHING], range=[*PALETTE[: len(names)], GREY]),
+                legend=alt.Legend(orient="bottom", columns=4, labelLimit=260),
+            ),
+            tooltip=[
+                alt.Tooltip("best:N", title="best"),
+                alt.Tooltip("rounds:Q", title="T", format=".3g"),
+                alt.Tooltip("epsilon:Q", title="epsilon", format=".3g"),
+                alt.Tooltip("share:Q", title="least guarantee, of T", format=".3g"),
+            ],
+        )
+        .properties(width=190, height=140)
+    )
+    title = alt.Title(
+        f"Which algorithm with expert advice has the smallest regret, K = {regimes.arms:,} arms",
+        subtitle=f"Top: rates without constants and logarithms. Below: guarantees as numbers, "
+        f"delta = {regimes.delta:g}. Grey: the smallest is above T.",
+        anchor="start",
+        offset=12,
+    )
+    return chart.facet(
+        row=alt.Row("question:N", title=None, sort=list(questions)),
+        column=alt.Column(
+            "experts:N",
+            title=None,
+            sort=list(dict.fromkeys(str(tile["experts"]) for tile in tiles)),
+        ),
+    ).properties(title=title)
+
+
+def _around(name: str, value: float) -> dict[str, float]:
+    """Return the ends of a tile half a decade wide, and the value in its middle."""
+    half = 10**0.25
+    return {name: value, f"{name}_start": value / half, f"{name}_end": value * half}
+
+
+def _log_tiles(channel: Any, name: str, title: str, low: int, high: int) -> Any:
+    powers = [10.0**power for power in range(low, high + 1, 3)]
+    return channel(
+        f"{name}_start:Q",
+        title=title,
+        scale=alt.Scale(type="log", domain=[10 ** (low - 0.25), 10 ** (high + 0.25)], nice=False),
+        axis=alt.Axis(values=powers, format=".0e", grid=False),
+    )

@@ -1,21 +1,18 @@
 """Regret bounds as numbers: one function for each theorem, with its source, range and terms.
 
 Each function returns a ``Bound`` or raises ``InputError`` where its statement does not apply.
-``arms`` is K, ``experts`` N, ``rounds`` T. The paper's constants are kept where it proves them;
-bounds marked "tight" are ours, from the same proofs with the exact second moment of a noisy loss,
-``1 + 2 lam^2``, the exact number of batches, and the best integer batch.
+``arms`` is K, ``experts`` N, ``rounds`` T. The paper's constants are kept where it proves them; the
+same algorithms with constants of our own are in ``bandanna.theory.tight_bounds``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from bandanna import checks
 from bandanna.theory import parameters
-from bandanna.theory.one_bit import best_one_bit_batch, tsallis_inf_regret
+from bandanna.theory.one_bit import best_one_bit_batch, one_bit_price, tsallis_inf_regret
 from bandanna.types import InputError
 
 PAPER = "Asi, Raman, Talwar"
@@ -29,6 +26,8 @@ class Bound:
     terms: dict[str, float]
     """What it adds up, by formula."""
     batch: int = 1
+    settings: dict[str, float] = field(default_factory=dict)
+    """What to run the algorithm with, where the bound chooses it."""
 
     @property
     def regret(self) -> float:
@@ -78,32 +77,6 @@ def ftpl_conversion(arms: int, rounds: int, epsilon: float) -> Bound:
     )
 
 
-def htinf_conversion_tight(
-    arms: int, rounds: int, epsilon: float, batch: int | None = None
-) -> Bound:
-    """The same conversion with tight constants, at a batch or at the best one."""
-    check_problem(arms, rounds, epsilon)
-
-    def at(size: np.ndarray) -> np.ndarray:
-        noise = 1.0 / (size * epsilon)
-        moment = 1.0 + 2.0 * noise**2
-        regret = 30.0 * np.sqrt(moment * arms * (np.floor(rounds / size) + 1.0))
-        whole: np.ndarray = size * regret + size
-        return whole
-
-    if batch is None:
-        sizes = np.unique(np.rint(np.geomspace(1, rounds, 4000)))
-        batch = int(sizes[np.argmin(at(sizes))])
-    checks.whole("batch", batch, 1, rounds)
-    leading = float(at(np.array([float(batch)]))[0]) - batch
-    formula = "30 tau sqrt((1 + 2 lam^2) K (floor(T/tau) + 1))"
-    return Bound(
-        "Theorem 'Generic Conversion' with HTINF, tight constants",
-        {formula: leading, "tau": float(batch)},
-        batch,
-    )
-
-
 def one_bit_conversion(arms: int, rounds: int, epsilon: float, batch: int | None = None) -> Bound:
     """Our one-bit conversion of Tsallis-INF (``docs/theory/one-bit.md``), for any epsilon."""
     check_problem(arms, rounds, epsilon)
@@ -111,8 +84,8 @@ def one_bit_conversion(arms: int, rounds: int, epsilon: float, batch: int | None
         batch = best_one_bit_batch(rounds, arms, epsilon)
     checks.whole("batch", batch, 1, rounds)
     count = rounds // batch
-    price = batch + 2.0 / math.expm1(epsilon)
-    logarithm = max(0.0, math.log(count / 15.0)) if count else 0.0
+    price = one_bit_price(batch, epsilon)
+    logarithm = math.log(max(count / 15.0, 1.0))
     return Bound(
         "one-bit conversion of Tsallis-INF (docs/theory/one-bit.md)",
         {
@@ -142,16 +115,17 @@ def local_exp3(arms: int, rounds: int, epsilon: float) -> Bound:
 
 
 def no_privacy(arms: int, rounds: int) -> Bound:
-    """Tsallis-INF with reduced variance (``docs/theory/tsallis-inf.md``)."""
+    """Tsallis-INF with reduced variance (``docs/theory/tsallis-inf.md``), or EXP3 if it is less."""
     check_problem(arms, rounds, 1.0)
-    return Bound(
+    tsallis_inf = Bound(
         "Tsallis-INF (docs/theory/tsallis-inf.md)",
-        {
-            "2 sqrt(K T) + 4.07 K max(0, log(T/15)) + 16": float(
-                tsallis_inf_regret(np.array([float(rounds)]), arms)[0]
-            )
-        },
+        {"2 sqrt(K T) + 4.07 K max(0, log(T/15)) + 16": tsallis_inf_regret(rounds, arms)},
     )
+    exp3 = Bound(
+        "EXP3 (Auer and others 2002)",
+        {"sqrt(2 T K log K)": math.sqrt(2.0 * rounds * arms * math.log(arms))},
+    )
+    return min(tsallis_inf, exp3, key=lambda bound: bound.regret)
 
 
 def smallest_possible(arms: int, rounds: int) -> float:
@@ -164,5 +138,5 @@ def check_problem(arms: int, rounds: int, epsilon: float, largest: float = math.
     """Require a problem of a possible size, and an epsilon the statement is about."""
     checks.arms(arms)
     checks.rounds(rounds)
-    if checks.positive("epsilon", epsilon) > largest:
+    if checks.epsilon(epsilon) > largest:
         raise InputError(f"stated for epsilon up to {largest:g}; got {epsilon:g}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 from bandanna import checks
@@ -11,40 +12,41 @@ from bandanna.theory import bounds, expert_parameters
 from bandanna.theory.bounds import PAPER, Bound
 
 
-def htinf_over_experts(experts: int, rounds: int, epsilon: float) -> Bound:
-    """Corollary "FTRL Conversion" with every expert a meta-arm: ``208 sqrt(NT/eps) + 2/eps``."""
-    bound = bounds.htinf_conversion(_several(experts), rounds, epsilon)
-    terms = {name.replace("K", "N"): value for name, value in bound.terms.items()}
-    return replace(bound, terms=terms, source=f"{bound.source}, over experts")
-
-
-def one_bit_over_experts(experts: int, rounds: int, epsilon: float) -> Bound:
-    """Our one-bit conversion with every expert a meta-arm."""
-    bound = bounds.one_bit_conversion(_several(experts), rounds, epsilon)
+def over_experts(
+    conversion: Callable[[int, int, float], Bound], experts: int, rounds: int, epsilon: float
+) -> Bound:
+    """Bound a conversion with every expert a meta-arm: the bound for N arms."""
+    bound = conversion(_several(experts), rounds, epsilon)
     terms = {name.replace("K", "N"): value for name, value in bound.terms.items()}
     return replace(bound, terms=terms, source=f"{bound.source}, over experts")
 
 
 def local_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Bound:
-    """Theorem "Locally Private EXP4": ``16 sqrt(T K log N) log(K T) / eps`` for eps <= 1."""
-    _check(arms, experts, rounds, epsilon, largest=1.0)
+    """Theorem "Locally Private EXP4": ``16 sqrt(T K log N) log(K T) / eps + 1`` for eps <= 1."""
+    check_advice(arms, experts, rounds, epsilon, largest=1.0)
     expert_parameters.local_exp4(arms, experts, rounds, epsilon)
     log_term = math.log(arms * rounds)
     leading = 16.0 * math.sqrt(rounds * arms * math.log(experts)) * log_term / epsilon
     source = f"{PAPER}, Theorem 'Locally Private EXP4'"
-    return Bound(source, {"16 sqrt(T K log N) log(K T) / eps": leading})
+    return Bound(source, {"16 sqrt(T K log N) log(K T) / eps": leading, "1": 1.0})
 
 
 def one_bit_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Bound:
-    """EXP4 on single released bits: ``sqrt(2 T K log N) / tanh(eps/2)``, for any epsilon."""
-    _check(arms, experts, rounds, epsilon)
-    leading = math.sqrt(2.0 * rounds * arms * math.log(experts)) / math.tanh(epsilon / 2.0)
-    return Bound("one-bit EXP4", {"sqrt(2 T K log N) / tanh(eps/2)": leading})
+    """EXP4 on single released bits: ``sqrt((1 + s) T K log N) / s``, ``s = tanh(eps/2)``."""
+    check_advice(arms, experts, rounds, epsilon)
+    slope = math.tanh(epsilon / 2.0)
+    leading = math.sqrt((1.0 + slope) * rounds * arms * math.log(experts)) / slope
+    rate = expert_parameters.one_bit_exp4(arms, experts, rounds, epsilon).learning_rate
+    return Bound(
+        "one-bit EXP4 (docs/theory/tight-constants.md)",
+        {"sqrt((1 + s) T K log N) / s": leading},
+        settings={"learning_rate": rate},
+    )
 
 
 def batched_exp4(arms: int, experts: int, rounds: int, epsilon: float, delta: float) -> Bound:
     """Theorem "Private, Batched EXP4", where its parameters are in range."""
-    _check(arms, experts, rounds, epsilon, largest=1.0)
+    check_advice(arms, experts, rounds, epsilon, largest=1.0)
     paper_noise(epsilon, delta, experts)
     parameters = expert_parameters.batched_exp4(arms, experts, rounds, epsilon, delta)
     spread, logs = experts * math.log(1.0 / delta), math.log(experts * rounds)
@@ -63,16 +65,21 @@ def batched_exp4(arms: int, experts: int, rounds: int, epsilon: float, delta: fl
 
 def calibrated_exp4(arms: int, experts: int, rounds: int, epsilon: float, delta: float) -> Bound:
     """Our batched EXP4: the smallest noise, and parameters that make this bound smallest."""
-    _check(arms, experts, rounds, epsilon)
+    check_advice(arms, experts, rounds, epsilon)
     parameters, noise = expert_parameters.calibrated_exp4(arms, experts, rounds, epsilon, delta)
     terms = expert_parameters.calibrated_terms(arms, experts, rounds, noise, parameters)
-    source = f"calibrated batched EXP4, {noise.law} noise (docs/theory/batched-exp4.md)"
-    return Bound(source, terms, batch=parameters.batch)
+    batch, rate, mixing = parameters
+    return Bound(
+        f"calibrated batched EXP4, {noise.law} noise (docs/theory/batched-exp4.md)",
+        terms,
+        batch,
+        {"learning_rate": rate, "mixing": mixing, "noise": noise.deviation * arms / mixing / batch},
+    )
 
 
 def no_privacy_experts(arms: int, experts: int, rounds: int) -> Bound:
     """EXP4 without privacy: ``sqrt(2 T K log N)``."""
-    _check(arms, experts, rounds, 1.0)
+    check_advice(arms, experts, rounds, 1.0)
     return Bound(
         "EXP4 (Auer and others 2002)",
         {"sqrt(2 T K log N)": math.sqrt(2.0 * rounds * arms * math.log(experts))},
@@ -83,6 +90,9 @@ def _several(experts: int) -> int:
     return checks.whole("experts", experts, at_least=2)
 
 
-def _check(arms: int, experts: int, rounds: int, epsilon: float, largest: float = math.inf) -> None:
+def check_advice(
+    arms: int, experts: int, rounds: int, epsilon: float, largest: float = math.inf
+) -> None:
+    """Require a problem of a possible size, and an epsilon the statement is about."""
     bounds.check_problem(arms, rounds, epsilon, largest)
     _several(experts)

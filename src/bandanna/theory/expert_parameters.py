@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 from bandanna.privacy.calibration import GRID, MAX_BATCH, Calibration, closed_forms
 from bandanna.theory.parameters import require_horizon
+from bandanna.theory.search import lowest_point
 
 
 class Exp4Parameters(NamedTuple):
@@ -30,8 +30,15 @@ class BatchedExp4Parameters(NamedTuple):
 
 
 def bounded_exp4(arms: int, experts: int, rounds: int) -> Exp4Parameters:
-    """Return what suits EXP4 on losses in [0, 1], and on released bits: no mixing is needed."""
+    """Return what suits EXP4 on losses in [0, 1]: no mixing is needed."""
     return Exp4Parameters(math.sqrt(2.0 * math.log(experts) / (rounds * arms)), 0.0)
+
+
+def one_bit_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Exp4Parameters:
+    """Return what suits EXP4 on single released bits, whose mean is at most ``(1 + s)/2``."""
+    slope = math.tanh(epsilon / 2.0)
+    rate = math.sqrt(4.0 * math.log(experts) / (rounds * arms * (1.0 + slope)))
+    return Exp4Parameters(rate, 0.0)
 
 
 def local_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> Exp4Parameters:
@@ -100,7 +107,7 @@ def calibrated_terms(
     return {
         "gamma T": gamma * played,
         "tau log(N) / eta": keep * batch * math.log(experts) / eta,
-        "eta T (1 + K/tau) / 2": 0.5 * eta * played * (keep + arms / batch),
+        "eta T (1 + (K - 1)/tau) / 2": 0.5 * eta * keep * played * (1.0 + (arms - 1.0) / batch),
         "noise: T log E exp(eta Z) / eta": keep * played * _log_moment(noise, eta, per_unit) / eta,
         "rounding": 3.0 * played * arms / (gamma * GRID),
         "last rounds": float(rounds - played),
@@ -130,9 +137,8 @@ def calibrated_exp4(
     def tuned(batch: int, gamma: float) -> BatchedExp4Parameters:
         played = rounds // batch * batch
         deviation = noise.deviation * arms / (gamma * batch)
-        keep = 1.0 - gamma
-        cost = 0.5 * played * (keep + arms / batch + keep * deviation**2)
-        eta = math.sqrt(keep * batch * math.log(experts) / cost) if keep > 0.0 else 1.0
+        cost = 0.5 * played * (1.0 + (arms - 1.0) / batch + deviation**2)
+        eta = math.sqrt(batch * math.log(experts) / cost)
         most = 1.0 if noise.law == "gaussian" else min(1.0, 1.2 / deviation)
         return BatchedExp4Parameters(batch, max(min(eta, most), 1e-300), gamma)
 
@@ -140,11 +146,11 @@ def calibrated_exp4(
         return math.fsum(calibrated_terms(arms, experts, rounds, noise, parameters).values())
 
     def best_mixing(batch: int) -> BatchedExp4Parameters:
-        log_mixing = _golden(lambda x: bound(tuned(batch, math.exp(x))), math.log(1e-7), 0.0)
+        log_mixing = lowest_point(lambda x: bound(tuned(batch, math.exp(x))), math.log(1e-7), 0.0)
         return tuned(batch, math.exp(log_mixing))
 
     top = min(rounds, MAX_BATCH)
-    log_batch = _golden(
+    log_batch = lowest_point(
         lambda x: bound(best_mixing(min(round(math.exp(x)), top))), 0.0, math.log(top)
     )
     count = rounds // min(round(math.exp(log_batch)), top)
@@ -154,20 +160,3 @@ def calibrated_exp4(
     candidates = [rounds // each for each in counts if 1 <= each <= rounds]
     tried = [best_mixing(batch) for batch in candidates if batch <= MAX_BATCH]
     return min(tried, key=bound), noise
-
-
-def _golden(function: Callable[[float], float], low: float, high: float, steps: int = 18) -> float:
-    """Return where a function that falls and then rises is smallest."""
-    ratio = (math.sqrt(5.0) - 1.0) / 2.0
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = function(left), function(right)
-    for _ in range(steps):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = function(right)
-    return (low + high) / 2.0

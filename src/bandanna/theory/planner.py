@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from bandanna import checks
-from bandanna.theory import bounds, expert_bounds
-from bandanna.theory.bounds import Bound
-from bandanna.types import JSON, InputError, Model
-
-MOST_ARMS = 10**6
-
-
-class Row(NamedTuple):
-    """One algorithm: its guarantee, or why there is none."""
-
-    algorithm: str
-    model: Model
-    delta: float
-    bound: Bound | None
-    reason: str = ""
-
-    def to_dict(self, rounds: int) -> JSON:
-        """Return stable keys for JSON."""
-        shown: JSON = {"algorithm": self.algorithm, "model": self.model, "delta": self.delta}
-        if self.bound is None:
-            empty = dict.fromkeys(("batch", "bound", "share", "vacuous"))
-            return {**shown, **empty, "reason": self.reason}
-        share = self.bound.share(rounds)
-        numbers = {"batch": self.bound.batch, "bound": self.bound.regret, "share": share}
-        return {**shown, **numbers, "vacuous": share >= 1.0, "source": self.bound.source}
+from bandanna.theory.algorithms import Row, algorithms
+from bandanna.types import JSON, InputError
 
 
 @dataclass(frozen=True)
@@ -103,140 +78,15 @@ def plan(
     Examples
     --------
     >>> plan(arms=10, rounds=1_000_000, epsilon=0.1).best.algorithm
-    'one-bit'
+    'one-bit-exp3'
     """
     checks.arms(arms)
     checks.rounds(rounds)
-    checks.positive("epsilon", epsilon)
+    checks.epsilon(epsilon)
     if experts is not None:
         checks.whole("experts", experts, at_least=2)
     if not 0.0 <= delta < 1.0:
         raise InputError(f"delta must be from 0 to below 1; got {delta!r}.")
-    rows = (
-        _bandit_rows(arms, rounds, epsilon)
-        if experts is None
-        else _expert_rows(arms, experts, rounds, epsilon, delta)
-    )
+    rows = [algorithm.row(rounds) for algorithm in algorithms(arms, epsilon, experts, delta)]
     rows.sort(key=lambda row: row.bound.regret if row.bound else float("inf"))
     return Plan(arms, rounds, epsilon, experts, delta, rows)
-
-
-def _bandit_rows(arms: int, rounds: int, epsilon: float) -> list[Row]:
-    problem = (arms, rounds, epsilon)
-    one_bit = _row("one-bit", "central", 0.0, bounds.one_bit_conversion, *problem)
-    if one_bit.bound is not None and one_bit.bound.batch == 1:
-        one_bit = one_bit._replace(model="local")
-    return [
-        one_bit,
-        _row("htinf (tight)", "central", 0.0, bounds.htinf_conversion_tight, *problem),
-        _row("htinf", "central", 0.0, bounds.htinf_conversion, *problem),
-        _row("exp3", "central", 0.0, bounds.exp3_conversion, *problem),
-        _row("ftpl", "central", 0.0, bounds.ftpl_conversion, *problem),
-        _row("ldp-exp3", "local", 0.0, bounds.local_exp3, *problem),
-        _row("no privacy", "none", 0.0, bounds.no_privacy, arms, rounds),
-    ]
-
-
-def _expert_rows(arms: int, experts: int, rounds: int, epsilon: float, delta: float) -> list[Row]:
-    over = (experts, rounds, epsilon)
-    problem = (arms, experts, rounds, epsilon)
-    batched = expert_bounds.batched_exp4
-    return [
-        _row("one-bit-conversion", "central", 0.0, expert_bounds.one_bit_over_experts, *over),
-        _row("htinf-conversion", "central", 0.0, expert_bounds.htinf_over_experts, *over),
-        _row("one-bit-exp4", "local", 0.0, expert_bounds.one_bit_exp4, *problem),
-        _row("local-exp4", "local", 0.0, expert_bounds.local_exp4, *problem),
-        _row("batched-exp4", "central", delta, batched, *problem, delta),
-        _row("calibrated-exp4", "central", delta, expert_bounds.calibrated_exp4, *problem, delta),
-        _row("no privacy", "none", 0.0, expert_bounds.no_privacy_experts, arms, experts, rounds),
-    ]
-
-
-def _row(
-    name: str, model: Model, delta: float, bound: Callable[..., Bound], *problem: float
-) -> Row:
-    try:
-        return Row(name, model, delta, bound(*problem))
-    except InputError as error:
-        return Row(name, model, delta, None, f"does not apply: {error}")
-
-
-def rounds_for(
-    target: float, arms: int, epsilon: float, *, experts: int | None = None, delta: float = 0.0
-) -> int:
-    """Return how many rounds it takes until the best guarantee is a share ``target`` of them."""
-    _check_target(target)
-
-    def good(rounds: int) -> bool:
-        bound = plan(arms, rounds, epsilon, experts=experts, delta=delta).best.bound
-        return bound is not None and bound.share(rounds) <= target
-
-    if not good(checks.MAX_ROUNDS):
-        best = _best_share(arms, epsilon, experts, delta)
-        raise InputError(
-            f"a regret of {target:g} of the rounds is not guaranteed for any number of rounds up "
-            f"to {checks.MAX_ROUNDS:g}; there it is {best:.3g}."
-        )
-    return _smallest(good, 1, checks.MAX_ROUNDS)
-
-
-def epsilon_for(
-    target: float, arms: int, rounds: int, *, experts: int | None = None, delta: float = 0.0
-) -> float:
-    """Return the smallest epsilon whose best guarantee is a share ``target`` of the rounds."""
-    _check_target(target)
-
-    def share(epsilon: float) -> float:
-        bound = plan(arms, rounds, epsilon, experts=experts, delta=delta).best.bound
-        assert bound is not None
-        return bound.share(rounds)
-
-    low, high = 1e-9, 100.0
-    if share(high) > target:
-        raise InputError(
-            f"a regret of {target:g} of the rounds is not guaranteed in {rounds:,} rounds even "
-            f"with hardly any privacy: the best is {share(high):.3g}. Use more rounds."
-        )
-    if share(low) <= target:
-        return low
-    for _ in range(60):
-        middle = (low * high) ** 0.5
-        low, high = (low, middle) if share(middle) <= target else (middle, high)
-    return high
-
-
-def arms_for(target: float, rounds: int, epsilon: float) -> int:
-    """Return the largest number of arms for which a share ``target`` is guaranteed."""
-    _check_target(target)
-
-    def bad(arms: int) -> bool:
-        bound = plan(arms, rounds, epsilon).best.bound
-        return bound is None or bound.share(rounds) > target
-
-    if bad(2):
-        raise InputError(
-            f"a regret of {target:g} of the rounds is not guaranteed even for 2 arms in "
-            f"{rounds:,} rounds at epsilon {epsilon:g}. Use more rounds or a larger epsilon."
-        )
-    return MOST_ARMS if not bad(MOST_ARMS) else _smallest(bad, 2, MOST_ARMS) - 1
-
-
-def _smallest(good: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the smallest whole number that is good; being good must be monotone."""
-    if good(low):
-        return low
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if good(middle) else (middle, high)
-    return high
-
-
-def _best_share(arms: int, epsilon: float, experts: int | None, delta: float) -> float:
-    found = plan(arms, checks.MAX_ROUNDS, epsilon, experts=experts, delta=delta)
-    assert found.best.bound is not None
-    return found.best.bound.share(checks.MAX_ROUNDS)
-
-
-def _check_target(target: float) -> None:
-    if not 0.0 < checks.positive("regret", target) < 1.0:
-        raise InputError(f"regret must be a share of the rounds, below 1; got {target!r}.")

@@ -1,0 +1,80 @@
+"""What ``bandanna plan`` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bandanna.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from bandanna.theory.planner import Plan
+
+NOT_YET = "Bandanna does not run algorithms with expert advice yet; these are their bounds."
+
+
+def print_expected(rows: list[dict[str, Any]], left_out: dict[str, str]) -> None:
+    """Print what simulation says, and what was left out of it."""
+    print_table(
+        "Regret to expect, as a share of the rounds: five simulated environments, 20 runs each",
+        ["algorithm", "median", "95%", "worst mean", "where"],
+        [
+            [
+                row["algorithm"],
+                f"{row['typical']:.2%}",
+                f"{row['high']:.2%}",
+                f"{row['worst']:.2%}",
+                row["worst_environment"],
+            ]
+            for row in rows
+        ],
+        "\n".join(f"{name}: {reason}" for name, reason in left_out.items()),
+    )
+
+
+def print_plan(found: Plan, explain: bool) -> None:
+    """Print the choice in a sentence, then the table; with reasons if asked for."""
+    typer.echo(found.why)
+    headings = ["algorithm", "privacy", "delta", "batch", "regret at most", "of the rounds"]
+    rows = []
+    for row in found.rows:
+        if row.bound is None:
+            continue
+        share = row.bound.share(found.rounds)
+        verdict = "says nothing" if share >= 1 else f"{share:.1%}"
+        spent = "-" if row.model == "none" else f"{row.delta:g}"
+        cells = [row.algorithm, row.model, spent, f"{row.bound.batch:,}"]
+        rows.append([*cells, f"{row.bound.regret:,.0f}", verdict])
+    if explain:
+        headings.append("says something from")
+        starts = _starts(found)
+        for cells in rows:
+            cells.append(starts[cells[0]])
+    left_out = [f"{row.algorithm} {row.reason}" for row in found.rows if row.bound is None]
+    experts = f", {found.experts:,} experts" if found.experts else ""
+    print_table(
+        f"Guaranteed regret after {found.rounds:,} rounds, {found.arms:,} arms{experts}, "
+        f"epsilon {found.epsilon:.4g}",
+        headings,
+        rows,
+        "\n".join(left_out + ([NOT_YET] if found.experts else [])),
+    )
+    if explain and found.best.bound is not None:
+        typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")
+        for term, value in found.best.bound.terms.items():
+            typer.echo(f"  {value:>16,.1f}  {term}")
+        for name, value in found.best.bound.settings.items():
+            typer.echo(f"  {value:>16.6g}  {name.replace('_', ' ')} to run it with")
+
+
+def _starts(found: Plan) -> dict[str, str]:
+    """Return the rounds from which each algorithm's guarantee is below them, as text."""
+    from bandanna.theory.algorithms import algorithms
+    from bandanna.theory.inverse import says_something_from
+
+    starts = {
+        algorithm.name: says_something_from(algorithm)
+        for algorithm in algorithms(found.arms, found.epsilon, found.experts, found.delta)
+    }
+    return {name: "-" if start is None else f"{start:,} rounds" for name, start in starts.items()}

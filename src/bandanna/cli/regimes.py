@@ -1,0 +1,104 @@
+"""``bandanna plan --regimes``: the paper's Table of regimes, and what holds at real sizes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from bandanna.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from bandanna.theory.regimes import RegimeMap, Verdict
+
+HEADINGS = (
+    "regime",
+    "where",
+    "the paper's choice",
+    "problems",
+    "smallest rate",
+    "says something",
+    "smallest bound",
+    "anything does",
+)
+
+
+def show_regimes(arms: int, delta: float, chart: Path | None, as_json: bool) -> None:
+    """Compute the map, write its chart and print what holds of the paper's table."""
+    from bandanna.theory.regimes import regime_map
+
+    if chart is not None:
+        from bandanna.report.charts import check_chart
+
+        check_chart(chart)  # before the work, not after it
+    found = regime_map(arms, delta)
+    if chart is not None:
+        from bandanna.report.charts import regimes_chart, save_chart
+
+        save_chart(regimes_chart(found), chart)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+    else:
+        _print(found)
+
+
+def _print(found: RegimeMap) -> None:
+    verdicts = found.verdicts
+    rows = [
+        [
+            verdict.regime.name,
+            verdict.regime.condition,
+            verdict.regime.algorithm,
+            *(
+                f"{count:,}"
+                for count in (
+                    verdict.points,
+                    verdict.smallest_rate,
+                    verdict.promises,
+                    verdict.best,
+                    verdict.guaranteed,
+                )
+            ),
+        ]
+        for verdict in verdicts
+    ]
+    without = sum(
+        not any(verdict.regime.contains(cell.problem) for verdict in verdicts)
+        for cell in found.cells
+        if cell.by_rate
+    )
+    print_table(
+        f"The paper's regimes, {found.arms:,} arms, delta {found.delta:g}: problems of a grid over "
+        f"N/K, epsilon and T",
+        HEADINGS,
+        rows,
+        "problems: any of the paper's three rates is below T; smallest rate: the paper's choice "
+        "has it;\nsays something: its guarantee with the paper's constants is below T; smallest "
+        "bound: of all algorithms;\nanything does: some algorithm's guarantee is below T. The "
+        f"paper recommends nothing for {without:,} problems more.",
+    )
+    for verdict in verdicts:
+        typer.echo(_sentence(verdict))
+
+
+def _sentence(verdict: Verdict) -> str:
+    """Say where the recommendation is not the best, in numbers."""
+    regime = verdict.regime
+    start = f"{regime.name}: {regime.algorithm} "
+    if verdict.example is None:
+        return f"{start}has the smallest guarantee wherever there is one."
+    beaten = verdict.guaranteed - verdict.best
+    winners = ", ".join(f"{name} ({count})" for name, count in verdict.winners.items())
+    (_, experts, rounds, epsilon), shares = verdict.example.problem, verdict.example.shares
+    theirs = shares.get(regime.algorithm)
+    instead = "it does not apply" if theirs is None else f"it guarantees {theirs * rounds:,.0f}"
+    larger = verdict.times_larger
+    median = "" if larger is None else f" Its bound is {larger:,.0f} times the best, in the median."
+    return (
+        f"{start}is not the best at {beaten:,} of the {verdict.guaranteed:,} problems for which "
+        f"anything is guaranteed. Best: {winners}.{median} For example at N = {experts:,}, "
+        f"T = {rounds:,}, epsilon = {epsilon:.2g} {instead}, "
+        f"{verdict.example.best} {min(shares.values()) * rounds:,.0f}."
+    )

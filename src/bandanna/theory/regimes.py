@@ -1,0 +1,220 @@
+"""The paper's Table of regimes, computed: which algorithm with expert advice is best where.
+
+The paper compares its three algorithms by their rates and recommends one for each of three
+regimes of N/K, epsilon and T. Here the rates are computed over a grid of problems, and beside
+them what the algorithms really guarantee, with every constant: the planner's bounds, ours
+included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
+
+from bandanna import checks
+from bandanna.theory.planner import plan
+from bandanna.types import JSON
+
+RATIOS = (0.5, 10.0, 1e3, 1e5)
+ROUNDS = tuple(round(10 ** (half / 2)) for half in range(6, 25))
+EPSILONS = tuple(10 ** (-half / 2) for half in range(12, -1, -1))
+ARMS, DELTA = 10, 1e-6
+
+
+class Problem(NamedTuple):
+    """A bandit with expert advice."""
+
+    arms: int
+    experts: int
+    rounds: int
+    epsilon: float
+
+    @property
+    def ratio(self) -> float:
+        """Experts for each arm, N/K."""
+        return self.experts / self.arms
+
+
+RATES: dict[str, Callable[[Problem], float]] = {
+    "local-exp4": lambda p: math.sqrt(p.arms * p.rounds) / p.epsilon,
+    "htinf-conversion": lambda p: math.sqrt(p.experts * p.rounds / p.epsilon),
+    "batched-exp4": lambda p: (
+        p.experts ** (1 / 6) * math.sqrt(p.arms) * p.rounds ** (2 / 3) / p.epsilon ** (1 / 3)
+        + math.sqrt(p.experts) / p.epsilon
+    ),
+}
+"""The rates of the paper's three algorithms, without constants and logarithms."""
+
+
+class Regime(NamedTuple):
+    """A line of the paper's table."""
+
+    name: str
+    condition: str
+    algorithm: str
+    contains: Callable[[Problem], bool]
+
+
+REGIMES = (
+    Regime("few experts", "N <= K", "htinf-conversion", lambda p: p.experts <= p.arms),
+    Regime(
+        "many experts, low privacy",
+        "N >= K, eps >= K/N",
+        "local-exp4",
+        lambda p: p.experts >= p.arms and p.epsilon * p.ratio >= 1.0 - 1e-9,
+    ),
+    Regime(
+        "many experts, high privacy",
+        "N >= K, eps <= 1/sqrt(T)",
+        "batched-exp4",
+        lambda p: p.experts >= p.arms and p.epsilon * math.sqrt(p.rounds) <= 1.0 + 1e-9,
+    ),
+)
+
+
+class Cell(NamedTuple):
+    """One problem: the best by rate, and what is guaranteed in numbers."""
+
+    problem: Problem
+    by_rate: str | None
+    """Smallest of the paper's rates; None where even that is above the rounds."""
+    shares: dict[str, float]
+    """What each private algorithm guarantees, as a share of the rounds; from 1 on, nothing."""
+
+    @property
+    def best(self) -> str | None:
+        """The smallest guarantee of all; None where nothing is guaranteed."""
+        return _smallest(self.shares)
+
+    @property
+    def papers_best(self) -> str | None:
+        """The smallest guarantee of the paper's three, with its constants."""
+        return _smallest({name: self.shares[name] for name in RATES if name in self.shares})
+
+
+def _smallest(shares: dict[str, float]) -> str | None:
+    best = min(shares, key=shares.__getitem__, default=None)
+    return best if best is not None and shares[best] < 1.0 else None
+
+
+class Verdict(NamedTuple):
+    """A line of the paper's table, and what holds of it."""
+
+    regime: Regime
+    points: int
+    """Problems of the grid in the regime for which any of the three rates is below T."""
+    smallest_rate: int
+    """How many of them where the recommended algorithm has the smallest rate."""
+    promises: int
+    """How many where its guarantee, with the paper's constants, says something."""
+    best: int
+    """How many where that guarantee is the smallest of all."""
+    guaranteed: int
+    """How many where any algorithm's guarantee says something."""
+    winners: dict[str, int]
+    """What is best there instead, and how often."""
+    times_larger: float | None
+    """The recommended guarantee over the best one, median where both are numbers."""
+    example: Cell | None
+    """Of the problems where another is best, the one with the middle guarantee."""
+
+
+@dataclass(frozen=True)
+class RegimeMap:
+    """The regimes over a grid of problems."""
+
+    arms: int
+    delta: float
+    cells: list[Cell]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Return what holds of every line of the paper's table."""
+        return [self._verdict(regime) for regime in REGIMES]
+
+    def _verdict(self, regime: Regime) -> Verdict:
+        name = regime.algorithm
+        inside = [cell for cell in self.cells if cell.by_rate and regime.contains(cell.problem)]
+        known = [cell for cell in inside if cell.best is not None]
+        beaten = sorted(
+            (cell for cell in known if cell.best != name),
+            key=lambda cell: min(cell.shares.values()),
+        )
+        ratios = [
+            cell.shares[name] / min(cell.shares.values()) for cell in known if name in cell.shares
+        ]
+        return Verdict(
+            regime=regime,
+            points=len(inside),
+            smallest_rate=sum(cell.by_rate == name for cell in inside),
+            promises=sum(cell.shares.get(name, math.inf) < 1.0 for cell in inside),
+            best=len(known) - len(beaten),
+            guaranteed=len(known),
+            winners=dict(Counter(str(cell.best) for cell in beaten).most_common()),
+            times_larger=median(ratios) if ratios else None,
+            example=beaten[len(beaten) // 2] if beaten else None,
+        )
+
+    def to_dict(self) -> JSON:
+        """Return the map with stable keys."""
+        return {
+            "arms": self.arms,
+            "delta": self.delta,
+            "regimes": [_verdict_to_dict(verdict) for verdict in self.verdicts],
+            "cells": [_cell_to_dict(cell) for cell in self.cells],
+        }
+
+
+def regime_map(arms: int = ARMS, delta: float = DELTA) -> RegimeMap:
+    """Compute rates and guarantees over the grid of N/K, epsilon and T.
+
+    Examples
+    --------
+    >>> from bandanna.theory.regimes import Problem, cell_of
+    >>> few = cell_of(Problem(arms=10, experts=5, rounds=10**6, epsilon=0.1), delta=1e-6)
+    >>> few.by_rate, few.best
+    ('htinf-conversion', 'one-bit-exp3-conversion')
+    """
+    checks.arms(arms)
+    problems = [
+        Problem(arms, max(2, round(ratio * arms)), rounds, epsilon)
+        for ratio in RATIOS
+        for rounds in ROUNDS
+        for epsilon in EPSILONS
+    ]
+    return RegimeMap(arms, delta, [cell_of(problem, delta) for problem in problems])
+
+
+def cell_of(problem: Problem, delta: float) -> Cell:
+    """Compute the rates of the paper's algorithms and the guarantees of all."""
+    rates = {name: rate(problem) for name, rate in RATES.items()}
+    # On the very border, eps = K/N, rates are equal up to rounding; the first is taken.
+    by_rate = min(rates, key=lambda name: round(math.log(rates[name]), 9))
+    found = plan(
+        problem.arms, problem.rounds, problem.epsilon, experts=problem.experts, delta=delta
+    )
+    shares = {
+        row.algorithm: row.bound.share(problem.rounds)
+        for row in found.rows
+        if row.bound is not None and row.model != "none"
+    }
+    return Cell(problem, by_rate if rates[by_rate] < problem.rounds else None, shares)
+
+
+def _cell_to_dict(cell: Cell) -> JSON:
+    numbers = {"share": min(cell.shares.values()), "shares": cell.shares}
+    choices = {"by_rate": cell.by_rate, "papers_best": cell.papers_best, "best": cell.best}
+    return {**cell.problem._asdict(), **choices, **numbers}
+
+
+def _verdict_to_dict(verdict: Verdict) -> JSON:
+    regime, example = verdict.regime, verdict.example
+    shown = verdict._asdict()
+    shown["regime"], shown["condition"] = regime.name, regime.condition
+    shown["algorithm"] = regime.algorithm
+    shown["example"] = None if example is None else _cell_to_dict(example)
+    return shown
