@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,29 +22,10 @@ from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease
 from bandanna.privacy.release_audit import audit_release
 from bandanna.simulation.engine import play_run
 from bandanna.streams import new_stream
-from benchmarks import alternatives, baseline
+from benchmarks import alternatives, baseline, experts
+from benchmarks.timing import Row, seconds
 
-ARMS, ROUNDS, REPEATS = 10, 100_000, 15
-
-
-class Row(NamedTuple):
-    """One promise: what was measured, what was promised, and whether it holds."""
-
-    what: str
-    measured: str
-    promised: str
-    holds: bool
-
-
-def seconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Shortest of several timings, after one that does not count."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+ARMS, ROUNDS = 10, 100_000
 
 
 def table(arms: int, rounds: int) -> LossTable:
@@ -203,6 +183,7 @@ def main() -> None:
     rows, ours = against_c()
     rows += against_libraries(ours)
     rows += [many_arms(ours), two_cores(), a_billion_rounds(), *online(), *audits(), *start_up()]
+    rows += [*experts.against_c(), *experts.calibrating(), *experts.realised()]
     print(f"{machine()}\n")
     print("| what | measured | promised | holds |\n|---|---|---|---|")
     for row in rows:

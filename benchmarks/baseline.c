@@ -1,4 +1,5 @@
-/* The same loops in C, for comparison: EXP3, Tsallis-INF and HTINF on a table of losses.
+/* The same loops in C, for comparison: EXP3, Tsallis-INF and HTINF on a table of losses, and EXP4 on
+ * tables of losses and advice.
  *
  * Losses come as prefix sums in grid units, as the engine has them. The arithmetic is in the same
  * order as ours, so that without fused multiply-add both make the same decisions; a test checks
@@ -147,5 +148,98 @@ int64_t htinf(int arms, int64_t rounds, const int64_t *prefix, uint64_t *stream,
   }
   free(losses);
   free(chances);
+  return sum;
+}
+
+/* EXP4. Sums go in eight lanes, as ours do. */
+
+#define LANES 8
+
+static inline double add_lanes(const double a[LANES]) {
+  return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]));
+}
+
+static inline double sum_lanes(const double *weights, int size) {
+  double a[LANES] = {0.0};
+  int whole = size - size % LANES;
+  for (int j = 0; j < whole; j += LANES)
+    for (int k = 0; k < LANES; k++) a[k] += weights[j + k];
+  for (int j = whole; j < size; j++) a[0] += weights[j];
+  return add_lanes(a);
+}
+
+static inline int pick_expert(const double *weights, int size, double target) {
+  int low = 0;
+  for (; low + LANES < size; low += LANES) {
+    double block = add_lanes(weights + low);
+    if (target < block) return low + pick(weights + low, LANES, target);
+    target -= block;
+  }
+  return low + pick(weights + low, size - low, target);
+}
+
+static void rebuild(double *losses, double *weights, int size, double rate) {
+  double smallest = losses[0];
+  for (int j = 1; j < size; j++) smallest = fmin(smallest, losses[j]);
+  for (int j = 0; j < size; j++) {
+    losses[j] -= smallest;
+    double weight = exp(-rate * losses[j]);
+    weights[j] = weight > 1e-280 ? weight : 0.0;
+  }
+}
+
+/* votes: (rounds, experts) bytes, or NULL; shares: (rounds, arms, experts), or NULL. */
+int64_t exp4(int arms, int experts, int64_t rounds, const int64_t *table, const uint8_t *votes,
+             const double *shares, uint64_t *stream, double rate) {
+  double *losses = calloc(experts, sizeof *losses), *weights = malloc(experts * sizeof *weights);
+  double total = experts;
+  int64_t sum = 0;
+  int whole = experts - experts % LANES;
+  for (int j = 0; j < experts; j++) weights[j] = 1.0;
+  for (int64_t t = 0; t < rounds; t++) {
+    int expert = pick_expert(weights, experts, uniform(stream) * total), arm = 0;
+    double a[LANES] = {0.0};
+    const uint8_t *said = votes + t * experts;
+    const double *share = shares + t * arms * experts;
+    if (votes) {
+      arm = said[expert];
+      for (int j = 0; j < whole; j += LANES)
+        for (int k = 0; k < LANES; k++) a[k] += said[j + k] == arm ? weights[j + k] : 0.0;
+      for (int j = whole; j < experts; j++) a[0] += said[j] == arm ? weights[j] : 0.0;
+    } else {
+      double target = uniform(stream);
+      while (arm < arms - 1 && target >= share[arm * experts + expert])
+        target -= share[arm++ * experts + expert];
+      share += arm * experts;
+      for (int j = 0; j < whole; j += LANES)
+        for (int k = 0; k < LANES; k++) a[k] += weights[j + k] * share[j + k];
+      for (int j = whole; j < experts; j++) a[0] += weights[j] * share[j];
+    }
+    double importance = capped_inverse(add_lanes(a) / total);
+    int64_t loss = table[t * arms + arm];
+    sum += loss;
+    double estimate = (double)loss * (1.0 / UNITS) * importance;
+    if (votes) {
+      double factor = exp(-rate * estimate);
+      for (int j = 0; j < experts; j++) {
+        losses[j] += said[j] == arm ? estimate : 0.0;
+        double weight = weights[j] * (said[j] == arm ? factor : 1.0);
+        weights[j] = weight > 1e-280 ? weight : 0.0;
+      }
+    } else {
+      for (int j = 0; j < experts; j++) {
+        losses[j] += estimate * share[j];
+        double weight = weights[j] * exp(-rate * estimate * share[j]);
+        weights[j] = weight > 1e-280 ? weight : 0.0;
+      }
+    }
+    total = sum_lanes(weights, experts);
+    if (!(total > 1e-9 && total < 1e9)) {
+      rebuild(losses, weights, experts, rate);
+      total = sum_lanes(weights, experts);
+    }
+  }
+  free(losses);
+  free(weights);
   return sum;
 }

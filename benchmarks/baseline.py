@@ -29,7 +29,7 @@ def compile_baseline(*flags: str) -> Any:
     arguments = [command, *flags, "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-lm"]
     subprocess.run(arguments, check=True)
     loaded = ctypes.CDLL(str(library))
-    for name in ("exp3", "tsallis_inf", "htinf"):
+    for name in ("exp3", "tsallis_inf", "htinf", "exp4"):
         getattr(loaded, name).restype = ctypes.c_int64
     return loaded
 
@@ -42,5 +42,25 @@ def call(library: Any, name: str, prefix: np.ndarray, stream: np.ndarray, *numbe
         prefix.ctypes.data_as(ctypes.c_void_p),
         stream.ctypes.data_as(ctypes.c_void_p),
         *(ctypes.c_double(number) for number in numbers),
+    )
+    return result
+
+
+def call_exp4(
+    library: Any, losses: np.ndarray, advice: np.ndarray, stream: np.ndarray, rate: float
+) -> int:
+    """Play one run of EXP4 on (rounds, arms) losses and advice in the engine's layout."""
+    experts = advice.shape[-1]
+    votes = advice.ctypes.data_as(ctypes.c_void_p) if advice.ndim == 2 else None
+    shares = advice.ctypes.data_as(ctypes.c_void_p) if advice.ndim == 3 else None
+    result: int = library.exp4(
+        ctypes.c_int(losses.shape[1]),
+        ctypes.c_int(experts),
+        ctypes.c_int64(losses.shape[0]),
+        losses.ctypes.data_as(ctypes.c_void_p),
+        votes,
+        shares,
+        stream.ctypes.data_as(ctypes.c_void_p),
+        ctypes.c_double(rate),
     )
     return result

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bandanna.environments import LossTable
-from bandanna.learners import CompiledLearner, Exp3, Htinf, TsallisInf
-from bandanna.policies import Recipe
+from bandanna.environments import LossTable, OneGoodExpert
+from bandanna.learners import CompiledLearner, Exp3, Exp4, Htinf, TsallisInf
+from bandanna.policies import ExpertRecipe, Recipe
 from bandanna.privacy import PlainRelease
 from bandanna.simulation.engine import ARMS, play_run, run_streams
+from bandanna.simulation.expert_engine import ExpertRun
 from benchmarks import baseline
 
 CASES: dict[str, tuple[CompiledLearner, tuple[float, ...]]] = {
@@ -31,3 +32,17 @@ def test_same_total_loss_in_c(name: str) -> None:
     recipe = Recipe(learner, PlainRelease())
     ours = play_run(recipe, environment, np.array([5_000]), 7, 0)
     assert ours.losses[-1] == in_c
+
+
+@pytest.mark.skipif(baseline.compiler() is None, reason="no C compiler on this machine")
+@pytest.mark.parametrize("spread", [False, True])
+def test_same_total_loss_of_exp4_in_c(spread: bool) -> None:
+    rounds = 1_000
+    chunk = next(iter(OneGoodExpert(21, 10, rounds, spread=spread).chunks()))
+    library = baseline.compile_baseline("-O2", "-ffp-contract=off")
+    stream = run_streams(7, 0)[ARMS]
+    in_c = baseline.call_exp4(library, chunk.losses, chunk.advice, stream, 0.01)
+    recipe = ExpertRecipe(Exp4(21, 10, 0.01), PlainRelease())
+    ours = ExpertRun(recipe, 10, np.array([rounds]), 7, 0)
+    ours.play(chunk)
+    assert ours.result.losses[-1] == in_c

@@ -11,8 +11,6 @@ from bandanna.cli.tables import print_table
 if TYPE_CHECKING:
     from bandanna.theory.planner import Plan
 
-NOT_YET = "Bandanna does not run algorithms with expert advice yet; these are their bounds."
-
 
 def print_expected(rows: list[dict[str, Any]], left_out: dict[str, str]) -> None:
     """Print what simulation says, and what was left out of it."""
@@ -58,7 +56,7 @@ def print_plan(found: Plan, explain: bool) -> None:
         f"epsilon {found.epsilon:.4g}",
         headings,
         rows,
-        "\n".join(left_out + ([NOT_YET] if found.experts else [])),
+        "\n".join(left_out),
     )
     if explain and found.best.bound is not None:
         typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")

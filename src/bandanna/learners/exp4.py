@@ -211,22 +211,22 @@ def exp4_learn(
             losses[j] += estimate if says_so else 0.0
             weight = weights[j] * (factor if says_so else 1.0)
             weights[j] = weight if weight > NEGLIGIBLE else 0.0
-    else:
-        shares = advice[arm]
+    # Three times the same loop: one that chooses inside would not be vectorised.
+    elif abs(exponent) <= TINY:
         for j in range(weights.size):
-            losses[j] += estimate * shares[j]
-        if abs(exponent) <= TINY:
-            for j in range(weights.size):
-                weight = weights[j] * _exp_tiny(exponent * shares[j])
-                weights[j] = weight if weight > NEGLIGIBLE else 0.0
-        elif abs(exponent) <= SMALL:
-            for j in range(weights.size):
-                weight = weights[j] * _exp_small(exponent * shares[j])
-                weights[j] = weight if weight > NEGLIGIBLE else 0.0
-        else:
-            for j in range(weights.size):
-                weight = weights[j] * math.exp(exponent * shares[j])
-                weights[j] = weight if weight > NEGLIGIBLE else 0.0
+            losses[j] += estimate * advice[arm, j]
+            weight = weights[j] * _exp_tiny(exponent * advice[arm, j])
+            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    elif abs(exponent) <= SMALL:
+        for j in range(weights.size):
+            losses[j] += estimate * advice[arm, j]
+            weight = weights[j] * _exp_small(exponent * advice[arm, j])
+            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    else:
+        for j in range(weights.size):
+            losses[j] += estimate * advice[arm, j]
+            weight = weights[j] * math.exp(exponent * advice[arm, j])
+            weights[j] = weight if weight > NEGLIGIBLE else 0.0
     state.total[0] = _sum(weights)
     state.total[1] += max(exponent, 0.0)
     if not SMALLEST < state.total[0] < LARGEST or state.total[1] > MOST_GROWTH:
