@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bandanna import environments, learners, privacy
     from bandanna.policies import Bandit, PrivateBandit, load, privatize
     from bandanna.privacy.audit import audit
-    from bandanna.simulation import Results, simulate
+    from bandanna.simulation import Results, Study, StudyResults, simulate
     from bandanna.theory.planner import plan
     from bandanna.types import (
         BandannaError,
@@ -33,6 +33,8 @@ _HOMES = {
     "privatize": "bandanna.policies",
     "plan": "bandanna.theory.planner",
     "Results": "bandanna.simulation",
+    "Study": "bandanna.simulation",
+    "StudyResults": "bandanna.simulation",
     "simulate": "bandanna.simulation",
     "BandannaError": "bandanna.types",
     "Decision": "bandanna.types",
@@ -53,6 +55,8 @@ __all__ = [
     "PrivateBandit",
     "Results",
     "StateFileError",
+    "Study",
+    "StudyResults",
     "__version__",
     "audit",
     "environments",

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from bandanna.policies import BatchedBandit
     from bandanna.simulation import Results
 
-NO_PRIVACY, UNIFORM = "no-privacy", "uniform"
 HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "median", "95%")
 
 
@@ -49,11 +48,12 @@ def simulate(
     runs = whole_number("--replicates", replicates)
     count = None if arms is None else whole_number("--arms", arms)
     from bandanna.environments import make_environment
+    from bandanna.policies import make_policy
     from bandanna.simulation import simulate as run
 
     source = make_environment(environment, count, horizon)
     names = list(dict.fromkeys(name.strip() for name in algorithms.split(",") if name.strip()))
-    policies = {name: _policy(name, source.arms, epsilon, horizon) for name in names}
+    policies = {name: make_policy(name, source.arms, epsilon, horizon) for name in names}
     if not policies:
         raise InputError("--algorithms names none; one-bit is a good start.")
     results = run(policies, source, replicates=runs, seed=seed, cores=cores)
@@ -72,19 +72,6 @@ def simulate(
         typer.echo(json.dumps(without_nan(setting | extra), indent=2, allow_nan=False))
     else:
         _print_table(results, policies, setting)
-
-
-def _policy(name: str, arms: int, epsilon: float, rounds: int) -> BatchedBandit:
-    from bandanna.policies import ALGORITHMS, Bandit, PrivateBandit
-
-    if name == NO_PRIVACY:
-        return Bandit(arms)
-    if name == UNIFORM:
-        return Bandit(arms, learner="uniform")
-    if name not in ALGORITHMS:
-        known = ", ".join((*ALGORITHMS, NO_PRIVACY, UNIFORM))
-        raise InputError(f"unknown algorithm {name!r}; there are {known}.")
-    return PrivateBandit(arms, epsilon, rounds, name)
 
 
 def _privacy(policy: BatchedBandit) -> dict[str, float | str | None]:

@@ -1,7 +1,4 @@
-"""Charts, with Altair: interactive in HTML, and files for print without a browser.
-
-Colours are Okabe and Ito's, which colour-blind people can tell apart; lines also differ in dashes.
-"""
+"""Charts, with Altair: interactive in HTML, and files for print without a browser."""
 
 from __future__ import annotations
 
@@ -11,10 +8,10 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from bandanna.report.style import BLUE, GREEN, ORANGE
 from bandanna.theory.leakage import Leakage
 from bandanna.types import InputError
 
-BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 FORMATS = (".html", ".svg", ".png", ".pdf")
 POINTS = 400
 

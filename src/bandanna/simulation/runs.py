@@ -127,7 +127,7 @@ def _check_size(
             f"this would take {steps:.2g} learning steps (runs times batches), more than "
             f"{MAX_STEPS:g}; use fewer rounds or replicates, or larger batches."
         )
-    numbers = len(recipes) * runs * (2 * stops + environment.arms * (1 + stops))
+    numbers = len(recipes) * runs * (2 * stops + environment.arms * (1 + 2 * stops))
     if numbers > MAX_NUMBERS:
         raise InputError(
             f"the results would hold {numbers:.2g} numbers, more than {MAX_NUMBERS:g}; use fewer "
@@ -187,7 +187,12 @@ def _summarise(
         best = np.array([run.realised for run in results]).min(axis=2) / UNITS
     else:
         best = environment.arm_totals(stops).min(axis=1)
-    return PolicyRuns(losses - best, np.array([run.plays for run in results]), batch)
+    return PolicyRuns(
+        regret=losses - best,
+        plays=np.array([run.plays for run in results]),
+        shares=np.sum([run.played for run in results], axis=0) / (len(results) * stops[:, None]),
+        batch=batch,
+    )
 
 
 def _uniform_regret(
