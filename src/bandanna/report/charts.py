@@ -8,7 +8,8 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from bandanna.report.style import BLUE, GREEN, ORANGE
+from bandanna.report.style import BLUE, GREEN, ORANGE, by_algorithm, logarithmic
+from bandanna.simulation.reproduce import Figure, Reproduction
 from bandanna.theory.leakage import Leakage
 from bandanna.types import InputError
 
@@ -29,6 +30,34 @@ def save_chart(chart: Any, path: Path) -> None:
             chart.save(str(path))
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}.") from None
+
+
+def reproduction_chart(result: Reproduction) -> Any:
+    """Draw what a reproduction measured."""
+    figure = result.figure
+    return leakage_chart(figure) if isinstance(figure, Leakage) else points_chart(figure)
+
+
+def points_chart(figure: Figure) -> Any:
+    """Draw points with 95% intervals on logarithmic axes, a panel and a line for each series."""
+    looks = by_algorithm((row["series"] for row in figure.rows), "series")
+    panels = []
+    for panel in dict.fromkeys(row["panel"] for row in figure.rows):
+        rows = [row for row in figure.rows if row["panel"] == panel]
+        x = logarithmic(figure.x or panel, "x", (row["x"] for row in rows), alt.X)
+        base = alt.Chart(_values(rows)).encode(x=x, color=looks["color"])
+        scale = alt.Scale(type="log", nice=False, padding=12)
+        y = alt.Y("y:Q", title=figure.y, scale=scale, axis=alt.Axis(format="~s", tickCount=6))
+        line = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=looks["strokeDash"])
+        points = base.mark_point(filled=True, size=55, opacity=1).encode(
+            y=y, tooltip=["series:N", "x:Q", alt.Tooltip("y:Q", format=",.4r")]
+        )
+        bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=figure.y), y2="high:Q")
+        heading = panel if figure.x else ""
+        panels.append((line + bars + points).properties(width=300, height=240, title=heading))
+    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=3)
+    title = alt.Title(figure.title, anchor="start", offset=12)
+    return chart.properties(title=title).configure_axis(gridOpacity=0.45, titleFontWeight="normal")
 
 
 def leakage_chart(leakage: Leakage) -> Any:

@@ -6,6 +6,7 @@ dashes, so that a print without colour can be read.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,10 +28,14 @@ ALGORITHMS: dict[str, tuple[str, list[int]]] = {
 ARMS = [BLUE, ORANGE, GREEN, AMBER, SKY, PURPLE, BLACK, "#C8C8C8"]
 
 
-def by_algorithm(names: Iterable[str]) -> dict[str, Any]:
-    """Return the colour and dash encodings of some algorithms, in their usual order."""
+def by_algorithm(names: Iterable[str], field: str = "algorithm") -> dict[str, Any]:
+    """Return the colour and dash encodings of some algorithms, in their usual order.
+
+    Other names get colours and dashes in turn.
+    """
     order = in_order(names)
-    looks = [ALGORITHMS.get(name, (GREY, [1, 1])) for name in order]
+    others = itertools.cycle(ALGORITHMS.values())
+    looks = [ALGORITHMS.get(name) or next(others) for name in order]
     colours = alt.Scale(domain=order, range=[colour for colour, _ in looks])
     dashes = alt.Scale(domain=order, range=[dash for _, dash in looks])
     legend = alt.Legend(
@@ -38,8 +43,8 @@ def by_algorithm(names: Iterable[str]) -> dict[str, Any]:
     )
     shared: dict[str, Any] = {"title": None, "sort": order, "legend": legend}
     return {
-        "color": alt.Color("algorithm:N", scale=colours, **shared),
-        "strokeDash": alt.StrokeDash("algorithm:N", scale=dashes, **shared),
+        "color": alt.Color(f"{field}:N", scale=colours, **shared),
+        "strokeDash": alt.StrokeDash(f"{field}:N", scale=dashes, **shared),
     }
 
 
