@@ -78,3 +78,11 @@ def test_mistakes_get_a_sentence(arguments: tuple[str, ...], reason: str, study:
     assert done.stdout == ""
     assert done.stderr.startswith("error: ")
     assert reason in done.stderr
+
+
+def test_the_demos_study_is_one() -> None:
+    from bandanna.simulation.study import Study
+
+    study = Study.read(Path(__file__).parents[1] / "examples" / "trial.toml")
+    assert len(study.cells) == 51
+    assert not study.skipped

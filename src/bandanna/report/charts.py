@@ -47,7 +47,8 @@ def points_chart(figure: Figure) -> Any:
         x = logarithmic(figure.x or panel, "x", (row["x"] for row in rows), alt.X)
         base = alt.Chart(_values(rows)).encode(x=x, color=looks["color"])
         scale = alt.Scale(type="log", nice=False, padding=12)
-        y = alt.Y("y:Q", title=figure.y, scale=scale, axis=alt.Axis(format="~s", tickCount=6))
+        style = "~g" if min(row["y"] for row in rows) < 1 else "~s"
+        y = alt.Y("y:Q", title=figure.y, scale=scale, axis=alt.Axis(format=style, tickCount=6))
         line = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=looks["strokeDash"])
         points = base.mark_point(filled=True, size=55, opacity=1).encode(
             y=y, tooltip=["series:N", "x:Q", alt.Tooltip("y:Q", format=",.4r")]

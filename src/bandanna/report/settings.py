@@ -89,9 +89,19 @@ class Menus:
         return (
             chart.add_params(*self._params)
             .properties(title=heading)
-            .configure_axis(gridOpacity=0.45, titleFontWeight="normal", titlePadding=8)
+            .configure_axis(
+                gridOpacity=0.45,
+                titleFontWeight="normal",
+                titlePadding=8,
+                titleFontSize=12.5,
+                labelFontSize=11.5,
+            )
+            .configure_legend(labelFontSize=12)
+            .configure_header(labelFontSize=12)
             .configure_view(stroke=None)
-            .configure_title(subtitleColor="#444444", subtitlePadding=4)
+            .configure_title(
+                fontSize=15, subtitleFontSize=12.5, subtitleColor="#444444", subtitlePadding=4
+            )
         )
 
 

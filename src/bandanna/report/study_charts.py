@@ -15,7 +15,7 @@ from bandanna.report.style import ARMS, by_algorithm, in_order, logarithmic
 from bandanna.simulation.slopes import fit_slope
 from bandanna.simulation.study_results import StudyResults
 
-WIDTH, HEIGHT = 560, 320
+WIDTH, HEIGHT = 640, 340
 TITLES = {
     "epsilon": "epsilon (smaller is more private)",
     "rounds": "rounds T",
@@ -68,7 +68,7 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Any |
     chosen = table.select(needed).filter(pl.col("mean") > 0, pl.col(axis).is_not_null())
     if chosen[axis].n_unique() < 2:
         return None
-    chosen = cut(chosen, others).with_columns(
+    chosen = cut(_for_every_epsilon(chosen) if axis != "epsilon" else chosen, others).with_columns(
         low=(pl.col("mean") - 1.96 * pl.col("standard_error").fill_nan(0)).clip(
             pl.col("mean") / 10
         ),
@@ -108,9 +108,18 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Any |
                 color=looks["color"],
             )
         )
-    chart = alt.layer(*layers).properties(width=WIDTH - 60, height=HEIGHT)
+    chart = alt.layer(*layers).properties(width=WIDTH - 80, height=HEIGHT)
     note = "Points: means with 95% intervals. Lines: fitted powers, the exponents with theirs."
     return menus.finish(chart, f"Regret against {axis}", note)
+
+
+def _for_every_epsilon(frame: pl.DataFrame) -> pl.DataFrame:
+    """Repeat what has no epsilon for each of them, so that it stands beside what has."""
+    epsilons = frame.select(pl.col("epsilon").drop_nulls().unique().sort())
+    if epsilons.is_empty():
+        return frame
+    free = frame.filter(pl.col("epsilon").is_null()).drop("epsilon").join(epsilons, how="cross")
+    return pl.concat([frame.filter(pl.col("epsilon").is_not_null()), free.select(frame.columns)])
 
 
 def _fits(
@@ -201,13 +210,17 @@ def arm_shares(results: StudyResults, axes: Sequence[str]) -> Any | None:
                 axis=alt.Axis(format="%"),
             ),
             color=alt.Color(
-                "name:N", title="arm", sort=order, scale=alt.Scale(domain=order, range=ARMS)
+                "name:N",
+                title=None,
+                sort=order,
+                scale=alt.Scale(domain=order, range=ARMS),
+                legend=alt.Legend(orient="bottom"),
             ),
             order="place:Q",
             facet=alt.Facet("algorithm:N", title=None, columns=3, sort=panels),
             tooltip=["name:N", "round:Q", alt.Tooltip("share:Q", format=".1%")],
         )
-        .properties(width=190, height=130)
+        .properties(width=200, height=130)
     )
     return menus.finish(chart, "Which arms were played", "Shares of the rounds so far, on average")
 

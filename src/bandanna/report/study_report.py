@@ -78,7 +78,7 @@ def _render(results: StudyResults, drawn: dict[str, Any], attacks: JSON | None) 
     if attacks is not None:
         specs["audit"] = audit_chart(attacks["rows"]).to_dict()
     study = results.index["study"]
-    columns, rows = _table(table, results.index["grid"])
+    columns, rows = _table(table)
     pages = Environment(loader=PackageLoader("bandanna.report"), autoescape=True)
     return pages.get_template("study.html").render(
         version=__version__,
@@ -147,14 +147,14 @@ def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]
     return shown
 
 
-def _table(table: pl.DataFrame, grid: JSON) -> tuple[list[JSON], list[JSON]]:
+def _table(table: pl.DataFrame) -> tuple[list[JSON], list[JSON]]:
     """Lay out one row for each cell; axes with one value only are said in the setting."""
     axes = [axis for axis in AXES if table[axis].n_unique() > 1 or axis in ("epsilon", "batch")]
     best = set(winners(table)["cell"])
     order = {name: place for place, name in enumerate(in_order(table["algorithm"]))}
-    keys = [axis for axis in ("environment", "rounds", "arms", "epsilon", "batch") if axis in axes]
+    keys = [axis for axis in ("environment", "rounds", "arms", "epsilon") if axis in axes]
     rank = pl.col("algorithm").replace_strict(order)
-    sorted_rows = table.sort(*keys, rank, nulls_last=True, maintain_order=True)
+    sorted_rows = table.sort(*keys, rank, "batch", nulls_last=True, maintain_order=True)
     columns: list[JSON] = [{"heading": "algorithm", "word": True}]
     columns += [{"heading": axis, "word": axis == "environment"} for axis in axes]
     columns += [{"heading": heading, "word": False} for heading, _ in NUMBERS.values()]
