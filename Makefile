@@ -6,8 +6,12 @@ BIN := $(VENV)/bin
 .PHONY: demo test lint bench lock clean
 
 demo: $(VENV)/ready
-	$(BIN)/python -m bandanna simulate --environment trial --rounds 1e5 --epsilon 0.1 \
-	  --algorithms one-bit,htinf,exp3,ldp-exp3,no-privacy,uniform --replicates 100
+	mkdir -p demo
+	$(BIN)/bandanna plan --arms 4 --rounds 1e5 --epsilon 0.1
+	$(BIN)/bandanna study run examples/trial.toml -o demo/results
+	$(BIN)/bandanna audit --epsilon 0.1,0.3,1 --draws 2e5 --json > demo/audit.json
+	$(BIN)/bandanna study report demo/results --audit demo/audit.json -o demo/report.html
+	@echo "Open demo/report.html in a browser."
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 2
@@ -38,5 +42,5 @@ lock:
 	rm -r .venv-lock
 
 clean:
-	rm -rf $(VENV) .venv-lock build dist
+	rm -rf $(VENV) .venv-lock build dist demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

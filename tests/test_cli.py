@@ -162,18 +162,6 @@ def test_audit_as_json() -> None:
     assert all(0 < row["audited"] <= row["claimed"] for row in rows)
 
 
-def test_reproduce_leakage_and_limits(tmp_path: Path) -> None:
-    assert "leakage" in bandanna("reproduce", "--list").stdout
-    chart = tmp_path / "leakage.html"
-    leak = bandanna("reproduce", "leakage", "--quick", "--json", "--chart", str(chart))
-    assert leak.returncode == 0, leak.stdout + leak.stderr
-    assert json.loads(leak.stdout)["holds"] is True
-    assert chart.exists()
-    limits = bandanna("reproduce", "limits", "--quick", "--json")
-    assert limits.returncode == 0, limits.stdout + limits.stderr
-    assert {row["applies"] for row in json.loads(limits.stdout)["rows"]} == {"no"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -182,8 +170,8 @@ def test_reproduce_leakage_and_limits(tmp_path: Path) -> None:
         (("audit", "--epsilon", "-1"), "epsilon must be"),
         (("audit", "--release", "magic"), "one-bit, laplace or both"),
         (("audit", "--batch", "0"), "batch"),
-        (("reproduce", "nothing"), "There are leakage, limits"),
-        (("reproduce",), "There are leakage, limits"),
+        (("reproduce", "nothing"), "There are rates, separation"),
+        (("reproduce",), "There are rates, separation"),
         (("reproduce", "limits", "--quick", "--chart", "x.svg"), "no figure"),
         (("verify", "/nowhere/at/all"), "cannot read"),
     ],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         privatize,
     )
     from bandanna.privacy.audit import audit
-    from bandanna.simulation import Results, simulate
+    from bandanna.simulation import Results, Study, StudyResults, simulate
     from bandanna.theory.planner import plan
     from bandanna.types import (
         BandannaError,
@@ -42,6 +42,8 @@ _HOMES = {
     "privatize": "bandanna.policies",
     "plan": "bandanna.theory.planner",
     "Results": "bandanna.simulation",
+    "Study": "bandanna.simulation",
+    "StudyResults": "bandanna.simulation",
     "simulate": "bandanna.simulation",
     "BandannaError": "bandanna.types",
     "Decision": "bandanna.types",
@@ -64,6 +66,8 @@ __all__ = [
     "PrivateExperts",
     "Results",
     "StateFileError",
+    "Study",
+    "StudyResults",
     "__version__",
     "audit",
     "environments",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bandanna.cli import audit, plan, reproduce, simulate, verify
+from bandanna.cli import audit, plan, reproduce, simulate, study, verify
 from bandanna.types import BandannaError
 from bandanna.version import __version__
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(plan.plan)
 app.command()(simulate.simulate)
+app.add_typer(study.app, name="study")
 app.command()(audit.audit)
 app.command()(verify.verify)
 app.command()(reproduce.reproduce)

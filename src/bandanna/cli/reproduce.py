@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="leakage or limits.")] = "",
+    name: Annotated[str, typer.Argument(help="What to reproduce; see --list.")] = "",
     list_names: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller, in seconds.")] = False,
     chart: Annotated[
@@ -24,19 +24,20 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Reproduce a result of the paper and say whether it holds."""
-    from bandanna.simulation.reproduce import REPRODUCTIONS
+    from bandanna.simulation.reproduce import REPRODUCTIONS, WITHOUT_FIGURE
+    from bandanna.simulation.reproduce import reproduce as measure
 
     if list_names:
-        for known, (claim, _) in REPRODUCTIONS.items():
+        for known, claim in REPRODUCTIONS.items():
             typer.echo(f"{known:10} {claim}")
         return
-    if name not in REPRODUCTIONS:
-        raise InputError(f"reproduce what? There are {', '.join(REPRODUCTIONS)}; got {name!r}.")
-    if chart is not None and name != "leakage":
+    if chart is not None and name in WITHOUT_FIGURE:
         raise InputError(f"{name} has no figure.")
-    result = REPRODUCTIONS[name][1](quick)
+    result = measure(name, quick=quick)
     if chart is not None:
-        _save_figure(result, chart)
+        from bandanna.report.charts import reproduction_chart, save_chart
+
+        save_chart(reproduction_chart(result), chart)
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2))
     else:
@@ -44,18 +45,12 @@ def reproduce(
     raise typer.Exit(0 if result.holds else 1)
 
 
-def _save_figure(result: Reproduction, path: Path) -> None:
-    from bandanna.report.charts import leakage_chart, save_chart
-
-    assert result.leakage is not None
-    save_chart(leakage_chart(result.leakage), path)
-
-
 def _print(result: Reproduction) -> None:
     from bandanna.cli.tables import print_table
 
     lines = [
-        f"{'holds' if verdict.holds else 'DOES NOT HOLD'}: {verdict.claim} ({verdict.measured})"
+        f"{'holds' if verdict.holds else 'DOES NOT HOLD'}: {verdict.claim}: {verdict.measured} "
+        f"(tolerance: {verdict.tolerance})"
         for verdict in result.verdicts
     ]
     print_table(result.claim, result.headings, result.rows, "\n".join(lines))

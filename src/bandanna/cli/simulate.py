@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from bandanna.policies import BatchedPolicy
     from bandanna.simulation import Results
 
-NO_PRIVACY, UNIFORM = "no-privacy", "uniform"
-RANDOM_EXPERT, BEST_EXPERT = "random-expert", "best-expert"
+BEST_EXPERT = "best-expert"
 OWN_EXPERTS = ("digits", "trial-rules")
 HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "median", "95%")
 
@@ -70,6 +69,7 @@ def simulate(
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
     source: Environment | ExpertEnvironment
     policies: dict[str, BatchedPolicy]
+    from bandanna.policies import make_policy
     from bandanna.simulation import simulate as run
 
     if advised:
@@ -77,7 +77,7 @@ def simulate(
 
         environment = environment or "one-good"
         source = make_expert_environment(environment, advisers, count, horizon, spread)
-        default = f"auto,one-bit-conversion,one-bit-exp4,local-exp4,{NO_PRIVACY},{RANDOM_EXPERT}"
+        default = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
         names = _names(algorithms or default)
         policies = {name: _expert_policy(name, source, epsilon, delta) for name in names}
     else:
@@ -88,7 +88,7 @@ def simulate(
         environment = environment or "bernoulli"
         source = make_environment(environment, count, horizon)
         names = _names(algorithms or "one-bit,htinf,ldp-exp3,no-privacy")
-        policies = {name: _policy(name, source.arms, epsilon, horizon) for name in names}
+        policies = {name: make_policy(name, source.arms, epsilon, horizon) for name in names}
     results = run(policies, source, replicates=runs, seed=seed, cores=cores)
     setting: dict[str, object] = {
         "environment": environment,
@@ -116,36 +116,17 @@ def _names(algorithms: str) -> list[str]:
     return names
 
 
-def _policy(name: str, arms: int, epsilon: float, rounds: int) -> BatchedPolicy:
-    from bandanna.policies import ALGORITHMS, Bandit, PrivateBandit
-
-    if name == NO_PRIVACY:
-        return Bandit(arms)
-    if name == UNIFORM:
-        return Bandit(arms, learner="uniform")
-    if name not in ALGORITHMS:
-        known = ", ".join((*ALGORITHMS, NO_PRIVACY, UNIFORM))
-        raise InputError(f"unknown algorithm {name!r}; there are {known}.")
-    return PrivateBandit(arms, epsilon, rounds, name)
-
-
 def _expert_policy(
     name: str, source: ExpertEnvironment, epsilon: float, delta: float
 ) -> BatchedPolicy:
     from bandanna.learners import FixedArm
-    from bandanna.policies import EXPERT_ALGORITHMS, Experts, PrivateExperts
+    from bandanna.policies import Experts, make_expert_policy
     from bandanna.simulation.expert_runs import best_expert
 
     size = source.experts, source.arms
-    if name in (NO_PRIVACY, UNIFORM, RANDOM_EXPERT):
-        return Experts(*size, source.rounds, "exp4" if name == NO_PRIVACY else name)
     if name == BEST_EXPERT:
         return Experts(*size, learner=FixedArm(source.experts, best_expert(source)))
-    if name not in ("auto", *EXPERT_ALGORITHMS):
-        others = (NO_PRIVACY, RANDOM_EXPERT, BEST_EXPERT, UNIFORM)
-        known = ", ".join(("auto", *EXPERT_ALGORITHMS, *others))
-        raise InputError(f"unknown algorithm with experts {name!r}; there are {known}.")
-    return PrivateExperts(*size, epsilon, delta, source.rounds, name)
+    return make_expert_policy(name, *size, epsilon, delta, source.rounds)
 
 
 def _privacy(policy: BatchedPolicy) -> dict[str, float | str | None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bandanna.environments.adaptive import PunishLeader, PunishRepeats
@@ -44,17 +45,35 @@ ENVIRONMENTS: dict[str, Callable[..., Environment]] = {
 _FIXED_ARMS = {"barrier": 2, "trial": len(TREATMENTS)}
 
 
-def make_environment(name: str, arms: int | None = None, rounds: int = 100_000) -> Environment:
-    """Make an environment by name, with its other parameters at their defaults."""
-    if name not in ENVIRONMENTS:
-        raise InputError(f"unknown environment {name!r}; there are {', '.join(ENVIRONMENTS)}.")
+def make_environment(
+    name: str, arms: int | None = None, rounds: int = 100_000, **options: Any
+) -> Environment:
+    """Make an environment by name; ``options`` are its other parameters."""
+    check_environment(name, options)
     if name in _FIXED_ARMS:
         if arms not in (None, _FIXED_ARMS[name]):
             raise InputError(
                 f"environment {name!r} has {_FIXED_ARMS[name]} arms; got arms {arms!r}."
             )
-        return ENVIRONMENTS[name](rounds=rounds)
-    return ENVIRONMENTS[name](arms=10 if arms is None else arms, rounds=rounds)
+        return ENVIRONMENTS[name](rounds=rounds, **options)
+    return ENVIRONMENTS[name](arms=10 if arms is None else arms, rounds=rounds, **options)
+
+
+def check_environment(name: str, options: Iterable[str] = ()) -> None:
+    """Refuse a name or an option that does not exist."""
+    if name not in ENVIRONMENTS:
+        raise InputError(f"unknown environment {name!r}; there are {', '.join(ENVIRONMENTS)}.")
+    known = [
+        option
+        for option in inspect.signature(ENVIRONMENTS[name]).parameters
+        if option not in ("arms", "rounds")
+    ]
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise InputError(
+            f"environment {name!r} has no option {', '.join(map(repr, unknown))}; "
+            f"it has {', '.join(known) or 'none'}."
+        )
 
 
 EXPERT_ENVIRONMENTS: dict[str, Callable[..., ExpertEnvironment]] = {
@@ -137,6 +156,7 @@ __all__ = [
     "TrialExperts",
     "as_environment",
     "as_expert_environment",
+    "check_environment",
     "make_environment",
     "make_expert_environment",
     "trial_outcomes",

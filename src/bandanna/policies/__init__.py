@@ -7,14 +7,24 @@ from bandanna.policies.batched import BatchedBandit
 from bandanna.policies.core import BatchedPolicy
 from bandanna.policies.expert_recipe import EXPERT_ALGORITHMS, EXPERT_LEARNERS, ExpertRecipe
 from bandanna.policies.experts import BatchedExperts, Experts, PrivateExperts
+from bandanna.policies.named import (
+    CONTESTANTS,
+    EXPERT_CONTESTANTS,
+    WITHOUT_EPSILON,
+    make_expert_policy,
+    make_policy,
+)
 from bandanna.policies.recipe import ALGORITHMS, LEARNER_NAMES, Recipe
 from bandanna.policies.state import load
 
 __all__ = [
     "ALGORITHMS",
+    "CONTESTANTS",
     "EXPERT_ALGORITHMS",
+    "EXPERT_CONTESTANTS",
     "EXPERT_LEARNERS",
     "LEARNER_NAMES",
+    "WITHOUT_EPSILON",
     "Bandit",
     "BatchedBandit",
     "BatchedExperts",
@@ -25,5 +35,7 @@ __all__ = [
     "PrivateExperts",
     "Recipe",
     "load",
+    "make_expert_policy",
+    "make_policy",
     "privatize",
 ]

@@ -1,7 +1,4 @@
-"""Charts, with Altair: interactive in HTML, and files for print without a browser.
-
-Colours are Okabe and Ito's, which colour-blind people can tell apart; lines also differ in dashes.
-"""
+"""Charts, with Altair: interactive in HTML, and files for print without a browser."""
 
 from __future__ import annotations
 
@@ -12,11 +9,12 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from bandanna.report.style import BLUE, GREEN, ORANGE, by_algorithm, logarithmic
+from bandanna.simulation.reproduce import Figure, Reproduction
 from bandanna.theory.leakage import Leakage
 from bandanna.theory.regimes import Cell, RegimeMap
 from bandanna.types import InputError
 
-BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 PALETTE = ("#56B4E9", GREEN, "#F0E442", ORANGE, "#CC79A7", BLUE, "#E69F00", "#000000")
 GREY = "#E3E3E3"
 NOTHING = "nothing guaranteed"
@@ -42,6 +40,35 @@ def check_chart(path: Path) -> None:
     """Refuse a name that no chart can have."""
     if path.suffix not in FORMATS:
         raise InputError(f"a chart can be {', '.join(FORMATS)}; got {path.name!r}.")
+
+
+def reproduction_chart(result: Reproduction) -> Any:
+    """Draw what a reproduction measured."""
+    figure = result.figure
+    return leakage_chart(figure) if isinstance(figure, Leakage) else points_chart(figure)
+
+
+def points_chart(figure: Figure) -> Any:
+    """Draw points with 95% intervals on logarithmic axes, a panel and a line for each series."""
+    looks = by_algorithm((row["series"] for row in figure.rows), "series")
+    panels = []
+    for panel in dict.fromkeys(row["panel"] for row in figure.rows):
+        rows = [row for row in figure.rows if row["panel"] == panel]
+        x = logarithmic(figure.x or panel, "x", (row["x"] for row in rows), alt.X)
+        base = alt.Chart(_values(rows)).encode(x=x, color=looks["color"])
+        scale = alt.Scale(type="log", nice=False, padding=12)
+        style = "~g" if min(row["y"] for row in rows) < 1 else "~s"
+        y = alt.Y("y:Q", title=figure.y, scale=scale, axis=alt.Axis(format=style, tickCount=6))
+        line = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=looks["strokeDash"])
+        points = base.mark_point(filled=True, size=55, opacity=1).encode(
+            y=y, tooltip=["series:N", "x:Q", alt.Tooltip("y:Q", format=",.4r")]
+        )
+        bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=figure.y), y2="high:Q")
+        heading = panel if figure.x else ""
+        panels.append((line + bars + points).properties(width=300, height=240, title=heading))
+    chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=3)
+    title = alt.Title(figure.title, anchor="start", offset=12)
+    return chart.properties(title=title).configure_axis(gridOpacity=0.45, titleFontWeight="normal")
 
 
 def leakage_chart(leakage: Leakage) -> Any:

@@ -37,6 +37,8 @@ class Run(NamedTuple):
     """How many rounds each arm was played."""
     realised: Integers
     """Every arm's total loss before each checkpoint; zeros unless the adversary adapts."""
+    played: Integers
+    """How many rounds each arm was played before each checkpoint."""
 
 
 def run_streams(seed: int, run: int) -> tuple[Stream, Stream, Stream]:
@@ -63,7 +65,7 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
         params, state = learner.params(), learner.start()
     else:
         loop, params = python_source(play), learner.play(streams[ARMS])
-    result = empty_run(environment, stops)
+    result = empty_run(environment.arms, stops)
     loop(
         params,
         state,
@@ -78,12 +80,13 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
     return result
 
 
-def empty_run(environment: Environment, stops: Integers) -> Run:
+def empty_run(arms: int, stops: Integers) -> Run:
     """Return room for the results of a run."""
     return Run(
         losses=np.zeros(stops.size, dtype=np.int64),
-        plays=np.zeros(environment.arms, dtype=np.int64),
-        realised=np.zeros((stops.size, environment.arms), dtype=np.int64),
+        plays=np.zeros(arms, dtype=np.int64),
+        realised=np.zeros((stops.size, arms), dtype=np.int64),
+        played=np.zeros((stops.size, arms), dtype=np.int64),
     )
 
 
@@ -120,6 +123,9 @@ def play(
             position = stops[checkpoint]
             result.losses[checkpoint] = total
             realised(environment, memory, result.realised[checkpoint])
+            for each in range(result.plays.size):
+                result.played[checkpoint, each] = result.plays[each]
+            result.played[checkpoint, arm] += position - start
             checkpoint += 1
         if position < stop:
             total += sum_losses(environment, memory, arm, position, stop, streams[LOSSES])

@@ -22,7 +22,7 @@ from bandanna.policies import ExpertRecipe
 from bandanna.privacy import Release, VectorRelease
 from bandanna.privacy.release import FastRelease, noisy_value
 from bandanna.privacy.vector import FastVector, add_round, noisy_vector
-from bandanna.simulation.engine import ARMS, RELEASES, Run, run_streams
+from bandanna.simulation.engine import ARMS, RELEASES, Run, empty_run, run_streams
 from bandanna.streams import Stream
 
 Integers = NDArray[np.int64]
@@ -219,6 +219,8 @@ def play_chunk(
             place = 0
         if t + 1 == next_stop:
             result.losses[checkpoint] = total
+            for each in range(result.plays.size):
+                result.played[checkpoint, each] = result.plays[each]
             checkpoint += 1
             next_stop = stops[min(checkpoint, stops.size - 1)] - start
     progress[PLACE], progress[TOTAL], progress[CHECKPOINT] = place, total, checkpoint
@@ -236,8 +238,7 @@ class ExpertRun:
         self._batch = recipe.batch
         self._stops = stops
         self._progress = np.zeros(3, dtype=np.int64)
-        zeros = np.zeros(stops.size, dtype=np.int64)
-        self.result = Run(zeros, np.zeros(arms, dtype=np.int64), np.zeros((0, 0), dtype=np.int64))
+        self.result = empty_run(arms, stops)
 
     def _start(self, recipe: ExpertRecipe) -> Any:
         learner, release = recipe

@@ -14,7 +14,7 @@ from bandanna.grid import UNITS
 from bandanna.policies import BatchedExperts
 from bandanna.simulation.expert_engine import ExpertRun
 from bandanna.simulation.progress import Progress
-from bandanna.simulation.results import PolicyRuns, Results
+from bandanna.simulation.results import Results, policy_runs
 from bandanna.types import InputError
 
 Floats = NDArray[np.float64]
@@ -95,11 +95,7 @@ def simulate_experts(
     best = np.array(comparators.best_expert)
     return Results(
         runs={
-            name: PolicyRuns(
-                np.array([run.result.losses for run in group]) / UNITS - best,
-                np.array([run.result.plays for run in group]),
-                named[name].batch,
-            )
+            name: policy_runs([run.result for run in group], best, stops, named[name].batch)
             for name, group in played.items()
         },
         rounds=environment.rounds,

@@ -20,10 +20,13 @@ class Progress:
         How many there will be.
     show
         Always or never; by default only when standard error is a terminal.
+    label
+        What the bar says.
     """
 
-    def __init__(self, steps: int, show: bool | None = None) -> None:
+    def __init__(self, steps: int, show: bool | None = None, label: str = "simulating") -> None:
         self._steps = steps
+        self._label = label
         self._show = bool(sys.stderr and sys.stderr.isatty()) if show is None else show
         self._done = 0
         self._bar: Any = None
@@ -52,7 +55,7 @@ class Progress:
             if self._closed:
                 return
             bar = Bar(console=Console(stderr=True), transient=True)
-            self._task = bar.add_task("simulating", total=self._steps, completed=self._done)
+            self._task = bar.add_task(self._label, total=self._steps, completed=self._done)
             bar.start()
             self._bar = bar
 

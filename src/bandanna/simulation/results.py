@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna.environments.base import COMPARATORS, Comparator
+from bandanna.grid import UNITS
+from bandanna.simulation.engine import Run
 from bandanna.types import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +31,30 @@ class PolicyRuns:
     """Regret before each checkpoint, shape (runs, checkpoints)."""
     plays: Integers
     """Rounds each arm was played, shape (runs, arms)."""
+    shares: Floats
+    """Share of the rounds so far in which each arm was played, mean over runs, shape
+    (checkpoints, arms)."""
     batch: int
+
+
+def policy_runs(results: Sequence[Run], best: Floats, stops: Integers, batch: int) -> PolicyRuns:
+    """Put runs together; ``best`` is what regret is measured against, before each checkpoint."""
+    return PolicyRuns(
+        regret=np.array([run.losses for run in results]) / UNITS - best,
+        plays=np.array([run.plays for run in results]),
+        shares=np.sum([run.played for run in results], axis=0) / (len(results) * stops[:, None]),
+        batch=batch,
+    )
+
+
+def statistics(regret: Floats) -> dict[str, float]:
+    """Summarise one number for each run: mean, standard error and quantiles."""
+    error = regret.std(ddof=1) / np.sqrt(regret.size) if regret.size > 1 else float("nan")
+    found = {"mean": float(regret.mean()), "standard_error": float(error)}
+    quantiles = np.quantile(regret, QUANTILES)
+    return found | {
+        f"q{q * 100:02.0f}": float(v) for q, v in zip(QUANTILES, quantiles, strict=True)
+    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,19 +91,18 @@ class Results:
         """Return how many rounds each run played each arm, shape (runs, arms)."""
         return self._of(policy).plays
 
+    def shares(self, policy: str) -> Floats:
+        """Return each arm's mean share of the rounds before each of ``stops``."""
+        return self._of(policy).shares
+
     def summary(self) -> list[dict[str, float | str]]:
         """Return one row for each policy, in plain values: the content of ``table``."""
         uniform = float(self.uniform_regret[-1])
         rows: list[dict[str, float | str]] = []
         for name, runs in self.runs.items():
             final = runs.regret[:, -1]
-            error = final.std(ddof=1) / np.sqrt(final.size) if final.size > 1 else float("nan")
             row: dict[str, float | str] = {"policy": name, "batch": runs.batch}
-            row |= {"mean": float(final.mean()), "standard_error": float(error)}
-            quantiles = np.quantile(final, QUANTILES)
-            row |= {
-                f"q{q * 100:02.0f}": float(v) for q, v in zip(QUANTILES, quantiles, strict=True)
-            }
+            row |= statistics(final)
             row["share_of_uniform"] = float(final.mean()) / uniform if uniform else float("nan")
             rows.append(row)
         return rows

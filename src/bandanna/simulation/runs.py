@@ -24,7 +24,7 @@ from bandanna.privacy import PlainRelease
 from bandanna.simulation.engine import Run, play_run
 from bandanna.simulation.expert_runs import simulate_experts
 from bandanna.simulation.progress import Progress
-from bandanna.simulation.results import PolicyRuns, Results
+from bandanna.simulation.results import PolicyRuns, Results, policy_runs
 from bandanna.types import InputError
 
 CHECKPOINTS = 50
@@ -143,7 +143,7 @@ def _check_size(
             f"this would take {steps:.2g} learning steps (runs times batches), more than "
             f"{MAX_STEPS:g}; use fewer rounds or replicates, or larger batches."
         )
-    numbers = len(recipes) * runs * (2 * stops + environment.arms * (1 + stops))
+    numbers = len(recipes) * runs * (2 * stops + environment.arms * (1 + 2 * stops))
     if numbers > MAX_NUMBERS:
         raise InputError(
             f"the results would hold {numbers:.2g} numbers, more than {MAX_NUMBERS:g}; use fewer "
@@ -204,12 +204,11 @@ def _play_all(
 def _summarise(
     results: list[Run], environment: Environment, stops: NDArray[np.int64], batch: int
 ) -> PolicyRuns:
-    losses = np.array([run.losses for run in results]) / UNITS
     if environment.comparator == "adaptive":
         best = np.array([run.realised for run in results]).min(axis=2) / UNITS
     else:
         best = environment.arm_totals(stops).min(axis=1)
-    return PolicyRuns(losses - best, np.array([run.plays for run in results]), batch)
+    return policy_runs(results, best, stops, batch)
 
 
 def _uniform_regret(

@@ -1,0 +1,96 @@
+"""Speed of studies: what scheduling costs, and what a second worker brings."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import polars as pl
+
+from bandanna.simulation import run_study
+from bandanna.simulation.cells import Cell, play_cell
+from bandanna.simulation.study import Study
+
+CELL_SECONDS, CELLS = 10.0, 6
+ROOT = Path(__file__).parents[1]
+
+
+def timed_cell(cell: Cell, losses: Any) -> tuple[str, pl.DataFrame]:
+    """Play a cell where it is, and note how long that took."""
+    start = time.perf_counter()
+    key, frame = play_cell(cell, losses)
+    return key, frame.with_columns(seconds=pl.lit(time.perf_counter() - start))
+
+
+def scheduling() -> tuple[float, float]:
+    """Return the overhead of two workers, and how much faster they are than one."""
+    one_run = _seconds_of_a_run()
+    study = _study(replicates=max(1, round(CELL_SECONDS / one_run)))
+    walls, computed = {}, {}
+    for workers in (1, 2):
+        # The first study starts the workers and loads the compiled code; it does not count.
+        _run(_study(replicates=1), workers)
+        walls[workers], computed[workers] = _run(study, workers)
+    overhead = 2 * walls[2] / computed[2] - 1
+    return overhead, walls[1] / walls[2]
+
+
+def _study(replicates: int) -> Study:
+    grid = {
+        "algorithm": ["no-privacy"],
+        "environment": [{"name": "bernoulli", "gap": 0.1 + 0.05 * cell} for cell in range(CELLS)],
+        "rounds": [100_000],
+    }
+    return Study(grid, replicates=replicates)  # type: ignore[arg-type]
+
+
+def _seconds_of_a_run() -> float:
+    cell = _study(replicates=100).cells[0]
+    play_cell(cell, None)
+    start = time.perf_counter()
+    play_cell(cell, None)
+    return (time.perf_counter() - start) / 100
+
+
+def _run(study: Study, workers: int) -> tuple[float, float]:
+    """Return wall time, and the time all cells took where they were played."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        with mock.patch.object(run_study, "play_cell", timed_cell):
+            results = study.run(Path(folder) / "results", workers=workers)
+        wall = time.perf_counter() - start
+        seconds = results.frame.group_by("cell").agg(pl.col("seconds").first())["seconds"]
+    return wall, float(np.sum(seconds))
+
+
+def reproduce_rates() -> float:
+    """Return how long ``bandanna reproduce rates --quick`` takes."""
+    return _command("reproduce", "rates", "--quick")
+
+
+def demo() -> float:
+    """Return how long the commands of ``make demo`` take."""
+    with tempfile.TemporaryDirectory() as folder:
+        results, audit = f"{folder}/results", Path(folder) / "audit.json"
+        taken = _command("plan", "--arms", "4", "--rounds", "1e5", "--epsilon", "0.1")
+        taken += _command("study", "run", "examples/trial.toml", "-o", results)
+        claims = ("--epsilon", "0.1,0.3,1", "--draws", "2e5", "--json")
+        taken += _command("audit", *claims, output=audit)
+        shown = ("--audit", str(audit), "-o", f"{folder}/report.html")
+        return taken + _command("study", "report", results, *shown)
+
+
+def _command(*arguments: str, output: Path | None = None) -> float:
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "bandanna", *arguments], check=True, capture_output=True, cwd=ROOT
+    )
+    if output is not None:
+        output.write_bytes(done.stdout)
+    return time.perf_counter() - start

@@ -1,0 +1,85 @@
+"""``bandanna study``: a question, written down once, run anywhere, and its report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from bandanna.simulation.study import Skipped
+
+app = typer.Typer(
+    help="Run a grid of simulations from a file, and write its report.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+def run(
+    study: Annotated[Path, typer.Argument(help="A TOML file with [study] and [grid].")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")],
+    cluster: Annotated[
+        str | None, typer.Option(help="A Dask scheduler, such as tcp://host:8786.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes on this machine; by default one a core.")
+    ] = None,
+) -> None:
+    """Run the cells that have not been run yet; Ctrl-C keeps what is finished."""
+    from bandanna.simulation.study import Study
+    from bandanna.simulation.study_results import ResultsFolder
+
+    asked = Study.read(study)
+    there = sum(ResultsFolder(output).has(cell.key) for cell in asked.cells)
+    try:
+        results = asked.run(output, cluster=cluster, workers=workers)
+    except KeyboardInterrupt:
+        done = sum(ResultsFolder(output).has(cell.key) for cell in asked.cells)
+        typer.echo(
+            f"stopped: {done} of {len(asked.cells)} cells are finished and kept in {output}; "
+            f"the same command goes on.",
+            err=True,
+        )
+        raise
+    for line in _reasons(results.skipped):
+        typer.echo(line)
+    typer.echo(
+        f"{len(asked.cells) - there} cells run, {there} already there, "
+        f"{len(results.skipped)} cannot apply; results in {output}"
+    )
+
+
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(help="The folder of a study's results.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")],
+    audit: Annotated[
+        Path | None, typer.Option(help="What bandanna audit --json printed, to be shown too.")
+    ] = None,
+    charts: Annotated[
+        str | None, typer.Option(help="Also write every chart by itself: svg, png or pdf.")
+    ] = None,
+) -> None:
+    """Write one HTML file that works offline: question, answer, charts, table, guarantee."""
+    from bandanna.report.study_report import write_report
+    from bandanna.simulation.study_results import StudyResults
+
+    written = write_report(StudyResults.read(results), output, audit=audit, charts=charts)
+    for path in written:
+        typer.echo(f"wrote {path}")
+
+
+def _reasons(skipped: list[Skipped]) -> list[str]:
+    """Say once for each reason what cannot apply."""
+    counts = Counter(item.reason for item in skipped)
+    first = {item.reason: item.values for item in reversed(skipped)}
+    lines = []
+    for reason, count in counts.items():
+        example = ", ".join(f"{name} {value}" for name, value in first[reason].items())
+        more = f" and {count - 1} more" if count > 1 else ""
+        lines.append(f"skipped: {example}{more}: {reason}")
+    return lines

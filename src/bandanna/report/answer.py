@@ -1,0 +1,68 @@
+"""A study's answer in a sentence, from its table."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from bandanna.report.study_charts import privacy_prices
+
+CLEAR = 3.0
+"""Standard errors between two means that make the better one clearly better."""
+
+SAME = ["environment", "epsilon", "rounds", "arms"]
+
+
+def winners(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the private cell with the smallest mean regret in each setting, and how clearly."""
+    private = table.filter(pl.col("epsilon").is_not_null()).sort("mean")
+    gap = pl.col("mean").get(1, null_on_oob=True) - pl.col("mean").first()
+    errors = pl.col("standard_error").fill_nan(0)
+    noise = (errors.first() ** 2 + errors.get(1, null_on_oob=True) ** 2).sqrt()
+    return private.group_by(SAME, maintain_order=True).agg(
+        pl.col("cell").first(),
+        pl.col("algorithm").first(),
+        rivals=pl.len() - 1,
+        clear=gap > CLEAR * noise,
+    )
+
+
+def answer(table: pl.DataFrame) -> str:
+    """Say who has the smallest regret, in how many settings, and what privacy costs."""
+    best = winners(table).filter(pl.col("rivals") > 0)
+    if best.is_empty():
+        return _only_one(table)
+    counts = best.group_by("algorithm").agg(
+        pl.len().alias("wins"), pl.col("clear").sum().alias("clear")
+    )
+    counts = counts.sort("wins", "algorithm", descending=[True, False])
+    name, wins, clear = counts.row(0)
+    places = best.height
+    where = "in the one setting compared" if places == 1 else f"in {wins} of {places} settings"
+    how = "not clearly beyond the error of simulation" if clear == 0 else "clearly beyond error"
+    if 0 < clear < wins:
+        how = f"in {clear} of them clearly beyond error"
+    sentence = f"Among private algorithms, {name} has the smallest mean regret {where}, {how}"
+    return f"{sentence}{_price(table, name)}."
+
+
+def _price(table: pl.DataFrame, name: str) -> str:
+    prices = privacy_prices(table)
+    mine = None if prices is None else prices.filter(pl.col("algorithm") == name)
+    if mine is None or mine.is_empty():
+        return ""
+    by_epsilon = mine.group_by("epsilon").agg(pl.col("price").median()).sort("epsilon")
+    parts = [f"{price:.2g} times at epsilon {eps:g}" for eps, price in by_epsilon.iter_rows()]
+    typical = " (median over settings)" if mine.height > by_epsilon.height else ""
+    return f"; its regret is {_listed(parts)} what it is without privacy{typical}"
+
+
+def _only_one(table: pl.DataFrame) -> str:
+    row = table.sort("mean").row(0, named=True)
+    return (
+        f"The smallest mean regret is {row['mean']:,.0f} in {row['rounds']:,} rounds, "
+        f"{row['algorithm']}'s in {row['environment']}; nothing private was compared."
+    )
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

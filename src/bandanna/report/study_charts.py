@@ -1,0 +1,265 @@
+"""The charts of a study: regret over time and against each axis, privacy's price, arm shares."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from bandanna.report.settings import AXES, Menus, cut, rows, varied
+from bandanna.report.style import ARMS, by_algorithm, in_order, logarithmic
+from bandanna.simulation.slopes import fit_slope
+from bandanna.simulation.study_results import StudyResults
+
+WIDTH, HEIGHT = 640, 340
+TITLES = {
+    "epsilon": "epsilon (smaller is more private)",
+    "rounds": "rounds T",
+    "arms": "arms K",
+    "batch": "rounds in a batch",
+}
+OVER_TIME = "regret (loss beyond the best fixed arm's)"
+AT_THE_END = "regret at the end"
+SHARE_POINTS = 25
+ROOM = 0.055
+"""Least distance of two labels, as a share of the axis."""
+
+
+def study_charts(results: StudyResults) -> dict[str, Any]:
+    """Return every chart that a study's results allow, by name."""
+    table, axes = results.table(), varied(results.table(), results.index["grid"])
+    found = {"regret over time": regret_over_time(results.curves(), axes)}
+    for axis in axes:
+        if axis != "environment":
+            found[f"regret against {axis}"] = regret_against(axis, table, axes)
+    found["price of privacy"] = price_of_privacy(table, axes)
+    found["arm shares"] = arm_shares(results, axes)
+    return {name: chart for name, chart in found.items() if chart is not None}
+
+
+def regret_over_time(curves: pl.DataFrame, axes: Sequence[str]) -> Any:
+    """Draw mean regret as it grows, with a band in which nine runs of ten are."""
+    chosen = cut(curves.select("algorithm", *AXES, "round", "mean", "q05", "q95"), axes)
+    looks = by_algorithm(chosen["algorithm"])
+    x = alt.X("round:Q", title="rounds played", axis=alt.Axis(format="~s", tickCount=6))
+    menus = Menus(chosen, axes)
+    base = menus.over(rows(chosen)).encode(x=x, color=looks["color"])
+    band = base.mark_area(opacity=0.13).encode(y=alt.Y("q05:Q", title=OVER_TIME), y2="q95:Q")
+    line = base.mark_line(strokeWidth=2.2).encode(
+        y=alt.Y("mean:Q", title=OVER_TIME, axis=_few_marks()),
+        strokeDash=looks["strokeDash"],
+        tooltip=["algorithm:N", "round:Q", *(alt.Tooltip(f"{n}:Q", format=",.4r") for n in _BAND)],
+    )
+    chart = (band + line).properties(width=WIDTH, height=HEIGHT)
+    return menus.finish(chart, "Regret over time", "The mean, and a band with 90% of the runs")
+
+
+_BAND = ("mean", "q05", "q95")
+
+
+def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
+    """Draw final regret against one axis, both logarithmic, with fitted slopes."""
+    others = [other for other in axes if other != axis]
+    needed = ["algorithm", *AXES, "mean", "standard_error"]
+    chosen = table.select(needed).filter(pl.col("mean") > 0, pl.col(axis).is_not_null())
+    if chosen[axis].n_unique() < 2:
+        return None
+    chosen = cut(_for_every_epsilon(chosen) if axis != "epsilon" else chosen, others).with_columns(
+        low=(pl.col("mean") - 1.96 * pl.col("standard_error").fill_nan(0)).clip(
+            pl.col("mean") / 10
+        ),
+        high=pl.col("mean") + 1.96 * pl.col("standard_error").fill_nan(0),
+    )
+    looks = by_algorithm(chosen["algorithm"])
+    x = logarithmic(TITLES[axis], axis, chosen[axis], alt.X)
+    y = _logarithmic_y("mean:Q", AT_THE_END)
+    menus = Menus(chosen, others)
+    base = menus.over(rows(chosen)).encode(x=x, color=looks["color"])
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        y=y,
+        tooltip=[
+            "algorithm:N",
+            f"{axis}:Q",
+            alt.Tooltip("mean:Q", format=",.4r"),
+            alt.Tooltip("standard_error:Q", format=",.3r"),
+        ],
+    )
+    bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=AT_THE_END), y2="high:Q")
+    layers = [bars, points]
+    lines, labels = _fits(chosen, axis, others)
+    if lines:
+        fitted = menus.over(rows(pl.DataFrame(lines, infer_schema_length=None)))
+        layers.insert(
+            0,
+            fitted.mark_line(strokeWidth=2).encode(
+                x=f"{axis}:Q", y="mean:Q", color=looks["color"], strokeDash=looks["strokeDash"]
+            ),
+        )
+        said = menus.over(rows(pl.DataFrame(labels, infer_schema_length=None)))
+        layers.append(
+            said.mark_text(align="left", dx=9, fontSize=11).encode(
+                x=f"{axis}:Q",
+                y="mean:Q",
+                text="label:N",
+                color=looks["color"],
+            )
+        )
+    chart = alt.layer(*layers).properties(width=WIDTH - 80, height=HEIGHT)
+    note = "Points: means with 95% intervals. Lines: fitted powers, the exponents with theirs."
+    return menus.finish(chart, f"Regret against {axis}", note)
+
+
+def _for_every_epsilon(frame: pl.DataFrame) -> pl.DataFrame:
+    """Repeat what has no epsilon for each of them, so that it stands beside what has."""
+    epsilons = frame.select(pl.col("epsilon").drop_nulls().unique().sort())
+    if epsilons.is_empty():
+        return frame
+    free = frame.filter(pl.col("epsilon").is_null()).drop("epsilon").join(epsilons, how="cross")
+    return pl.concat([frame.filter(pl.col("epsilon").is_not_null()), free.select(frame.columns)])
+
+
+def _fits(
+    chosen: pl.DataFrame, axis: str, others: Sequence[str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Fit each algorithm in each setting; labels are moved apart where they would overlap."""
+    lines: list[dict[str, Any]] = []
+    labels: list[dict[str, Any]] = []
+    groups = chosen.group_by(others, maintain_order=True) if others else [((), chosen)]
+    for setting, group in groups:
+        ends = []
+        for (name,), part in group.group_by("algorithm", maintain_order=True):
+            slope = fit_slope(part[axis], part["mean"], part["standard_error"])
+            if slope is None:
+                continue
+            place = dict(zip(others, setting, strict=True)) | {"algorithm": name}
+            low, high = float(part[axis].to_numpy().min()), float(part[axis].to_numpy().max())
+            for x in (low, high):
+                lines.append(place | {axis: x, "mean": slope.constant * x**slope.value})
+            ends.append(place | {axis: high, "mean": lines[-1]["mean"], "label": f"{slope}"})
+        if ends:
+            means = group["mean"].to_numpy()
+            span = float(np.log(means.max() / means.min()))
+            labels += _apart(ends, (span + 0.2) * ROOM)
+    return lines, labels
+
+
+def _apart(labels: list[dict[str, Any]], room: float) -> list[dict[str, Any]]:
+    """Move labels up where they are too close, in logarithms."""
+    labels.sort(key=lambda label: label["mean"])
+    for before, label in itertools.pairwise(labels):
+        label["mean"] = max(label["mean"], before["mean"] * float(np.exp(room)))
+    return labels
+
+
+def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
+    """Draw how many times the regret of the learner without privacy each algorithm has."""
+    prices = privacy_prices(table)
+    if prices is None or prices["epsilon"].n_unique() < 2:
+        return None
+    others = [axis for axis in axes if axis not in ("epsilon", "batch")]
+    chosen = cut(prices.select("algorithm", *AXES, "price"), others)
+    looks = by_algorithm(chosen["algorithm"])
+    menus = Menus(chosen, others)
+    base = menus.over(rows(chosen)).encode(
+        x=logarithmic(TITLES["epsilon"], "epsilon", chosen["epsilon"], alt.X),
+        y=_logarithmic_y("price:Q", "regret, times that without privacy"),
+        color=looks["color"],
+        tooltip=["algorithm:N", "epsilon:Q", alt.Tooltip("price:Q", format=".3r")],
+    )
+    line = base.mark_line(strokeWidth=2.2).encode(strokeDash=looks["strokeDash"])
+    chart = (line + base.mark_point(filled=True, size=55, opacity=1)).properties(
+        width=WIDTH, height=HEIGHT - 60
+    )
+    note = "Mean regret as a multiple of what the same setting costs without privacy"
+    return menus.finish(chart, "The price of privacy", note)
+
+
+def privacy_prices(table: pl.DataFrame) -> pl.DataFrame | None:
+    """Return each private cell's mean regret over that of no privacy in the same setting."""
+    same = ["environment", "rounds", "arms"]
+    plain = table.filter(pl.col("algorithm") == "no-privacy", pl.col("mean") > 0)
+    plain = plain.unique(same).select(*same, plain="mean")
+    private = table.filter(pl.col("epsilon").is_not_null(), pl.col("mean") > 0)
+    joined = private.join(plain, on=same).with_columns(price=pl.col("mean") / pl.col("plain"))
+    return None if joined.is_empty() else joined
+
+
+def arm_shares(results: StudyResults, axes: Sequence[str]) -> Any | None:
+    """Draw which arms were played, as shares of the rounds so far."""
+    shares = results.shares()
+    if shares.is_empty():
+        return None
+    chosen = cut(_few_arms(_few_rounds(shares), results.index["arm_names"]), axes)
+    panels = in_order(chosen["algorithm"])
+    order = chosen["name"].unique(maintain_order=True).to_list()
+    menus = Menus(chosen, axes)
+    chart = (
+        menus.over(rows(chosen))
+        .mark_area()
+        .encode(
+            x=alt.X("round:Q", title="rounds played", axis=alt.Axis(format="~s", tickCount=3)),
+            y=alt.Y(
+                "share:Q",
+                title="share of the rounds",
+                stack="zero",
+                scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(format="%"),
+            ),
+            color=alt.Color(
+                "name:N",
+                title=None,
+                sort=order,
+                scale=alt.Scale(domain=order, range=ARMS),
+                legend=alt.Legend(orient="bottom"),
+            ),
+            order="place:Q",
+            facet=alt.Facet("algorithm:N", title=None, columns=3, sort=panels),
+            tooltip=["name:N", "round:Q", alt.Tooltip("share:Q", format=".1%")],
+        )
+        .properties(width=200, height=130)
+    )
+    return menus.finish(chart, "Which arms were played", "Shares of the rounds so far, on average")
+
+
+def _few_rounds(shares: pl.DataFrame) -> pl.DataFrame:
+    """Keep every so many checkpoints of each cell, and always the last."""
+    stops = shares["round"].n_unique()
+    step = max(1, stops // SHARE_POINTS)
+    rank = pl.col("round").rank("dense", descending=True).over("cell") - 1
+    return shares.filter(rank % step == 0)
+
+
+def _few_arms(shares: pl.DataFrame, names: dict[str, list[str]]) -> pl.DataFrame:
+    """Name arms; where there are more than colours, the least played ones are one."""
+    last = shares.filter(pl.col("round") == pl.col("rounds"))
+    means = last.group_by("arms", "arm").agg(pl.col("share").mean())
+    rank = pl.col("share").rank("ordinal", descending=True).over("arms")
+    ranked = means.select("arms", "arm", rank=rank)
+    shares = shares.join(ranked, on=["arms", "arm"])
+    kept = (pl.col("arms") <= len(ARMS)) | (pl.col("rank") < len(ARMS))
+    labels = pl.DataFrame(
+        [(place, arm, name) for place, known in names.items() for arm, name in enumerate(known)],
+        schema={"environment": pl.String, "arm": pl.Int64, "known": pl.String},
+        orient="row",
+    )
+    shares = shares.join(labels, on=["environment", "arm"], how="left")
+    plain = pl.coalesce("known", pl.format("arm {}", pl.col("arm") + 1))
+    shares = shares.with_columns(
+        name=pl.when(kept).then(plain).otherwise(pl.lit("all others")),
+        place=pl.when(kept).then(pl.col("arm")).otherwise(10**6),
+    )
+    keys = ["algorithm", *AXES, "round", "name", "place"]
+    return shares.group_by(keys).agg(pl.col("share").sum()).sort(*keys[:6], "place", "round")
+
+
+def _logarithmic_y(field: str, title: str) -> Any:
+    scale = alt.Scale(type="log", nice=False, padding=12)
+    return alt.Y(field, title=title, scale=scale, axis=_few_marks())
+
+
+def _few_marks() -> Any:
+    return alt.Axis(format="~s", tickCount=6)

@@ -1,0 +1,64 @@
+"""Colours and dashes, the same for an algorithm in every chart.
+
+The colours are Okabe and Ito's, which colour-blind people can tell apart; lines also differ in
+dashes, so that a print without colour can be read.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import altair as alt
+
+BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+PURPLE, AMBER, SKY, BLACK, GREY = "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A8A"
+
+ALGORITHMS: dict[str, tuple[str, list[int]]] = {
+    "one-bit": (BLUE, [1, 0]),
+    "htinf": (ORANGE, [8, 3]),
+    "exp3": (GREEN, [4, 3]),
+    "ftpl": (PURPLE, [10, 3, 2, 3]),
+    "ldp-exp3": (AMBER, [2, 3]),
+    "dp-exp3-lap": (SKY, [6, 2, 2, 2, 2, 2]),
+    "no-privacy": (BLACK, [1, 0]),
+    "uniform": (GREY, [3, 3]),
+}
+ARMS = [BLUE, ORANGE, GREEN, AMBER, SKY, PURPLE, BLACK, "#C8C8C8"]
+
+
+def by_algorithm(names: Iterable[str], field: str = "algorithm") -> dict[str, Any]:
+    """Return the colour and dash encodings of some algorithms, in their usual order.
+
+    Other names get colours and dashes in turn.
+    """
+    order = in_order(names)
+    others = itertools.cycle(ALGORITHMS.values())
+    looks = [ALGORITHMS.get(name) or next(others) for name in order]
+    colours = alt.Scale(domain=order, range=[colour for colour, _ in looks])
+    dashes = alt.Scale(domain=order, range=[dash for _, dash in looks])
+    legend = alt.Legend(
+        orient="bottom", symbolType="stroke", symbolOpacity=1, symbolSize=500, symbolStrokeWidth=2.5
+    )
+    shared: dict[str, Any] = {"title": None, "sort": order, "legend": legend}
+    return {
+        "color": alt.Color(f"{field}:N", scale=colours, **shared),
+        "strokeDash": alt.StrokeDash(f"{field}:N", scale=dashes, **shared),
+    }
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return different names of algorithms in their usual order."""
+    given = list(dict.fromkeys(names))
+    known = [name for name in ALGORITHMS if name in given]
+    return known + [name for name in given if name not in ALGORITHMS]
+
+
+def logarithmic(title: str, field: str, values: Iterable[float], kind: Any) -> Any:
+    """Return a logarithmic axis with a mark at each of the values, or at powers of ten."""
+    given = sorted(set(values))
+    style = "~g" if given[0] < 1 else "~s"
+    axis = alt.Axis(values=given, format=style) if len(given) <= 6 else alt.Axis(format=style)
+    scale = alt.Scale(type="log", nice=False, padding=14)
+    return kind(f"{field}:Q", title=title, scale=scale, axis=axis)

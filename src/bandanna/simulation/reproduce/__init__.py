@@ -1,0 +1,41 @@
+"""What the paper claims, measured: one module for each name, its settings frozen in a file."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from bandanna.simulation.reproduce.verdicts import Figure, Reproduction, Verdict
+from bandanna.types import InputError
+
+REPRODUCTIONS: dict[str, str] = {
+    "rates": "regret grows as T^1/2, eps^-1/2 and K^1/2",
+    "separation": "below eps = T^-1/2 central privacy still learns and local privacy does not",
+    "bounds": "the table of upper bounds, as numbers, and no measured regret above them",
+    "conversion": "the best batch is near 1/eps",
+    "one-bit": "our release has less regret than the paper's",
+    "leakage": "EXP3 without noise leaks more and more (the paper's figure)",
+    "limits": "no private algorithm of a certain kind has small regret",
+}
+"""Names and claims; each name is a module of this package with a function ``reproduce(quick)``."""
+
+WITHOUT_FIGURE = ("bounds", "limits")
+
+
+def reproduce(name: str, *, quick: bool = False) -> Reproduction:
+    """Measure one of the paper's claims.
+
+    Parameters
+    ----------
+    name
+        One of ``REPRODUCTIONS``.
+    quick
+        Smaller, in seconds instead of minutes.
+    """
+    if name not in REPRODUCTIONS:
+        raise InputError(f"reproduce what? There are {', '.join(REPRODUCTIONS)}; got {name!r}.")
+    module = import_module(f"{__name__}.{name.replace('-', '_')}")
+    result: Reproduction = module.reproduce(quick)
+    return result
+
+
+__all__ = ["REPRODUCTIONS", "WITHOUT_FIGURE", "Figure", "Reproduction", "Verdict", "reproduce"]

@@ -1,0 +1,62 @@
+"""How regret grows with T, epsilon and K (Corollary "FTRL Conversion"): fitted exponents."""
+
+from __future__ import annotations
+
+from bandanna.policies import PrivateBandit
+from bandanna.simulation.reproduce.hard import Measured, worst_regret
+from bandanna.simulation.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
+from bandanna.simulation.slopes import fit_slope
+from bandanna.types import JSON
+
+CLAIMED = {"rounds": 0.5, "epsilon": -0.5, "arms": 0.5}
+SYMBOLS = {"rounds": "T", "epsilon": "eps", "arms": "K"}
+
+
+def reproduce(quick: bool) -> Reproduction:
+    """Vary one of T, epsilon and K at a time and fit a power to the worst regret."""
+    settings = frozen_settings("rates", quick)
+    rows, drawn, verdicts = [], [], []
+    for axis, claimed in CLAIMED.items():
+        sweep = settings[axis]
+        for algorithm in settings["algorithms"]:
+            points = {
+                value: _worst(algorithm, {**sweep["at"], axis: value}, settings | sweep)
+                for value in sweep["values"]
+            }
+            slope = fit_slope(
+                points,
+                [found.mean for found in points.values()],
+                [found.error for found in points.values()],
+            )
+            assert slope is not None
+            for value, found in points.items():
+                low, high = found.interval
+                place = {"panel": SYMBOLS[axis], "series": algorithm, "x": value}
+                drawn.append(place | {"y": found.mean, "low": low, "high": high})
+                cells = [algorithm, SYMBOLS[axis], f"{value:,}", f"{found.mean:,.0f}"]
+                rows.append([*cells, f"{found.error:,.0f}"])
+            allowed = sweep["tolerance"]
+            verdicts.append(
+                Verdict(
+                    f"{algorithm}: regret grows as {SYMBOLS[axis]}^{claimed:g}",
+                    f"exponent {slope.value:.2f}, 95% interval {slope.low:.2f} to {slope.high:.2f}",
+                    f"{allowed:g}",
+                    abs(slope.value - claimed) <= allowed,
+                )
+            )
+    return Reproduction(
+        name="rates",
+        claim="regret grows as T^1/2, eps^-1/2 and K^1/2 (worst of several gaps)",
+        headings=["algorithm", "varied", "value", "regret", "s.e."],
+        rows=rows,
+        verdicts=verdicts,
+        settings=settings,
+        figure=Figure("Worst regret, one parameter varied at a time", "", "regret", drawn),
+    )
+
+
+def _worst(algorithm: str, setting: JSON, settings: JSON) -> Measured:
+    arms, rounds, epsilon = setting["arms"], setting["rounds"], setting["epsilon"]
+    policy = PrivateBandit(arms, epsilon, rounds, algorithm)
+    runs, seed = settings["replicates"], settings["seed"]
+    return worst_regret(policy, rounds, epsilon, settings["gaps"], runs, seed)

@@ -1,0 +1,156 @@
+"""The folder a study's results live in, and what is in it as polars frames."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bandanna.documents import to_text, write_whole
+from bandanna.simulation.study import Skipped, Study
+from bandanna.types import JSON, InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMAT = "bandanna study 1"
+INDEX = "study.json"
+SETTINGS = ("algorithm", "environment", "epsilon", "rounds", "arms", "batch")
+"""The columns that say which setting a row belongs to."""
+
+
+class ResultsFolder:
+    """One Parquet file for each cell, named by its content, and an index of the study's cells."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def check(self, study: Study) -> None:
+        """Refuse a folder that belongs to something else; nothing is written."""
+        if not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise InputError(f"{self.path} is a file; results need a folder.")
+        index = self.path / INDEX
+        if not index.exists():
+            if any(self.path.iterdir()):
+                raise InputError(
+                    f"{self.path} is not empty and has no {INDEX}, so it holds something else; "
+                    f"choose another folder."
+                )
+            return
+        ours = {cell.key for cell in study.cells}
+        if ours.isdisjoint(self.read_index()["cells"]):
+            raise InputError(
+                f"{self.path} holds the results of another study: they have no cell in common. "
+                f"Choose another folder, or delete this one."
+            )
+
+    def write_index(self, study: Study) -> None:
+        """Say which study the folder belongs to."""
+        skipped = [[item.values, item.reason] for item in study.skipped]
+        content: JSON = {"format": FORMAT, **study.to_dict(), "toml": study.to_toml()}
+        content |= {"cells": [cell.key for cell in study.cells], "skipped": skipped}
+        named = [source for source, _ in study.sources if source.arm_names(0)]
+        content["arm_names"] = {source.label: source.arm_names(0) for source in named}
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path / INDEX, to_text(content))
+        except OSError as error:
+            raise InputError(f"cannot write to {self.path}: {error.strerror or error}.") from None
+
+    def read_index(self) -> JSON:
+        """Return what the index says."""
+        index = self.path / INDEX
+        try:
+            data = json.loads(index.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(
+                f"{self.path} holds no results of a study: {error.strerror or error}."
+            ) from None
+        except ValueError:
+            data = None
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise InputError(f"{index} is damaged or of another version.")
+        return data
+
+    def has(self, key: str) -> bool:
+        """Whether a cell has been run."""
+        return self._file(key).exists()
+
+    def write(self, key: str, frame: pl.DataFrame) -> None:
+        """Keep a cell's results, whole or not at all."""
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer)
+        write_whole(self._file(key), buffer.getvalue())
+
+    def read(self, key: str) -> pl.DataFrame:
+        """Return a cell's results."""
+        import polars as pl
+
+        path = self._file(key)
+        try:
+            return pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError):
+            raise InputError(f"{path} is damaged; delete it and run the study again.") from None
+
+    def _file(self, key: str) -> Path:
+        return self.path / f"{key}.parquet"
+
+
+@dataclass(frozen=True)
+class StudyResults:
+    """The finished cells of a study."""
+
+    folder: ResultsFolder
+    index: JSON
+
+    @classmethod
+    def read(cls, path: str | Path) -> StudyResults:
+        """Open a results folder."""
+        folder = ResultsFolder(path)
+        return cls(folder, folder.read_index())
+
+    @property
+    def missing(self) -> int:
+        """How many cells have not been run yet."""
+        return sum(not self.folder.has(key) for key in self.index["cells"])
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        """The combinations that cannot apply, with the reason."""
+        return [Skipped(values, reason) for values, reason in self.index["skipped"]]
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """Everything: a row for each cell and checkpoint, with the regret of every run."""
+        import polars as pl
+
+        done = [self.folder.read(key) for key in self.index["cells"] if self.folder.has(key)]
+        if not done:
+            raise InputError(f"{self.folder.path} holds no finished cell yet.")
+        return pl.concat(done)
+
+    def curves(self) -> pl.DataFrame:
+        """Return regret at every checkpoint: mean, standard error and quantiles."""
+        return self.frame.drop("regret", "shares")
+
+    def table(self) -> pl.DataFrame:
+        """Return one row for each cell: final regret, also as a share of uniform play's."""
+        import polars as pl
+
+        last = self.curves().filter(pl.col("round") == pl.col("rounds")).drop("round")
+        share = pl.when(pl.col("uniform") != 0).then(pl.col("mean") / pl.col("uniform"))
+        return last.with_columns(share_of_uniform=share)
+
+    def shares(self) -> pl.DataFrame:
+        """Return each arm's mean share of the rounds so far; arms are counted from 0."""
+        import polars as pl
+
+        kept = self.frame.filter(pl.col("shares").is_not_null())
+        arms = pl.int_ranges(pl.col("shares").list.len()).alias("arm")
+        chosen = kept.select("cell", *SETTINGS, "round", arms, pl.col("shares").alias("share"))
+        return chosen.explode("arm", "share")

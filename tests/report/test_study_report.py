@@ -1,0 +1,185 @@
+"""A study's report: what it says, that it works offline, and that a real browser likes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import bandanna as bd
+from bandanna.report.answer import answer
+from bandanna.report.study_charts import study_charts
+from bandanna.report.study_report import write_report
+from bandanna.simulation.study_results import StudyResults
+
+EVIL = "Is </script><script>alert('x')</script> & \"one-bit\" <b>better</b>?"
+AUDIT = {
+    "note": "Passing proves nothing.",
+    "rows": [
+        {
+            "release": "one-bit",
+            "claimed": 1.0,
+            "audited": 0.98,
+            "audited_policy": 0.9,
+            "passed": True,
+        }
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
+    grid: dict[str, Any] = {
+        "algorithm": ["one-bit", "htinf", "ldp-exp3", "no-privacy"],
+        "environment": ["trial", "switching"],
+        "epsilon": [0.5, 1.0, 2.0],
+        "rounds": [500, 2000],
+        "arms": [4, 12],
+    }
+    study = bd.Study(grid, replicates=10, question=EVIL)
+    return study.run(tmp_path_factory.mktemp("study") / "results", workers=1)
+
+
+@pytest.fixture(scope="module")
+def report(results: StudyResults) -> Path:
+    folder = results.folder.path.parent
+    (folder / "audit.json").write_text(json.dumps(AUDIT))
+    return write_report(results, folder / "report.html", audit=folder / "audit.json")[0]
+
+
+def test_it_says_everything_and_escapes_what_people_wrote(report: Path) -> None:
+    text = report.read_text()
+    assert "<script>alert" not in text
+    assert "Is &lt;/script&gt;" in text
+    for part in (
+        "has the smallest mean regret in",
+        "The setting",
+        "total loss minus that of",
+        "What is guaranteed",
+        "epsilon = 0.5, delta = 0 (local)",
+        "We attacked 1 claims",
+        "24 times: environment &#39;trial&#39; has 4 arms; got arms 12.",
+        "bandanna study run study.toml",
+        "algorithm = [&#34;one-bit&#34;",
+    ):
+        assert part in text
+    assert 'src="http' not in text
+    assert 'href="http' not in text
+
+
+def test_charts_are_those_the_study_allows(results: StudyResults, tmp_path: Path) -> None:
+    assert list(study_charts(results)) == [
+        "regret over time",
+        "regret against epsilon",
+        "regret against rounds",
+        "regret against arms",
+        "price of privacy",
+        "arm shares",
+    ]
+    for kind, start in {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}.items():
+        written = write_report(results, tmp_path / "r.html", charts=kind)
+        assert len(written) == 7
+        assert all(path.read_bytes().startswith(start) for path in written[1:])
+    with pytest.raises(bd.InputError, match="svg, png, pdf"):
+        write_report(results, tmp_path / "r.html", charts="gif")
+
+
+def test_a_study_of_one_cell_has_a_report_too(tmp_path: Path) -> None:
+    grid: dict[str, Any] = {"algorithm": ["uniform"], "environment": ["trial"], "rounds": [30]}
+    results = bd.Study(grid, replicates=1).run(tmp_path / "r", workers=1)
+    page = write_report(results, tmp_path / "r.html")[0].read_text()
+    assert "nothing private was compared" in page
+    assert list(study_charts(results)) == ["regret over time", "arm shares"]
+
+
+def test_an_unfinished_study_says_so(results: StudyResults, tmp_path: Path) -> None:
+    copy = tmp_path / "results"
+    shutil.copytree(results.folder.path, copy)
+    files = sorted(copy.glob("*.parquet"))
+    files[0].unlink()
+    page = write_report(StudyResults.read(copy), tmp_path / "r.html")[0].read_text()
+    assert f"1 of {len(files)} cells have not been run yet" in page
+    for file in files[1:]:
+        file.unlink()
+    with pytest.raises(bd.InputError, match="no finished cell yet"):
+        write_report(StudyResults.read(copy), tmp_path / "r.html")
+
+
+def test_the_answer_names_the_winner_and_how_clear_it_is() -> None:
+    base = {"environment": "e", "epsilon": 1.0, "rounds": 100, "arms": 2, "batch": 1}
+    rows = [
+        base | {"cell": "a", "algorithm": "one-bit", "mean": 10.0, "standard_error": 1.0},
+        base | {"cell": "b", "algorithm": "htinf", "mean": 20.0, "standard_error": 1.0},
+    ]
+    said = answer(pl.DataFrame(rows))
+    assert said.startswith("Among private algorithms, one-bit has the smallest mean regret in the")
+    assert said.endswith("clearly beyond error.")
+    rows[1]["mean"] = 12.0
+    assert "not clearly beyond" in answer(pl.DataFrame(rows))
+    free = {"cell": "c", "algorithm": "no-privacy", "epsilon": None, "mean": 2.0}
+    said = answer(pl.DataFrame([*rows, base | free | {"standard_error": 1.0}]))
+    assert said.endswith("its regret is 5 times at epsilon 1 what it is without privacy.")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [("{}", "audit --json prints"), ("no", "audit --json prints"), (None, "cannot read")],
+)
+def test_audits_that_are_none(
+    content: str | None, reason: str, results: StudyResults, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "audit.json").write_text(content)
+    with pytest.raises(bd.InputError, match=reason):
+        write_report(results, tmp_path / "r.html", audit=tmp_path / "audit.json")
+    assert not (tmp_path / "r.html").exists()
+
+
+def _browser_missing() -> bool:
+    found = shutil.which("chromium") and shutil.which("chromedriver")
+    return not found and not os.environ.get("BANDANNA_NO_SKIPS")
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or "chromium"
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(shutil.which("chromedriver") or "chromedriver")
+    driver = webdriver.Chrome(options=options, service=service)
+    try:
+        driver.set_network_conditions(offline=True, latency=0, throughput=0)
+        yield driver
+    finally:
+        driver.quit()
+
+
+@pytest.mark.skipif(_browser_missing(), reason="no chromium and chromedriver on this machine")
+def test_a_real_browser_draws_every_chart_without_a_complaint(report: Path, browser: Any) -> None:
+    browser.set_script_timeout(60)
+    browser.get(report.as_uri())
+    drawn = browser.execute_async_script(
+        "const done = arguments[0];"
+        "window.charts.then(all => done(all.length), error => done(String(error)))"
+    )
+    assert drawn == 7
+    assert len(browser.find_elements("css selector", "figure svg.marks")) == 7
+    marks = browser.find_elements("css selector", "#chart-1 svg.marks g.mark-line path")
+    assert len(marks) == 4  # one for each algorithm in the setting that is shown first
+    # Another epsilon is another picture.
+    picture = browser.find_element("css selector", "#chart-1 svg.marks")
+    before = picture.get_attribute("innerHTML")
+    menu = browser.find_element("css selector", "#chart-1 select[name='pick_epsilon']")
+    menu.find_elements("tag name", "option")[0].click()
+    assert picture.get_attribute("innerHTML") != before
+    assert browser.get_log("browser") == []

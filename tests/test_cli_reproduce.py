@@ -1,0 +1,55 @@
+"""``bandanna reproduce``, as a whole program: every claim, and that each verdict is that it holds.
+
+Every run is seeded, so the verdicts are the same each time.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bandanna.simulation.reproduce import REPRODUCTIONS, WITHOUT_FIGURE
+from bandanna.simulation.reproduce.verdicts import frozen_settings
+from tests.test_cli import bandanna
+
+VERDICTS = {
+    "rates": 6,
+    "separation": 3,
+    "bounds": 4,
+    "conversion": 4,
+    "one-bit": 3,
+    "leakage": 4,
+    "limits": 3,
+}
+
+
+def test_the_list_has_every_name() -> None:
+    listed = bandanna("reproduce", "--list").stdout
+    assert [line.split()[0] for line in listed.splitlines()] == list(REPRODUCTIONS)
+    assert set(VERDICTS) == set(REPRODUCTIONS)
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_every_claim_holds(name: str, tmp_path: Path) -> None:
+    chart = tmp_path / "figure.svg"
+    figure = () if name in WITHOUT_FIGURE else ("--chart", str(chart))
+    done = bandanna("reproduce", name, "--quick", "--json", *figure)
+    found = json.loads(done.stdout)
+    assert [verdict["holds"] for verdict in found["verdicts"]] == [True] * VERDICTS[name], found
+    assert all(verdict["tolerance"] for verdict in found["verdicts"])
+    assert found["settings"] == frozen_settings(name, quick=True)
+    assert done.returncode == 0
+    assert chart.exists() == bool(figure)
+
+
+def test_what_does_not_hold_is_reported_as_not_holding(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bandanna.simulation.reproduce import reproduce, separation
+
+    settings = frozen_settings("separation", quick=True) | {"falls": -0.9, "replicates": 10}
+    settings["horizons"] = {"one-bit": [10**5, 10**6, 10**7], "ldp-exp3": [10**4]}
+    monkeypatch.setattr(separation, "frozen_settings", lambda *_: settings)
+    result = reproduce("separation", quick=True)
+    assert [verdict.holds for verdict in result.verdicts] == [False, True]
+    assert not result.holds
