@@ -198,7 +198,7 @@ int64_t exp4(int arms, int experts, int64_t rounds, const int64_t *table, const 
   for (int j = 0; j < experts; j++) weights[j] = 1.0;
   for (int64_t t = 0; t < rounds; t++) {
     int expert = pick_expert(weights, experts, uniform(stream) * total), arm = 0;
-    double a[LANES] = {0.0};
+    double a[LANES] = {0.0}, target = uniform(stream);
     const uint8_t *said = votes + t * experts;
     const double *share = shares + t * arms * experts;
     if (votes) {
@@ -207,7 +207,6 @@ int64_t exp4(int arms, int experts, int64_t rounds, const int64_t *table, const 
         for (int k = 0; k < LANES; k++) a[k] += said[j + k] == arm ? weights[j + k] : 0.0;
       for (int j = whole; j < experts; j++) a[0] += said[j] == arm ? weights[j] : 0.0;
     } else {
-      double target = uniform(stream);
       while (arm < arms - 1 && target >= share[arm * experts + expert])
         target -= share[arm++ * experts + expert];
       share += arm * experts;

@@ -67,7 +67,7 @@ def _votes(table: NDArray[Any], arms: int, start: int) -> Advice:
             f"an expert's advice must be the index of an arm, 0 to {arms - 1}; that of expert "
             f"{expert} in round {start + at} is {table[at, expert]!r}."
         )
-    return np.ascontiguousarray(table, dtype=vote_type(arms))
+    return np.array(table, dtype=vote_type(arms), order="C")  # a copy: callers reuse their arrays
 
 
 def _as_array(advice: Any) -> NDArray[Any]:

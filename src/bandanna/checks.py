@@ -13,6 +13,9 @@ MAX_ROUNDS = 10**12
 
 MAX_ARMS = 10**7
 
+SMALLEST_DELTA = 1e-250
+"""Below this, floating point cannot follow a privacy curve, and nobody needs it."""
+
 MIN_EPSILON, MAX_EPSILON = 1e-9, 100.0
 """Below the first, noise would not fit 64-bit integers; beyond the second there is hardly any."""
 
@@ -58,12 +61,12 @@ def epsilon(value: Any) -> float:
 
 
 def delta(value: Any) -> float:
-    """Require a probability below 1."""
+    """Require 0, or a probability that arithmetic can tell from it."""
     number = as_float(value)
-    if not 0.0 <= number < 1.0:
+    if not (number == 0.0 or SMALLEST_DELTA <= number < 1.0):
         raise InputError(
-            f"delta must be a number from 0 to below 1, such as 1e-6; got {value!r}. "
-            f"With 0 the guarantee is pure."
+            f"delta must be 0, for a pure guarantee, or a number from {SMALLEST_DELTA:g} to below "
+            f"1, such as 1e-6; got {value!r}."
         )
     return number
 

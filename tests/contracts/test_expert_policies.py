@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bandanna as bd
+from bandanna.documents import seal, to_text
 from bandanna.policies import EXPERT_ALGORITHMS, BatchedExperts
+from bandanna.policies.state import to_dict
 from bandanna.privacy import LaplaceRelease, OneBitRelease, VectorRelease
 from bandanna.simulation.engine import run_streams
 
@@ -201,3 +203,92 @@ def test_it_says_what_it_protects(algorithm: str) -> None:
     followed = "which experts were followed" in promise.protects
     assert followed == algorithm.endswith("conversion")
     assert "(the actions do show advice)" in promise.protects or not followed
+
+
+@every_algorithm
+def test_an_array_that_is_used_again_does_not_change_what_was_advised(algorithm: str) -> None:
+    learned = []
+    for reuse in (True, False):
+        arms, releases, _ = run_streams(3, 0)
+        policy = make(algorithm).rehearse(arms, releases)
+        votes = np.array([0, 1, 2, 0, 1], dtype=np.uint8)
+        for _ in range(3 * policy.batch):
+            buffer = votes.copy()
+            decision = policy.decide(buffer)
+            if reuse:
+                buffer[:] = 2 - buffer
+            policy.observe(decision, loss=0.9)
+        learned.append(policy._learned())
+    assert learned[0] == learned[1]
+
+
+@pytest.mark.parametrize("algorithm", ["one-bit-conversion", "htinf-conversion"])
+def test_followed_experts_do_not_show_how_advice_was_written(algorithm: str) -> None:
+    """Even to someone who knows the seed of the arms."""
+    followed = []
+    for advice in ([0] * EXPERTS, [[1.0, 0.0, 0.0]] * EXPERTS):
+        policy = make(algorithm, seed=1, batch=2)
+        policy.decide(advice)
+        for _ in range(20):
+            policy.decide([1] * EXPERTS)
+        followed.append([batch.arm for batch in policy._open.values()])
+    assert followed[0] == followed[1]
+
+
+@every_algorithm
+def test_an_interrupt_wedges_nothing(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while code is compiled: the round can be decided, and observed, again."""
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    policy = make(algorithm)
+    with monkeypatch.context() as patch:
+        for name in ("exp4_choose_once", "advised_arm_once"):
+            patch.setattr(f"bandanna.policies.expert_play.{name}", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            policy.decide([0, 1, 2, 0, 1])
+    decision = policy.decide([0, 1, 2, 0, 1])
+    with monkeypatch.context() as patch:
+        patch.setattr("bandanna.policies.expert_play.add_round_once", interrupted)
+        try:
+            policy.observe(decision, loss=0.5)
+        except KeyboardInterrupt:
+            policy.observe(decision, loss=0.5)
+    for _ in range(3 * policy.batch - 1):
+        policy.observe(policy.decide([0, 1, 2, 0, 1]), loss=0.5)
+    assert policy.released == 3
+
+
+FORGERIES: dict[str, Any] = {
+    "arm out of range": lambda d: _ticket(d).update(arm=10**6),
+    "advice that is none": lambda d: _ticket(d).update(advice=[[-5.0] * EXPERTS]),
+    "importance below one": lambda d: _ticket(d).update(importance=0.1),
+    "sums without noise": lambda d: d["open_batches"][0].update(scale=0.0),
+    "sums that cannot be": lambda d: d["open_batches"][0].update(sums=[-1] * EXPERTS),
+    "no sums": lambda d: d["open_batches"][0].update(sums=[]),
+    "a loss to be counted again": lambda d: d["open_batches"][0]["losses"].__setitem__(0, None),
+    "too few batches": lambda d: d.update(batches=0),
+    "one batch twice": lambda d: d["open_batches"].append(d["open_batches"][0]),
+    "another algorithm": lambda d: d.update(algorithm="one-bit-conversion"),
+    "another number of experts": lambda d: d["release"].update(experts=4),
+    "another mixing": lambda d: d["release"].update(mixing=0.9),
+}
+
+
+def _ticket(data: Any) -> Any:
+    return next(iter(data["open_batches"][0]["tickets"].values()))
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_forged_files_are_refused(forgery: str, tmp_path: Path) -> None:
+    policy = make("calibrated-exp4")
+    policy.observe(policy.decide([0, 1, 2, 0, 1]), loss=0.5)
+    policy.decide(np.full((EXPERTS, ARMS), 1 / 3))
+    data = to_dict(policy)
+    FORGERIES[forgery](data)
+    data["checksum"] = seal(data)
+    path = tmp_path / "policy.json"
+    path.write_text(to_text(data), encoding="utf-8")
+    with pytest.raises(bd.StateFileError, match="damaged"):
+        bd.load(path)

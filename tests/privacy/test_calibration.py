@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
@@ -98,3 +99,26 @@ def test_the_papers_noise_is_enough_within_its_range(delta: float) -> None:
     noise = paper_noise(1.0, delta, 20)
     single = pld.from_laplace_mechanism(noise.composed, value_discretization_interval=1e-4)
     assert single.self_compose(20).get_delta_for_epsilon(1.0) <= delta
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(1e-9, 1e-240), (1e-8, 1e-30), (1e-6, 0.9), (96.8, 1e-249), (50.0, 1e-100), (1e-9, 0.999)],
+)
+def test_the_gaussian_curve_is_not_below_the_truth_at_the_ends(
+    epsilon: float, delta: float
+) -> None:
+    """In sixty digits, where floating point loses all of its own."""
+    with mpmath.workdps(60 + int(-math.log10(delta))):
+        sigma = mpmath.mpf(gaussian_multiplier(epsilon, delta))
+        shift, level = 1 / (2 * sigma), mpmath.mpf(epsilon) * sigma
+        first = mpmath.erfc((level - shift) / mpmath.sqrt(2)) / 2
+        second = mpmath.erfc((level + shift) / mpmath.sqrt(2)) / 2
+        assert first - mpmath.exp(epsilon) * second <= delta
+
+
+@pytest.mark.parametrize("delta", [1e-300, 5e-324, 1e-251])
+def test_deltas_that_arithmetic_cannot_follow_are_refused(delta: float) -> None:
+    for attempt in (calibrate, paper_noise):
+        with pytest.raises(InputError, match="delta must be 0"):
+            attempt(0.5, delta, 5)

@@ -118,6 +118,21 @@ def test_sums_are_clamped_whatever_the_caller_does() -> None:
     assert low == pytest.approx(0.0, abs=1e-6)
 
 
+def test_saturated_noise_does_not_show_the_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenDP's samplers stop at the ends of 64-bit integers; a sum added there must not show."""
+    release = VectorRelease(1.0, 0.0, 2, 2, 1, 1.0)
+    for end in (2**63 - 1, -(2**63) + 1):
+        monkeypatch.setattr("bandanna.privacy.vector.laplace_vector", lambda s, n, e=end: [e] * n)
+        low, high = release.release(np.array([0, GRID], dtype=np.int64), 1.0)
+        assert low == high
+
+
+@pytest.mark.parametrize(("epsilon", "experts"), [(1e-9, 20), (1e-6, 20_000), (1e-4, 10**6)])
+def test_noise_that_does_not_fit_is_refused(epsilon: float, experts: int) -> None:
+    with pytest.raises(InputError, match="64-bit"):
+        VectorRelease(epsilon, 0.0, experts, 2, 1, 1.0)
+
+
 def test_noise_never_falls_below_what_the_grid_needs() -> None:
     release = RELEASES["gaussian"]
     noise = np.concatenate(
@@ -184,6 +199,9 @@ def test_certificates_verify_and_forgeries_do_not(release: VectorRelease) -> Non
     assert "model" in wrong(model="local")
     assert "experts" in wrong(experts=2.5)
     assert "delta" in wrong(delta=1.5)
+    assert "units" in wrong(units=1)
+    assert "batch" in wrong(batch=10**40)
+    assert "multiplier" in wrong(multiplier=1e-7)
     assert "protects" in wrong(protects="everything")
 
 

@@ -148,10 +148,14 @@ def _pick_expert(weights: NDArray[np.float64], target: float) -> int:
 
 @step
 def advised_arm(advice: Advice, expert: int, stream: Stream) -> int:
-    """Follow one expert: the arm it names, or one drawn from its distribution."""
+    """Follow one expert: the arm it names, or one drawn from its distribution.
+
+    Either way one number is drawn: what comes later on the stream, such as the next expert to
+    follow, must not depend on how a round's advice was written.
+    """
+    target = uniform(stream)
     if advice.ndim == 1:
         return int(advice[expert])
-    target = uniform(stream)
     arm, last = 0, advice.shape[0] - 1
     while arm < last and target >= advice[arm, expert]:
         target -= advice[arm, expert]

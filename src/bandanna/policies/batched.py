@@ -22,8 +22,8 @@ class BatchedBandit(BatchedPolicy):
 
     def decide(self) -> Decision:
         """Choose an arm for the next round."""
-        batch, position = self._decide()
-        return self._decision(batch, position, batch.arm)
+        batch = self._next_batch()
+        return self._decision(batch, batch.open_round(), batch.arm)
 
     @property
     def plan(self) -> Plan:

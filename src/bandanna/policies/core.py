@@ -109,9 +109,10 @@ class BatchedPolicy(ABC):
             return
         stored = batch.losses[decision.position]
         if stored == WAITING:
-            self._credit(batch, decision.position, units)
+            # First noted, then credited: interrupted between the two, it is not counted twice.
             batch.losses[decision.position] = units
             batch.observed += 1
+            self._credit(batch, decision.position, units)
         elif stored != units:
             raise DecisionError(_observed_otherwise(decision))
         if batch.observed == self.batch:
@@ -214,15 +215,15 @@ class BatchedPolicy(ABC):
 
     # --- how it works ---------------------------------------------------------------------
 
-    def _decide(self) -> tuple[Batch, int]:
-        """Return the batch of the next round, opened if need be, and the round's place in it."""
+    def _next_batch(self) -> Batch:
+        """Return the batch of the next round, opened if need be."""
         self._check_process()
         batch = self._current
         if batch is None or len(batch.losses) >= self.batch:
             batch = self._open_batch(self._batches)
             self._open[batch.number] = self._current = batch
             self._batches += 1
-        return batch, batch.open_round()
+        return batch
 
     def _decision(self, batch: Batch, position: int, arm: int) -> Decision:
         return Decision(

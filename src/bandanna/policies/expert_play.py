@@ -56,6 +56,13 @@ class ExpertBatch(Batch):
         self.scale = 0.0
         """The noise that the rounds counted so far ask for."""
 
+    def open_round_of(self, arm: int) -> int:
+        """Add a round in which an arm was chosen and return its position."""
+        position = len(self.losses)
+        del self.arms[position:]  # left behind by an interrupt
+        self.arms.append(arm)
+        return self.open_round()
+
     def erase(self) -> None:
         """Forget the losses and their sums."""
         super().erase()
@@ -167,8 +174,9 @@ class WeighingBatches(Weighing):
 
     def credit(self, batch: ExpertBatch, position: int, units: int) -> None:
         """Add the loss to the sums of the experts who advised its arm."""
-        scale = add_round_once(self._fast, batch.sums, *batch.tickets.pop(position), units)
+        scale = add_round_once(self._fast, batch.sums, *batch.tickets[position], units)
         batch.scale = max(batch.scale, scale)
+        del batch.tickets[position]
 
     def learn(self, batch: ExpertBatch, release: Any) -> None:
         """Release the experts' sums and weigh the experts anew."""
@@ -200,8 +208,14 @@ def ticket_to_dict(ticket: Ticket) -> JSON:
 def ticket_from_dict(saved: JSON, arms: int, experts: int) -> Ticket:
     """Make a ticket from what ``ticket_to_dict`` gave."""
     spread = isinstance(saved["advice"][0], list)
-    advice = np.array(saved["advice"], dtype=np.float64 if spread else vote_type(arms))
-    importance = float(saved["importance"])
-    if advice.shape != ((1, experts) if spread else (experts,)) or not 0.0 < importance < np.inf:
+    advice = np.array(saved["advice"], dtype=np.float64 if spread else np.int64)
+    ticket = Ticket(advice, int(saved["arm"]), float(saved["importance"]))
+    good = (
+        advice.shape == ((1, experts) if spread else (experts,))
+        and np.all((advice >= 0) & (advice <= (1 if spread else arms - 1)))
+        and 0 <= ticket.arm < (1 if spread else arms)
+        and 1.0 - 1e-9 <= ticket.importance < np.inf
+    )
+    if not good:
         raise ValueError("a waiting round holds impossible values")
-    return Ticket(advice, int(saved["arm"]), importance)
+    return ticket if spread else ticket._replace(advice=advice.astype(vote_type(arms)))

@@ -127,6 +127,21 @@ def plain_expert_recipe(
     return ExpertRecipe(named_learner(learner, experts, rounds, release), release)
 
 
+def check_expert_recipe(recipe: ExpertRecipe, algorithm: str, experts: int, arms: int) -> None:
+    """Refuse parts that do not belong together, as a damaged file may have them."""
+    learner, release = recipe
+    weighs = isinstance(learner, Exp4)
+    size = (learner.experts, learner.arms) if isinstance(learner, Exp4) else (learner.arms, arms)
+    good = size == (experts, arms) and (weighs or algorithm not in EXP4_ALGORITHMS)
+    if isinstance(release, VectorRelease):
+        same = (release.experts, release.arms) == (experts, arms)
+        good = good and same and isinstance(learner, Exp4) and learner.mixing == release.mixing
+    elif weighs:
+        good = good and release.batch == 1
+    if not good or (weighs and algorithm in CONVERSIONS):
+        raise InputError(f"its parts do not make {algorithm!r} for {experts} experts.")
+
+
 def expert_horizon(name: str, rounds: int | None) -> int:
     """Require a number of rounds."""
     if rounds is None:

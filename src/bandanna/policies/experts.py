@@ -48,11 +48,10 @@ class BatchedExperts(BatchedPolicy):
             each, shape (N, K), whose rows add up to 1 within 1e-6.
         """
         checked = check_advice(advice, self.experts, len(self.arms))
-        batch, position = self._decide()
+        batch = self._next_batch()
         assert isinstance(batch, ExpertBatch)
-        arm = self._play.choose(batch, position, checked)
-        batch.arms.append(arm)
-        return self._decision(batch, position, arm)
+        arm = self._play.choose(batch, len(batch.losses), checked)
+        return self._decision(batch, batch.open_round_of(arm), arm)
 
     @property
     def guarantee(self) -> Guarantee:

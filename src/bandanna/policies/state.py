@@ -13,18 +13,22 @@ import numpy as np
 from bandanna import checks
 from bandanna.documents import seal, to_text, write_whole
 from bandanna.grid import UNITS
+from bandanna.learners import Exp4
 from bandanna.policies.bandit import Bandit, PrivateBandit, arm_names, check_rounds
 from bandanna.policies.batches import WAITING, Batch
 from bandanna.policies.core import BatchedPolicy
 from bandanna.policies.expert_play import ExpertBatch, ticket_from_dict, ticket_to_dict
-from bandanna.policies.expert_recipe import ExpertRecipe
+from bandanna.policies.expert_recipe import ExpertRecipe, check_expert_recipe
 from bandanna.policies.experts import BatchedExperts, Experts, PrivateExperts, check_experts
 from bandanna.policies.recipe import Recipe, recipe_parts
+from bandanna.privacy import VectorRelease
+from bandanna.privacy.calibration import GRID
 from bandanna.types import JSON, BandannaError, StateFileError
 from bandanna.version import __version__
 
 FORMAT = "bandanna policy"
 VERSION = 1
+DAMAGE = (BandannaError, AttributeError, LookupError, TypeError, ValueError, OverflowError)
 KINDS: dict[str, type[BatchedPolicy]] = {
     kind.__name__: kind for kind in (PrivateBandit, Bandit, PrivateExperts, Experts)
 }
@@ -75,7 +79,14 @@ def load(path: str | Path) -> Any:
         raise StateFileError(f"{source} is damaged: its checksum does not match its content.")
     try:
         return from_dict(data)
-    except (BandannaError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except (
+        BandannaError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise StateFileError(f"{source} is damaged: {type(error).__name__}: {error}.") from None
 
 
@@ -131,6 +142,7 @@ def from_dict(data: JSON) -> BatchedPolicy:
     if isinstance(policy, BatchedExperts):
         recipe = ExpertRecipe(*parts)
         policy.experts = check_experts(data["experts"])
+        check_expert_recipe(recipe, str(data["algorithm"]), policy.experts, len(names))
         policy.delta = checks.delta(data["delta"])
         policy.why = "It was loaded from a file."
     low, high = data["loss_range"]
@@ -149,6 +161,8 @@ def from_dict(data: JSON) -> BatchedPolicy:
     policy._batches = int(data["batches"])
     for saved in data["open_batches"]:
         batch = _batch(saved, policy)
+        if not 0 <= batch.number < policy._batches or batch.number in policy._open:
+            raise ValueError(f"batch {batch.number} is one too many")
         policy._open[batch.number] = batch
     current = data["current"]
     policy._current = None if current is None else policy._open[current]
@@ -185,7 +199,20 @@ def _expert_batch(batch: ExpertBatch, saved: JSON, policy: BatchedExperts) -> Ex
     }
     batch.sums = np.array(saved["sums"], dtype=np.int64)
     batch.scale = float(saved["scale"])
-    good = len(batch.arms) == len(saved["losses"]) and all(0 <= arm < arms for arm in batch.arms)
-    if not good or batch.sums.size not in (0, experts) or not 0.0 <= batch.scale < math.inf:
+    losses = saved["losses"]
+    waiting = {place for place, loss in enumerate(losses) if loss is None}
+    vector = isinstance(policy.recipe.release, VectorRelease)
+    counted = len(losses) - len(waiting)
+    weighed = isinstance(policy.recipe.learner, Exp4)
+    good = (
+        len(batch.arms) == len(losses)
+        and all(0 <= arm < arms for arm in batch.arms)
+        and set(batch.tickets) == (waiting if weighed else set())
+        and batch.sums.size == (experts if vector else 0)
+        and all(0 <= total <= counted * GRID for total in batch.sums)
+        and 0.0 <= batch.scale < math.inf
+        and (batch.scale > 0.0 or not batch.sums.any())
+    )
+    if not good:
         raise ValueError(f"batch {batch.number} holds impossible values")
     return batch

@@ -42,9 +42,15 @@ WORTH_TRYING = 1e-3
 """Composed Laplace noise can be smaller than pure by a share of about ``delta 2^N / epsilon``;
 below this share it is not worth loading dp-accounting for."""
 
-CLEARLY_BETTER = 0.75
-"""Where the Gaussian's deviation is below this share of pure Laplace noise's, composed Laplace
-noise, which gains less than that on pure, need not be tried."""
+SMALLEST_COMPOSED = 1e-12
+"""Below this delta dp-accounting's own rounding shows."""
+
+MOST_NOISE = 2.0**58
+"""Largest deviation in grid units: 64-bit integers hold sixteen of them."""
+
+
+TAIL_ERROR, SMALLEST_NORMAL = 1e-14, 1e-307
+"""How far off a computed tail can be, relatively and near the end of the range of floats."""
 
 
 class Calibration(NamedTuple):
@@ -58,6 +64,7 @@ class Calibration(NamedTuple):
     gaussian: float
     """Gaussian: standard deviation per unit of l2."""
     experts: int
+    epsilon: float
 
     @property
     def multiplier(self) -> float:
@@ -67,14 +74,25 @@ class Calibration(NamedTuple):
     @property
     def deviation(self) -> float:
         """Standard deviation in each entry when one loss can move every entry by 1."""
+        floor = self.least / GRID
         if self.law == "gaussian":
-            return self.gaussian * math.sqrt(self.experts)
-        return math.sqrt(2.0) * min(self.pure * self.experts, self.composed)
+            return max(self.gaussian * math.sqrt(self.experts), floor)
+        return math.sqrt(2.0) * max(min(self.pure * self.experts, self.composed), floor)
+
+    @property
+    def least(self) -> float:
+        """The smallest scale, in grid units, for which the proofs hold."""
+        if self.law == "gaussian":
+            return math.sqrt(GAUSSIAN_FLOOR * self.experts / min(1.0, self.epsilon))
+        return 1.0 if math.isinf(self.composed) else LAPLACE_FLOOR * self.experts / self.epsilon
 
 
 @lru_cache(maxsize=256)
 def calibrate(epsilon: float, delta: float, experts: int) -> Calibration:
     """Return the law with the smallest noise for vectors of a length.
+
+    Composed Laplace noise is tried where pure Laplace noise is below Gaussian noise: there it is
+    the same law with a smaller scale, so that every bound for pure noise holds for it as well.
 
     Examples
     --------
@@ -83,25 +101,33 @@ def calibrate(epsilon: float, delta: float, experts: int) -> Calibration:
     >>> calibrate(epsilon=1.0, delta=0.0, experts=4).deviation == 4 * math.sqrt(2)
     True
     """
-    pure, normal = closed_forms(epsilon, delta, experts)
-    best = min(pure, normal, key=lambda noise: noise.deviation)
-    unclear = normal.deviation > CLEARLY_BETTER * pure.deviation
+    best = smallest_closed_form(epsilon, delta, experts)
     gain = delta * 2.0 ** min(experts, 1000) / epsilon
-    if delta > 0.0 and unclear and gain > WORTH_TRYING:
+    if best.law == "laplace" and delta >= SMALLEST_COMPOSED and gain > WORTH_TRYING:
         scale = laplace_multiplier(epsilon, delta, experts)
-        composed = Calibration("laplace", math.inf, scale, math.inf, experts)
+        composed = Calibration("laplace", math.inf, scale, math.inf, experts, epsilon)
         best = min(best, composed, key=lambda noise: noise.deviation)
+    if best.deviation * GRID > MOST_NOISE:
+        raise InputError(
+            f"noise for {experts} experts at epsilon {epsilon:g} and delta {delta:g} would not fit "
+            f"64-bit integers; use a larger epsilon, fewer experts, or a conversion."
+        )
     return best
 
 
+def smallest_closed_form(epsilon: float, delta: float, experts: int) -> Calibration:
+    """Return pure Laplace or Gaussian noise, whichever is smaller; it takes microseconds."""
+    return min(closed_forms(epsilon, delta, experts), key=lambda noise: noise.deviation)
+
+
 def closed_forms(epsilon: float, delta: float, experts: int) -> tuple[Calibration, Calibration]:
-    """Return pure Laplace and Gaussian noise, both computed in microseconds."""
+    """Return pure Laplace and Gaussian noise."""
     checks.epsilon(epsilon)
     checks.delta(delta)
     experts = checks.whole("experts", experts, at_least=1)
-    pure = Calibration("laplace", 1.0 / epsilon, math.inf, math.inf, experts)
+    pure = Calibration("laplace", 1.0 / epsilon, math.inf, math.inf, experts, epsilon)
     multiplier = gaussian_multiplier(epsilon, delta) if delta > 0.0 else math.inf
-    return pure, Calibration("gaussian", math.inf, math.inf, multiplier, experts)
+    return pure, Calibration("gaussian", math.inf, math.inf, multiplier, experts, epsilon)
 
 
 def paper_noise(epsilon: float, delta: float, experts: int) -> Calibration:
@@ -113,21 +139,15 @@ def paper_noise(epsilon: float, delta: float, experts: int) -> Calibration:
     """
     if epsilon > 1.0:
         raise InputError(f"batched-exp4 is stated for epsilon up to 1; got {epsilon:g}.")
-    largest = math.exp(-0.908 * epsilon)
+    checks.delta(delta)
+    largest = math.exp(-epsilon / (6.0 - 2.0 * math.sqrt(6.0)))
     if not 0.0 < delta <= largest:
         raise InputError(
             f"batched-exp4 needs a delta above 0 and, for its composition step, at most "
             f"exp(-0.908 epsilon) = {largest:.3g}; got {delta:g}. calibrated-exp4 takes any."
         )
     scale = 3.0 * math.sqrt(experts * math.log(1.0 / delta)) / epsilon
-    return Calibration("laplace", math.inf, scale, math.inf, experts)
-
-
-def least_scale(noise: Calibration, epsilon: float) -> float:
-    """Return the smallest scale, in grid units, for which the proofs hold."""
-    if noise.law == "gaussian":
-        return math.sqrt(GAUSSIAN_FLOOR * noise.experts / min(1.0, epsilon))
-    return 1.0 if math.isinf(noise.composed) else LAPLACE_FLOOR * noise.experts / epsilon
+    return Calibration("laplace", math.inf, scale, math.inf, experts, epsilon)
 
 
 @lru_cache(maxsize=256)
@@ -148,11 +168,16 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
 
 
 def gaussian_delta(epsilon: float, sigma: float) -> float:
-    """Return the delta of the Gaussian mechanism of sensitivity 1 (Balle and Wang 2018, Thm 5)."""
+    """Bound the delta of the Gaussian mechanism of sensitivity 1 (Balle and Wang 2018, Thm 5).
+
+    The exact curve is a difference of two tails that may be nearly equal; what rounding can have
+    done to them is added.
+    """
     shift = 1.0 / (2.0 * sigma)
     first = _normal_tail(epsilon * sigma - shift)
-    second = _normal_tail(epsilon * sigma + shift)
-    return first - math.exp(epsilon) * second if second > 0.0 else first
+    second = math.exp(epsilon) * _normal_tail(epsilon * sigma + shift)
+    rounding = TAIL_ERROR * (first + second) + math.exp(epsilon) * SMALLEST_NORMAL
+    return max(first - second, 0.0) + rounding
 
 
 def _normal_tail(x: float) -> float:

@@ -97,7 +97,7 @@ def verify(text: str) -> list[Finding]:
     findings: list[Finding] = []
     try:
         findings.extend(_check_promise(data))
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError, MemoryError) as error:
         findings.append(Finding("file", False, f"entries are missing or impossible: {error!r}"))
     return findings
 

@@ -28,13 +28,15 @@ from bandanna.privacy.calibration import (
     MAX_BATCH,
     Calibration,
     calibrate,
-    least_scale,
     paper_noise,
 )
 from bandanna.privacy.noise import gaussian_vector, laplace_vector
 from bandanna.privacy.release import POST_PROCESSING, PROTECTED
 from bandanna.streams import Stream, discrete_laplace, normal
 from bandanna.types import JSON, Guarantee, InputError, no_guarantee
+
+FARTHEST = 2**62
+"""Noisy sums are cut off here; exact sums are below half of it."""
 
 ROUND_UP = 1.0 + 1e-9
 """Norms are summed in floating point; this is more than the rounding errors can be."""
@@ -131,7 +133,12 @@ class VectorRelease:
         noise = draw(max(float(scale), fast.least), self.experts)
         most = self.batch * GRID
         clamped = [min(max(int(total), 0), most) for total in sums]
-        noisy = [total + extra for total, extra in zip(clamped, noise, strict=True)]
+        # The sampler saturates at the ends of 64-bit integers, where adding a sum would show it;
+        # cut off well before, everything beyond is one value, whatever the sum.
+        noisy = [
+            min(max(total + extra, -FARTHEST), FARTHEST)
+            for total, extra in zip(clamped, noise, strict=True)
+        ]
         return np.array(noisy, dtype=np.float64) * fast.value
 
     def guarantee(self) -> Guarantee:
@@ -182,8 +189,8 @@ class VectorRelease:
 
     def fast(self) -> FastVector:
         """Return the numbers for the compiled face."""
-        paper = self.preset == "paper"
-        least = GRID * self.noise.composed if paper else least_scale(self.noise, self.epsilon)
+        worst = GRID * self.noise.composed if self.preset == "paper" else 0.0
+        least = max(self.noise.least, worst)
         return FastVector(
             gaussian=self.noise.law == "gaussian",
             top=GRID * self.mixing / self.arms,

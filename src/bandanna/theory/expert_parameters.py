@@ -9,7 +9,12 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from bandanna.privacy.calibration import GRID, MAX_BATCH, Calibration, closed_forms
+from bandanna.privacy.calibration import (
+    GRID,
+    MAX_BATCH,
+    Calibration,
+    smallest_closed_form,
+)
 from bandanna.theory.parameters import require_horizon
 from bandanna.theory.search import lowest_point
 
@@ -132,7 +137,7 @@ def calibrated_exp4(
     moments; the bound falls and then rises in either of the other two, so a golden-section search
     over their logarithms finds the best. Of pure Laplace and Gaussian noise, the smaller.
     """
-    noise = min(closed_forms(epsilon, delta, experts), key=lambda each: each.deviation)
+    noise = smallest_closed_form(epsilon, delta, experts)
 
     def tuned(batch: int, gamma: float) -> BatchedExp4Parameters:
         played = rounds // batch * batch

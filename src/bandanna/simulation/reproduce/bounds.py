@@ -13,7 +13,7 @@ from bandanna.theory import bounds, expert_bounds
 from bandanna.types import JSON, InputError
 
 BANDITS = ("prior work, no constants", "paper, no constants", "prior work", "paper", "one-bit")
-EXPERTS = ("htinf over experts", "local-exp4", "batched-exp4")
+EXPERTS = ("htinf-conversion", "local-exp4", "batched-exp4")
 
 
 def reproduce(quick: bool) -> Reproduction:
