@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import polars as pl
 
 from bandanna.simulation import run_study
@@ -66,7 +65,7 @@ def _run(study: Study, workers: int) -> tuple[float, float]:
             results = study.run(Path(folder) / "results", workers=workers)
         wall = time.perf_counter() - start
         seconds = results.frame.group_by("cell").agg(pl.col("seconds").first())["seconds"]
-    return wall, float(np.sum(seconds))
+    return wall, float(seconds.sum())
 
 
 def reproduce_rates() -> float:

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
-import numpy as np
 import polars as pl
 
 from bandanna.report.settings import AXES, Menus, cut, rows, varied
-from bandanna.report.style import ARMS, by_algorithm, in_order, logarithmic
-from bandanna.simulation.slopes import fit_slope
+from bandanna.report.slope_charts import regret_against
+from bandanna.report.style import (
+    ARMS,
+    HEIGHT,
+    TITLES,
+    WIDTH,
+    by_algorithm,
+    few_marks,
+    in_order,
+    logarithmic,
+    logarithmic_y,
+)
 from bandanna.simulation.study_results import StudyResults
 
-WIDTH, HEIGHT = 640, 340
-TITLES = {
-    "epsilon": "epsilon (smaller is more private)",
-    "rounds": "rounds T",
-    "arms": "arms K",
-    "batch": "rounds in a batch",
-}
 OVER_TIME = "regret (loss beyond the best fixed arm's)"
-AT_THE_END = "regret at the end"
 SHARE_POINTS = 25
-ROOM = 0.055
-"""Least distance of two labels, as a share of the axis."""
 
 
 def study_charts(results: StudyResults) -> dict[str, Any]:
@@ -50,7 +48,7 @@ def regret_over_time(curves: pl.DataFrame, axes: Sequence[str]) -> Any:
     base = menus.over(rows(chosen)).encode(x=x, color=looks["color"])
     band = base.mark_area(opacity=0.13).encode(y=alt.Y("q05:Q", title=OVER_TIME), y2="q95:Q")
     line = base.mark_line(strokeWidth=2.2).encode(
-        y=alt.Y("mean:Q", title=OVER_TIME, axis=_few_marks()),
+        y=alt.Y("mean:Q", title=OVER_TIME, axis=few_marks()),
         strokeDash=looks["strokeDash"],
         tooltip=["algorithm:N", "round:Q", *(alt.Tooltip(f"{n}:Q", format=",.4r") for n in _BAND)],
     )
@@ -59,100 +57,6 @@ def regret_over_time(curves: pl.DataFrame, axes: Sequence[str]) -> Any:
 
 
 _BAND = ("mean", "q05", "q95")
-
-
-def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
-    """Draw final regret against one axis, both logarithmic, with fitted slopes."""
-    others = [other for other in axes if other != axis]
-    needed = ["algorithm", *AXES, "mean", "standard_error"]
-    chosen = table.select(needed).filter(pl.col("mean") > 0, pl.col(axis).is_not_null())
-    if chosen[axis].n_unique() < 2:
-        return None
-    chosen = cut(_for_every_epsilon(chosen) if axis != "epsilon" else chosen, others).with_columns(
-        low=(pl.col("mean") - 1.96 * pl.col("standard_error").fill_nan(0)).clip(
-            pl.col("mean") / 10
-        ),
-        high=pl.col("mean") + 1.96 * pl.col("standard_error").fill_nan(0),
-    )
-    looks = by_algorithm(chosen["algorithm"])
-    x = logarithmic(TITLES[axis], axis, chosen[axis], alt.X)
-    y = _logarithmic_y("mean:Q", AT_THE_END)
-    menus = Menus(chosen, others)
-    base = menus.over(rows(chosen)).encode(x=x, color=looks["color"])
-    points = base.mark_point(filled=True, size=55, opacity=1).encode(
-        y=y,
-        tooltip=[
-            "algorithm:N",
-            f"{axis}:Q",
-            alt.Tooltip("mean:Q", format=",.4r"),
-            alt.Tooltip("standard_error:Q", format=",.3r"),
-        ],
-    )
-    bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=AT_THE_END), y2="high:Q")
-    layers = [bars, points]
-    lines, labels = _fits(chosen, axis, others)
-    if lines:
-        fitted = menus.over(rows(pl.DataFrame(lines, infer_schema_length=None)))
-        layers.insert(
-            0,
-            fitted.mark_line(strokeWidth=2).encode(
-                x=f"{axis}:Q", y="mean:Q", color=looks["color"], strokeDash=looks["strokeDash"]
-            ),
-        )
-        said = menus.over(rows(pl.DataFrame(labels, infer_schema_length=None)))
-        layers.append(
-            said.mark_text(align="left", dx=9, fontSize=11).encode(
-                x=f"{axis}:Q",
-                y="mean:Q",
-                text="label:N",
-                color=looks["color"],
-            )
-        )
-    chart = alt.layer(*layers).properties(width=WIDTH - 80, height=HEIGHT)
-    note = "Points: means with 95% intervals. Lines: fitted powers, the exponents with theirs."
-    return menus.finish(chart, f"Regret against {axis}", note)
-
-
-def _for_every_epsilon(frame: pl.DataFrame) -> pl.DataFrame:
-    """Repeat what has no epsilon for each of them, so that it stands beside what has."""
-    epsilons = frame.select(pl.col("epsilon").drop_nulls().unique().sort())
-    if epsilons.is_empty():
-        return frame
-    free = frame.filter(pl.col("epsilon").is_null()).drop("epsilon").join(epsilons, how="cross")
-    return pl.concat([frame.filter(pl.col("epsilon").is_not_null()), free.select(frame.columns)])
-
-
-def _fits(
-    chosen: pl.DataFrame, axis: str, others: Sequence[str]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Fit each algorithm in each setting; labels are moved apart where they would overlap."""
-    lines: list[dict[str, Any]] = []
-    labels: list[dict[str, Any]] = []
-    groups = chosen.group_by(others, maintain_order=True) if others else [((), chosen)]
-    for setting, group in groups:
-        ends = []
-        for (name,), part in group.group_by("algorithm", maintain_order=True):
-            slope = fit_slope(part[axis], part["mean"], part["standard_error"])
-            if slope is None:
-                continue
-            place = dict(zip(others, setting, strict=True)) | {"algorithm": name}
-            low, high = float(part[axis].to_numpy().min()), float(part[axis].to_numpy().max())
-            for x in (low, high):
-                lines.append(place | {axis: x, "mean": slope.constant * x**slope.value})
-            ends.append(place | {axis: high, "mean": lines[-1]["mean"], "label": f"{slope}"})
-        if ends:
-            means = group["mean"].to_numpy()
-            span = float(np.log(means.max() / means.min()))
-            labels += _apart(ends, (span + 0.2) * ROOM)
-    return lines, labels
-
-
-def _apart(labels: list[dict[str, Any]], room: float) -> list[dict[str, Any]]:
-    """Move labels up where they are too close, in logarithms."""
-    labels.sort(key=lambda label: label["mean"])
-    for before, label in itertools.pairwise(labels):
-        label["mean"] = max(label["mean"], before["mean"] * float(np.exp(room)))
-    return labels
 
 
 def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
@@ -166,7 +70,7 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
     menus = Menus(chosen, others)
     base = menus.over(rows(chosen)).encode(
         x=logarithmic(TITLES["epsilon"], "epsilon", chosen["epsilon"], alt.X),
-        y=_logarithmic_y("price:Q", "regret, times that without privacy"),
+        y=logarithmic_y("price:Q", "regret, times that without privacy"),
         color=looks["color"],
         tooltip=["algorithm:N", "epsilon:Q", alt.Tooltip("price:Q", format=".3r")],
     )
@@ -254,12 +158,3 @@ def _few_arms(shares: pl.DataFrame, names: dict[str, list[str]]) -> pl.DataFrame
     )
     keys = ["algorithm", *AXES, "round", "name", "place"]
     return shares.group_by(keys).agg(pl.col("share").sum()).sort(*keys[:6], "place", "round")
-
-
-def _logarithmic_y(field: str, title: str) -> Any:
-    scale = alt.Scale(type="log", nice=False, padding=12)
-    return alt.Y(field, title=title, scale=scale, axis=_few_marks())
-
-
-def _few_marks() -> Any:
-    return alt.Axis(format="~s", tickCount=6)

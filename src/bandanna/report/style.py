@@ -15,6 +15,14 @@ import altair as alt
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 PURPLE, AMBER, SKY, BLACK, GREY = "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A8A"
 
+WIDTH, HEIGHT = 640, 340
+TITLES = {
+    "epsilon": "epsilon (smaller is more private)",
+    "rounds": "rounds T",
+    "arms": "arms K",
+    "batch": "rounds in a batch",
+}
+
 ALGORITHMS: dict[str, tuple[str, list[int]]] = {
     "one-bit": (BLUE, [1, 0]),
     "htinf": (ORANGE, [8, 3]),
@@ -62,3 +70,14 @@ def logarithmic(title: str, field: str, values: Iterable[float], kind: Any) -> A
     axis = alt.Axis(values=given, format=style) if len(given) <= 6 else alt.Axis(format=style)
     scale = alt.Scale(type="log", nice=False, padding=14)
     return kind(f"{field}:Q", title=title, scale=scale, axis=axis)
+
+
+def logarithmic_y(field: str, title: str) -> Any:
+    """Return a logarithmic axis up the side."""
+    scale = alt.Scale(type="log", nice=False, padding=12)
+    return alt.Y(field, title=title, scale=scale, axis=few_marks())
+
+
+def few_marks() -> Any:
+    """Return marks that are not too many."""
+    return alt.Axis(format="~s", tickCount=6)

@@ -77,7 +77,7 @@ class Cell:
     """Everything that determines the numbers of one algorithm in one setting.
 
     To add an axis to studies: a field here, its use in ``policy`` or ``environment``, and an
-    entry in ``bandanna.simulation.study.AXES``.
+    entry in ``bandanna.simulation.axes.AXES``.
     """
 
     algorithm: str

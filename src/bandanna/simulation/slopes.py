@@ -34,7 +34,7 @@ def fit_slope(x: Iterable[float], y: Iterable[float], errors: Iterable[float]) -
 
     Examples
     --------
-    >>> fit_slope([1, 10, 100], [2, 20, 200], [0.1, 1, 10]).value.round(6)
+    >>> round(fit_slope([1, 10, 100], [2, 20, 200], [0.1, 1, 10]).value, 6)
     1.0
     """
     from scipy import stats

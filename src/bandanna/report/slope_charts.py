@@ -1,0 +1,113 @@
+"""Final regret against one axis of a study, on logarithmic axes, with fitted exponents."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from bandanna.report.settings import AXES, Menus, cut, rows
+from bandanna.report.style import HEIGHT, TITLES, WIDTH, by_algorithm, logarithmic, logarithmic_y
+from bandanna.simulation.slopes import fit_slope
+
+AT_THE_END = "regret at the end"
+ROOM = 0.055
+"""Least distance of two labels, as a share of the axis."""
+
+
+def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
+    """Draw final regret against one axis, both logarithmic, with fitted slopes."""
+    others = [other for other in axes if other != axis]
+    needed = ["algorithm", *AXES, "mean", "standard_error"]
+    chosen = table.select(needed).filter(pl.col("mean") > 0, pl.col(axis).is_not_null())
+    if chosen[axis].n_unique() < 2:
+        return None
+    chosen = cut(_for_every_epsilon(chosen) if axis != "epsilon" else chosen, others).with_columns(
+        low=(pl.col("mean") - 1.96 * pl.col("standard_error").fill_nan(0)).clip(
+            pl.col("mean") / 10
+        ),
+        high=pl.col("mean") + 1.96 * pl.col("standard_error").fill_nan(0),
+    )
+    looks = by_algorithm(chosen["algorithm"])
+    x = logarithmic(TITLES[axis], axis, chosen[axis], alt.X)
+    y = logarithmic_y("mean:Q", AT_THE_END)
+    menus = Menus(chosen, others)
+    base = menus.over(rows(chosen)).encode(x=x, color=looks["color"])
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        y=y,
+        tooltip=[
+            "algorithm:N",
+            f"{axis}:Q",
+            alt.Tooltip("mean:Q", format=",.4r"),
+            alt.Tooltip("standard_error:Q", format=",.3r"),
+        ],
+    )
+    bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=AT_THE_END), y2="high:Q")
+    layers = [bars, points]
+    lines, labels = _fits(chosen, axis, others)
+    if lines:
+        fitted = menus.over(rows(pl.DataFrame(lines, infer_schema_length=None)))
+        layers.insert(
+            0,
+            fitted.mark_line(strokeWidth=2).encode(
+                x=f"{axis}:Q", y="mean:Q", color=looks["color"], strokeDash=looks["strokeDash"]
+            ),
+        )
+        said = menus.over(rows(pl.DataFrame(labels, infer_schema_length=None)))
+        layers.append(
+            said.mark_text(align="left", dx=9, fontSize=11).encode(
+                x=f"{axis}:Q",
+                y="mean:Q",
+                text="label:N",
+                color=looks["color"],
+            )
+        )
+    chart = alt.layer(*layers).properties(width=WIDTH - 80, height=HEIGHT)
+    note = "Points: means with 95% intervals. Lines: fitted powers, the exponents with theirs."
+    return menus.finish(chart, f"Regret against {axis}", note)
+
+
+def _for_every_epsilon(frame: pl.DataFrame) -> pl.DataFrame:
+    """Repeat what has no epsilon for each of them, so that it stands beside what has."""
+    epsilons = frame.select(pl.col("epsilon").drop_nulls().unique().sort())
+    if epsilons.is_empty():
+        return frame
+    free = frame.filter(pl.col("epsilon").is_null()).drop("epsilon").join(epsilons, how="cross")
+    return pl.concat([frame.filter(pl.col("epsilon").is_not_null()), free.select(frame.columns)])
+
+
+def _fits(
+    chosen: pl.DataFrame, axis: str, others: Sequence[str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Fit each algorithm in each setting; labels are moved apart where they would overlap."""
+    lines: list[dict[str, Any]] = []
+    labels: list[dict[str, Any]] = []
+    groups = chosen.group_by(others, maintain_order=True) if others else [((), chosen)]
+    for setting, group in groups:
+        ends = []
+        for (name,), part in group.group_by("algorithm", maintain_order=True):
+            slope = fit_slope(part[axis], part["mean"], part["standard_error"])
+            if slope is None:
+                continue
+            place = dict(zip(others, setting, strict=True)) | {"algorithm": name}
+            low, high = float(part[axis].to_numpy().min()), float(part[axis].to_numpy().max())
+            for x in (low, high):
+                lines.append(place | {axis: x, "mean": slope.constant * x**slope.value})
+            ends.append(place | {axis: high, "mean": lines[-1]["mean"], "label": f"{slope}"})
+        if ends:
+            means = group["mean"].to_numpy()
+            span = float(np.log(means.max() / means.min()))
+            labels += _apart(ends, (span + 0.2) * ROOM)
+    return lines, labels
+
+
+def _apart(labels: list[dict[str, Any]], room: float) -> list[dict[str, Any]]:
+    """Move labels up where they are too close, in logarithms."""
+    labels.sort(key=lambda label: label["mean"])
+    for before, label in itertools.pairwise(labels):
+        label["mean"] = max(label["mean"], before["mean"] * float(np.exp(room)))
+    return labels
