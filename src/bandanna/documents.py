@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ def seal(data: Any) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file, readable by its owner only, whole or not at all."""
+def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
+    """Write a file whole or not at all; a private one is readable by its owner only."""
     data = content.encode() if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -120,13 +120,17 @@ def test_a_chunk_is_small_however_many_experts() -> None:
         (("two-good",), "unknown environment with experts"),
         (("digits", 3), "has 20 experts"),
         (("digits", None, 4), "has 10 arms"),
-        (("trial-rules", None, None, 100, True), "spread has no meaning"),
         (("one-good", 0), "experts must be"),
     ],
 )
 def test_what_cannot_be_made_is_refused(arguments: tuple[object, ...], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         envs.make_expert_environment(*arguments)  # type: ignore[arg-type]
+
+
+def test_options_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(InputError, match="no option 'spread'; it has seed"):
+        envs.make_expert_environment("trial-rules", spread=True)
 
 
 def test_tables_are_checked_before_anything_runs() -> None:

@@ -112,7 +112,14 @@ def test_an_unfinished_study_says_so(results: StudyResults, tmp_path: Path) -> N
 
 
 def test_the_answer_names_the_winner_and_how_clear_it_is() -> None:
-    base = {"environment": "e", "epsilon": 1.0, "rounds": 100, "arms": 2, "batch": 1}
+    base = {
+        "environment": "e",
+        "epsilon": 1.0,
+        "rounds": 100,
+        "arms": 2,
+        "batch": 1,
+        "experts": None,
+    }
     rows = [
         base | {"cell": "a", "algorithm": "one-bit", "mean": 10.0, "standard_error": 1.0},
         base | {"cell": "b", "algorithm": "htinf", "mean": 20.0, "standard_error": 1.0},

@@ -156,7 +156,7 @@ def test_the_same_settings_give_the_same_numbers_as_ever() -> None:
     digest = hashlib.sha256()
     for cell in small(environment=["switching"], rounds=[500]).cells:
         digest.update(play_cell(cell, None)[1]["regret"].explode().to_numpy().tobytes())
-    assert (NUMBERS, digest.hexdigest()[:16]) == (1, "fbd733c267536396")
+    assert (NUMBERS, digest.hexdigest()[:16]) == (2, "fbd733c267536396")
 
 
 def test_a_study_survives_being_written_down(tmp_path: Path) -> None:
@@ -218,3 +218,30 @@ def test_a_study_without_cells_is_refused(tmp_path: Path) -> None:
         small().run(tmp_path / "r", workers=0)
     with pytest.raises(bd.InputError, match="more than 100,000"):
         small(rounds=list(range(100, 20_000)))
+
+
+def test_experts_are_an_axis_like_any_other(tmp_path: Path) -> None:
+    study = Study(
+        {
+            "algorithm": ["one-bit-exp4", "calibrated-exp4", "random-expert", "htinf"],
+            "environment": ["one-good", "bernoulli"],
+            "epsilon": ["0.5"],
+            "delta": ["1e-2"],
+            "rounds": [400],
+            "arms": [3],
+            "experts": [2, 12],
+        },
+        replicates=2,
+    )
+    reasons = " ".join(item.reason for item in study.skipped)
+    assert "unknown algorithm with experts 'htinf'" in reasons
+    assert "'bernoulli' has no experts" in reasons
+    table = study.run(tmp_path / "results", workers=1, progress=False).table()
+    assert sorted(table["experts"].unique()) == [2, 12]
+    spent = dict(zip(table["algorithm"], table["delta"], strict=True))
+    assert spent == {"one-bit-exp4": 0.0, "calibrated-exp4": 0.01, "random-expert": None}
+    for row in table.filter(table["algorithm"] == "one-bit-exp4").iter_rows(named=True):
+        policy = bd.PrivateExperts(row["experts"], 3, 0.5, 0.01, 400, "one-bit-exp4")
+        environment = bd.environments.OneGoodExpert(row["experts"], 3, 400)
+        again = bd.simulate(policy, environment, replicates=2, seed=study.seed)
+        assert row["mean"] == again.regret("policy").mean()

@@ -76,7 +76,8 @@ def simulate(
         from bandanna.environments import make_expert_environment
 
         environment = environment or "one-good"
-        source = make_expert_environment(environment, advisers, count, horizon, spread)
+        options = {"spread": True} if spread else {}
+        source = make_expert_environment(environment, advisers, count, horizon, **options)
         default = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
         names = _names(algorithms or default)
         policies = {name: _expert_policy(name, source, epsilon, delta) for name in names}

@@ -59,23 +59,6 @@ def make_environment(
     return ENVIRONMENTS[name](arms=10 if arms is None else arms, rounds=rounds, **options)
 
 
-def check_environment(name: str, options: Iterable[str] = ()) -> None:
-    """Refuse a name or an option that does not exist."""
-    if name not in ENVIRONMENTS:
-        raise InputError(f"unknown environment {name!r}; there are {', '.join(ENVIRONMENTS)}.")
-    known = [
-        option
-        for option in inspect.signature(ENVIRONMENTS[name]).parameters
-        if option not in ("arms", "rounds")
-    ]
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        raise InputError(
-            f"environment {name!r} has no option {', '.join(map(repr, unknown))}; "
-            f"it has {', '.join(known) or 'none'}."
-        )
-
-
 EXPERT_ENVIRONMENTS: dict[str, Callable[..., ExpertEnvironment]] = {
     "one-good": OneGoodExpert,
     "clustered": ClusteredExperts,
@@ -85,7 +68,22 @@ EXPERT_ENVIRONMENTS: dict[str, Callable[..., ExpertEnvironment]] = {
 }
 """Environments with expert advice. All but the last two take any number of experts and arms."""
 
-_OWN_EXPERTS = ("digits", "trial-rules")
+OWN_EXPERTS = ("digits", "trial-rules")
+
+
+def check_environment(name: str, options: Iterable[str] = ()) -> None:
+    """Refuse a name or an option that does not exist."""
+    every = {**ENVIRONMENTS, **EXPERT_ENVIRONMENTS}
+    if name not in every:
+        raise InputError(f"unknown environment {name!r}; there are {', '.join(every)}.")
+    parameters = inspect.signature(every[name]).parameters
+    known = [option for option in parameters if option not in ("arms", "rounds", "experts")]
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise InputError(
+            f"environment {name!r} has no option {', '.join(map(repr, unknown))}; "
+            f"it has {', '.join(known) or 'none'}."
+        )
 
 
 def make_expert_environment(
@@ -93,19 +91,18 @@ def make_expert_environment(
     experts: int | None = None,
     arms: int | None = None,
     rounds: int = 100_000,
-    spread: bool = False,
+    **options: Any,
 ) -> ExpertEnvironment:
-    """Make an environment with experts by name, its other parameters at their defaults."""
+    """Make an environment with experts by name; ``options`` are those of its class."""
     if name not in EXPERT_ENVIRONMENTS:
         known = ", ".join(EXPERT_ENVIRONMENTS)
         raise InputError(f"unknown environment with experts {name!r}; there are {known}.")
+    check_environment(name, options)
     make = EXPERT_ENVIRONMENTS[name]
-    if name not in _OWN_EXPERTS:
+    if name not in OWN_EXPERTS:
         sizes = 10 if experts is None else experts, 10 if arms is None else arms
-        return make(*sizes, rounds, spread=spread)
-    if name == "trial-rules" and spread:
-        raise InputError("the experts of 'trial-rules' name one arm each; spread has no meaning.")
-    environment = make(rounds, **({"spread": True} if spread else {}))
+        return make(*sizes, rounds, **options)
+    environment = make(rounds, **options)
     for what, asked, own in (
         ("experts", experts, environment.experts),
         ("arms", arms, environment.arms),
@@ -133,6 +130,7 @@ __all__ = [
     "COMPARATORS",
     "ENVIRONMENTS",
     "EXPERT_ENVIRONMENTS",
+    "OWN_EXPERTS",
     "TREATMENTS",
     "Barrier",
     "Bernoulli",

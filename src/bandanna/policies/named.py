@@ -36,9 +36,15 @@ def make_policy(
 
 
 def make_expert_policy(
-    name: str, experts: int, arms: int, epsilon: float | None, delta: float, rounds: int
+    name: str,
+    experts: int,
+    arms: int,
+    epsilon: float | None,
+    delta: float,
+    rounds: int,
+    batch: int | None = None,
 ) -> BatchedExperts:
-    """Make a policy with experts by name.
+    """Make a policy with experts by name; ``batch`` replaces a conversion's own.
 
     Examples
     --------
@@ -49,7 +55,9 @@ def make_expert_policy(
         known = ", ".join(EXPERT_CONTESTANTS)
         raise InputError(f"unknown algorithm with experts {name!r}; there are {known}.")
     if name in WITHOUT_EPSILON:
+        if batch not in (None, 1):
+            raise InputError(f"{name} with experts learns every round; got batch {batch}.")
         return Experts(experts, arms, rounds, "exp4" if name == NO_PRIVACY else name)
     if epsilon is None:
         raise InputError(f"algorithm {name!r} is private and needs an epsilon, such as 0.1.")
-    return PrivateExperts(experts, arms, epsilon, delta, rounds, name)
+    return PrivateExperts(experts, arms, epsilon, delta, rounds, name, batch=batch)

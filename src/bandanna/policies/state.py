@@ -43,7 +43,7 @@ def save(policy: BatchedPolicy, path: str | Path) -> None:
     data["checksum"] = seal(data)
     target = Path(path)
     try:
-        write_whole(target, to_text(data))
+        write_whole(target, to_text(data), private=True)
     except OSError as error:
         raise StateFileError(f"cannot write {target}: {error.strerror or error}.") from None
 

@@ -9,7 +9,7 @@ from bandanna.report.study_charts import privacy_prices
 CLEAR = 3.0
 """Standard errors between two means that make the better one clearly better."""
 
-SAME = ["environment", "epsilon", "rounds", "arms"]
+SAME = ["environment", "epsilon", "rounds", "arms", "experts"]
 
 
 def winners(table: pl.DataFrame) -> pl.DataFrame:

@@ -45,6 +45,8 @@ def check_chart(path: Path) -> None:
 def reproduction_chart(result: Reproduction) -> Any:
     """Draw what a reproduction measured."""
     figure = result.figure
+    if isinstance(figure, RegimeMap):
+        return regimes_chart(figure)
     return leakage_chart(figure) if isinstance(figure, Leakage) else points_chart(figure)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-AXES = ("environment", "epsilon", "rounds", "arms", "batch")
+AXES = ("environment", "epsilon", "rounds", "arms", "experts", "batch")
 MOST_ROWS = 20_000
 """Charts with more rows than this show fewer settings, so that reports stay small."""
 
-FIX_FIRST = ("batch", "rounds", "arms", "environment", "epsilon")
+FIX_FIRST = ("batch", "rounds", "experts", "arms", "environment", "epsilon")
 
 
 def varied(frame: pl.DataFrame, grid: dict[str, Any]) -> list[str]:

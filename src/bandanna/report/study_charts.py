@@ -23,7 +23,7 @@ from bandanna.report.style import (
 )
 from bandanna.simulation.study_results import StudyResults
 
-OVER_TIME = "regret (loss beyond the best fixed arm's)"
+OVER_TIME = "regret so far"
 SHARE_POINTS = 25
 
 
@@ -84,11 +84,13 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
 
 def privacy_prices(table: pl.DataFrame) -> pl.DataFrame | None:
     """Return each private cell's mean regret over that of no privacy in the same setting."""
-    same = ["environment", "rounds", "arms"]
+    same = ["environment", "rounds", "arms", "experts"]
     plain = table.filter(pl.col("algorithm") == "no-privacy", pl.col("mean") > 0)
     plain = plain.unique(same).select(*same, plain="mean")
     private = table.filter(pl.col("epsilon").is_not_null(), pl.col("mean") > 0)
-    joined = private.join(plain, on=same).with_columns(price=pl.col("mean") / pl.col("plain"))
+    joined = private.join(plain, on=same, nulls_equal=True).with_columns(
+        price=pl.col("mean") / pl.col("plain")
+    )
     return None if joined.is_empty() else joined
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from bandanna.documents import write_whole
-from bandanna.policies import make_policy
+from bandanna.policies import BatchedPolicy, make_expert_policy, make_policy
 from bandanna.report.answer import answer, winners
 from bandanna.report.charts import audit_chart, save_chart
 from bandanna.report.settings import AXES
@@ -138,6 +138,8 @@ def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]
     shown = [("algorithms", ", ".join(in_order(table["algorithm"])))]
     for axis in AXES:
         values = table[axis].drop_nulls().unique(maintain_order=True).to_list()
+        if not values:
+            continue
         if axis == "batch" and "batch" not in results.index["grid"]:
             continue
         shown.append((axis, ", ".join(v if isinstance(v, str) else f"{v:,}" for v in values)))
@@ -152,7 +154,9 @@ def _table(table: pl.DataFrame) -> tuple[list[JSON], list[JSON]]:
     axes = [axis for axis in AXES if table[axis].n_unique() > 1 or axis in ("epsilon", "batch")]
     best = set(winners(table)["cell"])
     order = {name: place for place, name in enumerate(in_order(table["algorithm"]))}
-    keys = [axis for axis in ("environment", "rounds", "arms", "epsilon") if axis in axes]
+    keys = [
+        axis for axis in ("environment", "rounds", "arms", "experts", "epsilon") if axis in axes
+    ]
     rank = pl.col("algorithm").replace_strict(order)
     sorted_rows = table.sort(*keys, rank, "batch", nulls_last=True, maintain_order=True)
     columns: list[JSON] = [{"heading": "algorithm", "word": True}]
@@ -190,8 +194,7 @@ def _promises(table: pl.DataFrame) -> list[JSON]:
     promises = []
     for name in in_order(private["algorithm"]):
         row = private.filter(pl.col("algorithm") == name).row(0, named=True)
-        policy = make_policy(name, row["arms"], row["epsilon"], row["rounds"], row["batch"])
-        promise = policy.guarantee
+        promise = _policy_of(row).guarantee
         entries = [("protects", promise.protects), ("mechanism", promise.mechanism)]
         entries.append(("because", promise.because))
         entries += [("assumes", assumption) for assumption in promise.assumptions]
@@ -201,6 +204,14 @@ def _promises(table: pl.DataFrame) -> list[JSON]:
             headline += f"; likewise for {_and([f'{value:g}' for value in epsilons[1:]])}"
         promises.append({"name": name, "headline": headline, "entries": entries})
     return promises
+
+
+def _policy_of(row: JSON) -> BatchedPolicy:
+    size = row["arms"], row["epsilon"]
+    if row["experts"] is None:
+        return make_policy(row["algorithm"], *size, row["rounds"], row["batch"])
+    delta, own = row["delta"] or 0.0, row["algorithm"]
+    return make_expert_policy(own, row["experts"], *size, delta, row["rounds"])
 
 
 def _read_audit(path: Path) -> JSON:

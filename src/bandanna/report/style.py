@@ -20,17 +20,30 @@ TITLES = {
     "epsilon": "epsilon (smaller is more private)",
     "rounds": "rounds T",
     "arms": "arms K",
+    "experts": "experts N",
     "batch": "rounds in a batch",
 }
 
 ALGORITHMS: dict[str, tuple[str, list[int]]] = {
     "one-bit": (BLUE, [1, 0]),
+    "auto": (BLUE, [12, 2]),
+    "one-bit-exp3": (SKY, [12, 3]),
+    "one-bit-exp4": (SKY, [1, 0]),
+    "one-bit-conversion": (BLUE, [1, 0]),
+    "one-bit-exp3-conversion": (SKY, [12, 3]),
+    "calibrated-exp4": (GREEN, [1, 0]),
     "htinf": (ORANGE, [8, 3]),
+    "htinf-conversion": (ORANGE, [8, 3]),
+    "exp3-conversion": (GREEN, [4, 3]),
+    "ftpl-conversion": (PURPLE, [10, 3, 2, 3]),
+    "local-exp4": (AMBER, [2, 3]),
+    "batched-exp4": (PURPLE, [4, 2]),
     "exp3": (GREEN, [4, 3]),
     "ftpl": (PURPLE, [10, 3, 2, 3]),
     "ldp-exp3": (AMBER, [2, 3]),
     "dp-exp3-lap": (SKY, [6, 2, 2, 2, 2, 2]),
     "no-privacy": (BLACK, [1, 0]),
+    "random-expert": (GREY, [6, 3]),
     "uniform": (GREY, [3, 3]),
 }
 ARMS = [BLUE, ORANGE, GREEN, AMBER, SKY, PURPLE, BLACK, "#C8C8C8"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from bandanna import checks
 from bandanna.environments import check_environment
-from bandanna.policies import CONTESTANTS, WITHOUT_EPSILON
+from bandanna.policies import CONTESTANTS, EXPERT_CONTESTANTS, WITHOUT_EPSILON
 from bandanna.simulation.cells import Source
 from bandanna.simulation.tables import SUFFIXES, LossFile, read_losses
 from bandanna.types import InputError
@@ -18,8 +18,11 @@ MOST_CELLS = 100_000
 
 
 def _algorithm(value: Any) -> str:
-    if value not in CONTESTANTS:
-        raise InputError(f"unknown algorithm {value!r}; there are {', '.join(CONTESTANTS)}.")
+    if value not in (*CONTESTANTS, *EXPERT_CONTESTANTS):
+        raise InputError(
+            f"unknown algorithm {value!r}; there are {', '.join(CONTESTANTS)}; and with experts "
+            f"{', '.join(EXPERT_CONTESTANTS)}."
+        )
     return str(value)
 
 
@@ -36,20 +39,28 @@ def count_of(name: str, at_least: int) -> Callable[[Any], int]:
     return check
 
 
-def _epsilon(value: Any) -> float:
-    try:
-        return checks.positive("epsilon", float(value) if isinstance(value, str) else value)
-    except ValueError:
-        raise InputError(f"epsilon must be a finite number above 0; got {value!r}.") from None
+def _number_of(name: str, check: Callable[[Any], float]) -> Callable[[Any], float]:
+    """Return a reader of numbers that may be written as "1e-6"."""
+
+    def read(value: Any) -> float:
+        try:
+            number = float(value) if isinstance(value, str) else value
+        except ValueError:
+            raise InputError(f"{name} must be a number, such as 0.1; got {value!r}.") from None
+        return check(number)
+
+    return read
 
 
 AXES: dict[str, Callable[[Any], Any]] = {
     "algorithm": _algorithm,
     "environment": lambda value: value,  # needs the study's folder: see Study
-    "epsilon": _epsilon,
+    "epsilon": _number_of("epsilon", lambda value: checks.positive("epsilon", value)),
     "rounds": count_of("rounds", 1),
     "arms": count_of("arms", 2),
     "batch": count_of("batch", 1),
+    "experts": count_of("experts", 1),
+    "delta": _number_of("delta", checks.delta),
 }
 """What a grid may vary, and how each value is read. Left out, an axis has one value: None."""
 
@@ -89,7 +100,7 @@ def read_source(value: Any, folder: Path) -> tuple[Source, LossFile | None]:
     """Read one environment of a grid: a name, a name with options, or a file."""
     if isinstance(value, Mapping) and isinstance(value.get("name"), str):
         options = {name: option for name, option in value.items() if name != "name"}
-        fixed = [name for name in ("arms", "rounds") if name in options]
+        fixed = [name for name in ("arms", "rounds", "experts") if name in options]
         if fixed:
             raise InputError(f"{' and '.join(fixed)} of an environment belong into the grid.")
         check_environment(value["name"], options)

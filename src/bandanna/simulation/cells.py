@@ -14,8 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna.documents import seal
-from bandanna.environments import TREATMENTS, Environment, LossTable, make_environment
-from bandanna.policies import WITHOUT_EPSILON, BatchedBandit, make_policy
+from bandanna.environments import (
+    EXPERT_ENVIRONMENTS,
+    TREATMENTS,
+    Environment,
+    ExpertEnvironment,
+    LossTable,
+    make_environment,
+    make_expert_environment,
+)
+from bandanna.policies import (
+    WITHOUT_EPSILON,
+    BatchedBandit,
+    BatchedExperts,
+    make_expert_policy,
+    make_policy,
+)
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.simulation.tables import LossFile
@@ -24,7 +38,7 @@ from bandanna.types import JSON, InputError
 if TYPE_CHECKING:
     import polars as pl
 
-NUMBERS = 1
+NUMBERS = 2
 """Raise this whenever the same settings would give other numbers, or the columns change."""
 
 MOST_SHARES = 1000
@@ -51,9 +65,18 @@ class Source:
         return f"{self.name} ({chosen})" if chosen else self.name
 
     def make(
-        self, arms: int | None, rounds: int | None, losses: NDArray[np.float64] | None
-    ) -> Environment:
+        self,
+        arms: int | None,
+        rounds: int | None,
+        experts: int | None,
+        losses: NDArray[np.float64] | None,
+    ) -> Environment | ExpertEnvironment:
         """Make the environment; a table is cut to the first ``rounds`` of its rows."""
+        if self.name in EXPERT_ENVIRONMENTS:
+            size = GENERATED_ROUNDS if rounds is None else rounds
+            return make_expert_environment(self.name, experts, arms, size, **dict(self.options))
+        if experts is not None:
+            raise InputError(f"environment {self.name!r} has no experts; got experts {experts}.")
         if not self.content:
             size = GENERATED_ROUNDS if rounds is None else rounds
             return make_environment(self.name, arms, size, **dict(self.options))
@@ -67,7 +90,7 @@ class Source:
 
     def arm_names(self, count: int) -> list[str]:
         """Return names of the arms, for charts."""
-        if self.name == "trial":
+        if self.name in ("trial", "trial-rules"):
             return list(TREATMENTS)
         return list(self.arms) or [f"arm {arm + 1}" for arm in range(count)]
 
@@ -88,6 +111,10 @@ class Cell:
     arms: int
     batch: int | None
     """None for the algorithm's own."""
+    experts: int | None
+    """None without expert advice."""
+    delta: float | None
+    """None where nothing may be spent."""
     replicates: int
     seed: int
     checkpoints: int
@@ -103,12 +130,18 @@ class Cell:
         losses = {"content": source.content} if source.content else {"name": source.name}
         return asdict(self) | {"environment": losses | dict(source.options)}
 
-    def policy(self) -> BatchedBandit:
+    def policy(self) -> BatchedBandit | BatchedExperts:
         """Make the policy."""
-        return make_policy(self.algorithm, self.arms, self.epsilon, self.rounds, self.batch)
+        size, batch = (self.arms, self.epsilon), self.batch
+        if self.experts is None:
+            return make_policy(self.algorithm, *size, self.rounds, batch)
+        delta = self.delta or 0.0
+        return make_expert_policy(self.algorithm, self.experts, *size, delta, self.rounds, batch)
 
     def cost(self) -> float:
         """Guess how long the cell takes, in learning steps times arms."""
+        if self.experts is not None:  # advice is looked at every round
+            return self.replicates * self.rounds * (10.0 + self.experts)
         return self.replicates * self.rounds / self.policy().batch * (10 + self.arms)
 
 
@@ -118,7 +151,8 @@ def make_cell(
     """Fill in what the environment decides, and refuse a combination that cannot apply."""
     source: Source = values["environment"]
     table = None if losses is None else losses.losses
-    environment = _environment(source, values["arms"], values["rounds"], _Table(table))
+    size = values["arms"], values["rounds"], values["experts"]
+    environment = _environment(source, *size, _Table(table))
     free = values["algorithm"] in WITHOUT_EPSILON
     cell = Cell(
         **values
@@ -126,6 +160,8 @@ def make_cell(
             "arms": environment.arms,
             "rounds": environment.rounds,
             "epsilon": None if free else values["epsilon"],
+            "delta": None if free else values["delta"],
+            "experts": getattr(environment, "experts", None),
         },
         replicates=replicates,
         seed=seed,
@@ -140,7 +176,8 @@ def play_cell(cell: Cell, losses: NDArray[np.float64] | None) -> tuple[str, pl.D
 
     This is what workers run, on this machine or another.
     """
-    environment = _environment(cell.environment, cell.arms, cell.rounds, _Table(losses))
+    size = cell.arms, cell.rounds, cell.experts
+    environment = _environment(cell.environment, *size, _Table(losses))
     policy = cell.policy()
     results = simulate(
         policy,
@@ -181,6 +218,8 @@ def play_cell(cell: Cell, losses: NDArray[np.float64] | None) -> tuple[str, pl.D
         "rounds": pl.lit(cell.rounds, dtype=pl.Int64()),
         "arms": pl.lit(cell.arms, dtype=pl.Int64()),
         "batch": pl.lit(policy.batch, dtype=pl.Int64()),
+        "experts": pl.lit(cell.experts, dtype=pl.Int64()),
+        "delta": pl.lit(promise.delta if promise.private else None, dtype=pl.Float64()),
         "replicates": pl.lit(cell.replicates, dtype=pl.Int64()),
         "seed": pl.lit(cell.seed, dtype=pl.Int64()),
         "model": pl.lit(promise.model),
@@ -205,7 +244,7 @@ class _Table:
 
 @lru_cache(maxsize=4)
 def _environment(
-    source: Source, arms: int | None, rounds: int | None, table: _Table
-) -> Environment:
+    source: Source, arms: int | None, rounds: int | None, experts: int | None, table: _Table
+) -> Environment | ExpertEnvironment:
     """Make an environment once for the cells that share it: large tables take a while."""
-    return source.make(arms, rounds, table.losses)
+    return source.make(arms, rounds, experts, table.losses)

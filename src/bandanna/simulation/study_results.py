@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FORMAT = "bandanna study 1"
 INDEX = "study.json"
-SETTINGS = ("algorithm", "environment", "epsilon", "rounds", "arms", "batch")
+SETTINGS = ("algorithm", "environment", "epsilon", "rounds", "arms", "experts", "delta", "batch")
 """The columns that say which setting a row belongs to."""
 
 

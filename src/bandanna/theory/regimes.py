@@ -169,8 +169,8 @@ class RegimeMap:
         }
 
 
-def regime_map(arms: int = ARMS, delta: float = DELTA) -> RegimeMap:
-    """Compute rates and guarantees over the grid of N/K, epsilon and T.
+def regime_map(arms: int = ARMS, delta: float = DELTA, every: int = 1) -> RegimeMap:
+    """Compute rates and guarantees over the grid of N/K, epsilon and T, or a part of it.
 
     Examples
     --------
@@ -183,8 +183,8 @@ def regime_map(arms: int = ARMS, delta: float = DELTA) -> RegimeMap:
     problems = [
         Problem(arms, max(2, round(ratio * arms)), rounds, epsilon)
         for ratio in RATIOS
-        for rounds in ROUNDS
-        for epsilon in EPSILONS
+        for rounds in ROUNDS[::every]
+        for epsilon in EPSILONS[::every]
     ]
     return RegimeMap(arms, delta, [cell_of(problem, delta) for problem in problems])
 

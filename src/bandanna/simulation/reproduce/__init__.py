@@ -11,6 +11,7 @@ REPRODUCTIONS: dict[str, str] = {
     "rates": "regret grows as T^1/2, eps^-1/2 and K^1/2",
     "separation": "below eps = T^-1/2 central privacy still learns and local privacy does not",
     "bounds": "the table of upper bounds, as numbers, and no measured regret above them",
+    "regimes": "which algorithm with expert advice is best where (the paper's table)",
     "conversion": "the best batch is near 1/eps",
     "one-bit": "our release has less regret than the paper's",
     "leakage": "EXP3 without noise leaks more and more (the paper's figure)",

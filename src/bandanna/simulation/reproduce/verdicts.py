@@ -42,7 +42,7 @@ class Reproduction:
     verdicts: list[Verdict]
     settings: JSON
     figure: Any = field(default=None, repr=False)
-    """A ``Figure``, the curves of ``leakage``, or None."""
+    """A ``Figure``, the curves of ``leakage``, the map of ``regimes``, or None."""
 
     @property
     def holds(self) -> bool:
