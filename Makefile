@@ -20,7 +20,7 @@ lint: $(VENV)/ready
 
 # The guide as a site in build/docs; a warning or a link that leads nowhere is an error.
 docs: $(VENV)/ready
-	$(BIN)/python -m sphinx -W --keep-going -q docs build/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -a -E docs build/docs
 	$(BIN)/python docs/check_site.py build/docs
 
 # Wheel and source distribution in dist, tried in an environment of their own.

@@ -1,4 +1,4 @@
-"""Check the site that Sphinx made: every link inside it leads somewhere, and it works offline.
+"""Check the site that Sphinx made: links lead somewhere, it works offline, markup is whole.
 
 python docs/check_site.py build/docs
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+CODE = ("pre", "code", "script", "style")
 OUTSIDE = ("http", "https", "mailto", "data")
 
 
@@ -23,6 +24,8 @@ class Page(HTMLParser):
         self.loads: list[str] = []
         self.links: list[str] = []
         self.anchors: set[str] = {""}
+        self.torn: list[str] = []
+        self._code = 0
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -33,6 +36,16 @@ class Page(HTMLParser):
             self.loads.append(given[LOADS[tag]])
         elif tag == "a" and "href" in given:
             self.links.append(given["href"])
+        self._code += tag in CODE
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave code."""
+        self._code -= tag in CODE
+
+    def handle_data(self, data: str) -> None:
+        """Find backticks among words: the marks of code that a line break has torn apart."""
+        if "`" in data and not self._code:
+            self.torn.append(" ".join(data.split()))
 
 
 def problems(site: Path) -> list[str]:
@@ -42,6 +55,7 @@ def problems(site: Path) -> list[str]:
     for path, page in pages.items():
         name = path.relative_to(site)
         found += [f"{name} loads {url}" for url in page.loads if urlsplit(url).netloc]
+        found += [f"{name} has torn markup: {text}" for text in page.torn]
         for url in page.links + page.loads:
             parts = urlsplit(url)
             if parts.scheme in OUTSIDE or parts.netloc:
@@ -59,5 +73,8 @@ def problems(site: Path) -> list[str]:
 
 if __name__ == "__main__":
     wrong = problems(Path(sys.argv[1]).resolve())
-    print("\n".join(wrong) or f"{sys.argv[1]}: every link leads somewhere, nothing is loaded")
+    print(
+        "\n".join(wrong)
+        or f"{sys.argv[1]}: all links lead somewhere, nothing is loaded, markup is whole"
+    )
     sys.exit(bool(wrong))

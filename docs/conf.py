@@ -11,11 +11,14 @@ exclude_patterns = ["_build"]
 # Headings get the anchors that a reader of the raw files sees, too.
 myst_heading_anchors = 4
 
+# What is not labelled is what a command prints, or a formula.
+highlight_language = "text"
+
 # The reference shows what people may rely on, in the order of the source.
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 autodoc_preserve_defaults = True
 autoclass_content = "class"
 napoleon_google_docstring = False

@@ -149,12 +149,14 @@ def test_the_sites_check_finds_what_is_wrong(tmp_path: Path) -> None:
     (site / "a.html").write_text(
         "<link href='style.css'><script src='//cdn.example/x.js'></script><a href='b.html#top'>"
         "<a href='b.html#nowhere'><a href='c.html'><a href='https://elsewhere.example'>"
+        "<p>a `b</p><code>`</code>"
     )
     script = [sys.executable, str(ROOT / "docs" / "check_site.py"), str(site)]
     done = subprocess.run(script, check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
         "a.html loads //cdn.example/x.js",
+        "a.html has torn markup: a `b",
         "a.html links to b.html#nowhere, which has no such place",
         "a.html links to c.html, which does not exist",
         "style.css loads https://fonts.example/a.css",
