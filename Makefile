@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench lock clean
+.PHONY: demo test lint docs package bench lock clean
 
 demo: $(VENV)/ready
 	mkdir -p demo
@@ -21,6 +21,17 @@ lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The guide as a site in build/docs; a warning or a link that leads nowhere is an error.
+docs: $(VENV)/ready
+	$(BIN)/python -m sphinx -W --keep-going -q -a -E docs build/docs
+	$(BIN)/python docs/check_site.py build/docs
+
+# Wheel and source distribution in dist, tried in an environment of their own.
+package: $(VENV)/ready
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/python tests/check_package.py dist
 
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks

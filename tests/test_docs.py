@@ -1,0 +1,163 @@
+"""What README and docs say, happens: code runs and prints what is shown, commands exist."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+import bandanna as bd
+from bandanna.cli import app
+from tests.pages import (
+    DOCS,
+    OTHERS,
+    README,
+    ROOT,
+    anchors,
+    blocks,
+    links,
+    name_of,
+    sessions,
+    shown_commands,
+)
+
+pages = pytest.mark.parametrize("page", [README, *DOCS], ids=name_of)
+all_pages = pytest.mark.parametrize("page", [README, *DOCS, *OTHERS], ids=name_of)
+
+
+@pages
+def test_what_is_shown_happens(
+    page: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    printed = ""
+    for block in blocks(page):
+        if block.language == "python":
+            exec(compile(block.body, name_of(page), "exec"), namespace)
+            printed = capsys.readouterr().out
+        elif block.language == "":
+            assert block.follows == "python", f"output of what? Call it text:\n{block.body}"
+            assert_shown(block.body, printed)
+        elif block.language == "console":
+            for command, output in sessions(block):
+                program, *arguments = shlex.split(command, comments=True)
+                if output and program == "bandanna":
+                    assert_shown(output, CliRunner().invoke(app, arguments).output)
+
+
+def assert_shown(shown: str, printed: str) -> None:
+    """Compare without spaces at the ends of lines; ``...`` stands for anything."""
+    want, got = (
+        "".join(f"{line.rstrip()}\n" for line in text.strip("\n").split("\n"))
+        for text in (shown, printed)
+    )
+    assert doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS), f"printed:\n{got}"
+
+
+@all_pages
+def test_commands_exist(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, flags=re.MULTILINE))
+    for program, *arguments in shown_commands(page):
+        if program == "make":
+            assert set(arguments) <= targets, arguments
+        elif program == "bandanna":
+            assert_understood(arguments)
+        elif arguments[0].endswith(".py"):
+            assert (ROOT / arguments[0]).exists(), arguments
+
+
+def assert_understood(arguments: list[str]) -> None:
+    """Let the command line read its arguments, down to the subcommand, without running it."""
+    command: Any = typer.main.get_command(app)
+    context = None
+    while hasattr(command, "resolve_command"):
+        if not arguments:
+            return
+        context = command.context_class(command, parent=context, info_name="bandanna")
+        _, command, arguments = command.resolve_command(context, list(arguments))
+    try:
+        command.make_context(command.name, list(arguments), parent=context)
+    except typer.BadParameter as error:
+        # A sentence may name a command without saying what it is given.
+        if type(error).__name__ != "MissingParameter":
+            raise
+
+
+@all_pages
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("room", ["", "environments", "learners", "privacy"])
+def test_the_reference_names_everything_public(room: str) -> None:
+    module = import_module(f"bandanna.{room}".rstrip("."))
+    page = ROOT / "docs" / "reference" / f"{room or 'README'}.md"
+    text = page.read_text("utf-8")
+    named = set(re.findall(r"^\.\. (?:auto\w+|data):: (\w+)$", text, flags=re.MULTILINE))
+    public = set(module.__all__) - {"__version__", "environments", "learners", "privacy"}
+    assert named == public
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text("utf-8").splitlines()) < 150
+
+
+def test_wrong_pages_are_found(tmp_path: Path) -> None:
+    """The checks above can fail."""
+    for wrong in ("plan --armz 3", "plot", "audit --batch many"):
+        with pytest.raises(Exception, match=r"No such|valid integer"):
+            assert_understood(wrong.split())
+    with pytest.raises(AssertionError):
+        assert_shown("regret 12\n", "regret 13\n")
+    assert_shown("regret ... of\n", "regret 13  of  \n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One `x`, two\n\n[a](b.md#c)\n\n```\nout\n```\n\n    bandanna plan \\\n      --x\n"
+    )
+    assert links(page) == ["b.md#c"]
+    assert anchors(page) == {"one-x-two"}
+    assert blocks(page)[0].follows is None
+    assert list(shown_commands(page)) == [["bandanna", "plan", "--x"]]
+
+
+def test_the_version_is_the_packages() -> None:
+    assert bd.__version__ in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_the_sites_check_finds_what_is_wrong(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "style.css").write_text("@import url('https://fonts.example/a.css');")
+    (site / "b.html").write_text("<h1 id='top'>b</h1>")
+    (site / "a.html").write_text(
+        "<link href='style.css'><script src='//cdn.example/x.js'></script><a href='b.html#top'>"
+        "<a href='b.html#nowhere'><a href='c.html'><a href='https://elsewhere.example'>"
+        "<p>a `b</p><code>`</code>"
+    )
+    script = [sys.executable, str(ROOT / "docs" / "check_site.py"), str(site)]
+    done = subprocess.run(script, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "a.html loads //cdn.example/x.js",
+        "a.html has torn markup: a `b",
+        "a.html links to b.html#nowhere, which has no such place",
+        "a.html links to c.html, which does not exist",
+        "style.css loads https://fonts.example/a.css",
+    ]

@@ -1,0 +1,52 @@
+"""The examples run, at small sizes, and show what they promise."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.pages import ROOT
+
+EXAMPLES = ROOT / "examples"
+SHOWN = {
+    # name: (small sizes, what must be among the output)
+    "ab_test": (["2000"], ["2,000 visitors at epsilon 0.5", "700 purchases are still to be"]),
+    "audit_mechanism": (
+        ["100000"],
+        ["too_little_noise FAILED", "float_noise FAILED: ", "lowest bit", "whole_noise passed"],
+    ),
+    "clinical_trial": (["500", "5"], ["no privacy   mean", "%  zidovudine + didanosine"]),
+    "prompts": (["1000"], ["users content, at epsilon 1", "86.7% expected of: a prompt for each"]),
+    "river_bandit": (["300", "3"], ["epsilon = 0.5, delta = 0", "river, private"]),
+}
+
+
+def test_every_example_is_run() -> None:
+    assert sorted(SHOWN) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", sorted(SHOWN))
+def test_it_runs_and_is_short(name: str, tmp_path: Path) -> None:
+    path = EXAMPLES / f"{name}.py"
+    text = path.read_text("utf-8")
+    assert len(text.splitlines()) < 60
+    assert f"\npython examples/{name}.py [" in text  # says how to run it
+    sizes, expected = SHOWN[name]
+    command = [sys.executable, "-W", "error", str(path), *sizes]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    for part in expected:
+        assert part in done.stdout
