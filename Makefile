@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs package bench lock clean
+.PHONY: demo test lint docs package fresh picture bench lock clean
 
 demo: $(VENV)/ready
 	mkdir -p demo
@@ -32,6 +32,19 @@ package: $(VENV)/ready
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
 	$(BIN)/python tests/check_package.py dist
+
+# What a newcomer sees: a clone in an empty folder, with an empty home.
+fresh:
+	rm -rf build/fresh && mkdir -p build/fresh/home
+	git clone --quiet . build/fresh/bandanna
+	cd build/fresh/bandanna && HOME=$(CURDIR)/build/fresh/home $(MAKE) demo && \
+	  HOME=$(CURDIR)/build/fresh/home $(MAKE) test
+
+# The picture in the README.
+picture: $(VENV)/ready
+	$(BIN)/bandanna study run examples/price.toml -o build/price
+	$(BIN)/bandanna study report build/price -o build/price.html --charts svg
+	cp build/price-regret-against-epsilon.svg docs/images/regret-against-epsilon.svg
 
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks

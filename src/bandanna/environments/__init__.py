@@ -69,6 +69,7 @@ EXPERT_ENVIRONMENTS: dict[str, Callable[..., ExpertEnvironment]] = {
 """Environments with expert advice. All but the last two take any number of experts and arms."""
 
 OWN_EXPERTS = ("digits", "trial-rules")
+"""Those that bring their own."""
 
 
 def check_environment(name: str, options: Iterable[str] = ()) -> None:

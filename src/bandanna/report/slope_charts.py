@@ -23,19 +23,24 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Any |
     """Draw final regret against one axis, both logarithmic, with fitted slopes."""
     others = [other for other in axes if other != axis]
     needed = ["algorithm", *AXES, "mean", "standard_error"]
-    chosen = table.select(needed).filter(pl.col("mean") > 0, pl.col(axis).is_not_null())
-    if chosen[axis].n_unique() < 2:
+    all_rows = table.select(needed).filter(pl.col("mean") > 0)
+    if all_rows[axis].drop_nulls().n_unique() < 2:
         return None
-    chosen = cut(_for_every_epsilon(chosen) if axis != "epsilon" else chosen, others).with_columns(
+    free = all_rows.filter(pl.col("epsilon").is_null())["algorithm"].unique().to_list()
+    everywhere = _for_every_epsilon(all_rows).filter(pl.col(axis).is_not_null())
+    everywhere = cut(everywhere, others).with_columns(
         low=(pl.col("mean") - 1.96 * pl.col("standard_error").fill_nan(0)).clip(
             pl.col("mean") / 10
         ),
         high=pl.col("mean") + 1.96 * pl.col("standard_error").fill_nan(0),
     )
-    looks = by_algorithm(chosen["algorithm"])
-    x = logarithmic(TITLES[axis], axis, chosen[axis], alt.X)
+    # What has no epsilon does not change with it: a level line, no points and no power.
+    level = pl.col("algorithm").is_in(free) if axis == "epsilon" else pl.lit(False)
+    chosen = everywhere.filter(~level)
+    looks = by_algorithm(everywhere["algorithm"])
+    x = logarithmic(TITLES[axis], axis, everywhere[axis], alt.X)
     y = logarithmic_y("mean:Q", AT_THE_END)
-    menus = Menus(chosen, others)
+    menus = Menus(everywhere, others)
     base = menus.over(rows(chosen)).encode(x=x, color=looks["color"])
     points = base.mark_point(filled=True, size=55, opacity=1).encode(
         y=y,
@@ -48,6 +53,13 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Any |
     )
     bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=AT_THE_END), y2="high:Q")
     layers = [bars, points]
+    if axis == "epsilon" and free:
+        levels = menus.over(rows(everywhere.filter(level)))
+        layers.append(
+            levels.mark_line(strokeWidth=2).encode(
+                x=x, y=y, color=looks["color"], strokeDash=looks["strokeDash"]
+            )
+        )
     lines, labels = _fits(chosen, axis, others)
     if lines:
         fitted = menus.over(rows(pl.DataFrame(lines, infer_schema_length=None)))
