@@ -29,5 +29,7 @@ python_maximum_signature_line_length = 88
 html_theme = "furo"
 html_title = f"Bandanna {release}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sphinx = False
 html_show_copyright = False

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ def test_what_is_shown_happens(
         elif block.language == "":
             assert block.follows == "python", f"output of what? Call it text:\n{block.body}"
             assert_shown(block.body, printed)
+        elif block.language == "toml":
+            tomllib.loads(block.body)
         elif block.language == "console":
             for command, output in sessions(block):
                 program, *arguments = shlex.split(command, comments=True)

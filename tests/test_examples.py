@@ -20,6 +20,10 @@ SHOWN = {
         ["too_little_noise FAILED", "float_noise FAILED: ", "lowest bit", "whole_noise passed"],
     ),
     "clinical_trial": (["500", "5"], ["no privacy   mean", "%  zidovudine + didanosine"]),
+    "cluster_study": (
+        ["1000", "3"],
+        ["6 cells on tcp://127.0.0.1:", "the same numbers without the cluster"],
+    ),
     "prompts": (["1000"], ["users content, at epsilon 1", "86.7% expected of: a prompt for each"]),
     "river_bandit": (["300", "3"], ["epsilon = 0.5, delta = 0", "river, private"]),
 }
