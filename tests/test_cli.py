@@ -254,3 +254,13 @@ def test_plans_that_cannot_be_made(arguments: tuple[str, ...], reason: str) -> N
     assert done.returncode == 2
     assert done.stdout == ""
     assert reason in done.stderr
+
+
+def test_a_plan_with_experts_says_what_to_expect() -> None:
+    size = ("--arms", "3", "--experts", "4", "--rounds", "2000", "--epsilon", "1")
+    data = json.loads(bandanna("plan", *size, "--delta", "1e-3", "--simulate", "--json").stdout)
+    expected = {row["algorithm"]: row for row in data["expected"]}
+    assert expected["no-privacy"]["typical"] < expected["one-bit-exp4"]["worst"]
+    assert set(data["not_simulated"]) == {"batched-exp4"}
+    large = (*size[:4], "--rounds", "1e9", "--epsilon", "1", "--simulate", "--json")
+    assert "too long" in json.loads(bandanna("plan", *large).stdout)["not_simulated"]["local-exp4"]

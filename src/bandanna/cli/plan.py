@@ -77,8 +77,6 @@ def plan(
         return
     if chart is not None:
         raise InputError("--chart goes with --regimes; a plan has no chart.")
-    if simulate and experts is not None:
-        raise InputError("--simulate does not know expert advice yet; leave out --experts.")
     found, answer = _answered(size, experts, delta, regret)
     expected = _expected(found) if simulate else None
     if as_json:
@@ -91,7 +89,7 @@ def plan(
         typer.echo(answer)
     print_plan(found, explain)
     if expected:
-        print_expected(*expected)
+        print_expected(*expected, experts=found.experts is not None)
 
 
 def _answered(
@@ -160,7 +158,12 @@ def _show_regimes(arms: int | None, delta: float, chart: Path | None, as_json: b
 
 
 def _expected(found: Plan) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    from bandanna.simulation.expect import expected_regret
+    from bandanna.simulation.expect import expected_regret, expected_regret_with_experts
 
-    rows, left_out = expected_regret(found.arms, found.rounds, found.epsilon)
+    size = found.rounds, found.epsilon
+    rows, left_out = (
+        expected_regret(found.arms, *size)
+        if found.experts is None
+        else expected_regret_with_experts(found.arms, found.experts, *size, found.delta)
+    )
     return [row._asdict() for row in rows], left_out

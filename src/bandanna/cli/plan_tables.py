@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from bandanna.theory.planner import Plan
 
 
-def print_expected(rows: list[dict[str, Any]], left_out: dict[str, str]) -> None:
+def print_expected(
+    rows: list[dict[str, Any]], left_out: dict[str, str], *, experts: bool = False
+) -> None:
     """Print what simulation says, and what was left out of it."""
+    family = "four simulated environments, 5" if experts else "five simulated environments, 20"
     print_table(
-        "Regret to expect, as a share of the rounds: five simulated environments, 20 runs each",
+        f"Regret to expect, as a share of the rounds: {family} runs each",
         ["algorithm", "median", "95%", "worst mean", "where"],
         [
             [

@@ -5,21 +5,38 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandanna.environments import (
     Bernoulli,
+    ClusteredExperts,
     ConstrainedAdversary,
     Environment,
+    ExpertEnvironment,
+    OneGoodExpert,
     SinusoidalDrift,
     Switching,
+    SwitchingExperts,
 )
-from bandanna.policies import ALGORITHMS, Bandit, BatchedBandit, PrivateBandit
+from bandanna.policies import (
+    ALGORITHMS,
+    EXPERT_ALGORITHMS,
+    Bandit,
+    BatchedBandit,
+    BatchedExperts,
+    PrivateBandit,
+    make_expert_policy,
+)
+from bandanna.policies.named import NO_PRIVACY
 from bandanna.simulation.runs import simulate
 from bandanna.types import InputError
 
-RUNS = 20
+RUNS, EXPERT_RUNS = 20, 5
 MOST_STEPS = 2e8
 """Learning steps of one algorithm on the whole family; beyond it is left out as too long."""
+
+MOST_ADVICE = 1.2e9
+"""The same for all algorithms with experts: runs times rounds times experts."""
 
 
 class Expectation(NamedTuple):
@@ -70,11 +87,49 @@ def expected_regret(
 
 
 def _expect(name: str, policy: BatchedBandit, arms: int, rounds: int, seed: int) -> Expectation:
-    regrets = {}
+    regrets: dict[str, NDArray[np.float64]] = {}
     for number, environment in enumerate(family(arms, rounds)):
         results = simulate(policy, environment, replicates=RUNS, seed=seed + number, progress=False)
         label = f"hard {environment.name}" if environment.name in regrets else environment.name
         regrets[label] = results.regret("policy") / rounds
+    return _summary(name, regrets)
+
+
+def expected_regret_with_experts(
+    arms: int, experts: int, rounds: int, epsilon: float, delta: float, *, seed: int = 0
+) -> tuple[list[Expectation], dict[str, str]]:
+    """Simulate every algorithm with expert advice that applies; returns the rest with the reason.
+
+    The family: a good expert among guessers, one that is hardly better than they, experts in
+    groups, and a good expert that changes midway.
+    """
+    every = len(EXPERT_ALGORITHMS) + 1
+    if EXPERT_RUNS * 4 * every * float(rounds) * (10 + experts) > MOST_ADVICE:
+        return [], dict.fromkeys(EXPERT_ALGORITHMS, "would take too long to simulate here")
+    policies: dict[str, BatchedExperts] = {}
+    left_out = {}
+    for name in (*EXPERT_ALGORITHMS, NO_PRIVACY):
+        try:
+            policies[name] = make_expert_policy(name, experts, arms, epsilon, delta, rounds)
+        except InputError as error:
+            left_out[name] = str(error)
+    barely = min(0.9, 1.0 / arms + 4.0 * float(np.sqrt(arms / rounds)))
+    size = experts, arms, rounds
+    places: dict[str, ExpertEnvironment] = {
+        "one-good": OneGoodExpert(*size),
+        "hard one-good": OneGoodExpert(*size, quality=barely),
+        "clustered": ClusteredExperts(*size),
+        "switching-experts": SwitchingExperts(*size),
+    }
+    regrets: dict[str, dict[str, NDArray[np.float64]]] = {name: {} for name in policies}
+    for label, environment in places.items():
+        results = simulate(policies, environment, replicates=EXPERT_RUNS, seed=seed, progress=False)
+        for name in policies:
+            regrets[name][label] = results.regret(name) / rounds
+    return [_summary(name, found) for name, found in regrets.items()], left_out
+
+
+def _summary(name: str, regrets: dict[str, NDArray[np.float64]]) -> Expectation:
     everything = np.concatenate(list(regrets.values()))
     worst = max(regrets, key=lambda label: float(regrets[label].mean()))
     return Expectation(
