@@ -137,7 +137,7 @@ class PrivateExperts(BatchedExperts):
     >>> decision = policy.decide([0, 0, 1])
     >>> policy.observe(decision, loss=0.3)
     >>> policy.algorithm
-    'one-bit-conversion'
+    'one-bit-exp4'
     """
 
     def __init__(
