@@ -69,8 +69,8 @@ def _run(study: Study, workers: int) -> tuple[float, float]:
 
 
 def reproduce_rates() -> float:
-    """Return how long ``bandanna reproduce rates --quick`` takes."""
-    return _command("reproduce", "rates", "--quick")
+    """Return how long ``bandanna reproduce rates --quick`` takes; not all it measures holds."""
+    return _command("reproduce", "rates", "--quick", allowed=(0, 1))
 
 
 def demo() -> float:
@@ -85,11 +85,13 @@ def demo() -> float:
         return taken + _command("study", "report", results, *shown)
 
 
-def _command(*arguments: str, output: Path | None = None) -> float:
+def _command(*arguments: str, output: Path | None = None, allowed: tuple[int, ...] = (0,)) -> float:
     start = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "bandanna", *arguments], check=True, capture_output=True, cwd=ROOT
+        [sys.executable, "-m", "bandanna", *arguments], check=False, capture_output=True, cwd=ROOT
     )
+    if done.returncode not in allowed:
+        raise RuntimeError(done.stderr.decode())
     if output is not None:
         output.write_bytes(done.stdout)
     return time.perf_counter() - start

@@ -16,6 +16,9 @@ from bandanna.types import JSON, InputError
 LINE = 8
 """Floats in a cache line."""
 
+SCRATCH = "scratch"
+"""Field of a state that means nothing between steps."""
+
 
 class Player(Protocol):
     """A learner at play, as a policy sees it."""
@@ -116,13 +119,14 @@ class CompiledPlayer:
 
 
 def dump_arrays(state: Any) -> JSON:
-    """Return a named tuple of arrays as plain lists."""
-    return {field: array.tolist() for field, array in state._asdict().items()}
+    """Return a named tuple of arrays as plain lists, without what is scratch."""
+    arrays = state._asdict().items()
+    return {field: array.tolist() for field, array in arrays if field != SCRATCH}
 
 
 def load_arrays(state: Any, saved: JSON) -> Any:
     """Return a state like the given one with what ``dump_arrays`` gave, checked."""
-    arrays = state._asdict()
+    arrays = {field: array for field, array in state._asdict().items() if field != SCRATCH}
     if set(saved) != set(arrays):
         raise InputError(f"the learner's state needs {sorted(arrays)}; got {sorted(saved)}.")
     loaded = {}
@@ -134,4 +138,4 @@ def load_arrays(state: Any, saved: JSON) -> Any:
                 f"got shape {values.shape}."
             )
         loaded[field] = values
-    return type(state)(**loaded)
+    return state._replace(**loaded)

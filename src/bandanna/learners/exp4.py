@@ -5,8 +5,8 @@ expert is drawn by weight and its advice followed, or, with probability ``mixing
 loss, divided by the probability ``q`` of the arm, counts for every expert as far as it advised it.
 
 Advice is what ``bandanna.advice`` makes of it; ``ndim`` is known when the code is compiled, so each
-kind gets its own loops. They are written in lanes of eight, which compilers turn into vector
-instructions without reordering any sum.
+kind gets its own loops. Sums are written in eight lanes, which compilers turn into vector
+instructions without reordering them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_GROWTH = 300.0
 ``exp(300)``, which is still negligible, all are rebuilt."""
 
 LANES = 8
-TINY, SMALL = 1.0 / 64.0, 0.25
+TINY, SMALL = 1.0 / 16.0, 0.25
 """Up to these the exponential is a short polynomial, exact to rounding, and vectorised."""
 
 
@@ -57,6 +57,8 @@ class Exp4State(NamedTuple):
     weights: NDArray[np.float64]
     total: NDArray[np.float64]
     """Sum of the weights, and by how much they may have grown since they were rebuilt."""
+    scratch: NDArray[np.float64]
+    """Room to compute in; means nothing between steps."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Exp4:
 
     def start(self) -> Exp4State:
         """Return the state before the first round: all weights 1."""
-        state = Exp4State(*aligned_zeros(self.experts, self.experts, 2))
+        state = Exp4State(*aligned_zeros(self.experts, self.experts, 2, self.experts))
         state.weights[:] = 1.0
         state.total[0] = self.experts
         return state
@@ -121,7 +123,7 @@ def exp4_choose(
     else:
         expert = _pick_expert(state.weights, (u - mixing) / (1.0 - mixing) * total)
         arm = advised_arm(advice, expert, stream)
-    share = support(advice, state.weights, arm) / total
+    share = support(advice, state.weights, arm, state.scratch) / total
     return arm, capped_inverse((1.0 - mixing) * share + mixing / arms)
 
 
@@ -166,35 +168,36 @@ def advised_arm(advice: Advice, expert: int, stream: Stream) -> int:
 
 
 @step
-def support(advice: Advice, weights: NDArray[np.float64], arm: int) -> float:
+def support(
+    advice: Advice, weights: NDArray[np.float64], arm: int, scratch: NDArray[np.float64]
+) -> float:
     """Return the weight behind an arm."""
+    # Through memory, because compilers vectorise either loop and not both in one.
+    if advice.ndim == 1:
+        for j in range(weights.size):
+            scratch[j] = weights[j] if advice[j] == arm else 0.0
+    else:
+        for j in range(weights.size):
+            scratch[j] = weights[j] * advice[arm, j]
+    return _sum(scratch)
+
+
+@step
+def _sum(weights: NDArray[np.float64]) -> float:
     a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
     size = weights.size
     whole = size - size % LANES
-    if advice.ndim == 1:
-        for j in range(0, whole, LANES):
-            a0 += weights[j] if advice[j] == arm else 0.0
-            a1 += weights[j + 1] if advice[j + 1] == arm else 0.0
-            a2 += weights[j + 2] if advice[j + 2] == arm else 0.0
-            a3 += weights[j + 3] if advice[j + 3] == arm else 0.0
-            a4 += weights[j + 4] if advice[j + 4] == arm else 0.0
-            a5 += weights[j + 5] if advice[j + 5] == arm else 0.0
-            a6 += weights[j + 6] if advice[j + 6] == arm else 0.0
-            a7 += weights[j + 7] if advice[j + 7] == arm else 0.0
-        for j in range(whole, size):
-            a0 += weights[j] if advice[j] == arm else 0.0
-    else:
-        for j in range(0, whole, LANES):
-            a0 += weights[j] * advice[arm, j]
-            a1 += weights[j + 1] * advice[arm, j + 1]
-            a2 += weights[j + 2] * advice[arm, j + 2]
-            a3 += weights[j + 3] * advice[arm, j + 3]
-            a4 += weights[j + 4] * advice[arm, j + 4]
-            a5 += weights[j + 5] * advice[arm, j + 5]
-            a6 += weights[j + 6] * advice[arm, j + 6]
-            a7 += weights[j + 7] * advice[arm, j + 7]
-        for j in range(whole, size):
-            a0 += weights[j] * advice[arm, j]
+    for j in range(0, whole, LANES):
+        a0 += weights[j]
+        a1 += weights[j + 1]
+        a2 += weights[j + 2]
+        a3 += weights[j + 3]
+        a4 += weights[j + 4]
+        a5 += weights[j + 5]
+        a6 += weights[j + 6]
+        a7 += weights[j + 7]
+    for j in range(whole, size):
+        a0 += weights[j]
     return ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
 
 
@@ -247,8 +250,10 @@ def exp4_learn_all(params: Exp4Params, state: Exp4State, estimates: NDArray[np.f
 
 @step
 def _exp_tiny(x: float) -> float:
-    """The exponential for |x| <= 1/64: the first neglected term is below 2**-54."""
-    p = 1.0 / 120.0 + x * (1.0 / 720.0)
+    """The exponential for |x| <= 1/16: the first neglected term is below 2**-54."""
+    p = 1.0 / 5040.0 + x * (1.0 / 40320.0)
+    p = 1.0 / 720.0 + x * p
+    p = 1.0 / 120.0 + x * p
     p = 1.0 / 24.0 + x * p
     p = 1.0 / 6.0 + x * p
     p = 0.5 + x * p
@@ -270,25 +275,6 @@ def _exp_small(x: float) -> float:
     p = 0.5 + x * p
     p = 1.0 + x * p
     return 1.0 + x * p
-
-
-@step
-def _sum(weights: NDArray[np.float64]) -> float:
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-    size = weights.size
-    whole = size - size % LANES
-    for j in range(0, whole, LANES):
-        a0 += weights[j]
-        a1 += weights[j + 1]
-        a2 += weights[j + 2]
-        a3 += weights[j + 3]
-        a4 += weights[j + 4]
-        a5 += weights[j + 5]
-        a6 += weights[j + 6]
-        a7 += weights[j + 7]
-    for j in range(whole, size):
-        a0 += weights[j]
-    return ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
 
 
 @step
