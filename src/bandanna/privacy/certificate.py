@@ -151,10 +151,13 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
     pure = type(delta) in (int, float) and delta == 0.0
     yield Finding("delta", pure, f"{mechanism} is pure: delta is 0")
     check = _check_one_bit if mechanism == "one-bit" else _check_laplace
-    yield from check(numbers, epsilon)
+    exact = list(check(numbers, epsilon))
+    yield from exact
     expected = "local" if numbers["batch"] == 1 else "central"
     yield Finding("model", data["model"] == expected, f"batches of {numbers['batch']}: {expected}")
-    yield _second_opinion({"mechanism": mechanism, **numbers}, epsilon)
+    # What exact arithmetic refutes needs no second opinion, and too little noise takes a minute.
+    if all(finding.holds for finding in exact):
+        yield _second_opinion({"mechanism": mechanism, **numbers}, epsilon)
 
 
 def _check_types(numbers: JSON) -> Iterator[Finding]:
