@@ -52,6 +52,8 @@ def test_many_arms_take_two_bytes() -> None:
         ([[0.5, 0.5], [float("nan"), 0.5], [1, 0]], "expert 1"),
         ([[0.5, 0.5], [float("inf"), 0.5], [1, 0]], "expert 1"),
         ([["a", "b"]] * 3, "table of numbers"),
+        (["red", "blue", "green"], "names an arm that is none: 'green'; there are 'red', 'blue'"),
+        (["red", 1, "blue"], "names an arm that is none: 1"),
         ([[1, 0], [1]], "table of numbers"),
         (None, "table of numbers"),
         ([True, False, True], "table of numbers"),
@@ -59,7 +61,17 @@ def test_many_arms_take_two_bytes() -> None:
 )
 def test_what_is_no_advice_is_refused(advice: object, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        check_advice(advice, 3, 2)
+        check_advice(advice, 3, 2, ("red", "blue"))
+
+
+def test_arms_may_be_named() -> None:
+    assert check_advice(["blue", "red", "blue"], 3, 2, ("red", "blue")).tolist() == [1, 0, 1]
+
+
+def test_an_error_shows_the_sum_and_a_part_of_a_long_row() -> None:
+    rows = np.full((2, 100), 0.02)
+    with pytest.raises(InputError, match=r"expert 0 adds up to 2: \[0.02, .*, \.\.\.\]"):
+        check_advice(rows, 2, 100)
 
 
 @pytest.mark.parametrize("shape", [(9, 3), (10,), (10, 3, 4), (10, 0), (10, 3, 2, 1)])

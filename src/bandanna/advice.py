@@ -6,6 +6,7 @@ their advice take ``(arms, experts)`` floats: what all experts say of one arm li
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from bandanna.types import InputError
 
 Advice = NDArray[Any]
 
-TOLERANCE = 1e-6
+TOLERANCE = 1e-4
 """How far from 1 the sum of an expert's advice may be; within it, it is scaled to 1."""
 
 MAX_EXPERTS = 10**6
@@ -26,8 +27,13 @@ def vote_type(arms: int) -> type[np.uint8 | np.uint16 | np.uint32]:
     return np.uint8 if arms <= 2**8 else np.uint16 if arms <= 2**16 else np.uint32
 
 
-def check_advice(advice: Any, experts: int, arms: int) -> Advice:
-    """Turn one round's advice into an array, refusing what is no advice."""
+def check_advice(advice: Any, experts: int, arms: int, names: Sequence[Any] = ()) -> Advice:
+    """Turn one round's advice into an array, refusing what is no advice.
+
+    Experts may name arms by their names, where those are texts.
+    """
+    if isinstance(advice, list | tuple) and any(isinstance(said, str) for said in advice):
+        advice = _by_name(advice, names)
     table = _as_array(advice)
     if table.shape not in ((experts,), (experts, arms)):
         raise InputError(
@@ -39,7 +45,7 @@ def check_advice(advice: Any, experts: int, arms: int) -> Advice:
     return checked
 
 
-def check_rounds_of_advice(table: NDArray[Any], arms: int, start: int = 0) -> Advice:
+def check_rounds_of_advice(table: NDArray[Any], arms: int, start: int | None = None) -> Advice:
     """Turn several rounds' advice, (rounds, experts) or (rounds, experts, arms), into an array."""
     if table.ndim == 2:
         return _votes(table, arms, start)
@@ -51,23 +57,42 @@ def check_rounds_of_advice(table: NDArray[Any], arms: int, start: int = 0) -> Ad
         at, expert = (int(i) for i in np.argwhere(wrong)[0])
         raise InputError(
             f"each expert's advice must be numbers from 0 to 1 that add up to 1 (within "
-            f"{TOLERANCE:g}); that of expert {expert} in round {start + at} is "
-            f"{shares[at, expert].tolist()}."
+            f"{TOLERANCE:g}); that of expert {expert}{_when(start, at)} adds up to "
+            f"{totals[at, expert]:.6g}: {_some(shares[at, expert])}."
         )
     shares /= totals[:, :, np.newaxis]
     return np.ascontiguousarray(shares.transpose(0, 2, 1))
 
 
-def _votes(table: NDArray[Any], arms: int, start: int) -> Advice:
+def _votes(table: NDArray[Any], arms: int, start: int | None) -> Advice:
     with np.errstate(invalid="ignore"):
         wrong = ~((table >= 0) & (table < arms) & (table == np.floor(table)))
     if wrong.any():
         at, expert = (int(i) for i in np.argwhere(wrong)[0])
         raise InputError(
             f"an expert's advice must be the index of an arm, 0 to {arms - 1}; that of expert "
-            f"{expert} in round {start + at} is {table[at, expert]!r}."
+            f"{expert}{_when(start, at)} is {table[at, expert].item()!r}."
         )
     return np.array(table, dtype=vote_type(arms), order="C")  # a copy: callers reuse their arrays
+
+
+def _when(start: int | None, at: int) -> str:
+    """Say which round of a table it is; a single round needs no number."""
+    return "" if start is None else f" in round {start + at}"
+
+
+def _some(row: NDArray[Any]) -> str:
+    shown = ", ".join(f"{share:.6g}" for share in row[:6])
+    return f"[{shown}{', ...' if row.size > 6 else ''}]"
+
+
+def _by_name(advice: Sequence[Any], names: Sequence[Any]) -> list[int]:
+    places = {name: place for place, name in enumerate(names)}
+    unknown = [said for said in advice if said not in places]
+    if unknown:
+        known = ", ".join(map(repr, names))
+        raise InputError(f"advice names an arm that is none: {unknown[0]!r}; there are {known}.")
+    return [places[said] for said in advice]
 
 
 def _as_array(advice: Any) -> NDArray[Any]:

@@ -245,7 +245,7 @@ def test_feedback_that_never_comes_can_be_given_up() -> None:
     policy.observe(first, loss=0.0)
     policy.give_up(second)
     assert policy.released == 1
-    with pytest.raises(bd.DecisionError, match="another value"):
+    with pytest.raises(bd.DecisionError, match="was given up"):
         policy.observe(second, loss=3.0)
     assert bandit(loss_range=(0, 4)).default_loss == 2.0
 

@@ -245,3 +245,16 @@ def test_experts_are_an_axis_like_any_other(tmp_path: Path) -> None:
         environment = bd.environments.OneGoodExpert(row["experts"], 3, 400)
         again = bd.simulate(policy, environment, replicates=2, seed=study.seed)
         assert row["mean"] == again.regret("policy").mean()
+
+
+def test_a_table_without_a_first_line_of_names_keeps_all_its_rounds(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "plain.csv", np.ones((50, 3)), delimiter=",")
+    grid = {"algorithm": ["uniform"], "environment": ["plain.csv"]}
+    study = Study(grid, replicates=1, folder=tmp_path)
+    assert [(cell.rounds, cell.arms) for cell in study.cells] == [(50, 3)]
+
+
+def test_a_folder_without_results_is_free_for_another_study(tmp_path: Path) -> None:
+    ResultsFolder(tmp_path).write_index(small())
+    other = Study({"algorithm": ["uniform"], "environment": ["trial"]}, replicates=1)
+    assert other.run(tmp_path, workers=1, progress=False).table().height == 1

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from bandanna.theory.planner import Plan
 
 
+TIGHT = "(tight): run with other parameters, which --json has as settings."
+
+
 def print_expected(
     rows: list[dict[str, Any]], left_out: dict[str, str], *, experts: bool = False
 ) -> None:
@@ -53,13 +56,14 @@ def print_plan(found: Plan, explain: bool) -> None:
         for cells in rows:
             cells.append(starts[cells[0]])
     left_out = [f"{row.algorithm} {row.reason}" for row in found.rows if row.bound is None]
+    tight = any("(tight)" in cells[0] for cells in rows)
     experts = f", {found.experts:,} experts" if found.experts else ""
     print_table(
         f"Guaranteed regret after {found.rounds:,} rounds, {found.arms:,} arms{experts}, "
         f"epsilon {found.epsilon:.4g}",
         headings,
         rows,
-        "\n".join(left_out),
+        "\n".join([*left_out, TIGHT] if tight else left_out),
     )
     if explain and found.best.bound is not None:
         typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")

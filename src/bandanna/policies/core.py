@@ -17,6 +17,9 @@ from bandanna.streams import Stream, new_stream
 from bandanna.theory.planner import Plan
 from bandanna.types import JSON, ArmName, Decision, DecisionError, Guarantee, InputError, plain
 
+REMEMBERED = 10_000
+"""How many of the latest decisions that were given up are known as such."""
+
 
 class BatchedPolicy(ABC):
     """Decides round by round, releases each batch once, and learns from the releases alone.
@@ -46,7 +49,7 @@ class BatchedPolicy(ABC):
         self.algorithm = algorithm
         self.loss_range = check_range(loss_range)
         self.default_loss = sum(self.loss_range) / 2 if default_loss is None else default_loss
-        to_units("default_loss", self.default_loss, self.loss_range)
+        checks.within("default_loss", self.default_loss, *self.loss_range)
         self.rounds = rounds
         self._identity = secrets.token_hex(8)
         self._process = os.getpid()
@@ -56,6 +59,7 @@ class BatchedPolicy(ABC):
         self._current: Batch | None = None
         self._open: dict[int, Batch] = {}
         self._closed = ClosedBatches()
+        self._given_up: dict[int, None] = {}
         self._batches = 0
 
     # --- what subclasses say --------------------------------------------------------------
@@ -104,6 +108,14 @@ class BatchedPolicy(ABC):
         self._check_process()
         units = self._units(loss, reward)
         batch = self._batch_of(decision)
+        if decision.round in self._given_up:  # said whatever the value: it is private
+            raise DecisionError(
+                f"decision {decision.round} was given up; its default loss stands, and feedback "
+                f"that came too late is not used."
+            )
+        self._take(decision, batch, units)
+
+    def _take(self, decision: Decision, batch: Batch | None, units: int) -> None:
         if batch is None:
             self._check_repeat(decision, units)
             return
@@ -122,9 +134,16 @@ class BatchedPolicy(ABC):
         """Count ``default_loss`` for feedback that will not come, so that its batch can close.
 
         Give up by a rule that is public and looks at nobody's feedback, such as a fixed time
-        after the decision. Feedback that comes later is refused like any second value.
+        after the decision. Feedback that comes later is refused, whatever it is.
         """
-        self.observe(decision, loss=self.default_loss)
+        self._check_process()
+        batch = self._batch_of(decision)
+        if decision.round in self._given_up:
+            return
+        self._take(decision, batch, self._units(self.default_loss, None))
+        self._given_up[decision.round] = None
+        while len(self._given_up) > REMEMBERED:
+            del self._given_up[next(iter(self._given_up))]
 
     @property
     def guarantee(self) -> Guarantee:

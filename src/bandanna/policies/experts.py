@@ -44,10 +44,10 @@ class BatchedExperts(BatchedPolicy):
         Parameters
         ----------
         advice
-            The index of an arm for each expert, shape (N,); or a distribution over the arms for
-            each, shape (N, K), whose rows add up to 1 within 1e-6.
+            The index or name of an arm for each expert, shape (N,); or a distribution over the
+            arms for each, shape (N, K), whose rows add up to 1 within 1e-4.
         """
-        checked = check_advice(advice, self.experts, len(self.arms))
+        checked = check_advice(advice, self.experts, len(self.arms), self.arms)
         batch = self._next_batch()
         assert isinstance(batch, ExpertBatch)
         arm = self._play.choose(batch, len(batch.losses), checked)

@@ -113,6 +113,7 @@ def to_dict(policy: BatchedPolicy) -> JSON:
         "learned": policy._learned(),
         "arm_stream": [int(word) for word in policy._stream],
         "batches": policy._batches,
+        "given_up": list(policy._given_up),
         "current": None if policy._current is None else policy._current.number,
         "open_batches": [_batch_to_dict(batch) for batch in policy._open.values()],
     }
@@ -159,6 +160,7 @@ def from_dict(data: JSON) -> BatchedPolicy:
     policy._stream[:] = np.array(data["arm_stream"], dtype=np.uint64)
     policy._load_learned(data["learned"])
     policy._batches = int(data["batches"])
+    policy._given_up = {int(number): None for number in data["given_up"]}
     for saved in data["open_batches"]:
         batch = _batch(saved, policy)
         if not 0 <= batch.number < policy._batches or batch.number in policy._open:

@@ -50,10 +50,17 @@ def _price(table: pl.DataFrame, name: str) -> str:
     mine = None if prices is None else prices.filter(pl.col("algorithm") == name)
     if mine is None or mine.is_empty():
         return ""
-    by_epsilon = mine.group_by("epsilon").agg(pl.col("price").median()).sort("epsilon")
-    parts = [f"{price:.2g} times at epsilon {eps:g}" for eps, price in by_epsilon.iter_rows()]
-    typical = " (median over settings)" if mine.height > by_epsilon.height else ""
-    return f"; its regret is {_listed(parts)} what it is without privacy{typical}"
+    price = pl.col("price")
+    by_epsilon = mine.group_by("epsilon").agg(low=price.min(), high=price.max()).sort("epsilon")
+    parts = [
+        f"{_range(low, high)} times at epsilon {eps:g}" for eps, low, high in by_epsilon.iter_rows()
+    ]
+    return f"; its regret is {_listed(parts)} what it is without privacy"
+
+
+def _range(low: float, high: float) -> str:
+    few, many = f"{low:.2g}", f"{high:.2g}"
+    return few if few == many else f"{few} to {many}"
 
 
 def _only_one(table: pl.DataFrame) -> str:

@@ -43,7 +43,8 @@ class ResultsFolder:
                 )
             return
         ours = {cell.key for cell in study.cells}
-        if ours.isdisjoint(self.read_index()["cells"]):
+        theirs = [key for key in self.read_index()["cells"] if self.has(key)]
+        if theirs and ours.isdisjoint(theirs):
             raise InputError(
                 f"{self.path} holds the results of another study: they have no cell in common. "
                 f"Choose another folder, or delete this one."

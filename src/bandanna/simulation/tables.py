@@ -76,9 +76,10 @@ def _read_csv(path: Path) -> pl.DataFrame:
     """Read a CSV file, with or without a first line that names the arms."""
     import polars as pl
 
-    frame = pl.read_csv(path, infer_schema_length=None)
-    if not all(_is_number(name) for name in frame.columns):
-        return frame
+    with path.open(encoding="utf-8", errors="replace") as file:
+        first = file.readline().strip().split(",")
+    if not all(_is_number(field) for field in first):
+        return pl.read_csv(path, infer_schema_length=None)
     frame = pl.read_csv(path, has_header=False, infer_schema_length=None)
     return frame.rename({name: f"arm {arm + 1}" for arm, name in enumerate(frame.columns)})
 
