@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from bandanna.simulation import Results
 
 BEST_EXPERT = "best-expert"
-OWN_EXPERTS = ("digits", "trial-rules")
 HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "median", "95%")
 
 
@@ -65,6 +64,8 @@ def simulate(
     horizon = whole_number("--rounds", rounds, MAX_ROUNDS)
     count = None if arms is None else whole_number("--arms", arms)
     advisers = None if experts is None else whole_number("--experts", experts)
+    from bandanna.environments import OWN_EXPERTS
+
     advised = advisers is not None or environment in OWN_EXPERTS
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
     source: Environment | ExpertEnvironment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
@@ -74,9 +75,9 @@ class SyntheticExperts(ExpertEnvironment):
         shares[rounds, votes, names] += CONFIDENCE
         return losses, shares
 
+    @abstractmethod
     def _teach(self, rng: Generator, votes: Advice, best: Advice, start: int) -> None:
         """Replace guesses by what the better experts know; all others guess."""
-        raise NotImplementedError
 
     def _opinion(self, rng: Generator, best: Advice, quality: float) -> Advice:
         """Name the best arm as often as a quality says, and another one otherwise."""

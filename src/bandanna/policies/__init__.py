@@ -5,7 +5,7 @@ from __future__ import annotations
 from bandanna.policies.bandit import Bandit, PrivateBandit, privatize
 from bandanna.policies.batched import BatchedBandit
 from bandanna.policies.core import BatchedPolicy
-from bandanna.policies.expert_recipe import EXPERT_ALGORITHMS, EXPERT_LEARNERS, ExpertRecipe
+from bandanna.policies.expert_recipe import EXPERT_ALGORITHMS, ExpertRecipe
 from bandanna.policies.experts import BatchedExperts, Experts, PrivateExperts
 from bandanna.policies.named import (
     CONTESTANTS,
@@ -22,7 +22,6 @@ __all__ = [
     "CONTESTANTS",
     "EXPERT_ALGORITHMS",
     "EXPERT_CONTESTANTS",
-    "EXPERT_LEARNERS",
     "LEARNER_NAMES",
     "WITHOUT_EPSILON",
     "Bandit",

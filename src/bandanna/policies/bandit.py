@@ -127,9 +127,7 @@ class Bandit(BatchedBandit):
     ) -> None:
         names = arm_names(arms)
         horizon = check_rounds(rounds)
-        chosen = checked_learner(learner, names)
-        if chosen is None:
-            raise InputError("learner must be a name or a learner; got None.")
+        chosen = required_learner(learner, names)
         recipe = plain_recipe(arms=len(names), rounds=horizon, learner=chosen, batch=batch)
         super().__init__(
             recipe,
@@ -174,13 +172,11 @@ def privatize(
     >>> bd.privatize("htinf", arms=3, epsilon=0.5).guarantee.epsilon
     0.5
     """
-    if learner is None:
-        raise InputError("learner must be a name or a learner; got None.")
     return PrivateBandit(
         arms,
         epsilon,
         rounds,
-        learner=learner,
+        learner=required_learner(learner, arm_names(arms)),
         release=release,
         batch=batch,
         loss_range=loss_range,
@@ -212,6 +208,14 @@ def arm_names(arms: Any) -> tuple[ArmName, ...]:
 def check_rounds(rounds: Any) -> int | None:
     """Require a positive whole number of rounds, or none."""
     return None if rounds is None else checks.rounds(rounds)
+
+
+def required_learner(learner: Any, names: tuple[ArmName, ...]) -> Learner | str:
+    """Require a learner, checked as by ``checked_learner``."""
+    chosen = checked_learner(learner, names)
+    if chosen is None:
+        raise InputError("learner must be a name or a learner; got None.")
+    return chosen
 
 
 def checked_learner(learner: Any, names: tuple[ArmName, ...]) -> Learner | str | None:

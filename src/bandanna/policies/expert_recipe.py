@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bandanna.learners import Exp4, FixedArm, Learner
-from bandanna.policies.recipe import Request, named_learner, private_recipe
+from bandanna.policies.recipe import Request, named_learner, needed_horizon, private_recipe
 from bandanna.privacy import (
     LaplaceRelease,
     OneBitRelease,
@@ -28,8 +28,8 @@ CONVERSIONS = {
 """Each expert an arm of a private bandit algorithm (the paper's Algorithm 6 over Algorithm 1)."""
 
 EXP4_ALGORITHMS = ("one-bit-exp4", "local-exp4", "batched-exp4", "calibrated-exp4")
+WITHOUT_HORIZON = "one-bit-conversion or htinf-conversion"
 EXPERT_ALGORITHMS = (*CONVERSIONS, *EXP4_ALGORITHMS)
-EXPERT_LEARNERS = ("exp4", "uniform", "random-expert")
 
 
 class ExpertRecipe(NamedTuple):
@@ -90,7 +90,7 @@ def _conversion(request: ExpertRequest) -> ExpertRecipe:
 
 def _exp4(request: ExpertRequest) -> ExpertRecipe:
     experts, arms, epsilon, delta = request[1:5]
-    rounds = expert_horizon(request.algorithm, request.rounds)
+    rounds = needed_horizon(request.algorithm, request.rounds, WITHOUT_HORIZON)
     problem = (arms, experts, rounds, epsilon)
     if request.algorithm == "one-bit-exp4":
         bounded = expert_parameters.one_bit_exp4(*problem)
@@ -122,7 +122,9 @@ def plain_expert_recipe(
     if learner == "random-expert":
         return ExpertRecipe(named_learner("uniform", experts, rounds, release), release)
     if learner == "exp4":
-        rate = expert_parameters.bounded_exp4(arms, experts, expert_horizon(learner, rounds))
+        rate = expert_parameters.bounded_exp4(
+            arms, experts, needed_horizon(learner, rounds, WITHOUT_HORIZON)
+        )
         return ExpertRecipe(Exp4(experts, arms, *rate), release)
     return ExpertRecipe(named_learner(learner, experts, rounds, release), release)
 
@@ -140,13 +142,3 @@ def check_expert_recipe(recipe: ExpertRecipe, algorithm: str, experts: int, arms
         good = good and release.batch == 1
     if not good or (weighs and algorithm in CONVERSIONS):
         raise InputError(f"its parts do not make {algorithm!r} for {experts} experts.")
-
-
-def expert_horizon(name: str, rounds: int | None) -> int:
-    """Require a number of rounds."""
-    if rounds is None:
-        raise InputError(
-            f"{name} needs to know how many rounds it will run: pass rounds=. "
-            f"Without a horizon use one-bit-conversion or htinf-conversion."
-        )
-    return rounds

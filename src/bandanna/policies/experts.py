@@ -9,7 +9,12 @@ from typing import Any
 from bandanna import checks
 from bandanna.advice import MAX_EXPERTS, check_advice
 from bandanna.learners import Learner
-from bandanna.policies.bandit import arm_names, check_rounds, checked_learner
+from bandanna.policies.bandit import (
+    arm_names,
+    check_rounds,
+    checked_learner,
+    required_learner,
+)
 from bandanna.policies.batches import Batch
 from bandanna.policies.core import BatchedPolicy
 from bandanna.policies.expert_play import ExpertBatch, start_play
@@ -212,9 +217,7 @@ class Experts(BatchedExperts):
         names = arm_names(arms)
         horizon = check_rounds(rounds)
         self.experts = check_experts(experts)
-        chosen = checked_learner(learner, tuple(range(self.experts)))
-        if chosen is None:
-            raise InputError("learner must be a name or a learner; got None.")
+        chosen = required_learner(learner, tuple(range(self.experts)))
         super().__init__(
             plain_expert_recipe(
                 experts=self.experts, arms=len(names), rounds=horizon, learner=chosen

@@ -97,7 +97,7 @@ def named_learner(name: str, arms: int, rounds: int | None, release: Release) ->
         return without_horizon[name]
     if name not in LEARNER_NAMES:
         raise InputError(f"unknown learner {name!r}; there are {', '.join(LEARNER_NAMES)}.")
-    losses = max(1, _horizon(name, rounds) // release.batch)
+    losses = max(1, needed_horizon(name, rounds) // release.batch)
     if name == "ftpl":
         return Ftpl(arms, *parameters.noisy_ftpl(arms, losses, noise))
     tuned = parameters.noisy_exp3(arms, losses, noise) if noise else None
@@ -159,7 +159,7 @@ def _published_learner(request: Request) -> Learner:
         if rounds is not None:
             parameters.check_one_batch(algorithm, rounds, epsilon)
         return Htinf(arms, alpha=2.0, sigma=math.sqrt(6.0))
-    size = arms, _horizon(algorithm, rounds), epsilon
+    size = arms, needed_horizon(algorithm, rounds), epsilon
     tuned: dict[str, Callable[[], Learner]] = {
         "one-bit-exp3": lambda: Exp3(arms, one_bit_exp3(*size).settings["learning_rate"]),
         "exp3": lambda: Exp3(arms, *parameters.exp3_corollary(*size)),
@@ -179,11 +179,12 @@ def _retuned(request: Request, release: Release) -> Learner:
     return named_learner(name, request.arms, request.rounds, release)
 
 
-def _horizon(name: str, rounds: int | None) -> int:
+def needed_horizon(name: str, rounds: int | None, without: str = "one-bit or htinf") -> int:
+    """Require a number of rounds, and say what does without."""
     if rounds is None:
         raise InputError(
             f"{name} needs to know how many rounds it will run: pass rounds=. "
-            f"Without a horizon use one-bit or htinf."
+            f"Without a horizon use {without}."
         )
     return rounds
 

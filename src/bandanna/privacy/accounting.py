@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
 from bandanna import checks
+from bandanna.privacy.calibration import gaussian_loss
 from bandanna.types import Guarantee, InputError, group_delta
 
 Probability = float | Fraction
@@ -208,8 +209,7 @@ def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = T
         relative = float(facts["scale"]) / int(facts["units"])
         single = pld.from_laplace_mechanism(parameter=relative, sensitivity=1, **options)
     elif facts.get("mechanism") == "vector-gaussian":
-        sigma = float(facts["multiplier"])
-        single = pld.from_gaussian_mechanism(sigma, sensitivity=1, **options)
+        single = gaussian_loss(float(facts["multiplier"]), **options)
     elif facts.get("mechanism") == "vector-laplace-composed":
         one = pld.from_laplace_mechanism(float(facts["multiplier"]), sensitivity=1, **options)
         single = one.self_compose(int(facts["experts"]))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from bandanna import checks
 from bandanna.types import InputError
@@ -205,6 +205,16 @@ def composed_laplace_delta(epsilon: float, scale: float, experts: int) -> float:
     step = min(1e-4 * max(1.0, epsilon), 1.0 / (20.0 * scale))
     single = pld.from_laplace_mechanism(scale, sensitivity=1, value_discretization_interval=step)
     return float(single.self_compose(experts).get_delta_for_epsilon(epsilon))
+
+
+def gaussian_loss(sigma: float, **options: Any) -> Any:
+    """Return dp-accounting's privacy loss distribution of the Gaussian mechanism."""
+    from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
+
+    step = min(1e-4, 1.0 / (2000.0 * sigma))
+    return pld.from_gaussian_mechanism(
+        sigma, sensitivity=1, **{"value_discretization_interval": step, **options}
+    )
 
 
 def _smallest(

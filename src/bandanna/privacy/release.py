@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,20 +148,14 @@ def noisy_values(
     return values
 
 
-class SeededRelease(Release):
-    """A release with repeatable noise, for tests and simulation: it protects nobody."""
+class Seeded:
+    """What releases with repeatable noise have in common: they protect nobody."""
 
-    name = "seeded"
-
-    def __init__(self, release: Release, stream: Stream) -> None:
+    def __init__(self, release: Any, stream: Stream) -> None:
         self._release = release
         self._fast = release.fast()
         self._stream = stream
-        self.batch = release.batch
-
-    def release(self, total: int) -> float:
-        """Publish a batch's sum with seeded noise."""
-        return noisy_value_once(self._fast, total, self._stream)
+        self.batch: int = release.batch
 
     def guarantee(self) -> Guarantee:
         """Return that nothing is promised."""
@@ -170,10 +164,20 @@ class SeededRelease(Release):
             "whoever knows the seed can subtract the noise; for tests and simulation alone",
         )
 
-    def fast(self) -> FastRelease:
+    def fast(self) -> Any:
         """Return the numbers of the release inside."""
         return self._fast
 
     def to_dict(self) -> JSON:
         """Refuse: release randomness is never saved."""
         raise TypeError("a seeded release is for simulation and cannot be saved")
+
+
+class SeededRelease(Seeded, Release):
+    """A release with repeatable noise, for tests and simulation: it protects nobody."""
+
+    name = "seeded"
+
+    def release(self, total: int) -> float:
+        """Publish a batch's sum with seeded noise."""
+        return noisy_value_once(self._fast, total, self._stream)

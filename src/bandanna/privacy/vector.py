@@ -31,12 +31,15 @@ from bandanna.privacy.calibration import (
     paper_noise,
 )
 from bandanna.privacy.noise import gaussian_vector, laplace_vector
-from bandanna.privacy.release import POST_PROCESSING, PROTECTED
+from bandanna.privacy.release import POST_PROCESSING, PROTECTED, Seeded
 from bandanna.streams import Stream, discrete_laplace, normal
-from bandanna.types import JSON, Guarantee, InputError, no_guarantee
+from bandanna.types import JSON, Guarantee, InputError
 
 FARTHEST = 2**62
 """Noisy sums are cut off here; exact sums are below half of it."""
+
+LOSS_BITS = UNITS.bit_length() - 1
+"""A loss of 1 is two to this power."""
 
 ROUND_UP = 1.0 + 1e-9
 """Norms are summed in floating point; this is more than the rounding errors can be."""
@@ -225,7 +228,7 @@ def add_round(
     total, squares, largest = 0.0, 0.0, 0.0
     if advice.ndim == 1:
         weight = min(int(top + 0.5), GRID)
-        part = (loss * weight + half) >> 20
+        part = (loss * weight + half) >> LOSS_BITS
         count = 0
         for j in range(sums.size):
             says_so = advice[j] == arm
@@ -237,7 +240,7 @@ def add_round(
     else:
         for j in range(sums.size):
             weight = min(int(top * advice[arm, j] + 0.5), GRID)
-            sums[j] += (loss * weight + half) >> 20
+            sums[j] += (loss * weight + half) >> LOSS_BITS
             size = float(weight)
             total += size
             squares += size * size
@@ -292,31 +295,11 @@ def noisy_vector_once(
     noisy_vector(release, sums, scale, stream, out)
 
 
-class SeededVectorRelease:
+class SeededVectorRelease(Seeded):
     """A vector release with repeatable noise, for tests and simulation: it protects nobody."""
-
-    def __init__(self, release: VectorRelease, stream: Stream) -> None:
-        self._fast = release.fast()
-        self._stream = stream
-        self.batch = release.batch
 
     def release(self, sums: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
         """Publish a batch's sums with seeded noise."""
         out = np.empty(sums.size)
         noisy_vector_once(self._fast, sums, scale, self._stream, out)
         return out
-
-    def guarantee(self) -> Guarantee:
-        """Return that nothing is promised."""
-        return no_guarantee(
-            "vector release with seeded noise",
-            "whoever knows the seed can subtract the noise; for tests and simulation alone",
-        )
-
-    def fast(self) -> FastVector:
-        """Return the numbers of the release inside."""
-        return self._fast
-
-    def to_dict(self) -> JSON:
-        """Refuse: release randomness is never saved."""
-        raise TypeError("a seeded release is for simulation and cannot be saved")

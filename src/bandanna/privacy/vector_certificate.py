@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 from bandanna.advice import MAX_EXPERTS
 from bandanna.checks import SMALLEST_DELTA
@@ -18,6 +17,7 @@ from bandanna.privacy.calibration import (
     Law,
     composed_laplace_delta,
     gaussian_delta,
+    gaussian_loss,
 )
 from bandanna.privacy.vector import COMPOSED, NORMAL, PURE
 from bandanna.types import JSON
@@ -61,12 +61,3 @@ def check_vector(mechanism: str, numbers: JSON, epsilon: float, delta: float) ->
     )
     floor = Calibration(law, pure, composed, normal, experts, epsilon).least
     yield "least", numbers["least"] >= floor, "the noise is coarse enough against the grid"
-
-
-def gaussian_loss(multiplier: float) -> Any:
-    """Return dp-accounting's privacy loss distribution of a Gaussian mechanism."""
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    return pld.from_gaussian_mechanism(
-        multiplier, value_discretization_interval=min(1e-4, 1.0 / (2000.0 * multiplier))
-    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bandanna import checks
 from bandanna.theory.algorithms import Row, algorithms
-from bandanna.types import JSON, InputError
+from bandanna.types import JSON
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,7 @@ def plan(
     checks.epsilon(epsilon)
     if experts is not None:
         checks.whole("experts", experts, at_least=2)
-    if not 0.0 <= delta < 1.0:
-        raise InputError(f"delta must be from 0 to below 1; got {delta!r}.")
+    checks.delta(delta)
     rows = [algorithm.row(rounds) for algorithm in algorithms(arms, epsilon, experts, delta)]
     rows.sort(key=lambda row: row.bound.regret if row.bound else float("inf"))
     return Plan(arms, rounds, epsilon, experts, delta, rows)
