@@ -15,11 +15,11 @@ from functools import partial
 import numpy as np
 
 import bandanna as bd
+from bandanna.audits.releases import audit_release
 from bandanna.environments import Bernoulli, LossTable
 from bandanna.learners import CompiledLearner, Exp3, Htinf, TsallisInf
 from bandanna.policies import Recipe
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease
-from bandanna.privacy.release_audit import audit_release
 from bandanna.simulation.engine import play_run
 from bandanna.streams import new_stream
 from benchmarks import alternatives, baseline, experts, studies

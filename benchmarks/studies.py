@@ -12,9 +12,9 @@ from unittest import mock
 
 import polars as pl
 
-from bandanna.simulation import run_study
-from bandanna.simulation.cells import Cell, play_cell
-from bandanna.simulation.study import Study
+from bandanna.studies import run as run_study
+from bandanna.studies.cell import Cell, play_cell
+from bandanna.studies.study import Study
 
 CELL_SECONDS, CELLS = 10.0, 6
 ROOT = Path(__file__).parents[1]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bandanna.simulation.reproduce import REPRODUCTIONS, WITHOUT_FIGURE
-from bandanna.simulation.reproduce.verdicts import frozen_settings
+from bandanna.reproduce import REPRODUCTIONS, WITHOUT_FIGURE
+from bandanna.reproduce.verdicts import frozen_settings
 from tests.test_cli import bandanna
 
 YES, NO = True, False
@@ -47,7 +47,7 @@ def test_every_verdict_is_what_we_know_it_to_be(name: str, tmp_path: Path) -> No
 
 
 def test_what_does_not_hold_is_reported_as_not_holding(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bandanna.simulation.reproduce import reproduce, separation
+    from bandanna.reproduce import reproduce, separation
 
     settings = frozen_settings("separation", quick=True) | {"falls": -0.9, "replicates": 10}
     settings["horizons"] = {"one-bit": [10**5, 10**6, 10**7], "ldp-exp3": [10**4]}

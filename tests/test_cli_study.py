@@ -81,7 +81,7 @@ def test_mistakes_get_a_sentence(arguments: tuple[str, ...], reason: str, study:
 
 
 def test_the_demos_study_is_one() -> None:
-    from bandanna.simulation.study import Study
+    from bandanna.studies.study import Study
 
     study = Study.read(Path(__file__).parents[1] / "examples" / "trial.toml")
     assert len(study.cells) == 51

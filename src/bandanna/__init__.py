@@ -12,6 +12,7 @@ from bandanna.version import __version__
 
 if TYPE_CHECKING:
     from bandanna import environments, learners, privacy
+    from bandanna.audits.attack import audit
     from bandanna.policies import (
         Bandit,
         Experts,
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
         load,
         privatize,
     )
-    from bandanna.privacy.audit import audit
-    from bandanna.simulation import Results, Study, StudyResults, simulate
+    from bandanna.simulation import Results, simulate
+    from bandanna.studies import Study, StudyResults
     from bandanna.theory.planner import plan
     from bandanna.types import (
         BandannaError,
@@ -37,13 +38,13 @@ _HOMES = {
     "Experts": "bandanna.policies",
     "PrivateBandit": "bandanna.policies",
     "PrivateExperts": "bandanna.policies",
-    "audit": "bandanna.privacy.audit",
+    "audit": "bandanna.audits.attack",
     "load": "bandanna.policies",
     "privatize": "bandanna.policies",
     "plan": "bandanna.theory.planner",
     "Results": "bandanna.simulation",
-    "Study": "bandanna.simulation",
-    "StudyResults": "bandanna.simulation",
+    "Study": "bandanna.studies",
+    "StudyResults": "bandanna.studies",
     "simulate": "bandanna.simulation",
     "BandannaError": "bandanna.types",
     "Decision": "bandanna.types",

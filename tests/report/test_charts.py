@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bandanna.audits.leakage import exp3_leakage, paper_construction
 from bandanna.learners import Exp3
 from bandanna.report.charts import audit_chart, leakage_chart, regimes_chart, save_chart
-from bandanna.theory.leakage import exp3_leakage, paper_construction
 from bandanna.theory.regimes import Problem, RegimeMap, cell_of
 from bandanna.types import InputError
 

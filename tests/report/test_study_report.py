@@ -16,7 +16,7 @@ import bandanna as bd
 from bandanna.report.answer import answer
 from bandanna.report.study_charts import study_charts
 from bandanna.report.study_report import write_report
-from bandanna.simulation.study_results import StudyResults
+from bandanna.studies.results import StudyResults
 
 EVIL = "Is </script><script>alert('x')</script> & \"one-bit\" <b>better</b>?"
 AUDIT = {

@@ -12,7 +12,7 @@ from bandanna.cli.options import numbers, whole_number
 from bandanna.types import InputError
 
 if TYPE_CHECKING:
-    from bandanna.privacy.audit import AuditResult
+    from bandanna.audits.attack import AuditResult
 
 RELEASES = ("one-bit", "laplace")
 WRONG_SAMPLER = 1e-6
@@ -54,10 +54,10 @@ def audit(
 def _attack(
     name: str, claim: float, batch: int, draws: int, exact: bool, seed: int
 ) -> dict[str, Any]:
+    from bandanna.audits.canary import audit_policy
+    from bandanna.audits.releases import audit_release, sampler_fit
     from bandanna.policies import PrivateBandit
-    from bandanna.policies.canary import audit_policy
     from bandanna.privacy import RELEASES as KINDS
-    from bandanna.privacy.release_audit import audit_release, sampler_fit
 
     release = KINDS[name](epsilon=claim, batch=batch)
     on_release: AuditResult = audit_release(release, draws=draws, exact=exact, seed=seed)
@@ -81,7 +81,7 @@ def _attack(
 
 
 def _note() -> str:
-    from bandanna.privacy.audit import NO_PROOF
+    from bandanna.audits.attack import NO_PROOF
 
     return NO_PROOF
 

@@ -11,7 +11,7 @@ import typer
 from bandanna.types import InputError
 
 if TYPE_CHECKING:
-    from bandanna.simulation.reproduce import Reproduction
+    from bandanna.reproduce import Reproduction
 
 
 def reproduce(
@@ -24,8 +24,8 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Reproduce a result of the paper and say whether it holds."""
-    from bandanna.simulation.reproduce import REPRODUCTIONS, WITHOUT_FIGURE
-    from bandanna.simulation.reproduce import reproduce as measure
+    from bandanna.reproduce import REPRODUCTIONS, WITHOUT_FIGURE
+    from bandanna.reproduce import reproduce as measure
 
     if list_names:
         for known, claim in REPRODUCTIONS.items():

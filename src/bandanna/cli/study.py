@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from bandanna.simulation.study import Skipped
+    from bandanna.studies.study import Skipped
 
 app = typer.Typer(
     help="Run a grid of simulations from a file, and write its report.",
@@ -30,8 +30,8 @@ def run(
     ] = None,
 ) -> None:
     """Run the cells that have not been run yet; Ctrl-C keeps what is finished."""
-    from bandanna.simulation.study import Study
-    from bandanna.simulation.study_results import ResultsFolder
+    from bandanna.studies.results import ResultsFolder
+    from bandanna.studies.study import Study
 
     asked = Study.read(study)
     there = sum(ResultsFolder(output).has(cell.key) for cell in asked.cells)
@@ -66,7 +66,7 @@ def report(
 ) -> None:
     """Write one HTML file that works offline: question, answer, charts, table, guarantee."""
     from bandanna.report.study_report import write_report
-    from bandanna.simulation.study_results import StudyResults
+    from bandanna.studies.results import StudyResults
 
     written = write_report(StudyResults.read(results), output, audit=audit, charts=charts)
     for path in written:

@@ -9,9 +9,9 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from bandanna.audits.leakage import Leakage
 from bandanna.report.style import BLUE, GREEN, ORANGE, by_algorithm, logarithmic
-from bandanna.simulation.reproduce import Figure, Reproduction
-from bandanna.theory.leakage import Leakage
+from bandanna.reproduce import Figure, Reproduction
 from bandanna.theory.regimes import Cell, RegimeMap
 from bandanna.types import InputError
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from bandanna.report.settings import AXES, Menus, cut, rows
 from bandanna.report.style import HEIGHT, TITLES, WIDTH, by_algorithm, logarithmic, logarithmic_y
-from bandanna.simulation.slopes import fit_slope
+from bandanna.studies.slopes import fit_slope
 
 AT_THE_END = "regret at the end"
 ROOM = 0.055

@@ -21,7 +21,7 @@ from bandanna.report.style import (
     logarithmic,
     logarithmic_y,
 )
-from bandanna.simulation.study_results import StudyResults
+from bandanna.studies.results import StudyResults
 
 OVER_TIME = "regret so far"
 SHARE_POINTS = 25

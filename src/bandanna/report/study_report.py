@@ -16,7 +16,7 @@ from bandanna.report.charts import audit_chart, save_chart
 from bandanna.report.settings import AXES
 from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
-from bandanna.simulation.study_results import StudyResults
+from bandanna.studies.results import StudyResults
 from bandanna.types import JSON, InputError
 from bandanna.version import __version__
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
+from bandanna.audits.attack import AuditResult, audit
 from bandanna.compiled import kernel
 from bandanna.learners.exp3 import (
     Exp3,
@@ -24,7 +25,6 @@ from bandanna.learners.exp3 import (
     exp3_importance,
     exp3_update,
 )
-from bandanna.privacy.audit import AuditResult, audit
 from bandanna.streams import Stream, new_stream
 
 Floats = NDArray[np.float64]

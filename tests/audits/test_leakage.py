@@ -7,14 +7,14 @@ import itertools
 import numpy as np
 import pytest
 
-from bandanna.learners import Exp3
-from bandanna.theory.leakage import (
+from bandanna.audits.leakage import (
     audit_actions,
     exp3_leakage,
     paper_construction,
     sample_arms,
     search_worse,
 )
+from bandanna.learners import Exp3
 
 
 def probability(arms: tuple[int, ...], losses: np.ndarray, rate: float, mixing: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bandanna.simulation.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.theory.regimes import regime_map
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from bandanna.environments import make_environment
 from bandanna.policies import make_policy
-from bandanna.simulation.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
+from bandanna.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.theory import bounds

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bandanna.environments import Bernoulli
 from bandanna.policies import PrivateBandit
-from bandanna.simulation.reproduce.hard import Measured, measure
-from bandanna.simulation.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
-from bandanna.simulation.slopes import fit_slope
+from bandanna.reproduce.hard import Measured, measure
+from bandanna.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
+from bandanna.studies.slopes import fit_slope
 from bandanna.types import JSON
 
 

@@ -13,10 +13,10 @@ import math
 import numpy as np
 
 from bandanna import checks
+from bandanna.audits.attack import SIGNIFICANCE, AuditResult
+from bandanna.audits.intervals import lower_limit
 from bandanna.policies.batched import BatchedBandit
 from bandanna.privacy import Release
-from bandanna.privacy.audit import SIGNIFICANCE, AuditResult
-from bandanna.privacy.intervals import lower_limit
 from bandanna.privacy.release import FastRelease
 from bandanna.streams import new_stream
 from bandanna.types import JSON, Guarantee, InputError

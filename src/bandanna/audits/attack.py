@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
+from bandanna.audits.intervals import lower_limit, upper_limit
 from bandanna.privacy.events import Event, candidate_events
-from bandanna.privacy.intervals import lower_limit, upper_limit
 from bandanna.types import InputError
 
 SIGNIFICANCE = 1e-4

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from bandanna import checks
-from bandanna.simulation.cells import Cell, play_cell
 from bandanna.simulation.progress import Progress
-from bandanna.simulation.study import Study
-from bandanna.simulation.study_results import ResultsFolder, StudyResults
+from bandanna.studies.cell import Cell, play_cell
+from bandanna.studies.results import ResultsFolder, StudyResults
+from bandanna.studies.study import Study
 from bandanna.types import InputError
 
 
@@ -80,7 +80,7 @@ def _parallel(cluster: str | None, workers: int, study: Study) -> Iterator[Any]:
         with joblib.parallel_config("loky", n_jobs=workers):
             yield play_all
         return
-    from bandanna.simulation.cluster import connected
+    from bandanna.studies.cluster import connected
 
     tables = [losses.losses for _, losses in study.sources if losses is not None]
     with (

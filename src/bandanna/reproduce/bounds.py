@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from bandanna.policies import PrivateBandit
-from bandanna.simulation.reproduce.hard import worst_regret
-from bandanna.simulation.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce.hard import worst_regret
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.theory import bounds, expert_bounds
 from bandanna.types import JSON, InputError
 

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import bandanna as bd
-from bandanna.simulation.cells import NUMBERS, play_cell
-from bandanna.simulation.study import Study
-from bandanna.simulation.study_results import INDEX, ResultsFolder, StudyResults
+from bandanna.studies.cell import NUMBERS, play_cell
+from bandanna.studies.results import INDEX, ResultsFolder, StudyResults
+from bandanna.studies.study import Study
 
 GRID: dict[str, Any] = {
     "algorithm": ["one-bit", "exp3", "no-privacy"],

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from bandanna import checks
-from bandanna.simulation.axes import AXES, checked_grid, count_of, read_source, refuse_unknown
-from bandanna.simulation.cells import Cell, Source, make_cell
-from bandanna.simulation.tables import LossFile
+from bandanna.studies.axes import AXES, checked_grid, count_of, read_source, refuse_unknown
+from bandanna.studies.cell import Cell, Source, make_cell
+from bandanna.studies.loss_file import LossFile
 from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
-    from bandanna.simulation.study_results import StudyResults
+    from bandanna.studies.results import StudyResults
 
 
 class Skipped(NamedTuple):
@@ -127,7 +127,7 @@ class Study:
         progress: bool | None = None,
     ) -> StudyResults:
         """Run what has not been run yet and return all results; see ``run_study``."""
-        from bandanna.simulation.run_study import run_study
+        from bandanna.studies.run import run_study
 
         return run_study(self, folder, cluster=cluster, workers=workers, progress=progress)
 

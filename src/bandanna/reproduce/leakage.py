@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bandanna.audits.leakage import exp3_leakage, paper_construction, search_worse
 from bandanna.learners import Exp3
-from bandanna.simulation.reproduce.verdicts import Reproduction, Verdict, frozen_settings
-from bandanna.theory.leakage import exp3_leakage, paper_construction, search_worse
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 
 
 def reproduce(quick: bool) -> Reproduction:

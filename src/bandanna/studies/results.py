@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bandanna.documents import to_text, write_whole
-from bandanna.simulation.study import Skipped, Study
+from bandanna.studies.study import Skipped, Study
 from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bandanna.policies import PrivateBandit
-from bandanna.simulation.reproduce.hard import Measured, worst_regret
-from bandanna.simulation.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
-from bandanna.simulation.slopes import fit_slope
+from bandanna.reproduce.hard import Measured, worst_regret
+from bandanna.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
+from bandanna.studies.slopes import fit_slope
 from bandanna.types import JSON
 
 CLAIMED = {"rounds": 0.5, "epsilon": -0.5, "arms": 0.5}

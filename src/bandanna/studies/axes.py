@@ -10,8 +10,8 @@ from typing import Any
 from bandanna import checks
 from bandanna.environments import check_environment
 from bandanna.policies import CONTESTANTS, EXPERT_CONTESTANTS, WITHOUT_EPSILON
-from bandanna.simulation.cells import Source
-from bandanna.simulation.tables import SUFFIXES, LossFile, read_losses
+from bandanna.studies.cell import Source
+from bandanna.studies.loss_file import SUFFIXES, LossFile, read_losses
 from bandanna.types import InputError
 
 MOST_CELLS = 100_000

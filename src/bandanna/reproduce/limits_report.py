@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bandanna.audits.intervals import lower_limit, upper_limit
 from bandanna.environments import Barrier
 from bandanna.policies import BatchedBandit
-from bandanna.privacy.intervals import lower_limit, upper_limit
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import checkpoint_rounds, simulate
 from bandanna.theory.limits import Limit, best_p, limit

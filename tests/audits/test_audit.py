@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna.audits.attack import NO_PROOF, audit, fewest_draws, lower_bound
+from bandanna.audits.canary import audit_policy
+from bandanna.audits.releases import audit_release, sampler_fit
 from bandanna.grid import UNITS
-from bandanna.policies.canary import audit_policy
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease, Release, SeededRelease
-from bandanna.privacy.audit import NO_PROOF, audit, fewest_draws, lower_bound
 from bandanna.privacy.events import lowest_bit
 from bandanna.privacy.release import noisy_values
-from bandanna.privacy.release_audit import audit_release, sampler_fit
 from bandanna.streams import new_stream
 from bandanna.types import InputError
 

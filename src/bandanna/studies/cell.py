@@ -32,7 +32,7 @@ from bandanna.policies import (
 )
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
-from bandanna.simulation.tables import LossFile
+from bandanna.studies.loss_file import LossFile
 from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Cell:
     """Everything that determines the numbers of one algorithm in one setting.
 
     To add an axis to studies: a field here, its use in ``policy`` or ``environment``, and an
-    entry in ``bandanna.simulation.axes.AXES``.
+    entry in ``bandanna.studies.axes.AXES``.
     """
 
     algorithm: str

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import bandanna as bd
-from bandanna.simulation.study import Study
+from bandanna.studies.study import Study
 
 STUDY = Study(
     {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from bandanna.simulation.reproduce.verdicts import Figure, Reproduction, Verdict
+from bandanna.reproduce.verdicts import Figure, Reproduction, Verdict
 from bandanna.types import InputError
 
 REPRODUCTIONS: dict[str, str] = {

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from bandanna.policies import PrivateBandit
-from bandanna.simulation.reproduce.hard import Measured, worst_regret
-from bandanna.simulation.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
-from bandanna.simulation.slopes import fit_slope
+from bandanna.reproduce.hard import Measured, worst_regret
+from bandanna.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
+from bandanna.studies.slopes import fit_slope
 from bandanna.types import JSON
 
 

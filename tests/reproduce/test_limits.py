@@ -11,7 +11,7 @@ import bandanna as bd
 from bandanna.compiled import step
 from bandanna.learners import CompiledLearner
 from bandanna.learners.steps import register
-from bandanna.simulation.limits import check_limits
+from bandanna.reproduce.limits_report import check_limits
 from bandanna.streams import Stream, uniform
 from bandanna.theory.limits import best_p, limit
 

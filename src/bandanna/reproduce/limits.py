@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bandanna.learners import Exp3
 from bandanna.policies import BatchedBandit, PrivateBandit
-from bandanna.simulation.limits import LimitsReport, check_limits
-from bandanna.simulation.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce.limits_report import LimitsReport, check_limits
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 
 HEADINGS = ["policy", "gamma", "tau", "p", "(1)", "(2)", "applies", "limit", "regret", "shifted"]
 

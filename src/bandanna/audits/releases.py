@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna.audits.attack import SIGNIFICANCE, AuditResult, Mechanism, audit
 from bandanna.grid import UNITS
-from bandanna.privacy.audit import SIGNIFICANCE, AuditResult, Mechanism, audit
 from bandanna.privacy.release import Release, SeededRelease, noisy_values
 from bandanna.streams import new_stream
 from bandanna.types import InputError
