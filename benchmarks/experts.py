@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 
 import bandanna as bd
-from bandanna.environments import ExpertEnvironment, OneGoodExpert, make_expert_environment
-from bandanna.environments.expert_base import Chunk
+from bandanna.environments import Chunk, ExpertEnvironment, OneGoodExpert, make_environment
 from bandanna.learners import Exp4
-from bandanna.policies import ExpertRecipe
+from bandanna.policies import Recipe
 from bandanna.privacy import PlainRelease, VectorRelease, calibration
-from bandanna.simulation.expert_engine import ExpertRun
+from bandanna.privacy.estimates import EstimateMemory
+from bandanna.simulation.engine import ExpertRun
 from bandanna.streams import new_stream
 from benchmarks import baseline
 from benchmarks.timing import Row, seconds
@@ -61,8 +61,8 @@ def in_c(library: object, chunk: Chunk) -> None:
 
 def in_engine(chunk: Chunk) -> None:
     """Play in the engine."""
-    recipe = ExpertRecipe(Exp4(EXPERTS, ARMS, RATE), PlainRelease())
-    run = ExpertRun(recipe, ARMS, np.array([10**9]), 0, 0)
+    recipe = Recipe(Exp4(EXPERTS, ARMS, RATE), PlainRelease())
+    run = ExpertRun(recipe, EXPERTS, ARMS, np.array([10**9]), 0, 0)
     for _ in range(AGAIN[chunk.advice.ndim == 3]):
         run.play(chunk)
 
@@ -116,9 +116,10 @@ def realised() -> list[Row]:
     for name in ("one-good", "clustered", "digits", "trial-rules"):
         for spread in (False, True) if name != "trial-rules" else (False,):
             options = {"spread": True} if spread else {}
-            environment = make_expert_environment(name, rounds=10**6, **options)
+            environment = make_environment(name, rounds=10**6, **options)
             kind = "distributions" if spread else "one arm each"
             what = f"noise in the worst case over realised: {name}, {environment.experts} experts, "
+            assert isinstance(environment, ExpertEnvironment)
             measured = f"{gain(environment):.1f} times"
             rows.append(Row(f"{what}{kind}", measured, "reported", True))
     return rows
@@ -130,7 +131,11 @@ def gain(environment: ExpertEnvironment, batches: int = 200) -> float:
     policy = bd.PrivateExperts(*size, 1.0, 1e-6, environment.rounds, "calibrated-exp4")
     release = policy.recipe.release
     assert isinstance(release, VectorRelease)
-    run = ExpertRun(policy.recipe, environment.arms, np.array([environment.rounds]), 0, 0)
+    run = ExpertRun(
+        policy.recipe, environment.experts, environment.arms, np.array([environment.rounds]), 0, 0
+    )
+    memory = run._release[1]
+    assert isinstance(memory, EstimateMemory)
     scales: list[float] = []
     left = policy.batch
     for chunk in environment.chunks():
@@ -141,7 +146,7 @@ def gain(environment: ExpertEnvironment, batches: int = 200) -> float:
             left -= high - low
             low = high
             if left == 0:
-                scales.append(float(run._play.scale[0]))
+                scales.append(float(memory.scale[0]))
                 left = policy.batch
     law = 1.0 if release.noise.law == "gaussian" else math.sqrt(2.0)
     worst = release.noise.deviation / law * calibration.GRID

@@ -22,7 +22,8 @@ STAY = 0.9  # share of visitors whose purchase can be looked up a week later
 def main(visitors: int = 20_000) -> None:
     """Run the test, moving to another machine halfway."""
     world = Random(1)
-    test = bd.PrivateBandit(list(BUYERS), epsilon=0.5, rounds=visitors, default_loss=1.0, seed=1)
+    pages = list(BUYERS)
+    test: bd.Policy = bd.PrivateBandit(pages, 0.5, rounds=visitors, default_loss=1.0, seed=1)
     print(test)
     waiting: deque[tuple[bd.Decision, bool]] = deque()
     shown: Counter[str] = Counter()
@@ -38,7 +39,7 @@ def main(visitors: int = 20_000) -> None:
     print(f"{test.waiting} purchases are still to be looked up; none of them has been used.")
 
 
-def answer(test: bd.PrivateBandit, decision: bd.Decision, bought: bool, known: bool) -> None:
+def answer(test: bd.Policy, decision: bd.Decision, bought: bool, known: bool) -> None:
     """Take a visitor's feedback, or count what was fixed for those who left."""
     if known:
         test.observe(decision, reward=float(bought))
@@ -46,12 +47,11 @@ def answer(test: bd.PrivateBandit, decision: bd.Decision, bought: bool, known: b
         test.give_up(decision)
 
 
-def moved(test: bd.PrivateBandit) -> bd.PrivateBandit:
+def moved(test: bd.Policy) -> bd.Policy:
     """Save and resume. The file holds raw feedback: the folder is deleted with it."""
     with TemporaryDirectory() as folder:
         test.save(f"{folder}/test.json")
-        resumed: bd.PrivateBandit = bd.load(f"{folder}/test.json")
-    return resumed
+        return bd.load(f"{folder}/test.json")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bandanna.policies import (
         Bandit,
         Experts,
+        Policy,
         PrivateBandit,
         PrivateExperts,
         load,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Bandit": "bandanna.policies",
     "Experts": "bandanna.policies",
+    "Policy": "bandanna.policies",
     "PrivateBandit": "bandanna.policies",
     "PrivateExperts": "bandanna.policies",
     "audit": "bandanna.audits.attack",
@@ -63,6 +65,7 @@ __all__ = [
     "Experts",
     "Guarantee",
     "InputError",
+    "Policy",
     "PrivateBandit",
     "PrivateExperts",
     "Results",

@@ -7,12 +7,12 @@ their advice take ``(arms, experts)`` floats: what all experts say of one arm li
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.types import InputError
+from bandanna.types import JSON, InputError
 
 Advice = NDArray[Any]
 
@@ -20,6 +20,43 @@ TOLERANCE = 1e-4
 """How far from 1 the sum of an expert's advice may be; within it, it is scaled to 1."""
 
 MAX_EXPERTS = 10**6
+
+
+class Ticket(NamedTuple):
+    """What is needed to credit a round's loss to experts later; all of it is public."""
+
+    advice: Advice
+    """The round's votes; or one row, each expert's share of the chosen arm."""
+    arm: int
+    """Index of the chosen arm, or 0 where there is one row only."""
+    importance: float
+
+    def to_dict(self) -> JSON:
+        """Return plain values."""
+        return {"advice": self.advice.tolist(), "arm": self.arm, "importance": self.importance}
+
+
+def ticket_of(advice: Advice, arm: int, importance: float) -> Ticket:
+    """Keep what must be kept of a round's advice: all votes, or the chosen arm's shares."""
+    if advice.ndim == 1:
+        return Ticket(advice, arm, importance)
+    return Ticket(np.ascontiguousarray(advice[arm : arm + 1]), 0, importance)
+
+
+def ticket_from_dict(saved: JSON, arms: int, experts: int) -> Ticket:
+    """Make a ticket from what ``Ticket.to_dict`` gave, refusing impossible ones."""
+    spread = isinstance(saved["advice"][0], list)
+    advice = np.array(saved["advice"], dtype=np.float64 if spread else np.int64)
+    ticket = Ticket(advice, int(saved["arm"]), float(saved["importance"]))
+    good = (
+        advice.shape == ((1, experts) if spread else (experts,))
+        and np.all((advice >= 0) & (advice <= (1 if spread else arms - 1)))
+        and 0 <= ticket.arm < (1 if spread else arms)
+        and 1.0 - 1e-9 <= ticket.importance < np.inf
+    )
+    if not good:
+        raise ValueError("a waiting round holds impossible values")
+    return ticket if spread else ticket._replace(advice=advice.astype(vote_type(arms)))
 
 
 def vote_type(arms: int) -> type[np.uint8 | np.uint16 | np.uint32]:

@@ -25,16 +25,46 @@ def seal(data: Any) -> str:
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Write a file whole or not at all; a private one is readable by its owner only."""
+    """Write a file whole or not at all; a private one is readable by its owner only.
+
+    Where the system allows, the content has no name until it is complete: a process killed
+    midway leaves nothing behind.
+    """
     data = content.encode() if isinstance(content, str) else content
+    mode = 0o600 if private else 0o666
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+    handle, named = _open_nameless(path.parent, mode)
+    if handle is None:
+        handle, named = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), True
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+            if not named:
+                _give_name(file.fileno(), temporary)
+                named = True
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        if named:
+            temporary.unlink(missing_ok=True)
         raise
+
+
+def _open_nameless(folder: Path, mode: int) -> tuple[int | None, bool]:
+    """Open a file without a name, or return None where there is no such thing."""
+    flag = getattr(os, "O_TMPFILE", None)
+    if flag is None or not Path("/proc/self/fd").is_dir():
+        return None, True
+    try:
+        return os.open(folder, os.O_WRONLY | flag, mode), False
+    except OSError:  # a file system without them; if the folder is at fault, the next try says so
+        return None, True
+
+
+def _give_name(handle: int, path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:  # with a folder's handle Python follows the link that /proc has for the file
+        os.link(f"/proc/self/fd/{handle}", path.name, dst_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)

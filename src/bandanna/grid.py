@@ -35,15 +35,18 @@ def check_range(loss_range: Any) -> LossRange:
     return low, high
 
 
-def to_units(name: str, value: Any, loss_range: LossRange) -> int:
+def to_units(name: str, value: Any, loss_range: LossRange, *, clip: bool = False) -> int:
     """Turn one loss into grid units, refusing what is not a number inside the public range.
 
-    The error does not repeat the value: feedback is private, and errors end up in logs.
+    With ``clip`` a number outside it counts as the nearer end. The error does not repeat the
+    value: feedback is private, and errors end up in logs.
     """
     low, high = loss_range
     if isinstance(value, bool | np.bool_):
         value = int(value)  # clicked or not
     number = as_float(value)  # first of all: small NumPy floats compare in their own precision
+    if clip and not math.isnan(number):
+        number = min(max(number, low), high)
     if not low <= number <= high:
         raise InputError(
             f"{name} must be a number from {plain(low)} to {plain(high)}, the range fixed when the "
@@ -52,6 +55,19 @@ def to_units(name: str, value: Any, loss_range: LossRange) -> int:
         )
     units = round((number - low) / (high - low) * UNITS)
     return min(max(units, 0), UNITS)
+
+
+def feedback_to_units(loss: Any, reward: Any, loss_range: LossRange, *, clip: bool = False) -> int:
+    """Turn a loss, or a reward, its mirror image in the range, into grid units of loss."""
+    if (loss is None) == (reward is None):
+        raise InputError(
+            "give either loss= or reward=, not both."
+            if loss is not None
+            else "give the feedback as loss= or reward=."
+        )
+    if loss is not None:
+        return to_units("loss", loss, loss_range, clip=clip)
+    return UNITS - to_units("reward", reward, loss_range, clip=clip)
 
 
 def array_to_units(losses: Any) -> NDArray[np.int64]:

@@ -118,6 +118,17 @@ class Guarantee:
             curve=None,
         )
 
+    def repeated(self, times: int) -> Guarantee:
+        """Return what holds if the same losses may have been released several times."""
+        return replace(
+            self,
+            epsilon=times * self.epsilon,
+            delta=min(1.0, times * self.delta),
+            because=f"{self.because}; its file was resumed {times} times, and what was open in it "
+            f"may have been released as often (Lemma 'Basic Composition')",
+            curve=None,
+        )
+
     def at_delta(self, delta: float) -> Guarantee:
         """Return the same promise with a smaller epsilon and the given delta.
 

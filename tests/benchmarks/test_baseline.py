@@ -7,10 +7,9 @@ import pytest
 
 from bandanna.environments import LossTable, OneGoodExpert
 from bandanna.learners import CompiledLearner, Exp3, Exp4, Htinf, TsallisInf
-from bandanna.policies import ExpertRecipe, Recipe
+from bandanna.policies import Recipe
 from bandanna.privacy import PlainRelease
-from bandanna.simulation.engine import ARMS, play_run, run_streams
-from bandanna.simulation.expert_engine import ExpertRun
+from bandanna.simulation.engine import ARMS, ExpertRun, play_run, run_streams
 from benchmarks import baseline
 
 CASES: dict[str, tuple[CompiledLearner, tuple[float, ...]]] = {
@@ -42,7 +41,7 @@ def test_same_total_loss_of_exp4_in_c(spread: bool) -> None:
     library = baseline.compile_baseline("-O2", "-ffp-contract=off")
     stream = run_streams(7, 0)[ARMS]
     in_c = baseline.call_exp4(library, chunk.losses, chunk.advice, stream, 0.01)
-    recipe = ExpertRecipe(Exp4(21, 10, 0.01), PlainRelease())
-    ours = ExpertRun(recipe, 10, np.array([rounds]), 7, 0)
+    recipe = Recipe(Exp4(21, 10, 0.01), PlainRelease())
+    ours = ExpertRun(recipe, 21, 10, np.array([rounds]), 7, 0)
     ours.play(chunk)
     assert ours.result.losses[-1] == in_c

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from bandanna import environments as envs
-from bandanna.environments import expert_base
+from bandanna.environments.advised import add_expert_losses
 from bandanna.grid import UNITS
 from bandanna.types import InputError
 
 ROUNDS = 3000
-MADE: dict[str, envs.ExpertEnvironment] = {
-    name: envs.make_expert_environment(name, rounds=ROUNDS) for name in envs.EXPERT_ENVIRONMENTS
-}
-MADE |= {
-    f"{name} spread": envs.make_expert_environment(name, rounds=ROUNDS, spread=True)
-    for name in envs.EXPERT_ENVIRONMENTS
-    if name != "trial-rules"
-}
+ADVISED = [name for name in envs.ENVIRONMENTS if envs.advised(name)]
+
+
+def made(name: str, **options: Any) -> envs.ExpertEnvironment:
+    environment = envs.make_environment(name, rounds=ROUNDS, **options)
+    assert isinstance(environment, envs.ExpertEnvironment)
+    return environment
+
+
+MADE: dict[str, envs.ExpertEnvironment] = {name: made(name) for name in ADVISED}
+MADE |= {f"{name} spread": made(name, spread=True) for name in ADVISED if name != "trial-rules"}
 every_environment = pytest.mark.parametrize("env", MADE.values(), ids=MADE.keys())
 
 
@@ -61,7 +66,7 @@ def test_totals_are_added_up_in_compiled_code(env: envs.ExpertEnvironment) -> No
         count = chunk.losses.shape[0]
         parts = (0, count // 3), (count // 3, count)
         for low, high in parts:
-            expert_base.add_expert_losses(chunk.losses, chunk.advice, low, high, totals, arm_totals)
+            add_expert_losses(chunk.losses, chunk.advice, low, high, totals, arm_totals)
     np.testing.assert_allclose(totals / UNITS, expert_losses(env).sum(axis=0), rtol=1e-9)
     np.testing.assert_allclose(arm_totals, everything(env)[0].sum(axis=0))
 
@@ -117,20 +122,21 @@ def test_a_chunk_is_small_however_many_experts() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("two-good",), "unknown environment with experts"),
-        (("digits", 3), "has 20 experts"),
-        (("digits", None, 4), "has 10 arms"),
-        (("one-good", 0), "experts must be"),
+        ({"name": "two-good"}, "unknown environment"),
+        ({"name": "digits", "experts": 3}, "has 20 experts"),
+        ({"name": "digits", "arms": 4}, "has 10 arms"),
+        ({"name": "one-good", "experts": 0}, "experts must be"),
+        ({"name": "bernoulli", "experts": 3}, "has no experts"),
     ],
 )
-def test_what_cannot_be_made_is_refused(arguments: tuple[object, ...], reason: str) -> None:
+def test_what_cannot_be_made_is_refused(arguments: dict[str, Any], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        envs.make_expert_environment(*arguments)  # type: ignore[arg-type]
+        envs.make_environment(**arguments)
 
 
 def test_options_that_do_not_exist_are_refused() -> None:
     with pytest.raises(InputError, match="no option 'spread'; it has seed"):
-        envs.make_expert_environment("trial-rules", spread=True)
+        envs.make_environment("trial-rules", spread=True)
 
 
 def test_tables_are_checked_before_anything_runs() -> None:
@@ -139,5 +145,5 @@ def test_tables_are_checked_before_anything_runs() -> None:
     advice[41, 2] = 7
     with pytest.raises(InputError, match="expert 2 in round 41"):
         envs.ExpertTable(losses, advice)
-    with pytest.raises(InputError, match="brings its own advice"):
-        envs.as_expert_environment(MADE["one-good"], advice)
+    with pytest.raises(InputError, match="has its own advice"):
+        envs.as_environment(MADE["one-good"], advice)

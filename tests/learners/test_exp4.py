@@ -16,9 +16,9 @@ from bandanna.learners.exp4 import (
     Exp4State,
     _exp_small,
     _exp_tiny,
-    exp4_choose_once,
-    exp4_learn_all_once,
-    exp4_learn_once,
+    exp4_choose,
+    exp4_learn,
+    exp4_learn_all,
 )
 from bandanna.streams import new_stream
 from bandanna.types import InputError
@@ -54,10 +54,10 @@ def test_weights_and_probabilities_agree_with_the_textbook(
         shares = shares_of(advice, 4)
         weights = np.exp(-0.2 * (losses - losses.min()))
         chances = 0.9 * shares @ (weights / weights.sum()) + 0.1 / 4
-        arm, importance = exp4_choose_once(params, state, advice, stream)
+        arm, importance = exp4_choose(params, state, advice, stream)
         assert importance == pytest.approx(1.0 / chances[arm], rel=1e-9)
         estimate = size * rng.normal() * importance
-        exp4_learn_once(params, state, advice, arm, estimate)
+        exp4_learn(params, state, advice, arm, estimate)
         losses += estimate * shares[arm]
     mine = np.array(state.losses)
     np.testing.assert_allclose(mine - mine.min(), losses - losses.min(), rtol=1e-9, atol=1e-9)
@@ -68,13 +68,13 @@ def test_arms_are_drawn_with_the_probabilities_stated(spread: bool) -> None:
     rng = np.random.default_rng(5)
     learner = Exp4(11, 5, learning_rate=0.3, mixing=0.15)
     params, state, stream = learner.params(), learner.start(), new_stream(2)
-    exp4_learn_all_once(params, state, rng.random(11) * 10)
+    exp4_learn_all(params, state, rng.random(11) * 10)
     advice = make_advice(rng, 11, 5, spread)
     weights = np.array(state.weights) / np.sum(state.weights)
     chances = 0.85 * shares_of(advice, 5) @ weights + 0.15 / 5
     counts = np.zeros(5)
     for _ in range(40_000):
-        counts[exp4_choose_once(params, state, advice, stream)[0]] += 1
+        counts[exp4_choose(params, state, advice, stream)[0]] += 1
     assert_law(counts, chances)
 
 
@@ -91,11 +91,11 @@ def test_no_loss_makes_it_lose_its_mind(spread: bool, size: float, sign: float, 
     params, state, stream = learner.params(), learner.start(), new_stream(seed)
     for _ in range(200):
         advice = make_advice(rng, 9, 3, spread)
-        arm, importance = exp4_choose_once(params, state, advice, stream)
+        arm, importance = exp4_choose(params, state, advice, stream)
         assert shares_of(advice, 3)[arm].max() > 0.0
         assert 1.0 - 1e-9 <= importance < math.inf
         estimate = size * (sign or rng.choice([-1.0, 1.0])) * rng.random() * importance
-        exp4_learn_once(params, state, advice, arm, estimate)
+        exp4_learn(params, state, advice, arm, estimate)
         assert all(np.all(np.isfinite(part)) for part in state)
         assert state.total[0] > 0.0
 
@@ -106,10 +106,10 @@ def test_a_forgotten_expert_comes_back() -> None:
     params, state = learner.params(), learner.start()
     votes = np.array([0, 1], dtype=np.uint8)
     for _ in range(100):
-        exp4_learn_once(params, state, votes, 0, 10.0)
+        exp4_learn(params, state, votes, 0, 10.0)
     assert state.weights[0] == 0.0
     for _ in range(110):
-        exp4_learn_once(params, state, votes, 1, 10.0)
+        exp4_learn(params, state, votes, 1, 10.0)
     assert state.weights[0] / state.total[0] == pytest.approx(1.0)
 
 

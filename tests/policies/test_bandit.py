@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import bandanna as bd
 from bandanna.grid import UNITS
-from bandanna.policies.batches import Batch, ClosedBatches
-from bandanna.policies.state import to_dict
+from bandanna.policies.closed import ClosedBatches
 from bandanna.types import Decision
 
 
@@ -25,7 +24,7 @@ def bandit(**changes: Any) -> bd.PrivateBandit:
 
 
 def everything(policy: bd.PrivateBandit) -> str:
-    return json.dumps(to_dict(policy))
+    return json.dumps(policy.to_dict())
 
 
 def test_the_five_lines_of_the_readme() -> None:
@@ -69,7 +68,7 @@ def test_reward_is_the_mirrored_loss() -> None:
     first, second = policy.decide(), policy.decide()
     policy.observe(first, loss=0.0)
     policy.observe(second, reward=4.0)  # low + high - 4 = 0
-    losses = next(iter(policy._open.values())).losses
+    losses = next(iter(policy._ledger.open.values())).losses
     assert list(losses) == [UNITS // 4, UNITS // 4]
 
 
@@ -91,24 +90,20 @@ def test_the_same_feedback_again_is_ignored_and_another_refused(batch: int) -> N
 def test_closed_batches_are_remembered_only_for_a_while() -> None:
     closed = ClosedBatches(remember=6)
     for number in range(4):
-        batch = Batch(number, 0, 1.0)
-        batch.losses.extend([number, 5])
-        closed.add(batch)
-    assert closed.matches(0, 0, 0) is None
-    assert closed.matches(3, 0, 3) is True
-    assert closed.matches(3, 0, 4) is False
-    assert closed.matches(3, 1, 3) is False
-    huge = Batch(9, 0, 1.0)
-    huge.losses.extend([1] * 7)
-    closed.add(huge)
-    assert closed.matches(9, 0, 1) is None
+        closed.add(number, [number, 5], set())
+    assert closed.compare(0, 0, 0) == "forgotten"
+    assert closed.compare(3, 0, 3) == "same"
+    assert closed.compare(3, 0, 4) == "different"
+    assert closed.compare(3, 1, 3) == "different"
+    closed.add(9, [1] * 7, set())
+    assert closed.compare(9, 0, 1) == "forgotten"
 
 
 def test_feedback_long_after_its_batch_is_refused_with_the_reason() -> None:
     policy = bandit(batch=1)
     decision = policy.decide()
     policy.observe(decision, loss=0.5)
-    policy._closed = ClosedBatches()
+    policy._ledger.closed = ClosedBatches()
     with pytest.raises(bd.DecisionError, match="can no longer be told"):
         policy.observe(decision, loss=0.5)
 
@@ -157,6 +152,7 @@ def test_decisions_that_are_not_ours_are_refused() -> None:
         decision._replace(batch=1),
         decision._replace(batch=-1),
         decision._replace(index=decision.index + 1),
+        decision._replace(round=1),
     ):
         with pytest.raises(bd.DecisionError, match="never made"):
             policy.observe(forged, loss=0.5)
@@ -235,7 +231,7 @@ def test_numpy_numbers_are_numbers() -> None:
     policy = bd.PrivateBandit(*numbers, batch=size)
     clicked: Any = np.bool_(True)
     policy.observe(policy.decide(), reward=clicked)
-    assert json.dumps(to_dict(policy))
+    assert json.dumps(policy.to_dict())
     assert bd.PrivateBandit(list(np.arange(3)), 0.5).arms == (0, 1, 2)
 
 

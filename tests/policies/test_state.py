@@ -4,54 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bandanna as bd
-from bandanna.policies import ALGORITHMS
-from bandanna.policies.state import from_dict, to_dict
-from bandanna.streams import new_stream
-
-POLICIES = {name: bd.PrivateBandit(3, 0.5, 1000, name, seed=2) for name in ALGORITHMS} | {
-    "no privacy": bd.Bandit(["x", "y"], seed=2),
-    "uniform": bd.Bandit(2, "uniform", seed=2),
-}
-
-
-@pytest.mark.parametrize("name", POLICIES)
-@settings(deadline=None, max_examples=15)
-@given(before=st.integers(0, 60), late=st.sets(st.integers(0, 59)), after=st.integers(1, 40))
-def test_a_loaded_policy_goes_on_bit_for_bit(
-    name: str, before: int, late: set[int], after: int
-) -> None:
-    """Stop anywhere, with feedback outstanding; continue with the same releases scripted."""
-    original = POLICIES[name].rehearse(new_stream(1), new_stream(2))
-    original._release = original.recipe.release  # saved with the exact release
-    waiting = []
-    for t in range(before):
-        decision = original.decide()
-        if t in late:
-            waiting.append(decision)
-        else:
-            original.observe(decision, loss=t % 7 / 6)
-    copy = from_dict(json.loads(json.dumps(to_dict(original))))
-    assert type(copy) is type(original)
-    assert to_dict(copy) == to_dict(original)
-    # The same noise on both sides from here on, so that only the saved state can differ.
-    original._release = POLICIES[name].rehearse(new_stream(0), new_stream(3))._release
-    copy._release = POLICIES[name].rehearse(new_stream(0), new_stream(3))._release
-    for policy in (original, copy):
-        for decision in waiting:
-            policy.observe(decision, loss=0.5)
-    for t in range(after):
-        ours, theirs = original.decide(), copy.decide()
-        assert ours == theirs
-        original.observe(ours, loss=t % 5 / 4)
-        copy.observe(theirs, loss=t % 5 / 4)
+from bandanna.documents import seal, to_text
+from bandanna.policies.state_file import VERSION
+from tests.contracts.policies import ARMS, EXPERTS, make
 
 
 @pytest.fixture
@@ -66,9 +36,9 @@ def saved(tmp_path: Path) -> Path:
 def test_the_file_is_readable_private_and_holds_no_release_randomness(saved: Path) -> None:
     text = saved.read_text()
     data = json.loads(text)
-    assert data["version"] == 1
+    assert data["version"] == VERSION
     assert data["arms"] == ["a", "b"]
-    assert data["open_batches"][0]["losses"] == [round(0.75 * 2**20)]
+    assert data["ledger"]["open_batches"][0]["losses"] == [round(0.75 * 2**20)]
     assert "raw feedback" in data["privacy"]
     assert len(text.splitlines()) == len(data) + 2
     assert stat.S_IMODE(saved.stat().st_mode) == 0o600
@@ -114,8 +84,8 @@ def test_half_a_file_is_refused(saved: Path) -> None:
 
 
 def test_another_version_is_refused_with_both_named(saved: Path) -> None:
-    saved.write_text(saved.read_text().replace('"version": 1', '"version": 2'))
-    with pytest.raises(bd.StateFileError, match=r"has version 2 .* reads version 1"):
+    saved.write_text(saved.read_text().replace(f'"version": {VERSION}', '"version": 99'))
+    with pytest.raises(bd.StateFileError, match=rf"has version 99 .* reads version {VERSION}"):
         bd.load(saved)
 
 
@@ -144,3 +114,148 @@ def test_a_failed_save_leaves_the_old_file(saved: Path, monkeypatch: pytest.Monk
 
 def _full(*paths: object) -> None:
     raise OSError(28, "No space left on device")
+
+
+def test_a_save_that_is_killed_leaves_nothing_behind(saved: Path) -> None:
+    """SIGKILL while the data is written: no file with raw feedback under any name."""
+    program = (
+        "import os, signal, bandanna as bd, bandanna.documents as documents\n"
+        "policy = bd.PrivateBandit(2, 0.5, batch=3)\n"
+        "policy.observe(policy.decide(), loss=0.75)\n"
+        "os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"policy.save({str(saved)!r})\n"
+    )
+    before = saved.read_text()
+    ended = subprocess.run([sys.executable, "-c", program], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert saved.read_text() == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_a_file_is_resumed_once(saved: Path) -> None:
+    first = bd.load(saved)
+    with pytest.raises(bd.StateFileError, match="has been resumed before"):
+        bd.load(saved)
+    again = bd.load(saved, again=True)
+    assert again.guarantee.epsilon == 2 * first.guarantee.epsilon
+    assert "resumed 2 times" in again.guarantee.because
+    with pytest.raises(bd.InputError, match="nothing to certify"):
+        again.certificate()
+    again.save(saved)
+    assert bd.load(saved).guarantee.epsilon == 2 * first.guarantee.epsilon
+    first.save(saved)  # another content: it may be resumed
+    assert bd.load(saved).guarantee == first.guarantee
+
+
+def test_what_was_decided_after_the_save_cannot_be_credited_to_someone_else(
+    tmp_path: Path,
+) -> None:
+    policy = bd.PrivateBandit(2, 0.5, batch=4, seed=1)
+    known = policy.decide()
+    policy.save(tmp_path / "p.json")
+    lost = policy.decide()  # then the process dies
+    loaded = bd.load(tmp_path / "p.json")
+    fresh = loaded.decide()
+    assert (fresh.batch, fresh.position) == (lost.batch, lost.position)
+    assert fresh.policy != lost.policy
+    with pytest.raises(bd.DecisionError, match="made after the file was saved"):
+        loaded.observe(lost, loss=1.0)
+    loaded.observe(known, loss=0.5)
+    loaded.observe(fresh, loss=0.25)
+    loaded.save(tmp_path / "q.json")
+    last = bd.load(tmp_path / "q.json")
+    last.observe(known, loss=0.5)
+    last.observe(fresh, loss=0.25)
+    with pytest.raises(bd.DecisionError, match="made after the file was saved"):
+        last.observe(lost, loss=0.25)
+
+
+def test_the_epsilon_of_a_file_can_be_pinned(saved: Path) -> None:
+    with pytest.raises(bd.StateFileError, match=r"epsilon 0\.5, which promises less"):
+        bd.load(saved, epsilon=0.1)
+    assert bd.load(saved, epsilon=0.5).guarantee.epsilon == 0.5
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        bd.Bandit(2, bd.learners.Exp3(2, np.float32(0.1))),  # type: ignore[arg-type]
+        bd.Bandit(2, bd.learners.Exp3(2, Fraction(1, 10))),  # type: ignore[arg-type]
+        bd.Bandit(2, loss_range=(0, np.float32(2)), default_loss=np.float32(0.5)),  # type: ignore[arg-type]
+        bd.PrivateBandit(np.int64(2), Fraction(1, 2), np.int64(1000)),  # type: ignore[arg-type]
+    ],
+    ids=["float32 rate", "fraction rate", "float32 range", "numpy sizes"],
+)
+def test_numbers_of_any_library_can_be_saved(policy: Any, tmp_path: Path) -> None:
+    policy.save(tmp_path / "p.json")
+    bd.load(tmp_path / "p.json").decide()
+
+
+def test_a_deep_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(bd.StateFileError, match="damaged"):
+        bd.load(tmp_path / "deep.json")
+
+
+def _first(data: Any) -> Any:
+    return data["ledger"]["open_batches"][0]
+
+
+def _ticket(data: Any) -> Any:
+    return next(ticket for _, ticket in _first(data)["waiting"])
+
+
+FORGERIES: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "arm out of range": ("calibrated-exp4", lambda d: _ticket(d).update(arm=10**6)),
+    "advice that is none": (
+        "calibrated-exp4",
+        lambda d: _ticket(d).update(advice=[[-5.0] * EXPERTS]),
+    ),
+    "importance below one": ("calibrated-exp4", lambda d: _ticket(d).update(importance=0.1)),
+    "sums without noise": ("calibrated-exp4", lambda d: _first(d)["tally"].update(scale=0.0)),
+    "sums that cannot be": (
+        "calibrated-exp4",
+        lambda d: _first(d)["tally"].update(sums=[-1] * EXPERTS),
+    ),
+    "no sums": ("calibrated-exp4", lambda d: _first(d)["tally"].update(sums=[])),
+    "a loss to be counted again": (
+        "calibrated-exp4",
+        lambda d: _first(d)["waiting"].append([0, None]),
+    ),
+    "too few batches": ("calibrated-exp4", lambda d: d["ledger"].update(batches=0)),
+    "one batch twice": (
+        "calibrated-exp4",
+        lambda d: d["ledger"]["open_batches"].append(_first(d)),
+    ),
+    "another algorithm": ("calibrated-exp4", lambda d: d.update(algorithm="one-bit-conversion")),
+    "another number of experts": ("calibrated-exp4", lambda d: d["release"].update(experts=4)),
+    "another mixing": ("calibrated-exp4", lambda d: d["release"].update(mixing=0.9)),
+    "a release without noise": (
+        "one-bit",
+        lambda d: d.update(release={"name": "plain", "batch": 2}),
+    ),
+    "a stream of zeros": ("one-bit", lambda d: d.update(arm_stream=[0, 0, 0, 0])),
+    "negative chances": ("one-bit", lambda d: d["learned"].update(chances=[-1.0, 1.0, 1.0])),
+    "a loss beyond the grid": ("one-bit", lambda d: _first(d)["losses"].__setitem__(0, 2**21)),
+    "a batch that is too small": ("one-bit", lambda d: _first(d).update(size=1)),
+    "an arm that is none": ("one-bit", lambda d: _first(d).update(choice=ARMS)),
+    "rounds that do not add up": ("one-bit", lambda d: d["ledger"].update(rounds=10**6)),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_forged_files_are_refused(forgery: str, tmp_path: Path) -> None:
+    name, forge = FORGERIES[forgery]
+    policy = make(name)
+    advice = [0, 1, 2, 0, 1] if name == "calibrated-exp4" else None
+    policy.observe(policy.decide(advice), loss=0.5)
+    policy.decide(np.full((EXPERTS, ARMS), 1 / 3) if advice else None)
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    data = json.loads(path.read_text())
+    del data["checksum"]
+    forge(data)
+    data["checksum"] = seal(data)
+    path.write_text(to_text(data), encoding="utf-8")
+    with pytest.raises(bd.StateFileError, match="damaged"):
+        bd.load(path)

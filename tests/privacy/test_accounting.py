@@ -189,11 +189,11 @@ def test_noisy_losses_are_truncated_non_negative(scale: float, loss: float, cut:
 
 def test_norms_of_laplace_vectors() -> None:
     """Some |Z|^2 >= 10 scale^2 log^2(NT) happens in T rounds with probability at most 1/T."""
-    from bandanna.privacy.release import noisy_values
+    from bandanna.privacy.faces import publish_many
 
     size, rounds, runs = 10, 100, 300
     release = LaplaceRelease(1.0, 1)
-    noise = noisy_values(release.fast(), 0, size * rounds * runs, new_stream(1))
+    noise = publish_many(release.fast(), 0, release.batch, size * rounds * runs, new_stream(1))
     largest = np.abs(noise.reshape(runs, rounds * size)).max(axis=1)
     exceeded = (largest**2 >= 10 * math.log(size * rounds) ** 2).sum()
     # The true probability is far below 1/T = 0.01; more than 20 of 300 has probability < 1e-9.

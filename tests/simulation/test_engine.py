@@ -1,4 +1,7 @@
-"""The simulator and the online object make the same decisions, bit for bit."""
+"""The simulator and the online object make the same decisions, bit for bit, for any learner.
+
+``tests/contracts/test_policies.py`` shows it for every algorithm.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.learners import CompiledLearner
-from bandanna.policies import ALGORITHMS, BatchedBandit
+from bandanna.policies import Policy
 from bandanna.simulation.engine import run_streams
 from tests.contracts.test_learners import LEARNERS_UNDER_TEST
 
@@ -17,7 +20,7 @@ ROUNDS = 997
 RELEASES = ["one-bit", "laplace"]
 
 
-def drive_by_hand(policy: BatchedBandit, losses: np.ndarray, seed: int, run: int) -> list[int]:
+def drive_by_hand(policy: Policy, losses: np.ndarray, seed: int, run: int) -> list[int]:
     arms, releases, _ = run_streams(seed, run)
     rehearsal = policy.rehearse(arms, releases)
     played = []
@@ -28,7 +31,7 @@ def drive_by_hand(policy: BatchedBandit, losses: np.ndarray, seed: int, run: int
     return played
 
 
-def check(policy: BatchedBandit) -> None:
+def check(policy: Policy) -> None:
     arms = len(policy.arms)
     # Exact on the grid, so that rounding plays no part.
     losses = np.random.default_rng(8).integers(0, 2**20 + 1, (ROUNDS, arms)) / 2**20
@@ -52,8 +55,3 @@ def test_every_learner_under_every_release(learner: CompiledLearner, release: st
 @pytest.mark.parametrize("learner", LEARNERS_UNDER_TEST.values(), ids=LEARNERS_UNDER_TEST.keys())
 def test_every_learner_without_privacy(learner: CompiledLearner) -> None:
     check(bd.Bandit(learner.arms, learner))
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_every_algorithm(algorithm: str) -> None:
-    check(bd.PrivateBandit(5, 0.5, ROUNDS, algorithm))

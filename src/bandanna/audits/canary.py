@@ -9,39 +9,39 @@ other guesses were, so too many right ones disprove the claim in a single run.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from bandanna import checks
 from bandanna.audits.attack import SIGNIFICANCE, AuditResult
 from bandanna.audits.intervals import lower_limit
-from bandanna.policies.batched import BatchedBandit
-from bandanna.privacy import Release
-from bandanna.privacy.release import FastRelease
+from bandanna.policies import Policy
+from bandanna.privacy.release import SumRelease
 from bandanna.streams import new_stream
 from bandanna.types import JSON, Guarantee, InputError
 
 
-class RecordingRelease(Release):
+class RecordingRelease(SumRelease):
     """Passes on to another release and keeps what was released: that is public anyway."""
 
     name = "recording"
 
-    def __init__(self, release: Release) -> None:
+    def __init__(self, release: SumRelease) -> None:
         self._release = release
         self.batch = release.batch
         self.values: list[float] = []
 
-    def release(self, total: int) -> float:
+    def release(self, total: int, size: int | None = None) -> float:
         """Publish a batch's sum and keep what was published."""
-        self.values.append(self._release.release(total))
+        self.values.append(self._release.release(total, size))
         return self.values[-1]
 
     def guarantee(self) -> Guarantee:
         """Return the promise of the release inside."""
         return self._release.guarantee()
 
-    def fast(self) -> FastRelease:
+    def fast(self) -> NamedTuple:
         """Return the numbers of the release inside."""
         return self._release.fast()
 
@@ -51,7 +51,7 @@ class RecordingRelease(Release):
 
 
 def audit_policy(
-    policy: BatchedBandit,
+    policy: Policy,
     *,
     batches: int = 20_000,
     significance: float = SIGNIFICANCE,
@@ -78,8 +78,10 @@ def audit_policy(
         raise InputError("this policy promises nothing, so there is nothing to audit.")
     batches = checks.whole("batches", batches, at_least=1)
     copy = policy.rehearse(new_stream([seed, 0]), new_stream([seed, 1]))
-    recording = RecordingRelease(policy.recipe.release if exact else copy._release)
-    copy._release = recording
+    inside = policy.recipe.release if exact else copy._ledger.release
+    assert isinstance(inside, SumRelease)
+    recording = RecordingRelease(inside)
+    copy._ledger.release = recording
     coins = np.random.default_rng([seed, 2]).integers(0, 2, batches)
     low, high = policy.loss_range
     for coin in coins:

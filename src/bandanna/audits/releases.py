@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 
 from bandanna.audits.attack import SIGNIFICANCE, AuditResult, Mechanism, audit
 from bandanna.grid import UNITS
-from bandanna.privacy.release import Release, SeededRelease, noisy_values
+from bandanna.privacy.faces import publish_many
+from bandanna.privacy.release import SeededRelease, SumRelease
 from bandanna.streams import new_stream
 from bandanna.types import InputError
 
 
 def audit_release(
-    release: Release,
+    release: SumRelease,
     *,
     draws: int = 1_000_000,
     significance: float = SIGNIFICANCE,
@@ -30,7 +31,7 @@ def audit_release(
             return lambda: release.release(total)
         stream = new_stream([seed, role])
         fast = release.fast()
-        return lambda count: noisy_values(fast, total, count, stream)
+        return lambda count: publish_many(fast, total, release.batch, count, stream)
 
     promise = release.guarantee()
     if isinstance(release, SeededRelease) or not promise.private:
@@ -45,7 +46,7 @@ def audit_release(
     )
 
 
-def sampler_fit(release: Release, *, draws: int, exact: bool = False, seed: int = 0) -> float:
+def sampler_fit(release: SumRelease, *, draws: int, exact: bool = False, seed: int = 0) -> float:
     """Return the p-value of a chi-square test of a release's sampler against its exact law.
 
     Tiny values (below 1e-6, say) mean that the sampler is wrong.
@@ -56,13 +57,13 @@ def sampler_fit(release: Release, *, draws: int, exact: bool = False, seed: int 
     if exact:
         values = np.array([release.release(total) for _ in range(draws)])
     else:
-        values = noisy_values(release.fast(), total, draws, new_stream([seed, 2]))
+        values = publish_many(release.fast(), total, release.batch, draws, new_stream([seed, 2]))
     edges, chances = exact_law(release, total)
     observed = np.bincount(np.searchsorted(edges, values), minlength=chances.size)
     return float(stats.chisquare(observed, chances * draws).pvalue)
 
 
-def exact_law(release: Release, total: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def exact_law(release: SumRelease, total: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the edges of bins of released values, and the exact probability of each bin."""
     facts = release.guarantee().facts
     if facts.get("mechanism") == "one-bit":

@@ -13,7 +13,7 @@ from bandanna.types import InputError
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment
-    from bandanna.policies import BatchedPolicy
+    from bandanna.policies import Policy
     from bandanna.simulation import Results
 
 BEST_EXPERT = "best-expert"
@@ -64,27 +64,23 @@ def simulate(
     horizon = whole_number("--rounds", rounds, MAX_ROUNDS)
     count = None if arms is None else whole_number("--arms", arms)
     advisers = None if experts is None else whole_number("--experts", experts)
-    from bandanna.environments import OWN_EXPERTS
+    from bandanna.environments import advised as has_experts
+    from bandanna.environments import make_environment
 
-    advised = advisers is not None or environment in OWN_EXPERTS
+    advised = advisers is not None or (environment is not None and has_experts(environment))
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
-    source: Environment | ExpertEnvironment
-    policies: dict[str, BatchedPolicy]
+    policies: dict[str, Policy]
     from bandanna.policies import make_policy
     from bandanna.simulation import simulate as run
 
     if advised:
-        from bandanna.environments import make_expert_environment
-
         environment = environment or "one-good"
         options = {"spread": True} if spread else {}
-        source = make_expert_environment(environment, advisers, count, horizon, **options)
+        source = make_environment(environment, count, horizon, advisers, **options)
         default = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
         names = _names(algorithms or default)
         policies = {name: _expert_policy(name, source, epsilon, delta) for name in names}
     else:
-        from bandanna.environments import make_environment
-
         if spread:
             raise InputError("--spread is about experts' advice; it needs --experts.")
         environment = environment or "bernoulli"
@@ -119,28 +115,28 @@ def _names(algorithms: str) -> list[str]:
 
 
 def _expert_policy(
-    name: str, source: ExpertEnvironment, epsilon: float, delta: float
-) -> BatchedPolicy:
+    name: str, source: Environment | ExpertEnvironment, epsilon: float, delta: float
+) -> Policy:
+    from bandanna.environments import ExpertEnvironment
     from bandanna.learners import FixedArm
     from bandanna.policies import Experts, make_expert_policy
-    from bandanna.simulation.expert_runs import best_expert
+    from bandanna.simulation.comparators import best_expert
 
+    assert isinstance(source, ExpertEnvironment)
     size = source.experts, source.arms
     if name == BEST_EXPERT:
         return Experts(*size, learner=FixedArm(source.experts, best_expert(source)))
     return make_expert_policy(name, *size, epsilon, delta, source.rounds)
 
 
-def _privacy(policy: BatchedPolicy) -> dict[str, float | str | None]:
+def _privacy(policy: Policy) -> dict[str, float | str | None]:
     """Epsilon and model for one row; JSON has no infinity, so no promise is null."""
     promise = policy.recipe.release.guarantee()
     epsilon = promise.epsilon if promise.private else None
     return {"epsilon": epsilon, "delta": promise.delta, "model": promise.model}
 
 
-def _print_table(
-    results: Results, policies: dict[str, BatchedPolicy], setting: dict[str, object]
-) -> None:
+def _print_table(results: Results, policies: dict[str, Policy], setting: dict[str, object]) -> None:
     from bandanna.cli.tables import print_table
 
     rows = []

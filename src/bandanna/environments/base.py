@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
+from bandanna.advice import MAX_EXPERTS
 
 Comparator = Literal["realised", "expected", "adaptive", "experts"]
 
@@ -20,17 +21,33 @@ COMPARATORS: dict[Comparator, str] = {
 }
 
 
-class Environment(ABC):
-    """Losses for ``arms`` arms over ``rounds`` rounds.
-
-    ``params()`` and ``memory()`` are what compiled code works on; an oblivious environment has
-    no memory. ``arm_totals`` gives what regret is measured against.
-    """
+class World(ABC):
+    """What all environments have: a size, and what regret in them is measured against."""
 
     name: ClassVar[str]
     comparator: Comparator
     arms: int
     rounds: int
+    experts: int | None = None
+    """How many experts advise, where any do."""
+
+    def _check_size(self) -> None:
+        checks.arms(self.arms)
+        checks.rounds(self.rounds)
+        if self.experts is not None:
+            checks.whole("experts", self.experts, at_least=1, at_most=MAX_EXPERTS)
+
+    def __repr__(self) -> str:
+        experts = "" if self.experts is None else f"{self.experts} experts, "
+        return f"<{type(self).__name__}: {experts}{self.arms} arms, {self.rounds:,} rounds>"
+
+
+class Environment(World):
+    """Losses for ``arms`` arms over ``rounds`` rounds.
+
+    ``params()`` and ``memory()`` are what compiled code works on; an oblivious environment has
+    no memory. ``arm_totals`` gives what regret is measured against.
+    """
 
     @abstractmethod
     def params(self) -> Any:
@@ -43,10 +60,3 @@ class Environment(ABC):
     @abstractmethod
     def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return each arm's (expected) total loss before each of the given rounds."""
-
-    def _check_size(self) -> None:
-        checks.arms(self.arms)
-        checks.rounds(self.rounds)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.arms} arms, {self.rounds:,} rounds>"

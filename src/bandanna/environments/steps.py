@@ -7,27 +7,28 @@ in grid units. Environments answer it without visiting the rounds, so that a run
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import dispatches, kernel, python_source, step
+from bandanna.compiled import kernel, step
+from bandanna.dispatch import dispatched
 from bandanna.streams import Stream
 
 Memory = NDArray[np.int64]
-SumLosses = Callable[[Any, Memory, int, int, int, Stream], int]
-Realised = Callable[[Any, Memory, NDArray[np.int64]], None]
 
 
-class Steps(NamedTuple):
-    """An environment's compiled functions."""
+@dispatched
+def sum_losses(params: Any, memory: Memory, arm: int, start: int, stop: int, stream: Stream) -> int:
+    """Return the sum of an arm's losses over rounds [start, stop), which it was played in."""
+    raise NotImplementedError
 
-    sum_losses: SumLosses
-    realised: Realised
 
-
-_STEPS: dict[type, Steps] = {}
+@dispatched
+def realised(params: Any, memory: Memory, totals: NDArray[np.int64]) -> None:
+    """Write every arm's total loss so far, where it depends on the arms played."""
+    raise NotImplementedError
 
 
 @step
@@ -35,29 +36,14 @@ def nothing_realised(params: Any, memory: Memory, totals: NDArray[np.int64]) -> 
     """Write nothing: the losses of an oblivious environment do not depend on the run."""
 
 
-def register(params: type, sum_losses: SumLosses, realised: Realised = nothing_realised) -> None:
-    """Say which functions belong to a type of parameters."""
-    _STEPS[params] = Steps(sum_losses, realised)
-
-
-def sum_losses(params: Any, memory: Memory, arm: int, start: int, stop: int, stream: Stream) -> int:
-    """Return the sum of an arm's losses over rounds [start, stop), which it was played in."""
-    return _STEPS[type(params)].sum_losses(params, memory, arm, start, stop, stream)
-
-
-def realised(params: Any, memory: Memory, totals: NDArray[np.int64]) -> None:
-    """Write every arm's total loss so far, where it depends on the arms played."""
-    _STEPS[type(params)].realised(params, memory, totals)
-
-
-@dispatches(sum_losses)
-def _sum_overload(params: Any, memory: Any, arm: Any, start: Any, stop: Any, stream: Any) -> Any:
-    return python_source(_STEPS[params.instance_class].sum_losses)
-
-
-@dispatches(realised)
-def _realised_overload(params: Any, memory: Any, totals: Any) -> Any:
-    return python_source(_STEPS[params.instance_class].realised)
+def register(
+    params: type,
+    sum_step: Callable[..., int],
+    realised_step: Callable[..., None] = nothing_realised,
+) -> None:
+    """Say which steps belong to a type of parameters."""
+    sum_losses.register(params, sum_step)
+    realised.register(params, realised_step)
 
 
 @kernel

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.advice import Advice, vote_type
-from bandanna.environments.expert_base import ExpertEnvironment
+from bandanna.environments.advised import ExpertEnvironment
 from bandanna.grid import UNITS
 
 CONFIDENCE = 0.8

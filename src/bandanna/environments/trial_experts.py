@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.advice import Advice
-from bandanna.environments.expert_base import ExpertEnvironment
+from bandanna.environments.advised import ExpertEnvironment
 from bandanna.environments.trial import TREATMENTS, trial_table
 from bandanna.grid import UNITS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bandanna.learners.base import CompiledLearner, Learner
+from bandanna.learners.base import Compiled, CompiledLearner, Learner
 from bandanna.learners.clipped_exp3 import ClippedExp3
 from bandanna.learners.exp3 import Exp3
 from bandanna.learners.exp4 import Exp4
@@ -21,6 +21,7 @@ LEARNERS: dict[str, type[CompiledLearner]] = {
 __all__ = [
     "LEARNERS",
     "ClippedExp3",
+    "Compiled",
     "CompiledLearner",
     "Exp3",
     "Exp4",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -18,6 +19,10 @@ LINE = 8
 
 SCRATCH = "scratch"
 """Field of a state that means nothing between steps."""
+
+
+NEVER_NEGATIVE = frozenset({"chances", "weights", "blocks", "total", "updates"})
+"""Fields of a state that a damaged file may not make negative."""
 
 
 class Player(Protocol):
@@ -53,12 +58,13 @@ class Learner(ABC):
         """Name and parameters, enough to make the learner again."""
 
 
-class CompiledLearner(Learner):
-    """A learner of ours; subclasses are frozen dataclasses.
+class Compiled(ABC):
+    """An algorithm of ours; subclasses are frozen dataclasses.
 
-    ``params()`` gives the numbers and ``start()`` the initial arrays that the compiled steps of
-    ``bandanna.learners.steps`` work on. ``play(stream)`` puts the two together.
+    ``params()`` gives the numbers and ``start()`` the initial arrays that compiled steps work on.
     """
+
+    name: ClassVar[str]
 
     @abstractmethod
     def params(self) -> Any:
@@ -68,13 +74,28 @@ class CompiledLearner(Learner):
     def start(self) -> Any:
         """Return a fresh state: a named tuple of arrays, changed in place by the steps."""
 
+    def to_dict(self) -> JSON:
+        """Name and parameters, enough to make the learner again."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        values = {field.name: _plain(getattr(self, field.name)) for field in fields if field.init}
+        return {"name": self.name, **values}
+
+
+class CompiledLearner(Compiled, Learner):
+    """A bandit learner of ours: its steps are those of ``bandanna.learners.steps``."""
+
     def play(self, stream: Stream) -> Player:
         """Start to play, drawing arms from a stream."""
         return CompiledPlayer(self, stream)
 
-    def to_dict(self) -> JSON:
-        """Name and parameters, enough to make the learner again."""
-        return {"name": self.name, **dataclasses.asdict(self)}  # type: ignore[call-overload]
+
+def _plain(value: object) -> object:
+    """Return a parameter as JSON can write it: numbers of any library are numbers."""
+    if isinstance(value, bool | str) or value is None:
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
 
 
 def aligned_zeros(*sizes: int) -> list[NDArray[np.float64]]:
@@ -132,10 +153,11 @@ def load_arrays(state: Any, saved: JSON) -> Any:
     loaded = {}
     for field, array in arrays.items():
         values = np.asarray(saved[field], dtype=array.dtype)
-        if values.shape != array.shape or not np.all(np.isfinite(values)):
+        least = 0 if field in NEVER_NEGATIVE else -np.inf
+        if values.shape != array.shape or not np.all(np.isfinite(values) & (values >= least)):
+            kind = "numbers that are not negative" if least == 0 else "finite numbers"
             raise InputError(
-                f"the learner's {field} must be {array.shape} finite numbers; "
-                f"got shape {values.shape}."
+                f"the learner's {field} must be {array.shape} {kind}; got shape {values.shape}."
             )
         loaded[field] = values
     return state._replace(**loaded)

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.advice import MAX_EXPERTS, Advice
-from bandanna.compiled import kernel, step
-from bandanna.learners.base import aligned_zeros
+from bandanna.compiled import step
+from bandanna.learners.base import Compiled, aligned_zeros
 from bandanna.learners.sampling import capped_inverse, pick
 from bandanna.streams import Stream, uniform
-from bandanna.types import JSON
 
 SMALLEST, LARGEST = 1e-9, 1e9
 """Weights are rebuilt from the losses when their sum leaves this interval."""
@@ -62,7 +61,7 @@ class Exp4State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Exp4:
+class Exp4(Compiled):
     """Exponential weights over experts.
 
     Parameters
@@ -100,11 +99,6 @@ class Exp4:
         state.weights[:] = 1.0
         state.total[0] = self.experts
         return state
-
-    def to_dict(self) -> JSON:
-        """Name and parameters, enough to make it again."""
-        numbers = {"learning_rate": self.learning_rate, "mixing": self.mixing}
-        return {"name": self.name, "experts": self.experts, "arms": self.arms, **numbers}
 
 
 # --- drawing --------------------------------------------------------------------------------
@@ -290,34 +284,3 @@ def _rebuild(params: Exp4Params, state: Exp4State) -> None:
         state.weights[j] = weight if weight > NEGLIGIBLE else 0.0
     state.total[0] = _sum(state.weights)
     state.total[1] = 0.0
-
-
-# --- from Python ----------------------------------------------------------------------------
-
-
-@kernel
-def exp4_choose_once(
-    params: Exp4Params, state: Exp4State, advice: Advice, stream: Stream
-) -> tuple[int, float]:
-    """Draw one arm, from Python."""
-    return exp4_choose(params, state, advice, stream)
-
-
-@kernel
-def exp4_learn_once(
-    params: Exp4Params, state: Exp4State, advice: Advice, arm: int, estimate: float
-) -> None:
-    """Learn from one loss, from Python."""
-    exp4_learn(params, state, advice, arm, estimate)
-
-
-@kernel
-def exp4_learn_all_once(params: Exp4Params, state: Exp4State, estimates: Any) -> None:
-    """Learn from a batch, from Python."""
-    exp4_learn_all(params, state, estimates)
-
-
-@kernel
-def advised_arm_once(advice: Advice, expert: int, stream: Stream) -> int:
-    """Follow one expert, from Python."""
-    return advised_arm(advice, expert, stream)

@@ -1,55 +1,56 @@
-"""The two things a learner does, dispatched on its parameters.
+"""What a learner does, dispatched on its parameters.
 
-``draw`` and ``update`` are written once for each learner and called from everywhere: the online
-object, the simulator, other learners. Compiled code picks the right pair when it is compiled,
-by the type of ``params``; plain Python picks it when it is called.
+Each step is written once for each learner and called from everywhere: the online object, the
+simulator, other learners.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from bandanna.compiled import dispatches, kernel, python_source
+from bandanna.compiled import kernel, step
+from bandanna.dispatch import dispatched
 from bandanna.streams import Stream
 
-Draw = Callable[[Any, Any, Stream], tuple[int, float]]
-Update = Callable[[Any, Any, int, float, float], None]
+OWN_BATCH = 0
+"""A length of this means: the batch of the release."""
 
 
-class Steps(NamedTuple):
-    """A learner's compiled pair."""
-
-    draw: Draw
-    update: Update
-
-
-_STEPS: dict[type, Steps] = {}
-
-
-def register(params: type, draw: Draw, update: Update) -> None:
-    """Say which steps belong to a type of parameters."""
-    _STEPS[params] = Steps(draw, update)
-
-
+@dispatched
 def draw(params: Any, state: Any, stream: Stream) -> tuple[int, float]:
     """Choose an arm; returns it with its importance, the number its loss is multiplied by."""
-    return _STEPS[type(params)].draw(params, state, stream)
+    raise NotImplementedError
 
 
+@dispatched
 def update(params: Any, state: Any, arm: int, importance: float, loss: float) -> None:
     """Learn from one loss of an arm, with the importance that came with its draw."""
-    _STEPS[type(params)].update(params, state, arm, importance, loss)
+    raise NotImplementedError
 
 
-@dispatches(draw)
-def _draw_overload(params: Any, state: Any, stream: Any) -> Any:
-    return python_source(_STEPS[params.instance_class].draw)
+@dispatched
+def length(params: Any, state: Any, arm: int) -> int:
+    """Return for how many rounds the arm just drawn is to be played, or ``OWN_BATCH``."""
+    raise NotImplementedError
 
 
-@dispatches(update)
-def _update_overload(params: Any, state: Any, arm: Any, importance: Any, loss: Any) -> Any:
-    return python_source(_STEPS[params.instance_class].update)
+@step
+def own_batch(params: Any, state: Any, arm: int) -> int:
+    """Play as long as the release says."""
+    return OWN_BATCH
+
+
+def register(
+    params: type,
+    draw_step: Callable[..., tuple[int, float]],
+    update_step: Callable[..., None],
+    length_step: Callable[..., int] = own_batch,
+) -> None:
+    """Say which steps belong to a type of parameters."""
+    draw.register(params, draw_step)
+    update.register(params, update_step)
+    length.register(params, length_step)
 
 
 @kernel

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bandanna.policies.bandit import Bandit, PrivateBandit, privatize
-from bandanna.policies.batched import BatchedBandit
-from bandanna.policies.core import BatchedPolicy
 from bandanna.policies.expert_recipe import EXPERT_ALGORITHMS, ExpertRecipe
-from bandanna.policies.experts import BatchedExperts, Experts, PrivateExperts
+from bandanna.policies.experts import Experts, PrivateExperts
+from bandanna.policies.loading import load
 from bandanna.policies.named import (
     CONTESTANTS,
     EXPERT_CONTESTANTS,
@@ -14,8 +13,8 @@ from bandanna.policies.named import (
     make_expert_policy,
     make_policy,
 )
+from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import ALGORITHMS, LEARNER_NAMES, Recipe
-from bandanna.policies.state import load
 
 __all__ = [
     "ALGORITHMS",
@@ -25,11 +24,9 @@ __all__ = [
     "LEARNER_NAMES",
     "WITHOUT_EPSILON",
     "Bandit",
-    "BatchedBandit",
-    "BatchedExperts",
-    "BatchedPolicy",
     "ExpertRecipe",
     "Experts",
+    "Policy",
     "PrivateBandit",
     "PrivateExperts",
     "Recipe",

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from numbers import Integral
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from bandanna import checks
-from bandanna.learners import Learner
-from bandanna.policies.batched import BatchedBandit
-from bandanna.policies.foreign import adapt
+from bandanna.policies.inputs import arm_names, check_rounds, checked_learner, required_learner
+from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import Request, plain_recipe, private_recipe
 from bandanna.privacy import Release
-from bandanna.types import ArmName, InputError
+from bandanna.types import ArmName
 
 
-class PrivateBandit(BatchedBandit):
+class PrivateBandit(Policy):
     """Choose among arms, again and again, without revealing anyone's feedback.
 
     Parameters
@@ -41,6 +36,9 @@ class PrivateBandit(BatchedBandit):
         Smallest and largest possible loss, known beforehand.
     default_loss
         What ``give_up`` counts for feedback that never comes; by default the middle of the range.
+    clip
+        Count feedback outside the range as its nearer end. Refused, as it is by default, it might
+        be dropped, and then whether feedback arrives would depend on what it says.
     seed
         Makes the draws of arms repeatable. The noise that protects people never is.
 
@@ -54,6 +52,8 @@ class PrivateBandit(BatchedBandit):
     (0.5, 0.0, 'central')
     """
 
+    saved_as: ClassVar[str | None] = "PrivateBandit"
+
     def __init__(
         self,
         arms: int | Sequence[ArmName],
@@ -66,6 +66,7 @@ class PrivateBandit(BatchedBandit):
         batch: int | None = None,
         loss_range: tuple[float, float] = (0.0, 1.0),
         default_loss: float | None = None,
+        clip: bool = False,
         seed: int | None = None,
     ) -> None:
         names = arm_names(arms)
@@ -85,12 +86,13 @@ class PrivateBandit(BatchedBandit):
             algorithm=algorithm,
             loss_range=loss_range,
             default_loss=default_loss,
+            clip=clip,
             rounds=horizon,
             seed=seed,
         )
 
 
-class Bandit(BatchedBandit):
+class Bandit(Policy):
     """The same bandit without privacy, for comparison and for feedback that is not about people.
 
     Parameters
@@ -104,7 +106,7 @@ class Bandit(BatchedBandit):
         How many decisions are expected; ``exp3`` and ``ftpl`` need it.
     batch
         Rounds for which an arm is kept.
-    loss_range, default_loss, seed
+    loss_range, default_loss, clip, seed
         As for ``PrivateBandit``.
 
     Examples
@@ -113,6 +115,8 @@ class Bandit(BatchedBandit):
     >>> bd.Bandit(arms=2, learner="exp3", rounds=1000).guarantee.private
     False
     """
+
+    saved_as: ClassVar[str | None] = "Bandit"
 
     def __init__(
         self,
@@ -123,6 +127,7 @@ class Bandit(BatchedBandit):
         batch: int = 1,
         loss_range: tuple[float, float] = (0.0, 1.0),
         default_loss: float | None = None,
+        clip: bool = False,
         seed: int | None = None,
     ) -> None:
         names = arm_names(arms)
@@ -135,6 +140,7 @@ class Bandit(BatchedBandit):
             algorithm=chosen if isinstance(chosen, str) else chosen.name,
             loss_range=loss_range,
             default_loss=default_loss,
+            clip=clip,
             rounds=horizon,
             seed=seed,
         )
@@ -150,6 +156,7 @@ def privatize(
     batch: int | None = None,
     loss_range: tuple[float, float] = (0.0, 1.0),
     default_loss: float | None = None,
+    clip: bool = False,
     seed: int | None = None,
 ) -> PrivateBandit:
     """Make any bandit private (the paper's Theorem "Generic Conversion").
@@ -163,7 +170,7 @@ def privatize(
     learner
         A learner by name or object; river's ``bandit.Policy``; MABWiser's ``MAB``; any object
         with ``draw()`` and ``update(arm, loss)``; or a function that takes a seed and makes one.
-    arms, epsilon, rounds, release, batch, loss_range, default_loss, seed
+    arms, epsilon, rounds, release, batch, loss_range, default_loss, clip, seed
         As for ``PrivateBandit``.
 
     Examples
@@ -181,48 +188,6 @@ def privatize(
         batch=batch,
         loss_range=loss_range,
         default_loss=default_loss,
+        clip=clip,
         seed=seed,
     )
-
-
-def arm_names(arms: Any) -> tuple[ArmName, ...]:
-    """Turn a number of arms or their names, in order, into names."""
-    if isinstance(arms, str | bytes | set | frozenset) or not isinstance(
-        arms, Iterable | float | Integral
-    ):
-        raise InputError(f"arms must be a number or a list of names; got {arms!r}.")
-    if not isinstance(arms, Iterable):
-        return tuple(range(checks.arms(arms)))
-    names = tuple(name.item() if isinstance(name, np.generic) else name for name in arms)
-    if len(names) < 2:
-        raise InputError(f"a bandit needs at least 2 arms; got {len(names)}: {list(names)!r}.")
-    for name in names:
-        if not isinstance(name, str | int) or isinstance(name, bool):
-            raise InputError(f"names of arms must be texts or whole numbers; got {name!r}.")
-    repeated = [str(name) for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise InputError(f"names of arms must differ; repeated: {', '.join(repeated)}.")
-    return names
-
-
-def check_rounds(rounds: Any) -> int | None:
-    """Require a positive whole number of rounds, or none."""
-    return None if rounds is None else checks.rounds(rounds)
-
-
-def required_learner(learner: Any, names: tuple[ArmName, ...]) -> Learner | str:
-    """Require a learner, checked as by ``checked_learner``."""
-    chosen = checked_learner(learner, names)
-    if chosen is None:
-        raise InputError("learner must be a name or a learner; got None.")
-    return chosen
-
-
-def checked_learner(learner: Any, names: tuple[ArmName, ...]) -> Learner | str | None:
-    """Take names as they are, adapt foreign learners, and require the right number of arms."""
-    if learner is None or isinstance(learner, str):
-        return learner
-    adapted = learner if isinstance(learner, Learner) else adapt(learner, names)
-    if adapted.arms != len(names):
-        raise InputError(f"the learner has {adapted.arms} arms and the bandit {len(names)}.")
-    return adapted

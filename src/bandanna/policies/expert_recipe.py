@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bandanna.learners import Exp4, FixedArm, Learner
-from bandanna.policies.recipe import Request, named_learner, needed_horizon, private_recipe
+from bandanna.policies.recipe import Recipe, Request, named_learner, needed_horizon, private_recipe
 from bandanna.privacy import (
     LaplaceRelease,
     OneBitRelease,
@@ -32,16 +32,7 @@ WITHOUT_HORIZON = "one-bit-conversion or htinf-conversion"
 EXPERT_ALGORITHMS = (*CONVERSIONS, *EXP4_ALGORITHMS)
 
 
-class ExpertRecipe(NamedTuple):
-    """A policy's two parts: a bandit learner over experts, or EXP4, and a release."""
-
-    learner: Learner | Exp4
-    release: Release | VectorRelease
-
-    @property
-    def batch(self) -> int:
-        """Rounds in a batch."""
-        return self.release.batch
+ExpertRecipe = Recipe
 
 
 class ExpertRequest(NamedTuple):
@@ -127,18 +118,3 @@ def plain_expert_recipe(
         )
         return ExpertRecipe(Exp4(experts, arms, *rate), release)
     return ExpertRecipe(named_learner(learner, experts, rounds, release), release)
-
-
-def check_expert_recipe(recipe: ExpertRecipe, algorithm: str, experts: int, arms: int) -> None:
-    """Refuse parts that do not belong together, as a damaged file may have them."""
-    learner, release = recipe
-    weighs = isinstance(learner, Exp4)
-    size = (learner.experts, learner.arms) if isinstance(learner, Exp4) else (learner.arms, arms)
-    good = size == (experts, arms) and (weighs or algorithm not in EXP4_ALGORITHMS)
-    if isinstance(release, VectorRelease):
-        same = (release.experts, release.arms) == (experts, arms)
-        good = good and same and isinstance(learner, Exp4) and learner.mixing == release.mixing
-    elif weighs:
-        good = good and release.batch == 1
-    if not good or (weighs and algorithm in CONVERSIONS):
-        raise InputError(f"its parts do not make {algorithm!r} for {experts} experts.")

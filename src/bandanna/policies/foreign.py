@@ -104,8 +104,8 @@ class ForeignPlayer:
 
 register(
     ForeignPlayer,
-    draw=lambda player, state, stream: player.draw(),
-    update=lambda player, state, arm, importance, loss: player.update(arm, importance, loss),
+    lambda player, state, stream: player.draw(),
+    lambda player, state, arm, importance, loss: player.update(arm, importance, loss),
 )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bandanna.policies.bandit import Bandit, PrivateBandit
-from bandanna.policies.batched import BatchedBandit
 from bandanna.policies.expert_recipe import EXPERT_ALGORITHMS
-from bandanna.policies.experts import BatchedExperts, Experts, PrivateExperts
+from bandanna.policies.experts import Experts, PrivateExperts
+from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import ALGORITHMS
 from bandanna.types import InputError
 
@@ -17,7 +17,7 @@ EXPERT_CONTESTANTS = ("auto", *EXPERT_ALGORITHMS, *WITHOUT_EPSILON)
 
 def make_policy(
     name: str, arms: int, epsilon: float | None, rounds: int, batch: int | None = None
-) -> BatchedBandit:
+) -> Policy:
     """Make a policy by name; ``batch`` replaces the algorithm's own.
 
     Examples
@@ -43,7 +43,7 @@ def make_expert_policy(
     delta: float,
     rounds: int,
     batch: int | None = None,
-) -> BatchedExperts:
+) -> Policy:
     """Make a policy with experts by name; ``batch`` replaces a conversion's own.
 
     Examples

@@ -33,7 +33,7 @@ LOCAL = ("ldp-exp3", "dp-exp3-lap")
 class Recipe(NamedTuple):
     """A policy's two parts; the release knows the batch."""
 
-    learner: Learner
+    learner: Learner | Exp4
     release: Release
 
     @property
@@ -192,7 +192,7 @@ def needed_horizon(name: str, rounds: int | None, without: str = "one-bit or hti
 def recipe_parts(learner: dict[str, Any], release: dict[str, Any]) -> list[Any]:
     """Make a recipe's parts from what their ``to_dict`` gave; everything is validated anew."""
     parts: list[Any] = []
-    learners = {**LEARNERS, Exp4.name: Exp4}
+    learners: dict[str, type[Any]] = {**LEARNERS, Exp4.name: Exp4}
     for kind, table, data in (("learner", learners, learner), ("release", RELEASES, release)):
         arguments = dict(data)
         name = arguments.pop("name", None)

@@ -15,11 +15,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
+from bandanna.compiled import step
 from bandanna.grid import UNITS
+from bandanna.privacy.faces import publish
 from bandanna.privacy.noise import discrete_laplace_noise
-from bandanna.privacy.release import LAPLACE, FastRelease, PureRelease
+from bandanna.privacy.release import PureRelease
+from bandanna.streams import Stream, discrete_laplace
 from bandanna.types import Guarantee
 
 
@@ -58,10 +61,10 @@ class LaplaceRelease(PureRelease):
         """Scale of the noise on the released mean, ``1 / (batch * epsilon)``."""
         return 1.0 / (self.batch * self.epsilon)
 
-    def release(self, total: int) -> float:
-        """Publish a batch's mean with noise."""
+    def release(self, total: int, size: int | None = None) -> float:
+        """Publish a batch's mean with noise, which is on the sum and the same for any size."""
         noise = discrete_laplace_noise(laplace_scale(self.epsilon))
-        return (self.clamped(total) + noise) / (self.batch * UNITS)
+        return (self.clamped(total, size) + noise) / ((size or self.batch) * UNITS)
 
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
@@ -87,12 +90,22 @@ class LaplaceRelease(PureRelease):
         smaller = self.epsilon + 2.0 * math.log1p(-delta)
         return max(0.0, min(self.epsilon, smaller + step))
 
-    def fast(self) -> FastRelease:
+    def fast(self) -> FastLaplace:
         """Return the numbers for the compiled face."""
-        return FastRelease(
-            LAPLACE,
-            unit=1.0 / (self.batch * UNITS),
-            base=0.0,
-            slope=0.0,
-            scale=laplace_scale(self.epsilon),
-        )
+        return FastLaplace(laplace_scale(self.epsilon))
+
+
+class FastLaplace(NamedTuple):
+    """Numbers for the compiled face."""
+
+    scale: float
+    """Scale of the noise in grid units."""
+
+
+@step
+def _publish(release: FastLaplace, total: int, size: int, stream: Stream) -> float:
+    unit = 1.0 / (size * UNITS)
+    return (total + discrete_laplace(stream, release.scale)) * unit
+
+
+publish.register(FastLaplace, _publish)

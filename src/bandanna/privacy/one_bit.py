@@ -24,13 +24,16 @@ import math
 import secrets
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from bandanna import checks
+from bandanna.compiled import step
 from bandanna.grid import UNITS
+from bandanna.privacy.faces import publish
 from bandanna.privacy.rational import exp_floor
-from bandanna.privacy.release import ONE_BIT, FastRelease, PureRelease
-from bandanna.types import Guarantee
+from bandanna.privacy.release import PureRelease
+from bandanna.streams import Stream, uniform
+from bandanna.types import Guarantee, InputError
 
 
 def one_bit_integers(epsilon: float) -> tuple[int, int]:
@@ -94,9 +97,11 @@ class OneBitRelease(PureRelease):
         """How strongly the bit's mean follows the mean loss: s in the module's notes."""
         return float(Fraction(self.b * self.batch * UNITS, self.denominator))
 
-    def release(self, total: int) -> float:
-        """Publish a batch's sum as a bit."""
-        bit = secrets.randbelow(self.denominator) < self.a + self.b * self.clamped(total)
+    def release(self, total: int, size: int | None = None) -> float:
+        """Publish a batch's sum as a bit; the integers are for one size of batch."""
+        if size not in (None, self.batch):
+            raise InputError(f"one-bit releases batches of {self.batch}; got {size!r}.")
+        bit = secrets.randbelow(self.denominator) < self.a + self.b * self.clamped(total, size)
         return 1.0 if bit else 0.0
 
     def guarantee(self) -> Guarantee:
@@ -130,12 +135,26 @@ class OneBitRelease(PureRelease):
         left = self.a + self.b * UNITS - Fraction(delta) * self.denominator
         return math.log1p(float(left / self.a - 1)) if left > self.a else 0.0
 
-    def fast(self) -> FastRelease:
+    def fast(self) -> FastBit:
         """Return the numbers for the compiled face."""
-        return FastRelease(
-            ONE_BIT,
-            unit=1.0 / (self.batch * UNITS),
+        return FastBit(
             base=float(Fraction(self.a, self.denominator)),
             slope=float(Fraction(self.b, self.denominator)),
-            scale=0.0,
         )
+
+
+class FastBit(NamedTuple):
+    """Numbers for the compiled face."""
+
+    base: float
+    """Probability of a 1 when the sum is 0."""
+    slope: float
+    """What each grid unit adds to it."""
+
+
+@step
+def _publish(release: FastBit, total: int, size: int, stream: Stream) -> float:
+    return 1.0 if uniform(stream) < release.base + release.slope * total else 0.0
+
+
+publish.register(FastBit, _publish)

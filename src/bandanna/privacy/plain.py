@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from bandanna import checks
+from bandanna.compiled import step
 from bandanna.grid import UNITS
-from bandanna.privacy.release import PLAIN, FastRelease, Release
+from bandanna.privacy.faces import publish
+from bandanna.privacy.release import SumRelease
+from bandanna.streams import Stream
 from bandanna.types import JSON, Guarantee, no_guarantee
 
 
 @dataclass(frozen=True)
-class PlainRelease(Release):
+class PlainRelease(SumRelease):
     """Publish the mean of a batch as it is.
 
     Parameters
@@ -27,18 +30,33 @@ class PlainRelease(Release):
     def __post_init__(self) -> None:
         checks.settle(self, batch=checks.whole("batch", self.batch, at_least=1))
 
-    def release(self, total: int) -> float:
+    def release(self, total: int, size: int | None = None) -> float:
         """Publish the mean."""
-        return total * self.fast().unit
+        return self.clamped(total, size) * (1.0 / ((size or self.batch) * UNITS))
 
     def guarantee(self) -> Guarantee:
         """Return that nothing is promised."""
         return no_guarantee("plain means", "the learner sees every loss as it is")
 
-    def fast(self) -> FastRelease:
+    def fast(self) -> FastPlain:
         """Return the numbers for the compiled face."""
-        return FastRelease(PLAIN, 1.0 / (self.batch * UNITS), 0.0, 0.0, 0.0)
+        return FastPlain(1.0 / UNITS)
 
     def to_dict(self) -> JSON:
         """Name and parameters."""
         return {"name": self.name, "batch": self.batch}
+
+
+class FastPlain(NamedTuple):
+    """Numbers for the compiled face."""
+
+    worth: float
+    """What one grid unit of a sum is worth: 0 where nothing is to be seen."""
+
+
+@step
+def _publish(release: FastPlain, total: int, size: int, stream: Stream) -> float:
+    return total * (release.worth / size)
+
+
+publish.register(FastPlain, _publish)

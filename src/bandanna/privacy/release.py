@@ -1,11 +1,13 @@
 """What a release is: the one door through which private losses leave, once for each batch.
 
-A release takes a batch's sum in grid units and returns one number. It has two faces:
+``start()`` opens a tally for a batch; ``add`` counts its losses one by one, in grid units;
+``publish`` lets what the batch teaches out, once, and forgets the losses first. A release has two
+faces:
 
-- ``release(total)`` is exact: integers, and randomness from the operating system that cannot be
-  seeded, forked or replayed. Decisions about people use it.
-- ``fast()`` gives the numbers for ``noisy_value``, compiled and seeded, for simulation alone.
-  ``SeededRelease`` wraps it; its guarantee says that epsilon is infinite.
+- its own is exact: integers, and randomness from the operating system that cannot be seeded,
+  forked or replayed. Decisions about people use it.
+- ``fast()`` gives the numbers for ``bandanna.privacy.faces``, compiled and seeded, for simulation
+  alone. ``seeded(stream)`` wraps it; its guarantee says that epsilon is infinite.
 
 Both have the same distribution; ``tests/privacy/test_faces.py`` shows it.
 """
@@ -15,18 +17,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
-from bandanna.compiled import kernel, step
+from bandanna.advice import Ticket
 from bandanna.grid import UNITS
-from bandanna.streams import Stream, discrete_laplace, uniform
+from bandanna.privacy.faces import Memory, SumMemory, publish_once
+from bandanna.streams import Stream
 from bandanna.types import JSON, Guarantee, no_guarantee
-
-PLAIN, ONE_BIT, LAPLACE = 0, 1, 2
 
 POST_PROCESSING = "batches are disjoint and the rest is post-processing (Lemma 'Privacy guarantee')"
 PROTECTED = "the feedback of any one round, against everyone who sees all decisions and releases"
@@ -35,49 +36,132 @@ PROTECTED_WITH_EXPERTS = (
     f"one round (the actions do show advice)"
 )
 
+Released = float | NDArray[np.float64]
+"""What leaves: a mean loss, or one for each expert."""
 
-class FastRelease(NamedTuple):
-    """Numbers for the compiled face of any release."""
 
-    kind: int
-    unit: float
-    """What one grid unit of the sum is worth in the released mean."""
-    base: float
-    """One-bit: probability of a 1 when the sum is 0."""
-    slope: float
-    """One-bit: what each grid unit adds to it."""
-    scale: float
-    """Laplace: scale of the noise in grid units."""
+class Tally(ABC):
+    """One batch's losses, from the first until they are published.
+
+    Together with the ledger's list of open rounds it is the only place where losses live.
+    """
+
+    @abstractmethod
+    def add(self, units: int, ticket: Ticket | None = None) -> None:
+        """Count one loss, clamped to the grid whatever the caller does."""
+
+    @abstractmethod
+    def publish(self) -> Released:
+        """Forget the losses and let out what they teach. A second time is an error."""
+
+    @abstractmethod
+    def to_dict(self) -> JSON:
+        """What must be known to go on after a restart: private, like the losses."""
 
 
 class Release(ABC):
-    """A way to publish the mean loss of a batch; subclasses are frozen dataclasses.
-
-    The sum handed over is clamped to ``[0, batch * UNITS]`` whatever the caller does.
-    """
+    """A way to publish a batch; subclasses are frozen dataclasses."""
 
     name: ClassVar[str]
     batch: int
+    """Rounds in a batch, where the learner does not say otherwise."""
 
     @abstractmethod
-    def release(self, total: int) -> float:
-        """Publish a batch's sum, given in grid units. Call it once for each batch."""
+    def start(self, size: int | None = None) -> Tally:
+        """Open a batch of ``batch`` losses, or of another public size."""
+
+    @abstractmethod
+    def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:
+        """Go on with an open batch from what its tally's ``to_dict`` gave, checked."""
+
+    @abstractmethod
+    def suits(self, experts: int, arms: int, mixing: float) -> bool:
+        """Whether experts can be weighed by what it publishes."""
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """Return what this release promises for one round's loss."""
 
     @abstractmethod
-    def fast(self) -> FastRelease:
+    def fast(self) -> NamedTuple:
         """Return the numbers for the compiled face."""
+
+    @abstractmethod
+    def memory(self) -> Memory:
+        """Return what the compiled face counts a batch in: a tally without a name for it."""
+
+    @abstractmethod
+    def seeded(self, stream: Stream) -> Release:
+        """Return the same release with repeatable noise, which protects nobody."""
 
     @abstractmethod
     def to_dict(self) -> JSON:
         """Name and parameters, enough to make the release again."""
 
 
+class SumTally(Tally):
+    """The sum of a batch's losses."""
+
+    def __init__(self, release: SumRelease, size: int) -> None:
+        self._release = release
+        self._size = size
+        self._total: int | None = 0
+
+    def add(self, units: int, ticket: Ticket | None = None) -> None:
+        """Add a loss to the sum."""
+        assert self._total is not None, "this batch has been published"
+        self._total += min(max(units, 0), UNITS)
+
+    def publish(self) -> float:
+        """Publish the sum, once."""
+        total, self._total = self._total, None
+        assert total is not None, "this batch has been published"
+        return self._release.release(total, self._size)
+
+    def to_dict(self) -> JSON:
+        """Nothing: the sum is that of the ledger's losses."""
+        return {}
+
+
+class SumRelease(Release):
+    """A release that needs only the sum of a batch's losses, and publishes one number."""
+
+    @abstractmethod
+    def release(self, total: int, size: int | None = None) -> float:
+        """Publish a sum, clamped to ``[0, size * UNITS]``; ``size`` is the batch's own if None."""
+
+    def start(self, size: int | None = None) -> SumTally:
+        """Open a batch."""
+        return SumTally(self, self.batch if size is None else size)
+
+    def resume(self, saved: JSON, losses: list[int], size: int) -> SumTally:
+        """Sum the losses observed so far."""
+        if saved:
+            raise ValueError(f"a sum has no further state; got {sorted(saved)}")
+        tally = self.start(size)
+        for units in losses:
+            tally.add(units)
+        return tally
+
+    def suits(self, experts: int, arms: int, mixing: float) -> bool:
+        """One loss at a time can be credited to experts."""
+        return self.batch == 1
+
+    def memory(self) -> SumMemory:
+        """Return room for a sum."""
+        return SumMemory(np.zeros(1, dtype=np.int64), np.zeros(0))
+
+    def seeded(self, stream: Stream) -> SeededRelease:
+        """Return the same release with repeatable noise, which protects nobody."""
+        return SeededRelease(self, stream)
+
+    def clamped(self, total: int, size: int | None) -> int:
+        """Return the sum, forced into the range of a batch of honest losses."""
+        return min(max(total, 0), (self.batch if size is None else size) * UNITS)
+
+
 @dataclass(frozen=True)
-class PureRelease(Release):
+class PureRelease(SumRelease):
     """What releases with a pure epsilon have in common."""
 
     epsilon: float
@@ -86,10 +170,6 @@ class PureRelease(Release):
     def __post_init__(self) -> None:
         batch = checks.whole("batch", self.batch, at_least=1)
         checks.settle(self, epsilon=checks.epsilon(self.epsilon), batch=batch)
-
-    def clamped(self, total: int) -> int:
-        """Return the sum, forced into the range of a batch of honest losses."""
-        return min(max(total, 0), self.batch * UNITS)
 
     def promise(
         self,
@@ -115,47 +195,19 @@ class PureRelease(Release):
         return {"name": self.name, "epsilon": self.epsilon, "batch": self.batch}
 
 
-@step
-def noisy_value(release: FastRelease, total: int, stream: Stream) -> float:
-    """Publish a batch's sum with seeded noise: the compiled face of every release."""
-    if release.kind == ONE_BIT:
-        return 1.0 if uniform(stream) < release.base + release.slope * total else 0.0
-    if release.kind == LAPLACE:
-        return (total + discrete_laplace(stream, release.scale)) * release.unit
-    return total * release.unit
+Inner = TypeVar("Inner", bound=Release)
 
 
-@kernel
-def noisy_value_once(release: FastRelease, total: int, stream: Stream) -> float:
-    """Publish one sum with seeded noise, from Python."""
-    return noisy_value(release, total, stream)
-
-
-@kernel
-def _fill_noisy_values(
-    release: FastRelease, total: int, stream: Stream, out: NDArray[np.float64]
-) -> None:
-    for i in range(out.size):
-        out[i] = noisy_value(release, total, stream)
-
-
-def noisy_values(
-    release: FastRelease, total: int, count: int, stream: Stream
-) -> NDArray[np.float64]:
-    """Publish the same sum many times with seeded noise, for audits and tests."""
-    values = np.empty(count)
-    _fill_noisy_values(release, total, stream, values)
-    return values
-
-
-class Seeded:
+class Seeded(Release, Generic[Inner]):
     """What releases with repeatable noise have in common: they protect nobody."""
 
-    def __init__(self, release: Any, stream: Stream) -> None:
+    name = "seeded"
+
+    def __init__(self, release: Inner, stream: Stream) -> None:
         self._release = release
         self._fast = release.fast()
         self._stream = stream
-        self.batch: int = release.batch
+        self.batch = release.batch
 
     def guarantee(self) -> Guarantee:
         """Return that nothing is promised."""
@@ -164,7 +216,7 @@ class Seeded:
             "whoever knows the seed can subtract the noise; for tests and simulation alone",
         )
 
-    def fast(self) -> Any:
+    def fast(self) -> NamedTuple:
         """Return the numbers of the release inside."""
         return self._fast
 
@@ -173,11 +225,9 @@ class Seeded:
         raise TypeError("a seeded release is for simulation and cannot be saved")
 
 
-class SeededRelease(Seeded, Release):
-    """A release with repeatable noise, for tests and simulation: it protects nobody."""
+class SeededRelease(Seeded[SumRelease], SumRelease):
+    """A release of sums with repeatable noise, for tests and simulation: it protects nobody."""
 
-    name = "seeded"
-
-    def release(self, total: int) -> float:
+    def release(self, total: int, size: int | None = None) -> float:
         """Publish a batch's sum with seeded noise."""
-        return noisy_value_once(self._fast, total, self._stream)
+        return publish_once(self._fast, total, self.batch if size is None else size, self._stream)

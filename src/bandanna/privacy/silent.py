@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bandanna import checks
-from bandanna.privacy.release import PLAIN, PROTECTED, FastRelease, Release
+from bandanna.privacy.plain import FastPlain
+from bandanna.privacy.release import PROTECTED, SumRelease
 from bandanna.types import JSON, Guarantee
 
 
 @dataclass(frozen=True)
-class SilentRelease(Release):
+class SilentRelease(SumRelease):
     """Publish nothing about a batch: always 0."""
 
     batch: int = 1
@@ -20,7 +21,7 @@ class SilentRelease(Release):
     def __post_init__(self) -> None:
         checks.settle(self, batch=checks.whole("batch", self.batch, at_least=1))
 
-    def release(self, total: int) -> float:
+    def release(self, total: int, size: int | None = None) -> float:
         """Publish 0."""
         return 0.0
 
@@ -37,9 +38,9 @@ class SilentRelease(Release):
             curve=lambda delta: 0.0,
         )
 
-    def fast(self) -> FastRelease:
+    def fast(self) -> FastPlain:
         """Return the numbers for the compiled face: every unit is worth nothing."""
-        return FastRelease(PLAIN, 0.0, 0.0, 0.0, 0.0)
+        return FastPlain(0.0)
 
     def to_dict(self) -> JSON:
         """Name and parameters."""

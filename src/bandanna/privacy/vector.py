@@ -1,11 +1,9 @@
 """The release of batched EXP4: one noisy number for every expert.
 
-A batch's sums are integers. In a round whose action was drawn with probability q, expert j counts
-a loss x with weight ``w_j = round(GRID * (gamma/K) * share_j / q)``, a whole number from 0 to
-GRID that depends on advice and action alone, both public; its sum grows by ``round(x w_j)``. So
-one loss, whatever it is, moves the sums by at most ``(w_1, ..., w_N)``, and the noise need only
-be as large as the largest such vector of the batch asks for. What is added are whole numbers, and
-the noise is drawn exactly: no floating point touches private data.
+A batch's sums are integers. One loss, whatever it is, moves them by at most the weights
+``(w_1, ..., w_N)`` of its round (``bandanna.privacy.estimates``), which are public, so the noise
+need only be as large as the largest such vector of the batch asks for. What is added are whole
+numbers, and the noise is drawn exactly: no floating point touches private data.
 
 ``docs/theory/batched-exp4.md`` has the proofs, of privacy and of regret.
 """
@@ -14,15 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
-from bandanna.advice import MAX_EXPERTS, Advice
-from bandanna.compiled import kernel, step
-from bandanna.grid import UNITS
+from bandanna.advice import MAX_EXPERTS
 from bandanna.privacy.calibration import (
     GRID,
     MAX_BATCH,
@@ -30,19 +26,13 @@ from bandanna.privacy.calibration import (
     calibrate,
     paper_noise,
 )
+from bandanna.privacy.estimates import EstimateRelease, FastVector
 from bandanna.privacy.noise import gaussian_vector, laplace_vector
-from bandanna.privacy.release import POST_PROCESSING, PROTECTED, Seeded
-from bandanna.streams import Stream, discrete_laplace, normal
+from bandanna.privacy.release import POST_PROCESSING, PROTECTED
 from bandanna.types import JSON, Guarantee, InputError
 
 FARTHEST = 2**62
 """Noisy sums are cut off here; exact sums are below half of it."""
-
-LOSS_BITS = UNITS.bit_length() - 1
-"""A loss of 1 is two to this power."""
-
-ROUND_UP = 1.0 + 1e-9
-"""Norms are summed in floating point; this is more than the rounding errors can be."""
 
 PUBLIC_ADVICE = (
     "experts' advice is public: each action shows something of the advice it was drawn from, and "
@@ -68,23 +58,8 @@ def mechanism_of(noise: Calibration) -> str:
     return PURE if math.isinf(noise.composed) else COMPOSED
 
 
-class FastVector(NamedTuple):
-    """Numbers for the compiled face."""
-
-    gaussian: bool
-    top: float
-    """Weight of one over the probability of an action, before it is rounded."""
-    value: float
-    """What one unit of a released sum is worth in an expert's mean loss."""
-    per_total: float
-    per_entry: float
-    per_length: float
-    least: float
-    """Smallest scale of noise, whatever the batch."""
-
-
 @dataclass(frozen=True)
-class VectorRelease:
+class VectorRelease(EstimateRelease):
     """Publish every expert's estimated mean loss over a batch.
 
     Parameters
@@ -143,6 +118,10 @@ class VectorRelease:
             for total, extra in zip(clamped, noise, strict=True)
         ]
         return np.array(noisy, dtype=np.float64) * fast.value
+
+    def suits(self, experts: int, arms: int, mixing: float) -> bool:
+        """Its numbers are for one size of problem and one mixing."""
+        return (experts, arms, mixing) == (self.experts, self.arms, self.mixing)
 
     def guarantee(self) -> Guarantee:
         """Return the promise and its reason."""
@@ -208,98 +187,3 @@ class VectorRelease:
         """Name and parameters."""
         keys = ("epsilon", "delta", "experts", "arms", "batch", "mixing", "preset")
         return {"name": self.name, **{key: getattr(self, key) for key in keys}}
-
-
-@step
-def add_round(
-    release: FastVector,
-    sums: NDArray[np.int64],
-    advice: Advice,
-    arm: int,
-    importance: float,
-    loss: int,
-) -> float:
-    """Add one round's loss, in units of ``bandanna.grid``, to the experts' sums.
-
-    Returns the scale of noise that hides this round; it does not depend on the loss.
-    """
-    top = importance * release.top
-    half = UNITS >> 1
-    total, squares, largest = 0.0, 0.0, 0.0
-    if advice.ndim == 1:
-        weight = min(int(top + 0.5), GRID)
-        part = (loss * weight + half) >> LOSS_BITS
-        count = 0
-        for j in range(sums.size):
-            says_so = advice[j] == arm
-            sums[j] += part if says_so else 0
-            count += 1 if says_so else 0
-        largest = float(weight) if count > 0 else 0.0
-        total = largest * count
-        squares = largest * largest * count
-    else:
-        for j in range(sums.size):
-            weight = min(int(top * advice[arm, j] + 0.5), GRID)
-            sums[j] += (loss * weight + half) >> LOSS_BITS
-            size = float(weight)
-            total += size
-            squares += size * size
-            largest = max(largest, size)
-    if release.gaussian:
-        return ROUND_UP * release.per_length * math.sqrt(squares)
-    if largest == 0.0:
-        return 0.0
-    return ROUND_UP * min(release.per_total * total, release.per_entry * largest)
-
-
-@step
-def noisy_vector(
-    release: FastVector,
-    sums: NDArray[np.int64],
-    scale: float,
-    stream: Stream,
-    out: NDArray[np.float64],
-) -> None:
-    """Publish a batch's sums with seeded noise: the compiled face, for simulation alone."""
-    scale = max(scale, release.least)
-    for j in range(sums.size):
-        if release.gaussian:
-            noise = np.rint(scale * normal(stream))
-        else:
-            noise = discrete_laplace(stream, scale)
-        out[j] = (sums[j] + noise) * release.value
-
-
-@kernel
-def add_round_once(
-    release: FastVector,
-    sums: NDArray[np.int64],
-    advice: Advice,
-    arm: int,
-    importance: float,
-    loss: int,
-) -> float:
-    """Add one round, from Python."""
-    return add_round(release, sums, advice, arm, importance, loss)
-
-
-@kernel
-def noisy_vector_once(
-    release: FastVector,
-    sums: NDArray[np.int64],
-    scale: float,
-    stream: Stream,
-    out: NDArray[np.float64],
-) -> None:
-    """Publish one batch with seeded noise, from Python."""
-    noisy_vector(release, sums, scale, stream, out)
-
-
-class SeededVectorRelease(Seeded):
-    """A vector release with repeatable noise, for tests and simulation: it protects nobody."""
-
-    def release(self, sums: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
-        """Publish a batch's sums with seeded noise."""
-        out = np.empty(sums.size)
-        noisy_vector_once(self._fast, sums, scale, self._stream, out)
-        return out

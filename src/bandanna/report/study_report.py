@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from bandanna.documents import write_whole
-from bandanna.policies import BatchedPolicy, make_expert_policy, make_policy
+from bandanna.policies import Policy, make_expert_policy, make_policy
 from bandanna.report.answer import answer, winners
 from bandanna.report.charts import audit_chart, save_chart
 from bandanna.report.settings import AXES
@@ -206,7 +206,7 @@ def _promises(table: pl.DataFrame) -> list[JSON]:
     return promises
 
 
-def _policy_of(row: JSON) -> BatchedPolicy:
+def _policy_of(row: JSON) -> Policy:
     size = row["arms"], row["epsilon"]
     if row["experts"] is None:
         return make_policy(row["algorithm"], *size, row["rounds"], row["batch"])

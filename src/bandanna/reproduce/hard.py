@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bandanna.environments import Bernoulli
-from bandanna.policies import BatchedBandit
+from bandanna.policies import Policy
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 
@@ -24,7 +24,7 @@ class Measured(NamedTuple):
         return self.mean - 1.96 * self.error, self.mean + 1.96 * self.error
 
 
-def measure(policy: BatchedBandit, environment: object, replicates: int, seed: int) -> Measured:
+def measure(policy: Policy, environment: object, replicates: int, seed: int) -> Measured:
     """Return a policy's mean regret in an environment."""
     runs = simulate(policy, environment, replicates=replicates, seed=seed, checkpoints=1)
     found = statistics(runs.regret("policy"))
@@ -32,7 +32,7 @@ def measure(policy: BatchedBandit, environment: object, replicates: int, seed: i
 
 
 def worst_regret(
-    policy: BatchedBandit,
+    policy: Policy,
     rounds: int,
     epsilon: float,
     gaps: Sequence[float],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bandanna.learners import Exp3
-from bandanna.policies import BatchedBandit, PrivateBandit
+from bandanna.policies import Policy, PrivateBandit
 from bandanna.reproduce.limits_report import LimitsReport, check_limits
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 
@@ -15,7 +15,7 @@ def reproduce(quick: bool) -> Reproduction:
     settings = frozen_settings("limits", quick)
     rounds, epsilon = settings["rounds"], settings["epsilon"]
     eager = Exp3(2, *settings["eager_exp3"])
-    policies: dict[str, BatchedBandit] = {
+    policies: dict[str, Policy] = {
         "htinf": PrivateBandit(2, epsilon, rounds, "htinf"),
         "one-bit": PrivateBandit(2, epsilon, rounds),
         "eager exp3": PrivateBandit(2, epsilon, learner=eager, release="laplace"),

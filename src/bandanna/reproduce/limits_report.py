@@ -9,7 +9,7 @@ import numpy as np
 
 from bandanna.audits.intervals import lower_limit, upper_limit
 from bandanna.environments import Barrier
-from bandanna.policies import BatchedBandit
+from bandanna.policies import Policy
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import checkpoint_rounds, simulate
 from bandanna.theory.limits import Limit, best_p, limit
@@ -67,7 +67,7 @@ class LimitsReport:
 
 
 def check_limits(
-    policy: BatchedBandit, rounds: int, *, replicates: int = 400, seed: int = 0
+    policy: Policy, rounds: int, *, replicates: int = 400, seed: int = 0
 ) -> LimitsReport:
     """Choose gamma, tau and p for a policy, check both conditions, and run both instances."""
     epsilon = policy.guarantee.epsilon
@@ -116,7 +116,7 @@ def check_limits(
 
 
 def _judge(
-    policy: BatchedBandit,
+    policy: Policy,
     rounds: int,
     p: int,
     pairs: list[tuple[float, int]],

@@ -1,8 +1,9 @@
 """The engine: one run of a policy against an environment, compiled.
 
 It inlines the same steps that the online object calls, in the same order and on the same streams,
-so both make the same decisions bit for bit. It visits batches, not rounds: an environment gives
-the sum of an arm's losses over an interval in one step.
+so both make the same decisions bit for bit. There are two kernels. Where an arm is played through
+a batch, ``play_batches`` visits batches, not rounds: an environment gives the sum of an arm's
+losses over an interval in one step. Where experts advise, ``play_rounds`` goes round by round.
 """
 
 from __future__ import annotations
@@ -12,17 +13,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna.advice import Advice
 from bandanna.compiled import kernel, python_source
-from bandanna.environments import Environment
+from bandanna.environments import Chunk, Environment
 from bandanna.environments.steps import realised, sum_losses
-from bandanna.learners import CompiledLearner
+from bandanna.learners import Compiled
 from bandanna.learners.base import aligned_zeros
-from bandanna.learners.steps import draw, update
-from bandanna.policies import Recipe
-from bandanna.privacy.release import FastRelease, noisy_value
+from bandanna.policies.plays import (
+    NO_ADVICE,
+    NO_ESTIMATES,
+    Play,
+    choose,
+    learn,
+    open_batch,
+    start_play,
+)
+from bandanna.policies.recipe import Recipe
+from bandanna.privacy.faces import Memory, clear, count, let_out, publish
 from bandanna.streams import Stream
 
 Integers = NDArray[np.int64]
+Streams = tuple[Stream, Stream, Stream]
 
 ARMS, RELEASES, LOSSES = 0, 1, 2
 """Roles of a run's three streams."""
@@ -41,7 +52,7 @@ class Run(NamedTuple):
     """How many rounds each arm was played before each checkpoint."""
 
 
-def run_streams(seed: int, run: int) -> tuple[Stream, Stream, Stream]:
+def run_streams(seed: int, run: int) -> Streams:
     """Return the streams of one run: for arms, for releases and for losses.
 
     They depend on the seed and the run alone, not on who computes it or in what order. Policies
@@ -54,21 +65,23 @@ def run_streams(seed: int, run: int) -> tuple[Stream, Stream, Stream]:
     return arms, releases, losses
 
 
+def empty_run(arms: int, stops: Integers) -> Run:
+    """Return room for the results of a run."""
+    return Run(
+        losses=np.zeros(stops.size, dtype=np.int64),
+        plays=np.zeros(arms, dtype=np.int64),
+        realised=np.zeros((stops.size, arms), dtype=np.int64),
+        played=np.zeros((stops.size, arms), dtype=np.int64),
+    )
+
+
 def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: int, run: int) -> Run:
     """Play a policy once: compiled, or in Python when its learner is another library's."""
     streams = run_streams(seed, run)
-    learner = recipe.learner
-    loop: Any = play
-    params: Any
-    state: Any = None
-    if isinstance(learner, CompiledLearner):
-        params, state = learner.params(), learner.start()
-    else:
-        loop, params = python_source(play), learner.play(streams[ARMS])
     result = empty_run(environment.arms, stops)
+    loop = play_batches if isinstance(recipe.learner, Compiled) else python_source(play_batches)
     loop(
-        params,
-        state,
+        start_play(recipe, None, streams[ARMS]),
         recipe.release.fast(),
         environment.params(),
         environment.memory(),
@@ -80,25 +93,14 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
     return result
 
 
-def empty_run(arms: int, stops: Integers) -> Run:
-    """Return room for the results of a run."""
-    return Run(
-        losses=np.zeros(stops.size, dtype=np.int64),
-        plays=np.zeros(arms, dtype=np.int64),
-        realised=np.zeros((stops.size, arms), dtype=np.int64),
-        played=np.zeros((stops.size, arms), dtype=np.int64),
-    )
-
-
 @kernel
-def play(
-    params: Any,
-    state: Any,
-    release: FastRelease,
+def play_batches(
+    play: Play,
+    release: NamedTuple,
     environment: Any,
     memory: Integers,
     batch: int,
-    streams: tuple[Stream, Stream, Stream],
+    streams: Streams,
     stops: Integers,
     result: Run,
 ) -> None:
@@ -112,8 +114,10 @@ def play(
     start = 0
     checkpoint = 0
     while start < rounds:
-        arm, importance = draw(params, state, streams[ARMS])
-        stop = min(start + batch, rounds)
+        arm, importance, size = open_batch(play, streams[ARMS])
+        if size == 0:
+            size = batch
+        stop = min(start + size, rounds)
         before = total
         position = start
         while checkpoint < stops.size and stops[checkpoint] <= stop:
@@ -130,7 +134,88 @@ def play(
         if position < stop:
             total += sum_losses(environment, memory, arm, position, stop, streams[LOSSES])
         result.plays[arm] += stop - start
-        if stop - start == batch:
-            value = noisy_value(release, total - before, streams[RELEASES])
-            update(params, state, arm, importance, value)
+        if stop - start == size:
+            value = publish(release, total - before, size, streams[RELEASES])
+            learn(play, arm, importance, NO_ADVICE, arm, 1.0, value, NO_ESTIMATES)
         start = stop
+
+
+PLACE, TOTAL, CHECKPOINT, CHOICE = 0, 1, 2, 3
+
+
+@kernel
+def play_rounds(
+    play: Play,
+    release: NamedTuple,
+    memory: Memory,
+    batch: int,
+    losses: Integers,
+    advice: Advice,
+    streams: Streams,
+    stops: Integers,
+    result: Run,
+    progress: Integers,
+    drawn: NDArray[np.float64],
+    start: int,
+) -> None:
+    """Play a chunk of rounds; ``progress`` and ``drawn`` hold the place where it stopped."""
+    place, total, checkpoint = progress[PLACE], progress[TOTAL], progress[CHECKPOINT]
+    choice, weight = progress[CHOICE], drawn[0]
+    next_stop = stops[checkpoint] - start
+    for t in range(losses.shape[0]):
+        if place == 0:
+            choice, weight, _ = open_batch(play, streams[ARMS])
+            clear(memory)
+        said = advice[t]
+        arm, importance = choose(play, choice, said, streams[ARMS])
+        loss = losses[t, arm]
+        total += loss
+        result.plays[arm] += 1
+        count(memory, release, said, arm, importance, loss)
+        place += 1
+        if place == batch:
+            value = let_out(memory, release, batch, streams[RELEASES])
+            learn(play, choice, weight, said, arm, importance, value, memory.estimates)
+            place = 0
+        if t + 1 == next_stop:
+            result.losses[checkpoint] = total
+            for each in range(result.plays.size):
+                result.played[checkpoint, each] = result.plays[each]
+            checkpoint += 1
+            next_stop = stops[min(checkpoint, stops.size - 1)] - start
+    progress[PLACE], progress[TOTAL], progress[CHECKPOINT] = place, total, checkpoint
+    progress[CHOICE], drawn[0] = choice, weight
+
+
+class ExpertRun:
+    """One run of one policy with experts, chunk by chunk.
+
+    A run keeps its place between chunks, so a chunk of losses and advice is made once and played
+    by every run of every policy.
+    """
+
+    def __init__(
+        self, recipe: Recipe, experts: int, arms: int, stops: Integers, seed: int, run: int
+    ) -> None:
+        self._streams = run_streams(seed, run)
+        self._play = start_play(recipe, experts, self._streams[ARMS])
+        compiled = isinstance(recipe.learner, Compiled)
+        self._loop = play_rounds if compiled else python_source(play_rounds)
+        self._release = recipe.release.fast(), recipe.release.memory(), recipe.batch
+        self._place = np.zeros(4, dtype=np.int64), np.ones(1)
+        self._stops = stops
+        self.result = empty_run(arms, stops)
+
+    def play(self, chunk: Chunk) -> None:
+        """Go on by a chunk."""
+        self._loop(
+            self._play,
+            *self._release,
+            np.ascontiguousarray(chunk.losses),
+            chunk.advice,
+            self._streams,
+            self._stops,
+            self.result,
+            *self._place,
+            chunk.start,
+        )

@@ -22,8 +22,7 @@ from bandanna.policies import (
     ALGORITHMS,
     EXPERT_ALGORITHMS,
     Bandit,
-    BatchedBandit,
-    BatchedExperts,
+    Policy,
     PrivateBandit,
     make_expert_policy,
 )
@@ -71,7 +70,7 @@ def expected_regret(
     found, left_out = [], {}
     for name in (*ALGORITHMS, "no privacy"):
         try:
-            policy: BatchedBandit = (
+            policy: Policy = (
                 Bandit(arms) if name == "no privacy" else PrivateBandit(arms, epsilon, rounds, name)
             )
         except InputError as error:
@@ -86,7 +85,7 @@ def expected_regret(
     return found, left_out
 
 
-def _expect(name: str, policy: BatchedBandit, arms: int, rounds: int, seed: int) -> Expectation:
+def _expect(name: str, policy: Policy, arms: int, rounds: int, seed: int) -> Expectation:
     regrets: dict[str, NDArray[np.float64]] = {}
     for number, environment in enumerate(family(arms, rounds)):
         results = simulate(policy, environment, replicates=RUNS, seed=seed + number, progress=False)
@@ -106,7 +105,7 @@ def expected_regret_with_experts(
     every = len(EXPERT_ALGORITHMS) + 1
     if EXPERT_RUNS * 4 * every * float(rounds) * (10 + experts) > MOST_ADVICE:
         return [], dict.fromkeys(EXPERT_ALGORITHMS, "would take too long to simulate here")
-    policies: dict[str, BatchedExperts] = {}
+    policies: dict[str, Policy] = {}
     left_out = {}
     for name in (*EXPERT_ALGORITHMS, NO_PRIVACY):
         try:

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
-from bandanna.environments import (
-    Environment,
-    ExpertEnvironment,
-    as_environment,
-    as_expert_environment,
-)
-from bandanna.grid import UNITS
+from bandanna.environments import Environment, ExpertEnvironment, as_environment
 from bandanna.learners import Uniform
-from bandanna.policies import BatchedBandit, BatchedExperts, BatchedPolicy, Recipe
+from bandanna.policies import Policy, Recipe
 from bandanna.privacy import PlainRelease
-from bandanna.simulation.engine import Run, play_run
-from bandanna.simulation.expert_runs import simulate_experts
+from bandanna.simulation.comparators import Comparators, best_arm
+from bandanna.simulation.engine import ExpertRun, Run, play_run
 from bandanna.simulation.progress import Progress
-from bandanna.simulation.results import PolicyRuns, Results, policy_runs
+from bandanna.simulation.results import Results, policy_runs
 from bandanna.types import InputError
 
 CHECKPOINTS = 50
@@ -33,7 +28,8 @@ MAX_STEPS = 1e13
 """Learning steps in one call; at about 100 ns each, several days on two cores."""
 MAX_NUMBERS = 1e9
 
-Policies = BatchedPolicy | Mapping[str, Any]
+Floats = NDArray[np.float64]
+Policies = Policy | Mapping[str, Policy]
 
 
 def simulate(
@@ -85,36 +81,27 @@ def simulate(
     checks.whole("seed", seed, at_least=0)
     available = os.cpu_count() or 1
     threads = checks.whole("cores", available if cores is None else cores, at_least=1)
-    if advice is not None or isinstance(losses, ExpertEnvironment):
-        with_experts = as_expert_environment(losses, advice)
-        stops = checkpoint_rounds(with_experts.rounds, checkpoints)
-        experts: dict[str, BatchedExperts] = _named(policies, BatchedExperts)
-        options = {"runs": runs, "seed": seed, "threads": threads}
-        return simulate_experts(experts, with_experts, stops, progress=progress, **options)
-    named: dict[str, BatchedBandit] = _named(policies, BatchedBandit)
-    environment = as_environment(losses)
+    environment = as_environment(losses, advice)
+    named = _named(policies)
     for name, policy in named.items():
-        if len(policy.arms) != environment.arms:
-            raise InputError(
-                f"policy {name!r} has {len(policy.arms)} arms and the losses {environment.arms}."
-            )
+        _check_fit(name, policy, environment)
     stops = checkpoint_rounds(environment.rounds, checkpoints)
     recipes = {name: policy.recipe for name, policy in named.items()}
     _check_size(recipes, environment, runs, stops.size)
-    with Progress(len(recipes) * runs, show=progress) as bar:
-        played = {
-            name: _play_all(recipe, environment, stops, seed, runs, threads, bar.advance)
-            for name, recipe in recipes.items()
-        }
+    play = _Play(stops, seed, runs, threads)
+    if isinstance(environment, ExpertEnvironment):
+        found, best, uniform = play.with_experts(recipes, environment, progress)
+    else:
+        found, best, uniform = play.alone(recipes, environment, progress)
     return Results(
         runs={
-            name: _summarise(results, environment, stops, recipes[name].batch)
-            for name, results in played.items()
+            name: policy_runs(played, best[name], stops, recipes[name].batch)
+            for name, played in found.items()
         },
         rounds=environment.rounds,
         stops=stops,
         comparator=environment.comparator,
-        uniform_regret=_uniform_regret(environment, stops, seed, threads),
+        uniform_regret=uniform,
     )
 
 
@@ -133,15 +120,58 @@ def checkpoint_rounds(
     return spaced
 
 
+def _named(policies: Policies) -> dict[str, Policy]:
+    if not isinstance(policies, Policy | Mapping):
+        raise InputError(
+            f"policies must be a policy or a dict of names and policies; got "
+            f"{type(policies).__name__}."
+        )
+    named = {"policy": policies} if isinstance(policies, Policy) else dict(policies)
+    if not named:
+        raise InputError("simulate needs at least one policy; got none.")
+    for name, policy in named.items():
+        if not isinstance(policy, Policy):
+            raise InputError(f"{name!r} must be a policy; got {type(policy).__name__}.")
+    return named
+
+
+def _check_fit(name: str, policy: Policy, environment: Environment | ExpertEnvironment) -> None:
+    """Refuse a policy of another size than the problem's."""
+    if policy.experts is None and environment.experts is not None:
+        raise InputError(
+            f"policy {name!r} must be PrivateExperts or Experts, since there is advice; got "
+            f"{type(policy).__name__}."
+        )
+    if policy.experts is not None and environment.experts is None:
+        raise InputError(
+            f"policy {name!r} must be a PrivateBandit or a Bandit; got {type(policy).__name__}; "
+            f"it needs advice=."
+        )
+    if (policy.experts, len(policy.arms)) != (environment.experts, environment.arms):
+        own, problem = f"{len(policy.arms)} arms", f"{environment.arms}"
+        if policy.experts is not None:
+            own = f"{policy.experts} experts and {own}"
+            problem = f"{environment.experts} and {problem}"
+        raise InputError(f"policy {name!r} has {own}; the losses have {problem}.")
+
+
 def _check_size(
-    recipes: Mapping[str, Recipe], environment: Environment, runs: int, stops: int
+    recipes: Mapping[str, Recipe],
+    environment: Environment | ExpertEnvironment,
+    runs: int,
+    stops: int,
 ) -> None:
     """Refuse what would take days or more memory than machines have, before starting."""
-    steps = runs * sum(-(-environment.rounds // recipe.batch) for recipe in recipes.values())
+    rounds, experts = environment.rounds, environment.experts
+    if experts is None:
+        steps = runs * sum(-(-rounds // recipe.batch) for recipe in recipes.values())
+    else:
+        steps = runs * len(recipes) * rounds * experts
     if steps > MAX_STEPS:
+        what = "runs times batches" if experts is None else "runs times rounds times experts"
         raise InputError(
-            f"this would take {steps:.2g} learning steps (runs times batches), more than "
-            f"{MAX_STEPS:g}; use fewer rounds or replicates, or larger batches."
+            f"this would take {steps:.2g} learning steps ({what}), more than {MAX_STEPS:g}; use "
+            f"fewer rounds or replicates{', or larger batches' if experts is None else ''}."
         )
     numbers = len(recipes) * runs * (2 * stops + environment.arms * (1 + 2 * stops))
     if numbers > MAX_NUMBERS:
@@ -151,75 +181,89 @@ def _check_size(
         )
 
 
-def _named(policies: Policies, kind: type[Any]) -> dict[str, Any]:
-    if not isinstance(policies, BatchedPolicy | Mapping):
-        raise InputError(
-            f"policies must be a policy or a dict of names and policies; got "
-            f"{type(policies).__name__}."
-        )
-    named = {"policy": policies} if isinstance(policies, BatchedPolicy) else dict(policies)
-    if not named:
-        raise InputError("simulate needs at least one policy; got none.")
-    for name, policy in named.items():
-        if not isinstance(policy, kind):
-            wanted = (
-                "a PrivateBandit or a Bandit"
-                if kind is BatchedBandit
-                else "PrivateExperts or Experts, since there is advice"
-            )
-            hint = "; it needs advice=" if isinstance(policy, BatchedExperts) else ""
-            raise InputError(
-                f"policy {name!r} must be {wanted}; got {type(policy).__name__}{hint}."
-            )
-    return named
+Found = tuple[dict[str, list[Run]], dict[str, Floats], Floats]
+"""Every policy's runs, what each is measured against, and the uniform player's regret."""
 
 
-def _play_all(
-    recipe: Recipe,
-    environment: Environment,
-    stops: NDArray[np.int64],
-    seed: int,
-    runs: int,
-    threads: int,
-    advance: Callable[[], None],
-) -> list[Run]:
-    """Play every run; compiled runs leave the interpreter, so threads use all cores."""
-    results: dict[int, Run] = {0: play_run(recipe, environment, stops, seed, 0)}  # compiles
-    advance()
-    with ThreadPoolExecutor(threads) as pool:
-        waiting = {
-            pool.submit(play_run, recipe, environment, stops, seed, run): run
-            for run in range(1, runs)
+class _Play(NamedTuple):
+    """How everything is to be played."""
+
+    stops: NDArray[np.int64]
+    seed: int
+    runs: int
+    threads: int
+
+    def alone(
+        self, recipes: Mapping[str, Recipe], environment: Environment, progress: bool | None
+    ) -> Found:
+        """Play without experts, run by run."""
+        with Progress(len(recipes) * self.runs, show=progress) as bar:
+            played = {
+                name: self._all_runs(recipe, environment, bar.advance)
+                for name, recipe in recipes.items()
+            }
+        best = {name: best_arm(environment, self.stops, runs) for name, runs in played.items()}
+        return played, best, self._uniform_regret(environment)
+
+    def with_experts(
+        self, recipes: Mapping[str, Recipe], environment: ExpertEnvironment, progress: bool | None
+    ) -> Found:
+        """Play every run of every policy through the same chunks."""
+        size = environment.experts, environment.arms, self.stops
+        played = {
+            name: [ExpertRun(recipe, *size, self.seed, run) for run in range(self.runs)]
+            for name, recipe in recipes.items()
         }
-        try:
-            for done in as_completed(waiting):
-                results[waiting[done]] = done.result()
-                advance()
-        except BaseException:  # Ctrl-C or a failing learner: do not start what has not begun
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return [results[run] for run in range(runs)]
+        comparators = Comparators(environment, self.stops)
+        count = -(-environment.rounds // environment.chunk_rounds)
+        with Progress(count * len(recipes) * self.runs, show=progress) as bar:
+            for number, chunk in enumerate(environment.chunks()):
+                comparators.add(chunk)
+                rest = [run for group in played.values() for run in group]
+                if number == 0:  # one of each first: it compiles
+                    for group in played.values():
+                        group[0].play(chunk)
+                        bar.advance()
+                    rest = [run for group in played.values() for run in group[1:]]
+                self._spread((partial(run.play, chunk) for run in rest), bar.advance)
+        best = np.array(comparators.best_expert)
+        found = {name: [run.result for run in group] for name, group in played.items()}
+        return found, dict.fromkeys(recipes, best), np.array(comparators.mean_arm) - best
 
+    def _all_runs(
+        self, recipe: Recipe, environment: Environment, advance: Callable[[], None]
+    ) -> list[Run]:
+        results: dict[int, Run] = {}
 
-def _summarise(
-    results: list[Run], environment: Environment, stops: NDArray[np.int64], batch: int
-) -> PolicyRuns:
-    if environment.comparator == "adaptive":
-        best = np.array([run.realised for run in results]).min(axis=2) / UNITS
-    else:
-        best = environment.arm_totals(stops).min(axis=1)
-    return policy_runs(results, best, stops, batch)
+        def play(run: int) -> None:
+            results[run] = play_run(recipe, environment, self.stops, self.seed, run)
 
+        play(0)  # compiles
+        advance()
+        self._spread((partial(play, run) for run in range(1, self.runs)), advance)
+        return [results[run] for run in range(self.runs)]
 
-def _uniform_regret(
-    environment: Environment, stops: NDArray[np.int64], seed: int, threads: int
-) -> NDArray[np.float64]:
-    """Return the uniform player's expected regret; against an adaptive adversary, simulated."""
-    if environment.comparator != "adaptive":
-        totals = environment.arm_totals(stops)
-        expected: NDArray[np.float64] = totals.mean(axis=1) - totals.min(axis=1)
-        return expected
-    recipe = Recipe(Uniform(environment.arms), PlainRelease())
-    runs = _play_all(recipe, environment, stops, seed, UNIFORM_RUNS, threads, lambda: None)
-    mean: NDArray[np.float64] = _summarise(runs, environment, stops, 1).regret.mean(axis=0)
-    return mean
+    def _spread(self, tasks: Iterable[Callable[[], None]], advance: Callable[[], None]) -> None:
+        """Do everything; compiled runs leave the interpreter, so threads use all cores."""
+        with ThreadPoolExecutor(self.threads) as pool:
+            waiting = [pool.submit(task) for task in tasks]
+            try:
+                for done in as_completed(waiting):
+                    done.result()
+                    advance()
+            except BaseException:  # Ctrl-C or a failing learner: do not start what has not begun
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _uniform_regret(self, environment: Environment) -> Floats:
+        """Return the uniform player's expected regret; against an adaptive adversary, simulated."""
+        if environment.comparator != "adaptive":
+            totals = environment.arm_totals(self.stops)
+            expected: Floats = totals.mean(axis=1) - totals.min(axis=1)
+            return expected
+        recipe = Recipe(Uniform(environment.arms), PlainRelease())
+        few = self._replace(runs=UNIFORM_RUNS)
+        runs = few._all_runs(recipe, environment, lambda: None)
+        best = best_arm(environment, self.stops, runs)
+        mean: Floats = policy_runs(runs, best, self.stops, 1).regret.mean(axis=0)
+        return mean

@@ -15,18 +15,15 @@ from numpy.typing import NDArray
 
 from bandanna.documents import seal
 from bandanna.environments import (
-    EXPERT_ENVIRONMENTS,
     TREATMENTS,
     Environment,
     ExpertEnvironment,
     LossTable,
     make_environment,
-    make_expert_environment,
 )
 from bandanna.policies import (
     WITHOUT_EPSILON,
-    BatchedBandit,
-    BatchedExperts,
+    Policy,
     make_expert_policy,
     make_policy,
 )
@@ -72,14 +69,11 @@ class Source:
         losses: NDArray[np.float64] | None,
     ) -> Environment | ExpertEnvironment:
         """Make the environment; a table is cut to the first ``rounds`` of its rows."""
-        if self.name in EXPERT_ENVIRONMENTS:
-            size = GENERATED_ROUNDS if rounds is None else rounds
-            return make_expert_environment(self.name, experts, arms, size, **dict(self.options))
-        if experts is not None:
-            raise InputError(f"environment {self.name!r} has no experts; got experts {experts}.")
         if not self.content:
             size = GENERATED_ROUNDS if rounds is None else rounds
-            return make_environment(self.name, arms, size, **dict(self.options))
+            return make_environment(self.name, arms, size, experts, **dict(self.options))
+        if experts is not None:
+            raise InputError(f"environment {self.name!r} has no experts; got experts {experts}.")
         assert losses is not None
         height, width = losses.shape
         if arms not in (None, width):
@@ -130,7 +124,7 @@ class Cell:
         losses = {"content": source.content} if source.content else {"name": source.name}
         return asdict(self) | {"environment": losses | dict(source.options)}
 
-    def policy(self) -> BatchedBandit | BatchedExperts:
+    def policy(self) -> Policy | Policy:
         """Make the policy."""
         size, batch = (self.arms, self.epsilon), self.batch
         if self.experts is None:

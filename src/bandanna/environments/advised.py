@@ -6,16 +6,16 @@ lie in memory at once. The same chunk is always the same, whoever asks for it an
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.advice import MAX_EXPERTS, Advice, as_advice_table, check_rounds_of_advice
+from bandanna.advice import Advice, as_advice_table, check_rounds_of_advice
 from bandanna.compiled import kernel
+from bandanna.environments.base import Comparator, World
 from bandanna.grid import array_to_units
 
 CHUNK_BYTES = 8_000_000
@@ -31,13 +31,11 @@ class Chunk(NamedTuple):
     """(rounds, experts) indices of arms, or (rounds, arms, experts) shares."""
 
 
-class ExpertEnvironment(ABC):
+class ExpertEnvironment(World):
     """Losses and advice for ``rounds`` rounds, fixed in advance (an oblivious adversary)."""
 
-    name: ClassVar[str]
-    arms: int
+    comparator: Comparator = "experts"
     experts: int
-    rounds: int
     spread: bool
     """Whether experts spread their advice over arms instead of naming one."""
 
@@ -56,17 +54,6 @@ class ExpertEnvironment(ABC):
         size = self.chunk_rounds
         for number, start in enumerate(range(0, self.rounds, size)):
             yield Chunk(start, *self.make(number, start, min(start + size, self.rounds)))
-
-    def _check_size(self) -> None:
-        checks.arms(self.arms)
-        checks.rounds(self.rounds)
-        checks.whole("experts", self.experts, at_least=1, at_most=MAX_EXPERTS)
-
-    def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__}: {self.experts} experts, {self.arms} arms, "
-            f"{self.rounds:,} rounds>"
-        )
 
 
 class ExpertTable(ExpertEnvironment):

@@ -1,0 +1,50 @@
+"""One name for what every kind does in its own way, chosen by the type of the first argument.
+
+Learners, releases, environments and plays each do a few things: a learner draws and updates, a
+release publishes. Callers write ``draw(params, ...)``; compiled code picks the step when it is
+compiled, by the type of ``params``, and inlines it; plain Python picks it when it is called. So
+one engine serves all, and a new kind is a file and a registration.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
+
+from bandanna.compiled import dispatches, python_source
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+
+
+class Dispatched(Protocol[P, R_co]):
+    """A function with a register of what to call for which type."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the step that belongs to the type of the first argument."""
+
+    def register(self, kind: type, step: Callable[..., object]) -> None:
+        """Say which step belongs to a type, a named tuple."""
+
+
+def dispatched(stub: Callable[P, R]) -> Dispatched[P, R]:
+    """Make a function that is written once for each type; the stub gives its name and meaning."""
+    steps: dict[type, Callable[..., Any]] = {}
+
+    def find(kind: type) -> Callable[..., Any]:
+        if kind not in steps:
+            raise TypeError(f"no {stub.__name__} is registered for {kind.__name__}")
+        return steps[kind]
+
+    @functools.wraps(stub)
+    def chosen(*args: Any) -> Any:
+        return find(type(args[0]))(*args)
+
+    @dispatches(chosen)
+    def choose(*types: Any) -> Any:
+        return python_source(find(types[0].instance_class))
+
+    chosen.register = steps.__setitem__  # type: ignore[attr-defined]
+    return cast(Dispatched[P, R], chosen)

@@ -1,0 +1,64 @@
+"""What constructors are given, checked: arms, rounds, experts, learners."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from bandanna import checks
+from bandanna.advice import MAX_EXPERTS
+from bandanna.learners import Learner
+from bandanna.policies.foreign import adapt
+from bandanna.types import ArmName, InputError
+
+
+def arm_names(arms: Any) -> tuple[ArmName, ...]:
+    """Turn a number of arms or their names, in order, into names."""
+    if isinstance(arms, str | bytes | set | frozenset) or not isinstance(
+        arms, Iterable | float | Integral
+    ):
+        raise InputError(f"arms must be a number or a list of names; got {arms!r}.")
+    if not isinstance(arms, Iterable):
+        return tuple(range(checks.arms(arms)))
+    names = tuple(name.item() if isinstance(name, np.generic) else name for name in arms)
+    if len(names) < 2:
+        raise InputError(f"a bandit needs at least 2 arms; got {len(names)}: {list(names)!r}.")
+    for name in names:
+        if not isinstance(name, str | int) or isinstance(name, bool):
+            raise InputError(f"names of arms must be texts or whole numbers; got {name!r}.")
+    repeated = [str(name) for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"names of arms must differ; repeated: {', '.join(repeated)}.")
+    return names
+
+
+def check_rounds(rounds: Any) -> int | None:
+    """Require a positive whole number of rounds, or none."""
+    return None if rounds is None else checks.rounds(rounds)
+
+
+def required_learner(learner: Any, names: tuple[ArmName, ...]) -> Learner | str:
+    """Require a learner, checked as by ``checked_learner``."""
+    chosen = checked_learner(learner, names)
+    if chosen is None:
+        raise InputError("learner must be a name or a learner; got None.")
+    return chosen
+
+
+def checked_learner(learner: Any, names: tuple[ArmName, ...]) -> Learner | str | None:
+    """Take names as they are, adapt foreign learners, and require the right number of arms."""
+    if learner is None or isinstance(learner, str):
+        return learner
+    adapted = learner if isinstance(learner, Learner) else adapt(learner, names)
+    if adapted.arms != len(names):
+        raise InputError(f"the learner has {adapted.arms} arms and the bandit {len(names)}.")
+    return adapted
+
+
+def check_experts(experts: Any) -> int:
+    """Require a number of experts."""
+    return checks.whole("experts", experts, at_least=1, at_most=MAX_EXPERTS)

@@ -1,0 +1,106 @@
+"""Policies from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bandanna import checks
+from bandanna.policies.bandit import Bandit, PrivateBandit
+from bandanna.policies.experts import Experts, PrivateExperts
+from bandanna.policies.inputs import arm_names, check_experts, check_rounds
+from bandanna.policies.plays import FollowExpert, kind_of_play
+from bandanna.policies.policy import Policy
+from bandanna.policies.recipe import Recipe, recipe_parts
+from bandanna.policies.state_file import claim, read_state
+from bandanna.types import JSON, BandannaError, StateFileError
+
+KINDS: dict[str, type[Policy]] = {
+    kind.__name__: kind for kind in (PrivateBandit, Bandit, PrivateExperts, Experts)
+}
+PRIVATE_KINDS = ("PrivateBandit", "PrivateExperts")
+DAMAGE = (
+    *(BandannaError, ArithmeticError, AttributeError, LookupError),
+    *(RecursionError, TypeError, ValueError),
+)
+
+
+def load(path: str | Path, *, epsilon: float | None = None, again: bool = False) -> Policy:
+    """Read a policy that ``save`` wrote; it goes on where it was, with a new identity.
+
+    Feedback for decisions made before the file was saved is credited; for decisions made after it,
+    which this policy does not know, it is refused.
+
+    Parameters
+    ----------
+    path
+        The file.
+    epsilon
+        Refuse a file whose policy promises less than this: its checksum shows damage, and anyone
+        can make one.
+    again
+        Load a file that has been resumed before. Whatever was open in it may then be released
+        twice, and the guarantee says so.
+
+    Examples
+    --------
+    >>> import bandanna as bd, tempfile, pathlib
+    >>> bandit = bd.PrivateBandit(arms=2, epsilon=1.0, seed=1)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "bandit.json"
+    >>> bandit.save(path)
+    >>> bd.load(path, epsilon=1.0).decide().arm == bandit.decide().arm
+    True
+    """
+    source = Path(path)
+    data = read_state(source)
+    try:
+        policy = policy_from_dict(data)
+    except DAMAGE as error:
+        raise StateFileError(f"{source} is damaged: {type(error).__name__}: {error}.") from None
+    if epsilon is not None and policy.guarantee.epsilon > checks.epsilon(epsilon):
+        raise StateFileError(
+            f"{source} holds a policy with epsilon {policy.guarantee.epsilon:g}, which promises "
+            f"less than the {epsilon:g} asked for."
+        )
+    policy.resumed += claim(source, str(data["checksum"]), again=again)
+    return policy
+
+
+def policy_from_dict(data: JSON) -> Policy:
+    """Make a policy from what ``Policy.to_dict`` returned, checking every value anew."""
+    kind = KINDS[data["kind"]]
+    recipe = Recipe(*recipe_parts(data["learner"], data["release"]))
+    names = arm_names(data["arms"])
+    experts = None if data["experts"] is None else check_experts(data["experts"])
+    if (experts is None) != issubclass(kind, PrivateBandit | Bandit):
+        raise ValueError(f"a {data['kind']} does not go with experts {experts!r}")
+    if (data["kind"] in PRIVATE_KINDS) != recipe.release.guarantee().private:
+        raise ValueError(f"a {data['kind']} does not go with a {recipe.release.name} release")
+    follows = kind_of_play(recipe, experts) is FollowExpert
+    if str(data["algorithm"]).endswith("-conversion") and not follows:
+        raise ValueError(f"its parts do not make {data['algorithm']!r}")
+    low, high = data["loss_range"]
+    policy = object.__new__(kind)
+    Policy.__init__(
+        policy,
+        recipe,
+        names,
+        algorithm=str(data["algorithm"]),
+        experts=experts,
+        loss_range=(low, high),
+        rounds=check_rounds(data["rounds"]),
+        default_loss=data["default_loss"],
+        clip=data["clip"] is True,
+    )
+    policy.delta = checks.delta(data["delta"])
+    policy.why = "It was loaded from a file."
+    policy.resumed = checks.whole("resumed", data["resumed"], at_least=0)
+    words = np.array(data["arm_stream"], dtype=np.uint64)
+    if words.shape != policy._stream.shape or not words.any():
+        raise ValueError("its stream is impossible")
+    policy._stream[:] = words
+    policy._player.load_state(data["learned"])
+    choices = len(names) if experts is None else experts
+    policy._ledger.load(data["ledger"], choices, len(names), experts)
+    return policy

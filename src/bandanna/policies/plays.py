@@ -1,0 +1,273 @@
+"""How a policy plays: what opens a batch, how an arm is chosen in it, what its release teaches.
+
+- ``PlayArm``: an arm is drawn for a batch and played (the paper's Algorithm 1).
+- ``FollowExpert``: an expert is drawn for a batch and followed; the learner is any bandit learner
+  over experts (Algorithm 6).
+- ``WeighExperts``: EXP4 on single released losses.
+- ``WeighInBatches``: EXP4 on batches, each expert's estimate released (Algorithm 2).
+
+The steps below are written once; the object a user holds and the simulator both call them. They
+are plain functions, because another library's learner has to be played in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna.advice import Advice, Ticket, ticket_of
+from bandanna.compiled import kernel, python_source
+from bandanna.dispatch import dispatched
+from bandanna.learners import Compiled, Exp4
+from bandanna.learners.base import dump_arrays, load_arrays
+from bandanna.learners.exp4 import advised_arm, exp4_choose, exp4_learn, exp4_learn_all
+from bandanna.learners.steps import draw, length, update
+from bandanna.policies.recipe import Recipe
+from bandanna.privacy.estimates import EstimateRelease
+from bandanna.privacy.release import Released, SumRelease
+from bandanna.streams import Stream
+from bandanna.types import JSON, InputError
+
+
+class PlayArm(NamedTuple):
+    """An arm is drawn for a batch and played."""
+
+    params: Any
+    state: Any
+
+
+class FollowExpert(NamedTuple):
+    """An expert is drawn for a batch and followed."""
+
+    params: Any
+    state: Any
+
+
+class WeighExperts(NamedTuple):
+    """EXP4 on single losses."""
+
+    params: Any
+    state: Any
+
+
+class WeighInBatches(NamedTuple):
+    """EXP4 on batches: weights change when a batch has been released."""
+
+    params: Any
+    state: Any
+
+
+Estimates = NDArray[np.float64]
+Play = PlayArm | FollowExpert | WeighExperts | WeighInBatches
+
+
+@dispatched
+def open_batch(play: Play, stream: Stream) -> tuple[int, float, int]:
+    """Begin a batch: which arm or expert, its importance, and for how many rounds."""
+    raise NotImplementedError
+
+
+@dispatched
+def choose(play: Play, choice: int, advice: Advice, stream: Stream) -> tuple[int, float]:
+    """Choose an arm in a round of a batch; returns it with its importance."""
+    raise NotImplementedError
+
+
+@dispatched
+def learn(
+    play: Play,
+    choice: int,
+    weight: float,
+    advice: Advice,
+    arm: int,
+    importance: float,
+    value: float,
+    estimates: Estimates,
+) -> None:
+    """Learn from what a batch released: a value, or an estimate for each expert.
+
+    Advice, arm and importance are those of the batch's last round.
+    """
+    raise NotImplementedError
+
+
+def _draw(play: PlayArm | FollowExpert, stream: Stream) -> tuple[int, float, int]:
+    choice, weight = draw(play.params, play.state, stream)
+    return choice, weight, length(play.params, play.state, choice)
+
+
+def _nothing_drawn(play: WeighExperts | WeighInBatches, stream: Stream) -> tuple[int, float, int]:
+    return 0, 1.0, 0
+
+
+def _follow(play: FollowExpert, choice: int, advice: Advice, stream: Stream) -> tuple[int, float]:
+    return advised_arm(advice, choice, stream), 1.0
+
+
+def _weigh(
+    play: WeighExperts | WeighInBatches, choice: int, advice: Advice, stream: Stream
+) -> tuple[int, float]:
+    return exp4_choose(play.params, play.state, advice, stream)
+
+
+def _credit_choice(
+    play: PlayArm | FollowExpert,
+    choice: int,
+    weight: float,
+    advice: Advice,
+    arm: int,
+    importance: float,
+    value: float,
+    estimates: Estimates,
+) -> None:
+    update(play.params, play.state, choice, weight, value)
+
+
+def _credit_experts(
+    play: WeighExperts,
+    choice: int,
+    weight: float,
+    advice: Advice,
+    arm: int,
+    importance: float,
+    value: float,
+    estimates: Estimates,
+) -> None:
+    exp4_learn(play.params, play.state, advice, arm, value * importance)
+
+
+def _weigh_anew(
+    play: WeighInBatches,
+    choice: int,
+    weight: float,
+    advice: Advice,
+    arm: int,
+    importance: float,
+    value: float,
+    estimates: Estimates,
+) -> None:
+    exp4_learn_all(play.params, play.state, estimates)
+
+
+for _kind, _open, _choose, _learn in (
+    (PlayArm, _draw, None, _credit_choice),
+    (FollowExpert, _draw, _follow, _credit_choice),
+    (WeighExperts, _nothing_drawn, _weigh, _credit_experts),
+    (WeighInBatches, _nothing_drawn, _weigh, _weigh_anew),
+):
+    open_batch.register(_kind, _open)
+    learn.register(_kind, _learn)
+    if _choose is not None:  # whoever plays an arm has chosen when the batch opens
+        choose.register(_kind, _choose)
+
+
+def kind_of_play(recipe: Recipe, experts: int | None) -> Callable[[Any, Any], Play]:
+    """Return how a recipe is played."""
+    if experts is None:
+        return PlayArm
+    if not isinstance(recipe.learner, Exp4):
+        return FollowExpert
+    return WeighInBatches if isinstance(recipe.release, EstimateRelease) else WeighExperts
+
+
+def start_play(recipe: Recipe, experts: int | None, stream: Stream) -> Play:
+    """Begin to play a recipe; only another library's learner looks at the stream."""
+    kind, learner = kind_of_play(recipe, experts), recipe.learner
+    if isinstance(learner, Compiled):
+        return kind(learner.params(), learner.start())
+    return kind(learner.play(stream), None)
+
+
+def check_parts(recipe: Recipe, arms: int, experts: int | None) -> None:
+    """Refuse a learner and a release that do not belong together, or to the problem."""
+    learner, release = recipe
+    if isinstance(learner, Exp4):
+        good = (learner.experts, learner.arms) == (experts, arms)
+        good = good and release.suits(learner.experts, learner.arms, learner.mixing)
+    else:
+        good = learner.arms == (arms if experts is None else experts)
+        good = good and isinstance(release, SumRelease)
+    if not good:
+        advised = "" if experts is None else f" and {experts} experts"
+        raise InputError(
+            f"{learner.name} and a {release.name} release do not make a policy for {arms} "
+            f"arms{advised}."
+        )
+
+
+NO_ADVICE: Advice = np.zeros(0, dtype=np.uint8)
+NO_ESTIMATES: Estimates = np.zeros(0)
+
+
+@kernel
+def open_once(play: Play, stream: Stream) -> tuple[int, float, int]:
+    """Begin a batch, from Python."""
+    return open_batch(play, stream)
+
+
+@kernel
+def choose_once(play: Play, choice: int, advice: Advice, stream: Stream) -> tuple[int, float]:
+    """Choose an arm, from Python."""
+    return choose(play, choice, advice, stream)
+
+
+@kernel
+def learn_once(
+    play: Play,
+    choice: int,
+    weight: float,
+    advice: Advice,
+    arm: int,
+    importance: float,
+    value: float,
+    estimates: Estimates,
+) -> None:
+    """Learn from a release, from Python."""
+    learn(play, choice, weight, advice, arm, importance, value, estimates)
+
+
+class Player:
+    """A play under way, for the object a user holds."""
+
+    def __init__(self, recipe: Recipe, experts: int | None, stream: Stream) -> None:
+        self._stream = stream
+        self._play = start_play(recipe, experts, stream)
+        self._foreign = None if isinstance(recipe.learner, Compiled) else self._play.params
+        compiled = self._foreign is None
+        self._open = open_once if compiled else python_source(open_once)
+        self._choose = choose_once if compiled else python_source(choose_once)
+        self._learn = learn_once if compiled else python_source(learn_once)
+        self._weighs = isinstance(self._play, WeighExperts | WeighInBatches)
+
+    def open(self) -> tuple[int, float, int]:
+        """Begin a batch."""
+        return self._open(self._play, self._stream)
+
+    def choose(self, choice: int, advice: Advice | None) -> tuple[int, Ticket | None]:
+        """Choose an arm; where experts are weighed, with what their credit will need."""
+        if advice is None:
+            return choice, None
+        arm, importance = self._choose(self._play, choice, advice, self._stream)
+        return arm, ticket_of(advice, arm, importance) if self._weighs else None
+
+    def learn(self, choice: int, weight: float, ticket: Ticket | None, released: Released) -> None:
+        """Learn from what a batch released; ``ticket`` is its last round's."""
+        credit = (NO_ADVICE, 0, 1.0) if ticket is None else ticket
+        what = (released, NO_ESTIMATES) if isinstance(released, float) else (0.0, released)
+        self._learn(self._play, choice, weight, *credit, *what)
+
+    def state_dict(self) -> JSON:
+        """All that has been learned, as plain lists."""
+        if self._foreign is not None:
+            refused: JSON = self._foreign.state_dict()
+            return refused
+        return dump_arrays(self._play.state)
+
+    def load_state(self, state: JSON) -> None:
+        """Go on from what ``state_dict`` gave."""
+        if self._foreign is not None:
+            self._foreign.load_state(state)
+        self._play = self._play._replace(state=load_arrays(self._play.state, state))

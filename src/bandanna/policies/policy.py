@@ -1,0 +1,304 @@
+"""A policy: decides round by round, releases each batch once, learns from the releases alone."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, NoReturn, Self
+
+from bandanna import checks
+from bandanna.advice import check_advice
+from bandanna.grid import check_range, feedback_to_units, to_units
+from bandanna.policies.batch import Batch
+from bandanna.policies.ledger import Ledger
+from bandanna.policies.plays import FollowExpert, Player, WeighExperts, check_parts, kind_of_play
+from bandanna.policies.recipe import Recipe
+from bandanna.policies.state_file import write_state
+from bandanna.privacy.certificate import make_certificate
+from bandanna.privacy.release import PROTECTED_WITH_EXPERTS
+from bandanna.privacy.vector import PUBLIC_ADVICE
+from bandanna.streams import Stream, new_stream
+from bandanna.theory.planner import Plan
+from bandanna.theory.planner import plan as make_plan
+from bandanna.types import JSON, ArmName, Decision, DecisionError, Guarantee, InputError, plain
+
+
+class Policy:
+    """Decides round by round, releases each batch once, and learns from the releases alone.
+
+    Batches open while earlier ones still wait for feedback. Used in order it is the paper's
+    Algorithm 1, or 6 or 2 with experts. Any number of threads may use it: one lock lets them in
+    one after the other.
+    """
+
+    saved_as: ClassVar[str | None] = None
+    """Name of the kind in saved files; None where it cannot be saved."""
+    delta: float = 0.0
+    why: str = ""
+    """Why this algorithm."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        names: Sequence[ArmName],
+        *,
+        algorithm: str,
+        loss_range: tuple[float, float],
+        rounds: int | None,
+        experts: int | None = None,
+        default_loss: float | None = None,
+        clip: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        self.recipe = recipe
+        self.arms = tuple(names)
+        self.experts = experts
+        self.algorithm = algorithm
+        self.loss_range = low, high = check_range(loss_range)
+        self.default_loss = low + (high - low) / 2 if default_loss is None else default_loss
+        self.default_loss = checks.within("default_loss", self.default_loss, low, high)
+        self.clip = bool(clip)
+        self.rounds = rounds
+        self.resumed = 0
+        """How often its file was resumed more than once."""
+        check_parts(recipe, len(self.arms), experts)
+        if rounds is not None and recipe.batch > rounds:
+            raise InputError(
+                f"batches of {recipe.batch} are longer than the {rounds} rounds expected: nothing "
+                f"would ever be released. Use a smaller batch, more rounds or a larger epsilon."
+            )
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._stream = new_stream(None if seed is None else checks.whole("seed", seed, 0))
+        self._player = Player(recipe, experts, self._stream)
+        self._ledger = Ledger(recipe.release)
+
+    # --- what a user calls ----------------------------------------------------------------
+
+    def decide(self, advice: object = None) -> Decision:
+        """Choose an arm for the next round.
+
+        Parameters
+        ----------
+        advice
+            With experts: the index or name of an arm for each, shape (N,); or a distribution over
+            the arms for each, shape (N, K), whose rows add up to 1 within 1e-4.
+        """
+        said = None
+        if self.experts is not None:
+            said = check_advice(advice, self.experts, len(self.arms), self.arms)
+        elif advice is not None:
+            raise InputError("there are no experts here; call decide() without advice.")
+        self._check_process()
+        with self._lock:
+            batch = self._ledger.room() or self._open_batch()
+            arm, ticket = self._player.choose(batch.choice, said)
+            position = batch.open_round(arm, ticket)
+            return Decision(
+                arm=self.arms[arm],
+                index=arm,
+                round=batch.first + position,
+                batch=batch.number,
+                position=position,
+                policy=self._ledger.identity,
+            )
+
+    def observe(
+        self,
+        decision: Decision | Mapping[str, object],
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+    ) -> None:
+        """Take the feedback of a decision: once, in any order, late if need be.
+
+        Give either a loss or a reward, inside the range fixed at the start; a reward ``r`` is the
+        loss ``low + high - r``. The same value sent again is ignored; another one is refused.
+        """
+        made = as_decision(decision)
+        units = feedback_to_units(loss, reward, self.loss_range, clip=self.clip)
+        self._check_process()
+        with self._lock:
+            batch = self._ledger.take(made, units)
+            del loss, reward, units  # what fails below must not carry them in its traceback
+            self._learn(batch)
+
+    def give_up(self, decision: Decision | Mapping[str, object]) -> None:
+        """Count ``default_loss`` for feedback that has not come, so that its batch can close.
+
+        Give up by a rule that is public and looks at nobody's feedback, such as a fixed time
+        after the decision. Where feedback has come nothing happens, whatever it was; feedback
+        that comes later is refused, whatever it is.
+        """
+        made = as_decision(decision)
+        units = to_units("default_loss", self.default_loss, self.loss_range)
+        self._check_process()
+        with self._lock:
+            self._learn(self._ledger.give_up(made, units))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about one round's feedback, and why."""
+        promise = self._ledger.release.guarantee()
+        if not promise.private:
+            return promise
+        low, high = map(plain, self.loss_range)
+        outside = "; what is outside is moved to its nearer end" if self.clip else ""
+        promise = promise.assuming(
+            f"losses are from {low} to {high}, a range fixed without looking at them{outside}",
+            "each person's feedback is one round's; k rounds of one person cost k times epsilon",
+            "whether and when feedback arrives does not depend on what it says",
+            "only those who may see feedback call observe: it tells whether a repeated value is "
+            "the same",
+            "between saving a file and resuming from it no feedback is observed, and it is resumed "
+            "once; otherwise open batches are released twice",
+            "how long things take, and the memory of this process, are not watched",
+            *self.recipe.learner.assumptions,
+        )
+        if self.resumed:
+            promise = promise.repeated(self.resumed + 1)
+        play = kind_of_play(self.recipe, self.experts)
+        if play is FollowExpert and self.experts != 1:
+            promise = replace(promise, protects=PROTECTED_WITH_EXPERTS)
+        return promise.assuming(PUBLIC_ADVICE) if play in (FollowExpert, WeighExperts) else promise
+
+    @property
+    def plan(self) -> Plan:
+        """What this and other algorithms guarantee for this problem; needs ``rounds``."""
+        if self.rounds is None or not self.guarantee.private or self.experts == 1:
+            raise InputError("a plan needs rounds=, a private policy and no single expert.")
+        epsilon = self.guarantee.epsilon
+        return make_plan(
+            len(self.arms), self.rounds, epsilon, experts=self.experts, delta=self.delta
+        )
+
+    @property
+    def batch(self) -> int:
+        """Rounds in a batch."""
+        return self.recipe.batch
+
+    @property
+    def waiting(self) -> int:
+        """Decisions whose feedback has not been observed."""
+        return self._ledger.waiting
+
+    @property
+    def decided(self) -> int:
+        """Decisions made so far."""
+        return self._ledger.rounds
+
+    @property
+    def released(self) -> int:
+        """Batches released so far."""
+        return self._ledger.released
+
+    def certificate(self) -> JSON:
+        """Return the guarantee as a document that ``bandanna verify`` can check.
+
+        It holds nothing private. Write it with ``json.dump``; ``docs/certificate.md`` explains
+        every entry.
+        """
+        if self.resumed:
+            raise InputError("its file was resumed more than once: there is nothing to certify.")
+        low, high = self.loss_range
+        return make_certificate(self.guarantee, {"loss_low": low, "loss_high": high})
+
+    def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
+        """Return a fresh copy with seeded streams, release included: for tests and simulation.
+
+        Its guarantee says that epsilon is infinite.
+        """
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy._lock = threading.RLock()
+        copy._process = os.getpid()
+        copy._stream = arm_stream
+        copy._player = Player(self.recipe, self.experts, arm_stream)
+        copy._ledger = Ledger(self.recipe.release.seeded(release_stream))
+        return copy
+
+    def save(self, path: str | Path) -> None:
+        """Write everything needed to go on to a JSON file, readable by its owner only.
+
+        The file holds the raw feedback of batches that are still open: keep it as private as
+        the feedback itself. Release randomness is not in it.
+        """
+        self._check_process()
+        with self._lock:
+            write_state(Path(path), self.to_dict())
+
+    def to_dict(self) -> JSON:
+        """Return everything a policy knows, as plain values: as private as the feedback."""
+        kind = vars(type(self)).get("saved_as")
+        if kind is None:
+            raise InputError(f"a {type(self).__name__} cannot be saved; only Bandanna's own can.")
+        return {
+            "kind": kind,
+            "algorithm": self.algorithm,
+            "arms": list(self.arms),
+            "experts": self.experts,
+            "delta": self.delta,
+            "loss_range": list(self.loss_range),
+            "default_loss": self.default_loss,
+            "clip": self.clip,
+            "rounds": self.rounds,
+            "resumed": self.resumed,
+            "learner": self.recipe.learner.to_dict(),
+            "release": self._ledger.release.to_dict(),
+            "learned": self._player.state_dict(),
+            "arm_stream": [int(word) for word in self._stream],
+            "ledger": self._ledger.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        experts = "" if self.experts is None else f"{self.experts} experts, "
+        return (
+            f"<{type(self).__name__} {self.algorithm}: {experts}{len(self.arms)} arms, batch "
+            f"{self.batch}, {self.decided} decided, {self.waiting} waiting, {self.released} "
+            f"batches released>"
+        )
+
+    # --- how it works ---------------------------------------------------------------------
+
+    def _open_batch(self) -> Batch:
+        choice, importance, size = self._player.open()
+        return self._ledger.begin(choice, importance, size or self.batch)
+
+    def _learn(self, batch: Batch | None) -> None:
+        """Release a complete batch, once, and learn from what came out."""
+        if batch is not None:
+            released = self._ledger.close(batch)
+            self._player.learn(batch.choice, batch.importance, batch.ticket, released)
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise DecisionError(
+                "this policy belongs to the process that made or loaded it; in a forked copy its "
+                "open batches would be released twice. Keep one process, or save and load."
+            )
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "a policy cannot be copied or pickled: its open batches would be released twice. "
+            "Use save and load to move it, rehearse for a fresh one."
+        )
+
+
+def as_decision(decision: Decision | Mapping[str, object]) -> Decision:
+    """Take a decision, or the dictionary of one, refusing anything else."""
+    try:
+        made = Decision(**decision) if isinstance(decision, Mapping) else decision  # type: ignore[arg-type]
+    except TypeError:
+        made = None
+    if not isinstance(made, Decision):
+        raise DecisionError(
+            f"observe takes the Decision that decide() returned, or its _asdict(); got "
+            f"{type(decision).__name__}."
+        )
+    numbers = made.index, made.round, made.batch, made.position
+    if not all(type(number) is int for number in numbers):
+        raise DecisionError("a decision's index, round, batch and position are whole numbers.")
+    return made

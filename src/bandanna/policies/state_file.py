@@ -1,0 +1,82 @@
+"""Saved policies as files: versioned JSON, complete, readable, and refused when damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bandanna.documents import seal, to_text, write_whole
+from bandanna.types import JSON, StateFileError
+from bandanna.version import __version__
+
+FORMAT = "bandanna policy"
+VERSION = 2
+PRIVATE = "ledger holds raw feedback: keep this file as private as the feedback itself"
+
+
+def write_state(path: Path, policy: JSON) -> None:
+    """Write a policy to a file, whole or not at all."""
+    head = {"format": FORMAT, "version": VERSION, "software": __version__, "privacy": PRIVATE}
+    data = head | policy
+    data["checksum"] = seal(data)
+    try:
+        write_whole(path, to_text(data), private=True)
+        marker(path).unlink(missing_ok=True)
+    except OSError as error:
+        raise StateFileError(f"cannot write {path}: {error.strerror or error}.") from None
+
+
+def read_state(path: Path) -> JSON:
+    """Read what ``write_state`` wrote, refusing what is not whole."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StateFileError(f"cannot read {path}: {error.strerror or error}.") from None
+    except (ValueError, RecursionError) as error:
+        raise StateFileError(f"{path} is damaged: not valid JSON ({error}).") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise StateFileError(f"{path} is not a saved policy: its format is not {FORMAT!r}.")
+    if data.get("version") != VERSION:
+        raise StateFileError(
+            f"{path} has version {data.get('version')!r} of the format, written by Bandanna "
+            f"{data.get('software')!r}; this is Bandanna {__version__}, which reads version "
+            f"{VERSION}."
+        )
+    if data.get("checksum") != seal({k: v for k, v in data.items() if k != "checksum"}):
+        raise StateFileError(f"{path} is damaged: its checksum does not match its content.")
+    return data
+
+
+def marker(path: Path) -> Path:
+    """Return the file beside a saved policy that says how often it was resumed."""
+    return path.with_name(f"{path.name}.resumed")
+
+
+def claim(path: Path, checksum: str, *, again: bool) -> int:
+    """Mark a file as resumed; returns how often it was before.
+
+    The mark lies beside the file, so it holds on this machine and not for copies elsewhere.
+    """
+    beside = marker(path)
+    before = 0
+    if beside.exists():
+        try:
+            mark = json.loads(beside.read_text(encoding="utf-8"))
+            before = int(mark["times"]) if mark["checksum"] == checksum else 0
+        except (OSError, ValueError, LookupError, TypeError):
+            before = 1  # unreadable: it was written for something
+    if before and not again:
+        raise StateFileError(
+            f"{path} has been resumed before ({before} times): whatever was open in it would be "
+            f"released again. Save again and load that; or pass again=True, and the guarantee "
+            f"will say {before + 1} times epsilon."
+        )
+    try:
+        text = json.dumps({"checksum": checksum, "times": before + 1})
+        write_whole(beside, text, private=True)
+    except OSError as error:
+        raise StateFileError(
+            f"cannot mark {path} as resumed: {error.strerror or error}. Without the mark it could "
+            f"be resumed twice unnoticed; load it from a folder that can be written to."
+        ) from None
+    return before

@@ -1,0 +1,62 @@
+"""Every policy there is, small enough to fill a batch, and how to play it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import bandanna as bd
+from bandanna.policies import ALGORITHMS, EXPERT_ALGORITHMS, Policy
+from bandanna.privacy import VectorRelease
+
+EXPERTS, ARMS = 5, 3
+ROUNDS = {"batched-exp4": 10**7}
+DELTA = {"batched-exp4": 1e-6, "calibrated-exp4": 1e-2}
+PRIVATE = (*ALGORITHMS, *EXPERT_ALGORITHMS)
+PLAIN_EXPERTS = ("exp4", "random-expert", "uniform-experts")
+PLAIN = ("no-privacy", "uniform", *PLAIN_EXPERTS)
+EVERY = (*PRIVATE, *PLAIN)
+
+
+def advised(name: str) -> bool:
+    """Whether a policy takes advice."""
+    return name in EXPERT_ALGORITHMS or name in PLAIN_EXPERTS
+
+
+def make(name: str, **options: Any) -> Policy:
+    """Return a policy; the two batched ones with a batch that a test can fill."""
+    rounds, delta = ROUNDS.get(name, 10_000), DELTA.get(name, 0.0)
+    if name in PLAIN_EXPERTS:
+        return bd.Experts(EXPERTS, ARMS, rounds, name.removesuffix("-experts"), **options)
+    if name in PLAIN:
+        learner = "uniform" if name == "uniform" else "tsallis-inf"
+        return bd.Bandit(ARMS, learner, **options)
+    if not advised(name):
+        return bd.PrivateBandit(ARMS, 0.8, rounds, name, **options)
+    policy = bd.PrivateExperts(EXPERTS, ARMS, 0.8, delta, rounds, name, **options)
+    release = policy.recipe.release
+    if isinstance(release, VectorRelease):
+        saved = release.to_dict() | {"batch": 7}
+        del saved["name"]
+        recipe = policy.recipe._replace(release=VectorRelease(**saved))
+        Policy.__init__(
+            policy,
+            recipe,
+            policy.arms,
+            algorithm=name,
+            loss_range=(0, 1),
+            rounds=rounds,
+            experts=EXPERTS,
+            **options,
+        )
+    return policy
+
+
+def advise(name: str, rng: np.random.Generator, spread: bool = False) -> Any:
+    """Return a round's advice, or nothing where there are no experts."""
+    if not advised(name):
+        return None
+    if spread:
+        return rng.dirichlet(np.ones(ARMS), EXPERTS)
+    return rng.integers(0, ARMS, EXPERTS)

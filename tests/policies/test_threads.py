@@ -1,0 +1,88 @@
+"""Several threads at one policy."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import bandanna as bd
+
+
+@pytest.fixture(autouse=True)
+def switch_often() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_threads(count: int, work: Callable[[], None]) -> None:
+    failures: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_no_decision_is_handed_out_twice_and_every_batch_is_released(epsilon: float) -> None:
+    policy = bd.PrivateBandit(3, epsilon, rounds=100_000)
+    made: list[bd.Decision] = []
+
+    def work() -> None:
+        for _ in range(1500):
+            decision = policy.decide()
+            made.append(decision)
+            policy.observe(decision, loss=0.5)
+
+    in_threads(8, work)
+    assert len({decision.round for decision in made}) == len(made) == policy.decided == 12_000
+    assert len({(decision.batch, decision.position) for decision in made}) == 12_000
+    assert policy.waiting == 0
+    assert policy.released == 12_000 // policy.batch
+
+
+def test_files_saved_while_others_decide_can_be_loaded(tmp_path: Path) -> None:
+    policy = bd.PrivateBandit(3, 0.5, rounds=100_000)
+    done = threading.Event()
+    saved: list[Path] = []
+
+    def work() -> None:
+        if len(saved) == 0 and not done.is_set():
+            done.set()
+            for number in range(20):
+                path = tmp_path / f"{number}.json"
+                policy.save(path)
+                saved.append(path)
+        else:
+            for _ in range(2000):
+                policy.observe(policy.decide(), loss=0.5)
+
+    in_threads(4, work)
+    for path in saved:
+        bd.load(path)
+
+
+def test_a_thread_that_saves_gets_consistent_counts(tmp_path: Path) -> None:
+    policy = bd.PrivateBandit(2, 1.0, batch=3)
+
+    def work() -> None:
+        for _ in range(500):
+            policy.observe(policy.decide(), loss=1.0)
+
+    in_threads(4, work)
+    policy.save(tmp_path / "p.json")
+    assert bd.load(tmp_path / "p.json").decided == 2000
