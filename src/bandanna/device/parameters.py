@@ -63,9 +63,13 @@ class Parameters:
 
 
 def make_release(
-    epsilon: float, *, loss_low: float = 0.0, loss_high: float = 1.0, default_loss: float = 1.0
+    epsilon: float,
+    *,
+    loss_low: float = 0.0,
+    loss_high: float = 1.0,
+    default_loss: float | None = None,
 ) -> dict[str, str]:
-    """Return the parameters of a release as they travel.
+    """Return the parameters of a release as they travel; the default is the middle of the range.
 
     Examples
     --------
@@ -75,7 +79,8 @@ def make_release(
     """
     epsilon = checks.epsilon(epsilon)
     a, b = one_bit_integers(epsilon, UNITS)
-    numbers = (epsilon, loss_low, loss_high, default_loss)
+    default = (loss_low + loss_high) / 2 if default_loss is None else default_loss
+    numbers = (epsilon, loss_low, loss_high, default)
     integers = (a, b, 2 * a + b * UNITS, UNITS, 1)
     release = dict(zip(NUMBERS, map(plain, numbers), strict=True))
     release |= dict(zip(INTEGERS, map(str, integers), strict=True))
