@@ -193,9 +193,8 @@ export class Device {
 	}
 
 	#draw(release, loss) {
-		const { epsilon, crypto } = this.#options;
-		const parameters = checkRelease(release, epsilon);
-		return drawBit(parameters, toUnits(parameters, loss), crypto);
+		const parameters = checkRelease(release, Infinity); // it was allowed, and charged
+		return drawBit(parameters, toUnits(parameters, loss), this.#options.crypto);
 	}
 
 	#post(path, body) {

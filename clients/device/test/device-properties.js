@@ -143,6 +143,29 @@ export const deviceProperties = {
     }
   },
 
+  "two open pages send the same bits": async (place) => {
+    const it = world(place, { budget: { epsilon: 100, days: 30 } });
+    it.statuses = Array(40).fill(503);
+    const pages = [it.page(), it.page()];
+    for (let event = 0; event < 20; event += 1) await pages[event % 2].decide();
+    for (let round = 0; round < 3; round += 1) {
+      it.wait(60);
+      await Promise.all(pages.map((page) => page.flush()));
+    }
+    const bits = {};
+    for (const { path, body } of it.requests) (bits[path] ??= new Set()).add(body.bit);
+    const sizes = Object.entries(bits).map(([path, seen]) => path.endsWith("/bit") && seen.size);
+    same(sizes.filter(Boolean), Array(20).fill(1), "different bits of each event");
+  },
+
+  "a page that allows less later still sends what was agreed": async (place) => {
+    const it = world(place);
+    await it.page().decide();
+    it.wait(60);
+    await it.page({ epsilon: 0.1 }).flush();
+    same(it.bits().length, 1, "bits");
+  },
+
   "sharper, unsigned and changed parameters are refused, and nothing is sent": async (place) => {
     const { release, fingerprint } = place.vectors.signed[0];
     const other = place.vectors.signed[1];

@@ -176,7 +176,7 @@ class Device:
         return epsilon, seen
 
     def _draw(self, release: Any, loss: float) -> int:
-        parameters = check_release(release, self._epsilon)
+        parameters = check_release(release, math.inf)  # it was allowed, and charged
         return draw_bit(parameters, to_units(parameters, loss), self._words)
 
 
