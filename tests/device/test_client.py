@@ -90,10 +90,10 @@ def test_feedback_leaves_as_one_bit_at_the_fixed_time(world: World) -> None:
 
 def test_without_feedback_a_bit_of_the_default_is_sent(world: World) -> None:
     device = world.program()
-    for _ in range(5):
-        device.decide()
-    assert world.draws == 0
+    event, *_ = [device.decide().event_id for _ in range(5)]
     world.now += 60
+    assert not device.feedback(event, 0.0)  # too late
+    assert world.draws == 0
     device.flush()
     assert world.draws >= 5
     assert len(world.service.bits) == 5
@@ -123,7 +123,7 @@ def test_a_patched_server_with_sharper_parameters_is_refused(world: World) -> No
 
 
 def test_a_retry_after_a_lost_answer_sends_the_same_bit(world: World) -> None:
-    """With fresh draws all pairs would be equal with probability below 2**-19."""
+    """Twenty events, three sendings each: fresh draws would all agree with chance 4**-20."""
     device = world.program(epsilon=1.0, budget=Budget(100.0, 30.0))
     for _ in range(20):
         device.decide()
@@ -131,6 +131,7 @@ def test_a_retry_after_a_lost_answer_sends_the_same_bit(world: World) -> None:
     world.service.lost_answers = 40
     for _ in range(4):
         device.flush()
+        device.flush()  # too soon: sends nothing
         world.now += 60
     sent: dict[str, list[int]] = {}
     for event, bit in world.service.bits:

@@ -98,6 +98,7 @@ export const deviceProperties = {
       const { event_id } = await page.decide();
       if (answers) await page.feedback(event_id, -1);
       it.wait(60);
+      same(await page.feedback(event_id, 1), false, "feedback that comes too late");
       await page.flush();
       same(it.requests.length, 2, "requests");
       times.push(it.requests[1].time);
@@ -119,7 +120,9 @@ export const deviceProperties = {
         await page.flush(); // too soon: sends nothing
         it.wait(60);
       }
-      same(it.bits().length, 4, "sendings");
+      const [decided, ...sent] = it.requests.map(({ time }) => time);
+      const waits = sent.map((time) => (time - decided) / 1000);
+      same(waits, [60, 120, 180, 240], "times of sending");
       same(new Set(it.bits()).size, 1, "different bits");
     }
   },
