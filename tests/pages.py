@@ -11,7 +11,12 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").glob("**/*.md"))
-OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md"]
+OTHERS = [
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "clients" / "device" / "README.md",
+]
 
 
 class Block(NamedTuple):

@@ -108,7 +108,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-@pytest.mark.parametrize("room", ["", "environments", "learners", "privacy"])
+@pytest.mark.parametrize("room", ["", "device", "environments", "learners", "privacy"])
 def test_the_reference_names_everything_public(room: str) -> None:
     module = import_module(f"bandanna.{room}".rstrip("."))
     page = ROOT / "docs" / "reference" / f"{room or 'README'}.md"

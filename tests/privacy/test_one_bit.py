@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bandanna.grid import UNITS
 from bandanna.privacy import OneBitRelease
-from bandanna.privacy.one_bit import integers_satisfy
+from bandanna.privacy.one_bit_integers import integers_satisfy
 from bandanna.privacy.rational import exp_floor
 
 epsilons = st.one_of(st.floats(1e-6, 5.0), st.floats(1e-9, 100.0))
@@ -55,8 +55,8 @@ def test_the_worst_case_uses_up_epsilon_and_no_more(epsilon: float, batch: int) 
     limit = exponential(epsilon)
     assert worst <= limit
     assert worst - 1 >= (limit - 1) * (1 - Fraction(1, 10**9))
-    assert integers_satisfy(release.a, release.b, epsilon)
-    assert not integers_satisfy(release.a * 999 // 1000, release.b, epsilon)
+    assert integers_satisfy(release.a, release.b, epsilon, UNITS)
+    assert not integers_satisfy(release.a * 999 // 1000, release.b, epsilon, UNITS)
 
 
 @settings(deadline=None)

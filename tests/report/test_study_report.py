@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from bandanna.report.answer import answer
 from bandanna.report.study_charts import study_charts
 from bandanna.report.study_report import write_report
 from bandanna.studies.results import StudyResults
+from tests.browser import needs_browser, open_browser
 
 EVIL = "Is </script><script>alert('x')</script> & \"one-bit\" <b>better</b>?"
 AUDIT = {
@@ -148,30 +148,14 @@ def test_audits_that_are_none(
     assert not (tmp_path / "r.html").exists()
 
 
-def _browser_missing() -> bool:
-    found = shutil.which("chromium") and shutil.which("chromedriver")
-    return not found and not os.environ.get("BANDANNA_NO_SKIPS")
-
-
 @pytest.fixture
 def browser() -> Iterator[Any]:
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or "chromium"
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(shutil.which("chromedriver") or "chromedriver")
-    driver = webdriver.Chrome(options=options, service=service)
-    try:
+    with open_browser() as driver:
         driver.set_network_conditions(offline=True, latency=0, throughput=0)
         yield driver
-    finally:
-        driver.quit()
 
 
-@pytest.mark.skipif(_browser_missing(), reason="no chromium and chromedriver on this machine")
+@needs_browser
 def test_a_real_browser_draws_every_chart_without_a_complaint(report: Path, browser: Any) -> None:
     browser.set_script_timeout(60)
     browser.get(report.as_uri())

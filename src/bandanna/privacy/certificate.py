@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from bandanna.checks import MAX_EPSILON
 from bandanna.documents import seal
 from bandanna.privacy import accounting
-from bandanna.privacy.one_bit import integers_satisfy
+from bandanna.privacy.one_bit_integers import integers_satisfy
 from bandanna.privacy.release import PROTECTED, PROTECTED_WITH_EXPERTS
 from bandanna.privacy.vector import SAMPLERS as VECTOR_SAMPLERS
 from bandanna.privacy.vector_certificate import VECTOR_ENTRIES, check_vector

@@ -30,32 +30,10 @@ from bandanna import checks
 from bandanna.compiled import step
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish
-from bandanna.privacy.rational import exp_floor
+from bandanna.privacy.one_bit_integers import one_bit_integers
 from bandanna.privacy.release import PureRelease
 from bandanna.streams import Stream, uniform
 from bandanna.types import Guarantee, InputError
-
-
-def one_bit_integers(epsilon: float) -> tuple[int, int]:
-    """Return the smallest a, for a fine b, with ``(a + b M) / a <= exp(epsilon)`` for certain."""
-    growth = exp_floor(Fraction(epsilon), bits=256 + _extra_bits(epsilon)) - 1
-    # b as a power of two large enough that rounding a up to an integer costs less than 2**-40.
-    b = 1 << max(0, 40 + math.ceil(epsilon / math.log(2)) - 20)
-    a = math.ceil(Fraction(b * UNITS) / growth)
-    if not integers_satisfy(a, b, epsilon):
-        raise AssertionError(f"no valid one-bit integers for epsilon {epsilon!r}")
-    return a, b
-
-
-def integers_satisfy(a: int, b: int, epsilon: float, units: int = UNITS) -> bool:
-    """Whether ``(a + b M) / a <= exp(epsilon)``, proved in exact arithmetic; M is ``units``."""
-    bound = exp_floor(Fraction(epsilon), bits=256 + _extra_bits(epsilon))
-    return a > 0 and b > 0 and Fraction(a + b * units, a) <= bound
-
-
-def _extra_bits(epsilon: float) -> int:
-    """More binary places for a tiny epsilon, whose exponential is barely above 1."""
-    return max(0, -math.frexp(epsilon)[1])
 
 
 @dataclass(frozen=True)
@@ -84,7 +62,7 @@ class OneBitRelease(PureRelease):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        a, b = one_bit_integers(self.epsilon)
+        a, b = one_bit_integers(self.epsilon, UNITS)
         checks.settle(self, a=a, b=b)
 
     @property

@@ -1,0 +1,51 @@
+"""The release on a person's own device: the Python twin of ``clients/device/bandanna-device.js``.
+
+Nothing here needs NumPy. What both do, and what travels, is in ``docs/device-protocol.md``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bandanna.device.client import Device, DeviceDecision
+from bandanna.device.draw import draw_bit, system_words, to_units
+from bandanna.device.memory import Budget
+from bandanna.device.parameters import (
+    Parameters,
+    RefusalError,
+    canonical_document,
+    check_release,
+    fingerprint,
+    make_release,
+    sign_release,
+    verify_release,
+)
+from bandanna.device.storage import FileStorage, MemoryStorage, Storage
+from bandanna.device.transport import Answer, HttpTransport, Transport
+
+MODULE = Path(__file__).with_name("bandanna-device.js")
+"""The ES module to serve to browsers; in a checkout a link to the one in ``clients/device``."""
+
+__all__ = [
+    "MODULE",
+    "Answer",
+    "Budget",
+    "Device",
+    "DeviceDecision",
+    "FileStorage",
+    "HttpTransport",
+    "MemoryStorage",
+    "Parameters",
+    "RefusalError",
+    "Storage",
+    "Transport",
+    "canonical_document",
+    "check_release",
+    "draw_bit",
+    "fingerprint",
+    "make_release",
+    "sign_release",
+    "system_words",
+    "to_units",
+    "verify_release",
+]

@@ -1,0 +1,1 @@
+../../../clients/device/bandanna-device.js

@@ -1,0 +1,191 @@
+"""Decisions for one person on this device, and the bits that answer them.
+
+What keeps the promise, in this order: the parameters are checked and charged to the budget before
+a decision is shown; the bit is drawn once and written down before it is sent; the time it is sent
+is fixed when the decision is made, and a bit is sent whether or not there was feedback.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from bandanna import checks
+from bandanna.device.draw import Words, draw_bit, system_words, to_units
+from bandanna.device.memory import DAY, Budget, Memory, close_event, open_events
+from bandanna.device.parameters import check_release, demand, fingerprint, verify_release
+from bandanna.device.storage import Storage
+from bandanna.device.transport import Transport
+from bandanna.types import JSON, ArmName, InputError
+
+FINAL = (200, 204, 404, 409, 410, 422)
+"""Answers after which a bit is not sent again."""
+
+
+class DeviceDecision(NamedTuple):
+    """An arm to show, the event to give feedback for, and the parameters' fingerprint."""
+
+    event_id: str
+    arm: ArmName
+    fingerprint: str
+
+
+class Device:
+    """One person's side of an experiment with local privacy.
+
+    Parameters
+    ----------
+    transport
+        Reaches the service: ``HttpTransport(url, key)``.
+    experiment
+        The experiment's id.
+    epsilon
+        The most that one event may cost; sharper parameters are refused.
+    budget
+        The most that all events of a period may cost together.
+    public_keys
+        Keys whose signature of the parameters is trusted; None trusts the service.
+    storage
+        What remembers bits and budget: ``FileStorage(path)``.
+    delay
+        Seconds from a decision to the sending of its bit; at most a day.
+    fingerprint
+        Refuse any other parameters than those with this hash.
+    clock, words
+        Time in seconds and random words, for tests.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        experiment: str,
+        *,
+        epsilon: float,
+        budget: Budget,
+        public_keys: Sequence[bytes] | None,
+        storage: Storage,
+        delay: float = 60.0,
+        fingerprint: str | None = None,
+        clock: Callable[[], float] = time.time,
+        words: Words = system_words,
+    ) -> None:
+        if public_keys is not None and not public_keys:
+            raise InputError("public_keys must list keys to trust; None trusts the service.")
+        self._transport = transport
+        self._experiment = experiment
+        self._epsilon = checks.positive("epsilon", epsilon)
+        checks.positive("budget.epsilon", budget.epsilon)
+        checks.positive("budget.days", budget.days)
+        self._memory = Memory(storage, budget, clock)
+        self._keys = public_keys
+        self._delay = checks.within("delay", checks.positive("delay", delay), 0.0, DAY)
+        self._fingerprint = fingerprint
+        self._clock = clock
+        self._words = words
+
+    def decide(self, event_id: str | None = None) -> DeviceDecision:
+        """Ask for a decision; refuse one that costs too much."""
+        event_id = event_id or str(uuid.uuid4())
+        path = f"experiments/{self._experiment}/decisions"
+        status, answer = self._transport.post(path, {"event_id": event_id})
+        answered = 200 <= status < 300 and isinstance(answer, dict)
+        demand(answered, "service", f"the service answered {status}")
+        demand(answer.get("event_id") == event_id, "service", "an answer to another event")
+        epsilon, seen = self._accept(answer.get("release"), answer.get("signature"))
+        send_at = self._clock() + self._delay
+        expires = _seconds(answer.get("expires_at"), otherwise=send_at + DAY)
+        demand(expires > send_at, "service", "it expires before its bit would be sent")
+
+        def note(state: JSON, now: float) -> None:
+            if event_id in state["events"]:
+                return
+            self._memory.charge(state, epsilon)
+            if not state["history"] or state["history"][-1]["fingerprint"] != seen:
+                state["history"].append({"fingerprint": seen, "epsilon": epsilon, "seen": now})
+            state["events"][event_id] = {
+                "arm": answer.get("arm"),
+                "send_at": send_at,
+                "forget_at": expires + DAY,
+                "release": answer["release"],
+            }
+
+        self._memory.change(note)
+        return DeviceDecision(event_id, answer.get("arm"), seen)
+
+    def feedback(self, event_id: str, loss: float) -> bool:
+        """Draw the bit and keep it, not the loss; tells whether this was the first in time."""
+
+        def note(state: JSON, now: float) -> bool:
+            event = state["events"].get(event_id)
+            demand(event is not None, "event", "no such event on this device")
+            if "done" in event or "bit" in event or now >= event["send_at"]:
+                return False
+            event["bit"] = self._draw(event["release"], loss)
+            return True
+
+        return self._memory.change(note)
+
+    def flush(self) -> float | None:
+        """Send what is due, and return the time at which to call this again, if any.
+
+        Without feedback the default loss is randomised in its place, so that neither the sending
+        nor its time says whether there was any.
+        """
+
+        def fix(state: JSON, now: float) -> dict[str, int]:
+            events = open_events(state).items()
+            due = {key: event for key, event in events if event["send_at"] <= now}
+            for event in due.values():
+                if "bit" not in event:
+                    release = event["release"]
+                    event["bit"] = self._draw(release, float(release["default_loss"]))
+                event["send_at"] = now + self._delay  # again, if no answer comes
+            return {key: event["bit"] for key, event in due.items()}
+
+        for event_id, bit in self._memory.change(fix).items():
+            self._send(event_id, bit)
+        waiting = open_events(self.kept()).values()
+        return min((event["send_at"] for event in waiting), default=None)
+
+    def kept(self) -> JSON:
+        """Return all that is remembered: events, every change of parameters, what was spent."""
+        return self._memory.change(lambda state, _: state)
+
+    def _send(self, event_id: str, bit: int) -> None:
+        """Send a bit that is written down; without a final answer the same one goes out again."""
+        try:
+            status = self._transport.post(f"events/{event_id}/bit", {"bit": bit}).status
+        except OSError:
+            return
+        if status in FINAL:
+            self._memory.change(lambda state, _: close_event(state, event_id))
+
+    def _accept(self, release: Any, signature: Any) -> tuple[float, str]:
+        epsilon = check_release(release, self._epsilon).epsilon
+        signed = self._keys is None or verify_release(
+            self._keys, self._experiment, release, signature
+        )
+        demand(signed, "signature", "no pinned key signed this")
+        seen = fingerprint(self._experiment, release)
+        same = self._fingerprint in (None, seen)
+        demand(same, "fingerprint", f"the parameters changed to {seen}")
+        return epsilon, seen
+
+    def _draw(self, release: Any, loss: float) -> int:
+        parameters = check_release(release, math.inf)  # it was allowed, and charged
+        return draw_bit(parameters, to_units(parameters, loss), self._words)
+
+
+def _seconds(moment: Any, otherwise: float) -> float:
+    """Read a moment such as 2030-01-31T12:00:00Z; one without a zone or a sense is long past."""
+    if moment is None:
+        return otherwise
+    try:
+        read = datetime.fromisoformat(moment)
+    except (TypeError, ValueError):
+        return -math.inf
+    return read.timestamp() if read.tzinfo else -math.inf

@@ -1,0 +1,73 @@
+"""What a device must not forget: the bits it drew, what was spent, every change of parameters."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from bandanna.device.parameters import demand
+from bandanna.device.storage import Storage
+from bandanna.types import JSON
+
+DAY = 86_400.0
+NANO = 1e9
+"""Budgets are kept in whole billionths."""
+
+T = TypeVar("T")
+
+
+class Budget(NamedTuple):
+    """How much epsilon may be spent in each period of so many days."""
+
+    epsilon: float
+    days: float
+
+
+class Memory:
+    """A state that is read, changed and written as one step, before anything leaves."""
+
+    def __init__(self, storage: Storage, budget: Budget, clock: Callable[[], float]) -> None:
+        self._storage = storage
+        self._budget = budget
+        self._clock = clock
+        self._lock = threading.Lock()
+
+    def change(self, work: Callable[[JSON, float], T]) -> T:
+        """Let ``work`` change the state, given the time; nothing is changed if it refuses."""
+        with self._lock:
+            now = self._clock()
+            period = math.floor(now / (self._budget.days * DAY))
+            text = self._storage.read()
+            fresh: JSON = {"period": period, "spent": 0, "events": {}, "history": []}
+            state: JSON = fresh if text is None else json.loads(text)
+            if period > state["period"]:  # a clock that was set back earns nothing
+                state |= {"period": period, "spent": 0}
+            events = state["events"].items()
+            state["events"] = {key: event for key, event in events if event["forget_at"] >= now}
+            result = work(state, now)
+            text = json.dumps(state)
+            self._storage.write(text)
+            demand(self._storage.read() == text, "storage", "the storage keeps nothing")
+            return result
+
+    def charge(self, state: JSON, epsilon: float) -> None:
+        """Spend from this period's budget, or refuse."""
+        state["spent"] += math.ceil(epsilon * NANO)
+        most = math.floor(self._budget.epsilon * NANO)
+        demand(state["spent"] <= most, "budget", "the budget is spent")
+
+
+def open_events(state: JSON) -> dict[str, JSON]:
+    """Return the events whose bit still has to be sent."""
+    return {key: event for key, event in state["events"].items() if "done" not in event}
+
+
+def close_event(state: JSON, event_id: str) -> None:
+    """Forget the bit of an event that was answered, but not the event."""
+    event = state["events"].get(event_id)
+    if event is not None:
+        kept = {key: event[key] for key in ("send_at", "forget_at")}
+        state["events"][event_id] = {**kept, "done": True}

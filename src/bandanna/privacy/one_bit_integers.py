@@ -1,0 +1,40 @@
+"""The integers of the one-bit release, and the exact check that they keep epsilon.
+
+Nothing but integers and fractions: a person's device imports this without NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from bandanna.privacy.rational import exp_floor
+
+
+def one_bit_integers(epsilon: float, units: int) -> tuple[int, int]:
+    """Return the smallest a, for a fine b, with ``(a + b M) / a <= exp(epsilon)``; M is ``units``.
+
+    Examples
+    --------
+    >>> a, b = one_bit_integers(1.0, units=2**20)
+    >>> integers_satisfy(a, b, 1.0, 2**20), integers_satisfy(a - 1, b, 1.0, 2**20)
+    (True, False)
+    """
+    growth = exp_floor(Fraction(epsilon), bits=256 + _extra_bits(epsilon)) - 1
+    # b as a power of two large enough that rounding a up to an integer costs less than 2**-40.
+    b = 1 << max(0, 40 + math.ceil(epsilon / math.log(2)) - (units.bit_length() - 1))
+    a = math.ceil(Fraction(b * units) / growth)
+    if not integers_satisfy(a, b, epsilon, units):
+        raise AssertionError(f"no valid one-bit integers for epsilon {epsilon!r}")
+    return a, b
+
+
+def integers_satisfy(a: int, b: int, epsilon: float, units: int) -> bool:
+    """Whether ``(a + b M) / a <= exp(epsilon)``, proved in exact arithmetic; M is ``units``."""
+    bound = exp_floor(Fraction(epsilon), bits=256 + _extra_bits(epsilon))
+    return a > 0 and b > 0 and Fraction(a + b * units, a) <= bound
+
+
+def _extra_bits(epsilon: float) -> int:
+    """More binary places for a tiny epsilon, whose exponential is barely above 1."""
+    return max(0, -math.frexp(epsilon)[1])

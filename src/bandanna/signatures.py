@@ -1,0 +1,75 @@
+"""Ed25519 signatures of bytes: who wrote a document, and that nobody changed it since.
+
+A private key is 32 bytes that only its owner holds; a public key is 32 bytes for everyone. The
+``cryptography`` package does the work and is loaded when first used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from types import ModuleType
+from typing import NamedTuple
+
+from bandanna.types import InputError
+
+KEY_LENGTH = 32
+
+
+class KeyPair(NamedTuple):
+    """A private key and the public key that belongs to it."""
+
+    private: bytes
+    public: bytes
+
+
+def make_key() -> KeyPair:
+    """Make a new key from the operating system's randomness."""
+    private: bytes = _ed25519().Ed25519PrivateKey.generate().private_bytes_raw()
+    return KeyPair(private, public_key(private))
+
+
+def public_key(private: bytes) -> bytes:
+    """Return the public key that belongs to a private one."""
+    key = _ed25519().Ed25519PrivateKey.from_private_bytes(_checked("private", private))
+    public: bytes = key.public_key().public_bytes_raw()
+    return public
+
+
+def key_id(public: bytes) -> str:
+    """Return a short name for a public key, to tell keys apart by."""
+    return hashlib.sha256(_checked("public", public)).hexdigest()[:16]
+
+
+def sign(private: bytes, message: bytes) -> bytes:
+    """Sign a message; the same key and message give the same 64 bytes."""
+    key = _ed25519().Ed25519PrivateKey.from_private_bytes(_checked("private", private))
+    signature: bytes = key.sign(message)
+    return signature
+
+
+def verify(public: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether the owner of a public key signed exactly this message."""
+    key = _ed25519().Ed25519PublicKey.from_public_bytes(_checked("public", public))
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        key.verify(signature, message)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _checked(kind: str, key: bytes) -> bytes:
+    if not isinstance(key, bytes) or len(key) != KEY_LENGTH:
+        raise InputError(f"a {kind} key is {KEY_LENGTH} bytes, as make_key() gives it.")
+    return key
+
+
+def _ed25519() -> ModuleType:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise InputError(
+            "signatures need the cryptography package: pip install bandanna[signatures]."
+        ) from None
+    return ed25519
