@@ -13,7 +13,7 @@ from bandanna.grid import UNITS
 from bandanna.types import InputError
 
 ROUNDS = 3000
-ADVISED = [name for name in envs.ENVIRONMENTS if envs.advised(name)]
+ADVISED = [name for name in envs.ENVIRONMENTS if envs.has_experts(name)]
 
 
 def made(name: str, **options: Any) -> envs.ExpertEnvironment:

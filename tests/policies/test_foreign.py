@@ -119,7 +119,8 @@ def test_mabwisers_arms_are_matched_by_name() -> None:
     for _ in range(300):
         decision = private.decide()
         private.observe(decision, loss=0.0 if decision.arm == "y" else 1.0)
-    bandit = private._player.bandit  # type: ignore[attr-defined]
+    assert private._player._foreign is not None
+    bandit = private._player._foreign.bandit
     assert bandit.mab._imp.arm_to_expectation["y"] > 0.5
     assert bandit._arms == ["z", "x", "y"]
     with pytest.raises(bd.InputError, match="same names"):

@@ -77,7 +77,7 @@ def test_regret_against_an_adaptive_adversary_is_on_the_realised_losses() -> Non
     [
         (({}, np.zeros((5, 4))), "at least one policy"),
         (({"x": "htinf"}, np.zeros((5, 4))), "must be a PrivateBandit"),
-        ((POLICIES, np.zeros((5, 3))), "'one-bit' has 4 arms and the losses 3"),
+        ((POLICIES, np.zeros((5, 3))), "'one-bit' has 4 arms; the losses have 3"),
         ((POLICIES, np.full((5, 4), np.nan)), "from 0 to 1"),
         ((POLICIES, np.full((5, 4), 2.0)), "from 0 to 1"),
         ((POLICIES, np.zeros(5)), "shape"),

@@ -64,8 +64,7 @@ def simulate(
     horizon = whole_number("--rounds", rounds, MAX_ROUNDS)
     count = None if arms is None else whole_number("--arms", arms)
     advisers = None if experts is None else whole_number("--experts", experts)
-    from bandanna.environments import advised as has_experts
-    from bandanna.environments import make_environment
+    from bandanna.environments import has_experts, make_environment
 
     advised = advisers is not None or (environment is not None and has_experts(environment))
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))

@@ -62,7 +62,7 @@ def register(name: str, make: Callable[..., Environment | ExpertEnvironment]) ->
     ENVIRONMENTS[name] = make
 
 
-def advised(name: str) -> bool:
+def has_experts(name: str) -> bool:
     """Whether experts advise in an environment, by its name."""
     check_environment(name)
     make = ENVIRONMENTS[name]
@@ -142,9 +142,9 @@ __all__ = [
     "SyntheticExperts",
     "TrialExperts",
     "World",
-    "advised",
     "as_environment",
     "check_environment",
+    "has_experts",
     "make_environment",
     "register",
     "trial_outcomes",

@@ -11,12 +11,24 @@ from bandanna.learners.ftpl import Ftpl
 from bandanna.learners.htinf import Htinf
 from bandanna.learners.tsallis_inf import TsallisInf
 from bandanna.learners.uniform import Uniform
+from bandanna.types import InputError
 
 LEARNERS: dict[str, type[CompiledLearner]] = {
     learner.name: learner
     for learner in (Exp3, ClippedExp3, Htinf, TsallisInf, Ftpl, Uniform, FixedArm)
 }
 """Every learner by the name under which it is saved."""
+
+
+def add(learner: type[CompiledLearner]) -> None:
+    """Let a learner of yours be asked for by name, saved and loaded.
+
+    Its steps are registered by ``bandanna.learners.steps.register``.
+    """
+    if LEARNERS.get(learner.name, learner) is not learner:
+        raise InputError(f"there is a learner {learner.name!r} already.")
+    LEARNERS[learner.name] = learner
+
 
 __all__ = [
     "LEARNERS",
@@ -31,4 +43,5 @@ __all__ = [
     "Learner",
     "TsallisInf",
     "Uniform",
+    "add",
 ]

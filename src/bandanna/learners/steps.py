@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bandanna.compiled import kernel, step
+from bandanna.compiled import kernel
 from bandanna.dispatch import dispatched
 from bandanna.streams import Stream
 
@@ -35,9 +35,8 @@ def length(params: Any, state: Any, arm: int) -> int:
     raise NotImplementedError
 
 
-@step
 def own_batch(params: Any, state: Any, arm: int) -> int:
-    """Play as long as the release says."""
+    """Play as long as the release says; plain Python, for other libraries' learners too."""
     return OWN_BATCH
 
 

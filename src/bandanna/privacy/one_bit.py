@@ -31,7 +31,7 @@ from bandanna.compiled import step
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish
 from bandanna.privacy.one_bit_integers import one_bit_integers
-from bandanna.privacy.release import PureRelease
+from bandanna.privacy.release import PureRelease, SumTally
 from bandanna.streams import Stream, uniform
 from bandanna.types import Guarantee, InputError
 
@@ -75,10 +75,14 @@ class OneBitRelease(PureRelease):
         """How strongly the bit's mean follows the mean loss: s in the module's notes."""
         return float(Fraction(self.b * self.batch * UNITS, self.denominator))
 
-    def release(self, total: int, size: int | None = None) -> float:
-        """Publish a batch's sum as a bit; the integers are for one size of batch."""
+    def start(self, size: int | None = None) -> SumTally:
+        """Open a batch; the integers are for one size."""
         if size not in (None, self.batch):
             raise InputError(f"one-bit releases batches of {self.batch}; got {size!r}.")
+        return super().start(size)
+
+    def release(self, total: int, size: int | None = None) -> float:
+        """Publish a batch's sum as a bit."""
         bit = secrets.randbelow(self.denominator) < self.a + self.b * self.clamped(total, size)
         return 1.0 if bit else 0.0
 

@@ -81,8 +81,8 @@ def simulate(
     checks.whole("seed", seed, at_least=0)
     available = os.cpu_count() or 1
     threads = checks.whole("cores", available if cores is None else cores, at_least=1)
-    environment = as_environment(losses, advice)
     named = _named(policies)
+    environment = as_environment(losses, advice)
     for name, policy in named.items():
         _check_fit(name, policy, environment)
     stops = checkpoint_rounds(environment.rounds, checkpoints)
@@ -131,7 +131,10 @@ def _named(policies: Policies) -> dict[str, Policy]:
         raise InputError("simulate needs at least one policy; got none.")
     for name, policy in named.items():
         if not isinstance(policy, Policy):
-            raise InputError(f"{name!r} must be a policy; got {type(policy).__name__}.")
+            raise InputError(
+                f"policy {name!r} must be a PrivateBandit, PrivateExperts or the like; got "
+                f"{type(policy).__name__}."
+            )
     return named
 
 
