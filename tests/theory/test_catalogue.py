@@ -188,6 +188,20 @@ def test_an_algorithm_from_outside_takes_one_registration(
     assert len(bd.Study(grid=grid, replicates=2).cells) == 2
 
 
+@pytest.mark.parametrize("release", [{"name": "plain"}, {"name": "one-bit", "epsilon": 0.6}])
+def test_an_algorithm_that_promises_less_than_asked_is_refused(
+    release: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "_ROWS", dict(catalogue._ROWS))
+
+    def tune(problem: Problem, batch: int | None) -> Tuning:
+        return Tuning({"name": "uniform", "arms": problem.arms}, {**release, "batch": 1})
+
+    register(Algorithm("liar", "says it is private", "prior work", tune=tune))
+    with pytest.raises(bd.InputError, match="weaker than the epsilon"):
+        bd.PrivateBandit(3, 0.5, 1000, "liar")
+
+
 def test_an_algorithm_from_outside_is_on_the_command_line() -> None:
     code = (
         "from bandanna.theory.catalogue import register\n"

@@ -56,7 +56,7 @@ def private_recipe(algorithm: str, problem: Problem, replaced: Replaced = NOTHIN
     if problem.experts == 1:
         return Recipe(FixedArm(1), SilentRelease())
     if replaced == NOTHING:
-        return recipe_of(entry.tuned(problem))
+        return _kept(recipe_of(entry.tuned(problem)), problem)
     if not entry.replaceable:
         conversions = [row.name for row in algorithms(advised=True) if row.replaceable]
         raise InputError(
@@ -65,7 +65,20 @@ def private_recipe(algorithm: str, problem: Problem, replaced: Replaced = NOTHIN
         )
     if entry.over is not None:
         entry, problem = entry.over, problem.over_experts()
-    return _with_replaced(entry, problem, replaced)
+    return _kept(_with_replaced(entry, problem, replaced), problem)
+
+
+def _kept(recipe: Recipe, problem: Problem) -> Recipe:
+    """Refuse parts that promise less than was asked for, whoever put them together."""
+    promise = recipe.release.guarantee()
+    kept = promise.private and promise.epsilon <= problem.epsilon and promise.delta <= problem.delta
+    if not kept:
+        raise InputError(
+            f"the release given promises epsilon {promise.epsilon:g} and delta {promise.delta:g}, "
+            f"which is weaker than the epsilon {problem.epsilon:g} and delta {problem.delta:g} "
+            f"asked for."
+        )
+    return recipe
 
 
 def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Recipe:
@@ -166,12 +179,8 @@ def _checked_release(release: Release, problem: Problem, batch: int | None) -> R
         raise InputError(
             f"batch {batch!r} contradicts the release given, whose batch is {release.batch}."
         )
-    promise = release.guarantee()
-    if not (promise.private and 0 < promise.epsilon <= problem.epsilon and promise.delta == 0):
-        raise InputError(
-            f"the release given promises epsilon {promise.epsilon:g} and delta {promise.delta:g}, "
-            f"which is weaker than the epsilon {problem.epsilon:g} asked for."
-        )
+    if release.guarantee().epsilon == 0.0:
+        raise InputError("the release given tells nothing; there would be nothing to learn from.")
     return release
 
 

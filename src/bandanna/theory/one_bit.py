@@ -13,7 +13,7 @@ from bandanna.theory.search import best_batch
 from bandanna.theory.tuning import Tuning, checked_batch, learner, release
 
 CONVEX_FROM = 120
-"""With at least so many batches the bound is convex in the logarithm of their size."""
+"""From ``15 exp(2)`` batches on the bound is convex in the logarithm of their size."""
 
 
 def one_bit_price(batch: float, epsilon: float) -> float:

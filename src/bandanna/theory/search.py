@@ -16,13 +16,14 @@ def best_batch(bound: Callable[[float, float], float], rounds: int, few: int = 3
     """Return a batch size whose bound is smallest, up to one part in ten thousand.
 
     ``bound(size, count)`` is for ``count`` batches of ``size`` rounds. It must grow with both, so
-    that of all sizes with the same ``count = floor(rounds / size)`` the smallest is best; be
-    concave in the count; and with ``count = rounds / size``, a real number, be convex in the
-    logarithm of the size wherever there are more than ``few`` batches. Our bounds are: they are
-    sums, products and roots of powers with positive coefficients, minimised over further ones.
+    that of all sizes with the same ``count = floor(rounds / size)`` the smallest is best. Where
+    there are more than ``few`` batches, it must grow less than in proportion to the count, and with
+    ``count = rounds / size``, a real number, be convex in the logarithm of the size. Our bounds
+    are: they are sums, products and roots of powers with positive coefficients, minimised over
+    further ones.
 
-    By concavity the bound with the whole count is at least ``1 - size / rounds`` times the one
-    with the real count, so a size is passed over only if that is not below the best one found.
+    So the bound with the whole count is at least ``1 - size / rounds`` times the one with the real
+    count, and a size is passed over only if that is not below the best one found.
     """
 
     def exact(size: int) -> float:
