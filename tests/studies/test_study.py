@@ -234,7 +234,7 @@ def test_experts_are_an_axis_like_any_other(tmp_path: Path) -> None:
         replicates=2,
     )
     reasons = " ".join(item.reason for item in study.skipped)
-    assert "unknown algorithm with experts 'htinf'" in reasons
+    assert "unknown algorithm 'htinf'; with experts" in reasons
     assert "'bernoulli' has no experts" in reasons
     table = study.run(tmp_path / "results", workers=1, progress=False).table()
     assert sorted(table["experts"].unique()) == [2, 12]

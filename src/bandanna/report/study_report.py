@@ -10,12 +10,14 @@ from typing import Any
 import polars as pl
 
 from bandanna.documents import write_whole
-from bandanna.policies import Policy, make_expert_policy, make_policy
+from bandanna.policies import Policy
+from bandanna.problem import Problem
 from bandanna.report.answer import answer, winners
 from bandanna.report.charts import audit_chart, save_chart
 from bandanna.report.settings import AXES
 from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
+from bandanna.simulation.contestants import make_policy
 from bandanna.studies.results import StudyResults
 from bandanna.types import JSON, InputError
 from bandanna.version import __version__
@@ -207,11 +209,9 @@ def _promises(table: pl.DataFrame) -> list[JSON]:
 
 
 def _policy_of(row: JSON) -> Policy:
-    size = row["arms"], row["epsilon"]
-    if row["experts"] is None:
-        return make_policy(row["algorithm"], *size, row["rounds"], row["batch"])
-    delta, own = row["delta"] or 0.0, row["algorithm"]
-    return make_expert_policy(own, row["experts"], *size, delta, row["rounds"])
+    size = row["arms"], row["rounds"], row["epsilon"], row["experts"]
+    batch = row["batch"] if row["experts"] is None else None
+    return make_policy(row["algorithm"], Problem(*size, row["delta"] or 0.0), batch)
 
 
 def _read_audit(path: Path) -> JSON:

@@ -9,19 +9,20 @@ from typing import Any
 
 from bandanna import checks
 from bandanna.environments import check_environment
-from bandanna.policies import CONTESTANTS, EXPERT_CONTESTANTS, WITHOUT_EPSILON
 from bandanna.studies.cell import Source
 from bandanna.studies.loss_file import SUFFIXES, LossFile, read_losses
+from bandanna.theory.catalogue import contestants, needs_epsilon
 from bandanna.types import InputError
 
 MOST_CELLS = 100_000
 
 
 def _algorithm(value: Any) -> str:
-    if value not in (*CONTESTANTS, *EXPERT_CONTESTANTS):
+    bandits, with_experts = contestants(advised=False), contestants(advised=True)
+    if value not in (*bandits, *with_experts):
         raise InputError(
-            f"unknown algorithm {value!r}; there are {', '.join(CONTESTANTS)}; and with experts "
-            f"{', '.join(EXPERT_CONTESTANTS)}."
+            f"unknown algorithm {value!r}; there are {', '.join(bandits)}; and with experts "
+            f"{', '.join(with_experts)}."
         )
     return str(value)
 
@@ -30,11 +31,7 @@ def count_of(name: str, at_least: int) -> Callable[[Any], int]:
     """Return a reader of whole numbers that may be written as "1e6"."""
 
     def check(value: Any) -> int:
-        try:
-            number = float(value) if isinstance(value, str) else value
-        except ValueError:
-            number = value
-        return checks.whole(name, number, at_least, checks.MAX_ROUNDS)
+        return checks.whole(name, checks.spelled(value), at_least, checks.MAX_ROUNDS)
 
     return check
 
@@ -43,10 +40,9 @@ def _number_of(name: str, check: Callable[[Any], float]) -> Callable[[Any], floa
     """Return a reader of numbers that may be written as "1e-6"."""
 
     def read(value: Any) -> float:
-        try:
-            number = float(value) if isinstance(value, str) else value
-        except ValueError:
-            raise InputError(f"{name} must be a number, such as 0.1; got {value!r}.") from None
+        number = checks.spelled(value)
+        if isinstance(number, str):
+            raise InputError(f"{name} must be a number, such as 0.1; got {value!r}.")
         return check(number)
 
     return read
@@ -90,7 +86,7 @@ def checked_grid(grid: Any) -> dict[str, tuple[Any, ...]]:
             if any(value in values[:place] for place, value in enumerate(values)):
                 raise InputError(f"{name} names a value twice: {list(grid[name])!r}.")
             checked[name] = values
-    private = [name for name in checked["algorithm"] if name not in WITHOUT_EPSILON]
+    private = [name for name in checked["algorithm"] if needs_epsilon(name)]
     if private and "epsilon" not in checked:
         raise InputError(f"the grid needs epsilon for {private[0]}, such as epsilon = [1.0, 0.1].")
     return checked

@@ -6,6 +6,7 @@ are the same file and a changed cell is another one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -21,15 +22,13 @@ from bandanna.environments import (
     LossTable,
     make_environment,
 )
-from bandanna.policies import (
-    WITHOUT_EPSILON,
-    Policy,
-    make_expert_policy,
-    make_policy,
-)
+from bandanna.policies import Policy
+from bandanna.problem import Problem
+from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.loss_file import LossFile
+from bandanna.theory.catalogue import needs_epsilon
 from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
@@ -124,13 +123,11 @@ class Cell:
         losses = {"content": source.content} if source.content else {"name": source.name}
         return asdict(self) | {"environment": losses | dict(source.options)}
 
-    def policy(self) -> Policy | Policy:
+    def policy(self) -> Policy:
         """Make the policy."""
-        size, batch = (self.arms, self.epsilon), self.batch
-        if self.experts is None:
-            return make_policy(self.algorithm, *size, self.rounds, batch)
-        delta = self.delta or 0.0
-        return make_expert_policy(self.algorithm, self.experts, *size, delta, self.rounds, batch)
+        epsilon = math.inf if self.epsilon is None else self.epsilon
+        problem = Problem(self.arms, self.rounds, epsilon, self.experts, self.delta or 0.0)
+        return make_policy(self.algorithm, problem, self.batch)
 
     def cost(self) -> float:
         """Guess how long the cell takes, in learning steps times arms."""
@@ -147,7 +144,7 @@ def make_cell(
     table = None if losses is None else losses.losses
     size = values["arms"], values["rounds"], values["experts"]
     environment = _environment(source, *size, _Table(table))
-    free = values["algorithm"] in WITHOUT_EPSILON
+    free = not needs_epsilon(values["algorithm"])
     cell = Cell(
         **values
         | {
