@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import bandanna as bd
-from bandanna.policies import Policy, batch, ledger, plays, policy
+from bandanna.policies import Policy, batch, ledger, player, policy
 from bandanna.privacy import estimates, release
 from tests.contracts.policies import PRIVATE, advise, make
 
-FILES = {module.__file__ for module in (batch, ledger, plays, policy, estimates, release)}
+FILES = {module.__file__ for module in (batch, ledger, player, policy, estimates, release)}
 
 
 def interrupt_at(line: int, action: Callable[[], object]) -> bool:

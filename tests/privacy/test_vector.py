@@ -18,7 +18,8 @@ from bandanna.grid import UNITS
 from bandanna.privacy import VectorRelease
 from bandanna.privacy.calibration import GRID
 from bandanna.privacy.certificate import _short_seal, verify
-from bandanna.privacy.estimates import SeededVectorRelease, add_round_once, round_scale_once
+from bandanna.privacy.estimate_steps import add_round_once, round_scale_once
+from bandanna.privacy.estimates import SeededVectorRelease
 from bandanna.streams import new_stream
 from bandanna.types import InputError
 from tests.laws import FALSE_ALARM

@@ -18,18 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Advice, Ticket, ticket_of
-from bandanna.compiled import kernel, python_source
+from bandanna.advice import Advice
 from bandanna.dispatch import dispatched
 from bandanna.learners import Compiled, Exp4
-from bandanna.learners.base import dump_arrays, load_arrays
 from bandanna.learners.exp4 import advised_arm, exp4_choose, exp4_learn, exp4_learn_all
 from bandanna.learners.steps import draw, length, update
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.estimates import EstimateRelease
-from bandanna.privacy.release import Released, SumRelease
+from bandanna.privacy.release import SumRelease
 from bandanna.streams import Stream
-from bandanna.types import JSON, InputError
+from bandanna.types import InputError
 
 
 class PlayArm(NamedTuple):
@@ -200,74 +198,3 @@ def check_parts(recipe: Recipe, arms: int, experts: int | None) -> None:
 
 NO_ADVICE: Advice = np.zeros(0, dtype=np.uint8)
 NO_ESTIMATES: Estimates = np.zeros(0)
-
-
-@kernel
-def open_once(play: Play, stream: Stream) -> tuple[int, float, int]:
-    """Begin a batch, from Python."""
-    return open_batch(play, stream)
-
-
-@kernel
-def choose_once(play: Play, choice: int, advice: Advice, stream: Stream) -> tuple[int, float]:
-    """Choose an arm, from Python."""
-    return choose(play, choice, advice, stream)
-
-
-@kernel
-def learn_once(
-    play: Play,
-    choice: int,
-    weight: float,
-    advice: Advice,
-    arm: int,
-    importance: float,
-    value: float,
-    estimates: Estimates,
-) -> None:
-    """Learn from a release, from Python."""
-    learn(play, choice, weight, advice, arm, importance, value, estimates)
-
-
-class Player:
-    """A play under way, for the object a user holds."""
-
-    def __init__(self, recipe: Recipe, experts: int | None, stream: Stream) -> None:
-        self._stream = stream
-        self._play = start_play(recipe, experts, stream)
-        self._foreign = None if isinstance(recipe.learner, Compiled) else self._play.params
-        compiled = self._foreign is None
-        self._open = open_once if compiled else python_source(open_once)
-        self._choose = choose_once if compiled else python_source(choose_once)
-        self._learn = learn_once if compiled else python_source(learn_once)
-        self._weighs = isinstance(self._play, WeighExperts | WeighInBatches)
-
-    def open(self) -> tuple[int, float, int]:
-        """Begin a batch."""
-        return self._open(self._play, self._stream)
-
-    def choose(self, choice: int, advice: Advice | None) -> tuple[int, Ticket | None]:
-        """Choose an arm; where experts are weighed, with what their credit will need."""
-        if advice is None:
-            return choice, None
-        arm, importance = self._choose(self._play, choice, advice, self._stream)
-        return arm, ticket_of(advice, arm, importance) if self._weighs else None
-
-    def learn(self, choice: int, weight: float, ticket: Ticket | None, released: Released) -> None:
-        """Learn from what a batch released; ``ticket`` is its last round's."""
-        credit = (NO_ADVICE, 0, 1.0) if ticket is None else ticket
-        what = (released, NO_ESTIMATES) if isinstance(released, float) else (0.0, released)
-        self._learn(self._play, choice, weight, *credit, *what)
-
-    def state_dict(self) -> JSON:
-        """All that has been learned, as plain lists."""
-        if self._foreign is not None:
-            refused: JSON = self._foreign.state_dict()
-            return refused
-        return dump_arrays(self._play.state)
-
-    def load_state(self, state: JSON) -> None:
-        """Go on from what ``state_dict`` gave."""
-        if self._foreign is not None:
-            self._foreign.load_state(state)
-        self._play = self._play._replace(state=load_arrays(self._play.state, state))

@@ -14,7 +14,8 @@ from bandanna.advice import check_advice
 from bandanna.grid import check_range, feedback_to_units, to_units
 from bandanna.policies.batch import Batch
 from bandanna.policies.ledger import Ledger
-from bandanna.policies.plays import FollowExpert, Player, WeighExperts, check_parts, kind_of_play
+from bandanna.policies.player import Player
+from bandanna.policies.plays import FollowExpert, WeighExperts, check_parts, kind_of_play
 from bandanna.policies.recipe import Recipe, plan_of
 from bandanna.policies.state_file import write_state
 from bandanna.privacy.certificate import make_certificate

@@ -26,7 +26,8 @@ from bandanna.privacy.calibration import (
     calibrate,
     paper_noise,
 )
-from bandanna.privacy.estimates import EstimateRelease, FastVector
+from bandanna.privacy.estimate_steps import FastVector
+from bandanna.privacy.estimates import EstimateRelease
 from bandanna.privacy.noise import gaussian_vector, laplace_vector
 from bandanna.privacy.release import POST_PROCESSING, PROTECTED
 from bandanna.types import JSON, Guarantee, InputError

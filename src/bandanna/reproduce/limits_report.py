@@ -10,8 +10,9 @@ import numpy as np
 from bandanna.audits.intervals import lower_limit, upper_limit
 from bandanna.environments import Barrier
 from bandanna.policies import Policy
+from bandanna.simulation.requests import checkpoint_rounds
 from bandanna.simulation.results import Results
-from bandanna.simulation.runs import checkpoint_rounds, simulate
+from bandanna.simulation.runs import simulate
 from bandanna.theory.lower_bound import Limit, best_p, limit
 from bandanna.types import InputError
 

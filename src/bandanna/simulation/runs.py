@@ -14,22 +14,24 @@ from numpy.typing import NDArray
 from bandanna import checks
 from bandanna.environments import Environment, ExpertEnvironment, as_environment
 from bandanna.learners import Uniform
-from bandanna.policies import Policy, Recipe
+from bandanna.policies import Recipe
 from bandanna.privacy import PlainRelease
 from bandanna.simulation.comparators import Comparators, best_arm
 from bandanna.simulation.engine import ExpertRun, Run, play_run
 from bandanna.simulation.progress import Progress
+from bandanna.simulation.requests import (
+    Policies,
+    by_name,
+    check_fit,
+    check_size,
+    checkpoint_rounds,
+)
 from bandanna.simulation.results import Results, policy_runs
-from bandanna.types import InputError
 
 CHECKPOINTS = 50
 UNIFORM_RUNS = 50
-MAX_STEPS = 1e13
-"""Learning steps in one call; at about 100 ns each, several days on two cores."""
-MAX_NUMBERS = 1e9
 
 Floats = NDArray[np.float64]
-Policies = Policy | Mapping[str, Policy]
 
 
 def simulate(
@@ -81,13 +83,13 @@ def simulate(
     checks.whole("seed", seed, at_least=0)
     available = os.cpu_count() or 1
     threads = checks.whole("cores", available if cores is None else cores, at_least=1)
-    named = _named(policies)
+    named = by_name(policies)
     environment = as_environment(losses, advice)
     for name, policy in named.items():
-        _check_fit(name, policy, environment)
+        check_fit(name, policy, environment)
     stops = checkpoint_rounds(environment.rounds, checkpoints)
     recipes = {name: policy.recipe for name, policy in named.items()}
-    _check_size(recipes, environment, runs, stops.size)
+    check_size(recipes, environment, runs, stops.size)
     play = _Play(stops, seed, runs, threads)
     if isinstance(environment, ExpertEnvironment):
         found, best, uniform = play.with_experts(recipes, environment, progress)
@@ -103,85 +105,6 @@ def simulate(
         comparator=environment.comparator,
         uniform_regret=uniform,
     )
-
-
-def checkpoint_rounds(
-    rounds: int, checkpoints: int | Sequence[int] | NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return numbers of rounds in order, the last being all of them."""
-    if isinstance(checkpoints, Sequence | np.ndarray):
-        chosen = np.unique(np.asarray([*checkpoints, rounds], dtype=np.int64))
-        if chosen[0] < 1 or chosen[-1] > rounds:
-            raise InputError(f"checkpoints must be rounds from 1 to {rounds}; got {checkpoints!r}.")
-        return chosen
-    count = checks.whole("checkpoints", checkpoints, at_least=1)
-    spaced = np.unique(np.rint(np.geomspace(1, rounds, count)).astype(np.int64))
-    spaced[-1] = rounds
-    return spaced
-
-
-def _named(policies: Policies) -> dict[str, Policy]:
-    if not isinstance(policies, Policy | Mapping):
-        raise InputError(
-            f"policies must be a policy or a dict of names and policies; got "
-            f"{type(policies).__name__}."
-        )
-    named = {"policy": policies} if isinstance(policies, Policy) else dict(policies)
-    if not named:
-        raise InputError("simulate needs at least one policy; got none.")
-    for name, policy in named.items():
-        if not isinstance(policy, Policy):
-            raise InputError(
-                f"policy {name!r} must be a PrivateBandit, PrivateExperts or the like; got "
-                f"{type(policy).__name__}."
-            )
-    return named
-
-
-def _check_fit(name: str, policy: Policy, environment: Environment | ExpertEnvironment) -> None:
-    """Refuse a policy of another size than the problem's."""
-    if policy.experts is None and environment.experts is not None:
-        raise InputError(
-            f"policy {name!r} must be PrivateExperts or Experts, since there is advice; got "
-            f"{type(policy).__name__}."
-        )
-    if policy.experts is not None and environment.experts is None:
-        raise InputError(
-            f"policy {name!r} must be a PrivateBandit or a Bandit; got {type(policy).__name__}; "
-            f"it needs advice=."
-        )
-    if (policy.experts, len(policy.arms)) != (environment.experts, environment.arms):
-        own, problem = f"{len(policy.arms)} arms", f"{environment.arms}"
-        if policy.experts is not None:
-            own = f"{policy.experts} experts and {own}"
-            problem = f"{environment.experts} and {problem}"
-        raise InputError(f"policy {name!r} has {own}; the losses have {problem}.")
-
-
-def _check_size(
-    recipes: Mapping[str, Recipe],
-    environment: Environment | ExpertEnvironment,
-    runs: int,
-    stops: int,
-) -> None:
-    """Refuse what would take days or more memory than machines have, before starting."""
-    rounds, experts = environment.rounds, environment.experts
-    if experts is None:
-        steps = runs * sum(-(-rounds // recipe.batch) for recipe in recipes.values())
-    else:
-        steps = runs * len(recipes) * rounds * experts
-    if steps > MAX_STEPS:
-        what = "runs times batches" if experts is None else "runs times rounds times experts"
-        raise InputError(
-            f"this would take {steps:.2g} learning steps ({what}), more than {MAX_STEPS:g}; use "
-            f"fewer rounds or replicates{', or larger batches' if experts is None else ''}."
-        )
-    numbers = len(recipes) * runs * (2 * stops + environment.arms * (1 + 2 * stops))
-    if numbers > MAX_NUMBERS:
-        raise InputError(
-            f"the results would hold {numbers:.2g} numbers, more than {MAX_NUMBERS:g}; use fewer "
-            f"replicates, arms or checkpoints."
-        )
 
 
 Found = tuple[dict[str, list[Run]], dict[str, Floats], Floats]

@@ -1,0 +1,99 @@
+"""What a simulation is asked for, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna import checks
+from bandanna.environments import Environment, ExpertEnvironment
+from bandanna.policies import Policy, Recipe
+from bandanna.types import InputError
+
+MAX_STEPS = 1e13
+"""Learning steps in one call; at about 100 ns each, several days on two cores."""
+MAX_NUMBERS = 1e9
+
+Policies = Policy | Mapping[str, Policy]
+
+
+def checkpoint_rounds(
+    rounds: int, checkpoints: int | Sequence[int] | NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return numbers of rounds in order, the last being all of them."""
+    if isinstance(checkpoints, Sequence | np.ndarray):
+        chosen = np.unique(np.asarray([*checkpoints, rounds], dtype=np.int64))
+        if chosen[0] < 1 or chosen[-1] > rounds:
+            raise InputError(f"checkpoints must be rounds from 1 to {rounds}; got {checkpoints!r}.")
+        return chosen
+    count = checks.whole("checkpoints", checkpoints, at_least=1)
+    spaced = np.unique(np.rint(np.geomspace(1, rounds, count)).astype(np.int64))
+    spaced[-1] = rounds
+    return spaced
+
+
+def by_name(policies: Policies) -> dict[str, Policy]:
+    """Require policies, by name; one alone is called "policy"."""
+    if not isinstance(policies, Policy | Mapping):
+        raise InputError(
+            f"policies must be a policy or a dict of names and policies; got "
+            f"{type(policies).__name__}."
+        )
+    named = {"policy": policies} if isinstance(policies, Policy) else dict(policies)
+    if not named:
+        raise InputError("simulate needs at least one policy; got none.")
+    for name, policy in named.items():
+        if not isinstance(policy, Policy):
+            raise InputError(
+                f"policy {name!r} must be a PrivateBandit, PrivateExperts or the like; got "
+                f"{type(policy).__name__}."
+            )
+    return named
+
+
+def check_fit(name: str, policy: Policy, environment: Environment | ExpertEnvironment) -> None:
+    """Refuse a policy of another size than the problem's."""
+    if policy.experts is None and environment.experts is not None:
+        raise InputError(
+            f"policy {name!r} must be PrivateExperts or Experts, since there is advice; got "
+            f"{type(policy).__name__}."
+        )
+    if policy.experts is not None and environment.experts is None:
+        raise InputError(
+            f"policy {name!r} must be a PrivateBandit or a Bandit; got {type(policy).__name__}; "
+            f"it needs advice=."
+        )
+    if (policy.experts, len(policy.arms)) != (environment.experts, environment.arms):
+        own, problem = f"{len(policy.arms)} arms", f"{environment.arms}"
+        if policy.experts is not None:
+            own = f"{policy.experts} experts and {own}"
+            problem = f"{environment.experts} and {problem}"
+        raise InputError(f"policy {name!r} has {own}; the losses have {problem}.")
+
+
+def check_size(
+    recipes: Mapping[str, Recipe],
+    environment: Environment | ExpertEnvironment,
+    runs: int,
+    stops: int,
+) -> None:
+    """Refuse what would take days or more memory than machines have, before starting."""
+    rounds, experts = environment.rounds, environment.experts
+    if experts is None:
+        steps = runs * sum(-(-rounds // recipe.batch) for recipe in recipes.values())
+    else:
+        steps = runs * len(recipes) * rounds * experts
+    if steps > MAX_STEPS:
+        what = "runs times batches" if experts is None else "runs times rounds times experts"
+        raise InputError(
+            f"this would take {steps:.2g} learning steps ({what}), more than {MAX_STEPS:g}; use "
+            f"fewer rounds or replicates{', or larger batches' if experts is None else ''}."
+        )
+    numbers = len(recipes) * runs * (2 * stops + environment.arms * (1 + 2 * stops))
+    if numbers > MAX_NUMBERS:
+        raise InputError(
+            f"the results would hold {numbers:.2g} numbers, more than {MAX_NUMBERS:g}; use fewer "
+            f"replicates, arms or checkpoints."
+        )
