@@ -60,7 +60,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet pip-tools
-	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --extra dev --generate-hashes \
+	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --extra all --extra dev --generate-hashes \
 	  --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header \
 	  --output-file requirements.lock pyproject.toml
 	rm -r .venv-lock

@@ -13,7 +13,8 @@ from unittest import mock
 import polars as pl
 
 from bandanna.studies import run as run_study
-from bandanna.studies.cell import Cell, play_cell
+from bandanna.studies.cell import Cell
+from bandanna.studies.play import play_cell
 from bandanna.studies.study import Study
 
 CELL_SECONDS, CELLS = 10.0, 6

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from bandanna.studies.study import Skipped
+    from bandanna.studies.cell import Skipped
 
 app = typer.Typer(
     help="Run a grid of simulations from a file, and write its report.",

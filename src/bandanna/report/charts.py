@@ -11,7 +11,7 @@ import numpy as np
 
 from bandanna.audits.leakage import Leakage
 from bandanna.report.style import BLUE, GREEN, ORANGE, by_algorithm, logarithmic
-from bandanna.reproduce import Figure, Reproduction
+from bandanna.studies.figure import Figure
 from bandanna.theory.regimes import Cell, RegimeMap
 from bandanna.types import InputError
 
@@ -42,9 +42,8 @@ def check_chart(path: Path) -> None:
         raise InputError(f"a chart can be {', '.join(FORMATS)}; got {path.name!r}.")
 
 
-def reproduction_chart(result: Reproduction) -> Any:
+def figure_chart(figure: Figure | Leakage | RegimeMap) -> Any:
     """Draw what a reproduction measured."""
-    figure = result.figure
     if isinstance(figure, RegimeMap):
         return regimes_chart(figure)
     return leakage_chart(figure) if isinstance(figure, Leakage) else points_chart(figure)
@@ -52,14 +51,15 @@ def reproduction_chart(result: Reproduction) -> Any:
 
 def points_chart(figure: Figure) -> Any:
     """Draw points with 95% intervals on logarithmic axes, a panel and a line for each series."""
-    looks = by_algorithm((row["series"] for row in figure.rows), "series")
+    looks = by_algorithm((point.series for point in figure.points), "series")
     panels = []
-    for panel in dict.fromkeys(row["panel"] for row in figure.rows):
-        rows = [row for row in figure.rows if row["panel"] == panel]
-        x = logarithmic(figure.x or panel, "x", (row["x"] for row in rows), alt.X)
-        base = alt.Chart(_values(rows)).encode(x=x, color=looks["color"])
+    for panel in dict.fromkeys(point.panel for point in figure.points):
+        chosen = [point for point in figure.points if point.panel == panel]
+        x = logarithmic(figure.x or panel, "x", (point.x for point in chosen), alt.X)
+        rows = _values([point._asdict() for point in chosen])
+        base = alt.Chart(rows).encode(x=x, color=looks["color"])
         scale = alt.Scale(type="log", nice=False, padding=12)
-        style = "~g" if min(row["y"] for row in rows) < 1 else "~s"
+        style = "~g" if min(point.y for point in chosen) < 1 else "~s"
         y = alt.Y("y:Q", title=figure.y, scale=scale, axis=alt.Axis(format=style, tickCount=6))
         line = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=looks["strokeDash"])
         points = base.mark_point(filled=True, size=55, opacity=1).encode(

@@ -10,8 +10,9 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from bandanna.report.settings import AXES, Menus, cut, rows
-from bandanna.report.style import HEIGHT, TITLES, WIDTH, by_algorithm, logarithmic, logarithmic_y
+from bandanna.report.menus import Menus, cut, rows
+from bandanna.report.style import HEIGHT, WIDTH, by_algorithm, logarithmic, logarithmic_y
+from bandanna.studies.schema import AXES
 from bandanna.studies.slopes import fit_slope
 
 AT_THE_END = "regret at the end"
@@ -22,8 +23,9 @@ ROOM = 0.055
 def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
     """Draw final regret against one axis, both logarithmic, with fitted slopes."""
     others = [other for other in axes if other != axis]
-    needed = ["algorithm", *AXES, "mean", "standard_error"]
-    all_rows = table.select(needed).filter(pl.col("mean") > 0)
+    all_rows = table.select(*AXES, "mean", "standard_error").filter(pl.col("mean") > 0)
+    # A delta of 0 has no place on a logarithmic axis.
+    all_rows = all_rows.filter(pl.col(axis).is_null() | (pl.col(axis) > 0))
     if all_rows[axis].drop_nulls().n_unique() < 2:
         return None
     free = all_rows.filter(pl.col("epsilon").is_null())["algorithm"].unique().to_list()
@@ -38,7 +40,7 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Any |
     level = pl.col("algorithm").is_in(free) if axis == "epsilon" else pl.lit(False)
     chosen = everywhere.filter(~level)
     looks = by_algorithm(everywhere["algorithm"])
-    x = logarithmic(TITLES[axis], axis, everywhere[axis], alt.X)
+    x = logarithmic(AXES[axis].title, axis, everywhere[axis], alt.X)
     y = logarithmic_y("mean:Q", AT_THE_END)
     menus = Menus(everywhere, others)
     base = menus.over(rows(chosen)).encode(x=x, color=looks["color"])

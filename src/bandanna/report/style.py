@@ -16,13 +16,6 @@ BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 PURPLE, AMBER, SKY, BLACK, GREY = "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A8A"
 
 WIDTH, HEIGHT = 640, 340
-TITLES = {
-    "epsilon": "epsilon (smaller is more private)",
-    "rounds": "rounds T",
-    "arms": "arms K",
-    "experts": "experts N",
-    "batch": "rounds in a batch",
-}
 
 ALGORITHMS: dict[str, tuple[str, list[int]]] = {
     "one-bit": (BLUE, [1, 0]),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from bandanna.extras import need
 from bandanna.types import BandannaError, InputError
 from bandanna.version import __version__
 
@@ -17,12 +18,9 @@ PATIENCE = 4.0
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
     """Connect to a scheduler whose workers run this version of Bandanna."""
-    try:
-        from distributed import CancelledError, Client, KilledWorker
-    except ImportError:
-        raise InputError(
-            "a cluster needs the package distributed; install bandanna[cluster]."
-        ) from None
+    need("cluster", "a cluster")
+    from distributed import CancelledError, Client, KilledWorker
+
     _probe(address)
     client = Client(address, timeout=PATIENCE, set_as_default=False)
     try:

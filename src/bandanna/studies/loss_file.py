@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna.extras import need
 from bandanna.grid import array_to_units
 from bandanna.types import InputError
 
@@ -58,6 +59,7 @@ def _read_numpy(path: Path) -> tuple[Any, tuple[str, ...]]:
 
 
 def _read_frame(path: Path) -> tuple[Any, tuple[str, ...]]:
+    need("studies", f"reading {path.name}")
     import polars as pl
 
     try:

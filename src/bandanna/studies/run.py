@@ -1,80 +1,65 @@
-"""Running a study: cells through joblib, on this machine's cores or on a Dask cluster."""
+"""Running cells through joblib, on this machine's cores or on a Dask cluster."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bandanna import checks
 from bandanna.simulation.progress import Progress
-from bandanna.studies.cell import Cell, play_cell
-from bandanna.studies.results import ResultsFolder, StudyResults
-from bandanna.studies.study import Study
-from bandanna.types import InputError
+from bandanna.studies.cell import Cell
+from bandanna.studies.play import play_cell
+from bandanna.studies.results import ResultsFolder
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PlayAll = Callable[[Sequence[Cell]], "Iterable[tuple[str, pl.DataFrame]]"]
 
 
-def run_study(
-    study: Study,
-    folder: str | Path,
+def worker_count(workers: int | None) -> int:
+    """Return how many processes to use, by default one for each core."""
+    return checks.whole("workers", (os.cpu_count() or 1) if workers is None else workers, 1, 4096)
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    folder: ResultsFolder,
+    before: Callable[[], None],
     *,
-    cluster: str | None = None,
-    workers: int | None = None,
-    progress: bool | None = None,
-) -> StudyResults:
-    """Run the cells of a study that have not been run yet and keep each when it is finished.
+    cluster: str | None,
+    workers: int,
+    progress: bool | None,
+) -> None:
+    """Play cells that have no results yet and keep each when it is finished.
 
-    The numbers do not depend on where or in what order cells are run. Whoever is stopped midway
-    goes on with the cells that are missing.
-
-    Parameters
-    ----------
-    study
-        What to run.
-    folder
-        Where the results go, or are already.
-    cluster
-        Address of a Dask scheduler, such as ``tcp://host:8786``; by default the cells run in
-        processes on this machine.
-    workers
-        How many processes to use here, by default one for each core.
-    progress
-        Show a progress bar; by default on a terminal.
+    ``before`` is called once there is someone to play them.
     """
-    count = checks.whole("workers", (os.cpu_count() or 1) if workers is None else workers, 1, 4096)
-    if not study.cells:
-        raise InputError(
-            f"no cell of the study can be run; for one: {study.skipped[0].reason}"
-            if study.skipped
-            else "the study has no cells."
-        )
-    results = ResultsFolder(folder)
-    results.check(study)
-    waiting = [cell for cell in study.cells if not results.has(cell.key)]
+    waiting = [cell for cell in cells if not folder.has(cell.key)]
     # Longest first, so that no worker is left alone with a long cell at the end.
     waiting.sort(key=Cell.cost, reverse=True)
-    with _parallel(cluster, min(count, max(1, len(waiting))), study) as parallel:
-        results.write_index(study)
+    with _players(cluster, min(workers, max(1, len(waiting))), waiting) as play_all:
+        before()
         with Progress(len(waiting), show=progress, label="cells") as bar:
-            for key, frame in parallel(waiting):
-                results.write(key, frame)
+            for key, frame in play_all(waiting):
+                folder.write(key, frame)
                 bar.advance()
-    return StudyResults.read(results.path)
 
 
 @contextmanager
-def _parallel(cluster: str | None, workers: int, study: Study) -> Iterator[Any]:
+def _players(cluster: str | None, workers: int, cells: Sequence[Cell]) -> Iterator[PlayAll]:
     """Give a function that plays cells somewhere and yields their results as they come."""
     import joblib
 
-    def play_all(cells: list[Cell]) -> Any:
-        jobs = []
-        for cell in cells:
-            losses = study.losses_of(cell)
-            jobs.append(joblib.delayed(play_cell)(cell, losses.losses if losses else None))
-        return joblib.Parallel(return_as="generator_unordered", batch_size=1)(jobs)
+    def play_all(cells: Sequence[Cell]) -> Iterable[tuple[str, pl.DataFrame]]:
+        play = joblib.delayed(play_cell)
+        jobs = (play(cell.carrying(None), cell.environment.table) for cell in cells)
+        results: Iterable[tuple[str, pl.DataFrame]] = joblib.Parallel(
+            return_as="generator_unordered", batch_size=1
+        )(jobs)
+        return results
 
     if cluster is None:
         with joblib.parallel_config("loky", n_jobs=workers):
@@ -82,9 +67,10 @@ def _parallel(cluster: str | None, workers: int, study: Study) -> Iterator[Any]:
         return
     from bandanna.studies.cluster import connected
 
-    tables = [losses.losses for _, losses in study.sources if losses is not None]
+    tables = {cell.environment.content: cell.environment.table for cell in cells}
+    tables.pop("", None)
     with (
         connected(cluster) as client,
-        joblib.parallel_config("dask", client=client, scatter=tables, n_jobs=-1),
+        joblib.parallel_config("dask", client=client, scatter=[*tables.values()], n_jobs=-1),
     ):
         yield play_all

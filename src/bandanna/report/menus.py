@@ -9,34 +9,33 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-AXES = ("environment", "epsilon", "rounds", "arms", "experts", "batch")
+from bandanna.studies.schema import AXES, SETTINGS
+from bandanna.types import JSON
+
 MOST_ROWS = 20_000
 """Charts with more rows than this show fewer settings, so that reports stay small."""
 
-FIX_FIRST = ("batch", "rounds", "experts", "arms", "environment", "epsilon")
 
-
-def varied(frame: pl.DataFrame, grid: dict[str, Any]) -> list[str]:
+def varied(frame: pl.DataFrame, grid: JSON) -> list[str]:
     """Return the axes of which the study has several values."""
     return [
         axis
-        for axis in AXES
+        for axis in SETTINGS
         if len(grid.get(axis, ())) > 1 and frame[axis].drop_nulls().n_unique() > 1
     ]
 
 
-def usual(frame: pl.DataFrame, axes: Sequence[str]) -> dict[str, Any]:
-    """Return the setting to show first: most rounds, and the middle of everything else.
+def usual(frame: pl.DataFrame, axes: Sequence[str]) -> JSON:
+    """Return the setting to show first.
 
     Each value is chosen among those that occur with the ones before it.
     """
-    setting: dict[str, Any] = {}
-    for axis in (axis for axis in AXES if axis in axes):
+    setting: JSON = {}
+    for axis in (axis for axis in SETTINGS if axis in axes):
         values = frame[axis].drop_nulls().unique(maintain_order=True).to_list()
-        if axis == "environment":
-            chosen = values[0]
-        else:
-            chosen = max(values) if axis == "rounds" else sorted(values)[len(values) // 2]
+        ordered = sorted(values)
+        firsts = {"first": values[0], "middle": ordered[len(values) // 2], "largest": ordered[-1]}
+        chosen = firsts[AXES[axis].shown_first]
         setting[axis] = chosen
         frame = frame.filter((pl.col(axis) == chosen) | pl.col(axis).is_null())
     return setting
@@ -45,12 +44,11 @@ def usual(frame: pl.DataFrame, axes: Sequence[str]) -> dict[str, Any]:
 def cut(frame: pl.DataFrame, axes: Sequence[str]) -> pl.DataFrame:
     """Keep the usual value of as many axes as needed to make a chart small enough."""
     setting = usual(frame, axes)
-    for axis in FIX_FIRST:
+    for axis in sorted(setting, key=lambda name: AXES[name].importance):
         if frame.height <= MOST_ROWS:
             break
-        if axis in setting:
-            same = pl.col(axis) == setting[axis]
-            frame = frame.filter(same | pl.col(axis).is_null())  # no epsilon
+        same = pl.col(axis) == setting[axis]
+        frame = frame.filter(same | pl.col(axis).is_null())  # no epsilon
     return frame
 
 
@@ -64,7 +62,7 @@ class Menus:
         self._params, self._filters, self._said = [], [], []
         for axis, first in usual(frame, axes).items():
             values = frame[axis].drop_nulls().unique(maintain_order=True).to_list()
-            word = axis == "environment"
+            word = AXES[axis].column is str
             if len(values) < 2:
                 self._said.append(json.dumps(f"{axis} {first if word else format(first, ',')}"))
                 continue
