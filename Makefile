@@ -33,12 +33,12 @@ package: $(VENV)/ready
 	$(BIN)/python -m build --no-isolation --outdir dist
 	$(BIN)/python tests/check_package.py dist
 
-# What a newcomer sees: a clone in an empty folder, with an empty home.
+# What a newcomer sees: a clone in an empty folder, with an empty home; after the tests, too.
 fresh:
 	rm -rf build/fresh && mkdir -p build/fresh/home
 	git clone --quiet . build/fresh/bandanna
-	cd build/fresh/bandanna && HOME=$(CURDIR)/build/fresh/home $(MAKE) demo && \
-	  HOME=$(CURDIR)/build/fresh/home $(MAKE) test
+	cd build/fresh/bandanna && export HOME=$(CURDIR)/build/fresh/home && \
+	  $(MAKE) demo && $(MAKE) test && rm -r demo && $(MAKE) demo
 
 # The picture in the README.
 picture: $(VENV)/ready
