@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 
 import bandanna as bd
-from bandanna.studies.cell import NUMBERS
-from bandanna.studies.play import play_cell
+from bandanna.studies.cell import NUMBERS, Part
+from bandanna.studies.play import play
 from bandanna.studies.results import INDEX, ResultsFolder, StudyResults
+from bandanna.studies.run import waiting_parts
 from bandanna.studies.study import Study
 
 GRID: dict[str, Any] = {
@@ -92,6 +93,36 @@ def test_a_stopped_study_goes_on_and_a_changed_one_runs_what_changed(tmp_path: P
     assert set(changed.table()["epsilon"]) == {0.1, 0.5}  # what is no longer asked is not shown
 
 
+def test_a_cell_that_was_stopped_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid: dict[str, Any] = {
+        "algorithm": ["one-bit"],
+        "environment": ["trial", "punish-leader", "one-good"],
+        "epsilon": [0.5],
+        "rounds": [300],
+    }
+    algorithms = {"one-good": "one-bit-exp4"}
+    for environment in grid["environment"]:
+        asked = grid | {
+            "environment": [environment],
+            "algorithm": [algorithms.get(environment, "one-bit")],
+        }
+        study = Study(asked, replicates=450)
+        whole = study.run(tmp_path / f"whole {environment}", workers=1)
+        monkeypatch.setattr("bandanna.studies.cell.PART_SECONDS", 100 * study.cells[0].run_seconds)
+        parts = study.cells[0].parts()
+        assert [(part.first, part.runs) for part in parts][-1] in [(400, 50)]
+        folder = ResultsFolder(tmp_path / environment)
+        folder.write_index(study.index())
+        folder.write_part(parts[1], play(parts[1], None)[1])
+        assert waiting_parts(study.cells, folder) == [parts[0], *parts[2:]]
+        again = study.run(folder.path, workers=1)
+        assert again.frame.equals(whole.frame)
+        assert not (folder.path / "parts").exists()
+        monkeypatch.undo()
+
+
 def test_folders_of_something_else_are_refused(results: StudyResults, tmp_path: Path) -> None:
     folder = results.folder.path
     before = (folder / INDEX).read_bytes()
@@ -150,7 +181,7 @@ def test_the_same_settings_give_the_same_numbers_as_ever() -> None:
     """When this fails, results people kept are no longer ours: raise NUMBERS in cell.py."""
     digest = hashlib.sha256()
     for cell in small(environment=["switching"], rounds=[500]).cells:
-        digest.update(play_cell(cell, None)[1]["regret"].explode().to_numpy().tobytes())
+        digest.update(play(Part(cell, 0, cell.replicates), None)[1].regret.T.tobytes())
     assert (NUMBERS, digest.hexdigest()[:16]) == (3, "fbd733c267536396")
 
 

@@ -6,7 +6,9 @@ are the same file and a changed cell is another one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from bandanna.documents import seal
@@ -24,6 +26,12 @@ from bandanna.types import JSON
 
 NUMBERS = 3
 """Raise this whenever the same settings would give other numbers, or the columns change."""
+
+
+STEP_SECONDS = 15e-9
+"""Of a learning step for each arm or expert, with ten more for what does not depend on them."""
+
+PART_SECONDS = 10.0
 
 
 class Skipped(NamedTuple):
@@ -78,8 +86,41 @@ class Cell(Setting):
         """Return the cell with its table of losses, or without: tables travel by themselves."""
         return replace(self, environment=replace(self.environment, table=losses))
 
-    def cost(self) -> float:
-        """Guess how long the cell takes, in learning steps times arms."""
+    @cached_property
+    def run_seconds(self) -> float:
+        """A guess how long one run takes on one core: right within a factor of five or so."""
         if self.experts is not None:  # advice is looked at every round
-            return self.replicates * self.rounds * (10.0 + self.experts)
-        return self.replicates * self.rounds / self.policy().batch * (10 + self.arms)
+            return STEP_SECONDS * self.rounds * (10.0 + self.experts)
+        return STEP_SECONDS * self.rounds / self.policy().batch * (10.0 + self.arms)
+
+    def parts(self) -> list[Part]:
+        """Split the runs into parts of some seconds each, which are kept when they are finished."""
+        runs = math.ceil(PART_SECONDS / self.run_seconds)
+        if runs < self.replicates:
+            # What runs share is done again for every part: an adversary's uniform player, advice.
+            comparator = getattr(self.place(), "comparator", "experts")
+            runs = max(runs, {"adaptive": 200, "experts": 10}.get(comparator, 1))
+        starts = range(0, self.replicates, runs)
+        return [Part(self, start, min(runs, self.replicates - start)) for start in starts]
+
+
+class Part(NamedTuple):
+    """Some of a cell's runs."""
+
+    cell: Cell
+    first: int
+    runs: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all of them."""
+        return self.runs == self.cell.replicates
+
+    @property
+    def key(self) -> str:
+        """The name of the part's file."""
+        return f"{self.cell.key}-{self.first}-{self.runs}"
+
+    def seconds(self) -> float:
+        """Guess how long it takes."""
+        return self.runs * self.cell.run_seconds

@@ -1,12 +1,16 @@
-"""Playing a cell: what workers do, on this machine or another."""
+"""Playing a cell: what workers do, on this machine or another, and what is made of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from bandanna.simulation.results import Results, statistics
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
-from bandanna.studies.cell import Cell
+from bandanna.studies.cell import Cell, Part
 from bandanna.studies.loss_file import LossFile
 from bandanna.studies.schema import AXES
 from bandanna.types import JSON, Guarantee
@@ -21,37 +25,57 @@ PROMISE = ("epsilon", "delta", "protects", "model", "mechanism", "because", "ass
 """What is kept of a guarantee."""
 
 
-def play_cell(cell: Cell, losses: LossFile | None) -> tuple[str, pl.DataFrame]:
-    """Play all runs of a cell on one core; returns its name and its results."""
-    policy = cell.policy()
-    results = simulate(
-        policy,
+class Played(NamedTuple):
+    """What some runs of a cell came to."""
+
+    stops: NDArray[np.int64]
+    regret: NDArray[np.float64]
+    """Before each checkpoint, shape (runs, checkpoints)."""
+    plays: NDArray[np.int64]
+    """Rounds each arm was played before each checkpoint in all runs, shape (checkpoints, arms)."""
+    uniform: NDArray[np.float64]
+    """The uniform player's regret before each checkpoint."""
+    against: str
+
+
+def play(part: Part, losses: LossFile | None) -> tuple[str, Played]:
+    """Play some runs of a cell on one core; returns their name and what they came to."""
+    cell = part.cell
+    found = simulate(
+        cell.policy(),
         cell.carrying(losses).place(),
-        replicates=cell.replicates,
+        replicates=part.runs,
+        first_run=part.first,
         seed=cell.seed,
         cores=1,
         checkpoints=cell.checkpoints,
         progress=False,
     )
-    return cell.key, _frame(cell, results, policy.batch, policy.guarantee)
+    rounds = part.runs * found.stops[:, None]
+    plays = np.rint(found.shares("policy") * rounds).astype(np.int64)
+    curves = found.curves("policy")
+    return part.key, Played(found.stops, curves, plays, found.uniform_regret, found.against)
 
 
-def _frame(cell: Cell, results: Results, batch: int, promise: Guarantee) -> pl.DataFrame:
+def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
     """Return a row for each checkpoint; what is the same for all of them is repeated."""
     import polars as pl
 
-    curves = results.curves("policy")
-    shares = results.shares("policy") if cell.arms <= MOST_SHARES else None
+    policy = cell.policy()
+    batch, promise = policy.batch, policy.guarantee
+    stops, _, _, uniform, against = parts[0]
+    curves = np.concatenate([part.regret for part in parts])
+    shares = sum(part.plays for part in parts) / (len(curves) * stops[:, None])
     rows: list[JSON] = [
         {
             "round": int(stop),
             **statistics(curves[:, place]),
-            "uniform": float(results.uniform_regret[place]),
+            "uniform": float(uniform[place]),
             "releases": int(stop) // batch if promise.private else 0,
             "regret": curves[:, place].tolist(),
-            "shares": None if shares is None else shares[place].tolist(),
+            "shares": shares[place].tolist() if cell.arms <= MOST_SHARES else None,
         }
-        for place, stop in enumerate(results.stops)
+        for place, stop in enumerate(stops)
     ]
     floats, whole, several = pl.Float64(), pl.Int64(), pl.List(pl.Float64())
     schema: dict[str, pl.DataType] = dict.fromkeys(rows[0], floats)
@@ -65,7 +89,7 @@ def _frame(cell: Cell, results: Results, batch: int, promise: Guarantee) -> pl.D
         "replicates": pl.lit(cell.replicates, dtype=whole),
         "seed": pl.lit(cell.seed, dtype=whole),
         "model": pl.lit(promise.model),
-        "against": pl.lit(results.against),
+        "against": pl.lit(against),
         "guarantee": pl.lit(pl.Series([_plain(promise)], dtype=_promise_kind())).first(),
     }
     frame = pl.DataFrame(rows, schema=schema)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bandanna.documents import to_text, write_whole
 from bandanna.extras import need
-from bandanna.studies.cell import Skipped
+from bandanna.studies.cell import Part, Skipped
+from bandanna.studies.play import Played
 from bandanna.studies.schema import AXES
 from bandanna.types import JSON, Guarantee, InputError
 
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 FORMAT = "bandanna study 2"
-INDEX = "study.json"
+INDEX, PARTS = "study.json", "parts"
 
 
 class ResultsFolder:
@@ -92,6 +97,37 @@ class ResultsFolder:
             return pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError):
             raise InputError(f"{path} is damaged; delete it and run the study again.") from None
+
+    def has_part(self, part: Part) -> bool:
+        """Whether these runs of a cell have been played."""
+        return self._part(part).exists()
+
+    def write_part(self, part: Part, played: Played) -> None:
+        """Keep some runs of a cell until all of them are there."""
+        buffer = io.BytesIO()
+        np.savez(buffer, **played._asdict())
+        self._part(part).parent.mkdir(exist_ok=True)
+        write_whole(self._part(part), buffer.getvalue())
+
+    def read_part(self, part: Part) -> Played:
+        """Return some runs of a cell."""
+        path = self._part(part)
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                played = Played(**{name: found[name] for name in Played._fields})
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            raise InputError(f"{path} is damaged; delete it and run the study again.") from None
+        return played._replace(against=str(played.against))
+
+    def drop_parts(self, parts: Iterable[Part]) -> None:
+        """Forget parts of a cell that is whole now."""
+        for part in parts:
+            self._part(part).unlink(missing_ok=True)
+        with suppress(OSError):  # there are others
+            (self.path / PARTS).rmdir()
+
+    def _part(self, part: Part) -> Path:
+        return self.path / PARTS / f"{part.key}.npz"
 
     def _file(self, key: str) -> Path:
         return self.path / f"{key}.parquet"

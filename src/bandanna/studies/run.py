@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from bandanna import checks
 from bandanna.simulation.progress import Progress
-from bandanna.studies.cell import Cell
-from bandanna.studies.play import play_cell
+from bandanna.studies.cell import Cell, Part
+from bandanna.studies.play import Played, frame_of, play
 from bandanna.studies.results import ResultsFolder
 
-if TYPE_CHECKING:
-    import polars as pl
-
-PlayAll = Callable[[Sequence[Cell]], "Iterable[tuple[str, pl.DataFrame]]"]
+PlayAll = Callable[[Sequence[Part]], Iterable[tuple[str, Played]]]
 
 
 def worker_count(workers: int | None) -> int:
     """Return how many processes to use, by default one for each core."""
     return checks.whole("workers", (os.cpu_count() or 1) if workers is None else workers, 1, 4096)
+
+
+def waiting_parts(cells: Iterable[Cell], folder: ResultsFolder) -> list[Part]:
+    """Return what has not been played yet of cells without results, the longest first.
+
+    Thus no worker is left alone with a long part at the end.
+    """
+    waiting = [cell for cell in cells if not folder.has(cell.key)]
+    parts = [part for cell in waiting for part in cell.parts() if not folder.has_part(part)]
+    return sorted(parts, key=Part.seconds, reverse=True)
 
 
 def run_cells(
@@ -33,33 +41,73 @@ def run_cells(
     workers: int,
     progress: bool | None,
 ) -> None:
-    """Play cells that have no results yet and keep each when it is finished.
+    """Play cells that have no results yet and keep what is finished.
 
     ``before`` is called once there is someone to play them.
     """
-    waiting = [cell for cell in cells if not folder.has(cell.key)]
-    # Longest first, so that no worker is left alone with a long cell at the end.
-    waiting.sort(key=Cell.cost, reverse=True)
-    with _players(cluster, min(workers, max(1, len(waiting))), waiting) as play_all:
+    waiting = waiting_parts(cells, folder)
+    by_key = {part.key: part for part in waiting}
+    with (
+        _stoppable(),
+        _players(cluster, min(workers, max(1, len(waiting))), waiting) as play_all,
+    ):
         before()
+        for cell in cells:
+            if not folder.has(cell.key):  # whoever was stopped may have had all parts
+                _finish(cell, folder)
         with Progress(len(waiting), show=progress, label="cells") as bar:
-            for key, frame in play_all(waiting):
-                folder.write(key, frame)
+            for key, played in play_all(waiting):
+                part = by_key[key]
+                if part.whole:
+                    folder.write(part.cell.key, frame_of(part.cell, [played]))
+                else:
+                    folder.write_part(part, played)
+                    _finish(part.cell, folder)
                 bar.advance()
 
 
+def _finish(cell: Cell, folder: ResultsFolder) -> None:
+    """Put a cell together once all its parts are there."""
+    parts = cell.parts()
+    if all(folder.has_part(part) for part in parts):
+        folder.write(cell.key, frame_of(cell, [folder.read_part(part) for part in parts]))
+        folder.drop_parts(parts)
+
+
 @contextmanager
-def _players(cluster: str | None, workers: int, cells: Sequence[Cell]) -> Iterator[PlayAll]:
-    """Give a function that plays cells somewhere and yields their results as they come."""
+def _stoppable() -> Iterator[None]:
+    """Let being told to stop end the workers as well, who would go on by themselves."""
+
+    def stop(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _players(cluster: str | None, workers: int, waiting: Sequence[Part]) -> Iterator[PlayAll]:
+    """Give a function that plays somewhere and yields what it comes to, in any order."""
     import joblib
 
-    def play_all(cells: Sequence[Cell]) -> Iterable[tuple[str, pl.DataFrame]]:
-        play = joblib.delayed(play_cell)
-        jobs = (play(cell.carrying(None), cell.environment.table) for cell in cells)
-        results: Iterable[tuple[str, pl.DataFrame]] = joblib.Parallel(
+    def play_all(parts: Sequence[Part]) -> Iterable[tuple[str, Played]]:
+        one = joblib.delayed(play)
+        jobs = (
+            one(part._replace(cell=part.cell.carrying(None)), part.cell.environment.table)
+            for part in parts
+        )
+        found: Iterable[tuple[str, Played]] = joblib.Parallel(
             return_as="generator_unordered", batch_size=1
         )(jobs)
-        return results
+        return found
 
     if cluster is None:
         with joblib.parallel_config("loky", n_jobs=workers):
@@ -67,10 +115,10 @@ def _players(cluster: str | None, workers: int, cells: Sequence[Cell]) -> Iterat
         return
     from bandanna.studies.cluster import connected
 
-    tables = {cell.environment.content: cell.environment.table for cell in cells}
-    tables.pop("", None)
+    sources = {part.cell.environment.content: part.cell.environment for part in waiting}
+    tables = [source.table for source in sources.values() if source.table is not None]
     with (
         connected(cluster) as client,
-        joblib.parallel_config("dask", client=client, scatter=[*tables.values()], n_jobs=-1),
+        joblib.parallel_config("dask", client=client, scatter=tables, n_jobs=-1),
     ):
         yield play_all

@@ -16,7 +16,7 @@ from bandanna.extras import need
 from bandanna.studies.cell import Cell, Skipped
 from bandanna.studies.grid import checked_grid, refuse_unknown
 from bandanna.studies.results import ResultsFolder, StudyResults
-from bandanna.studies.run import run_cells, worker_count
+from bandanna.studies.run import run_cells, waiting_parts, worker_count
 from bandanna.studies.schema import AXES, Setting, whole_number
 from bandanna.studies.source import Source, read_source
 from bandanna.types import JSON, InputError
@@ -119,10 +119,10 @@ class Study:
         workers: int | None = None,
         progress: bool | None = None,
     ) -> StudyResults:
-        """Run the cells that have not been run yet and keep each when it is finished.
+        """Run the cells that have not been run yet and keep what is finished.
 
         The numbers do not depend on where or in what order cells are run. Whoever is stopped
-        midway goes on with the cells that are missing.
+        midway goes on with what is missing.
 
         Parameters
         ----------
@@ -155,6 +155,12 @@ class Study:
             progress=progress,
         )
         return StudyResults.read(results.path)
+
+    def estimate(self, folder: str | Path, *, workers: int | None = None) -> float:
+        """Guess how many seconds ``run`` would take, within a factor of five or so."""
+        waiting = waiting_parts(self.cells, ResultsFolder(folder))
+        longest = max((part.seconds() for part in waiting), default=0.0)
+        return max(longest, sum(part.seconds() for part in waiting) / worker_count(workers))
 
     def index(self) -> JSON:
         """Return what a results folder says about its study."""
