@@ -65,7 +65,7 @@ def test_it_says_everything_and_escapes_what_people_wrote(report: Path) -> None:
         "What is guaranteed",
         "epsilon = 0.5, delta = 0 (local)",
         "We attacked 1 claims",
-        "24 times: environment &#39;trial&#39; has 4 arms; got arms 12.",
+        "24 times: environment &#39;trial&#39; has 4 arms; got 12.",
         "bandanna study run study.toml",
         "algorithm = [&#34;one-bit&#34;",
     ):

@@ -15,8 +15,7 @@ from bandanna.documents import seal
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policies import (
     WITHOUT_EPSILON,
-    BatchedBandit,
-    BatchedExperts,
+    Policy,
     make_expert_policy,
     make_policy,
 )
@@ -59,7 +58,7 @@ class Cell(Setting):
         if asked.algorithm in WITHOUT_EPSILON:
             values |= {name: None for name, axis in AXES.items() if axis.private}
         values |= {"arms": environment.arms, "rounds": environment.rounds}
-        values["experts"] = getattr(environment, "experts", None)
+        values["experts"] = environment.experts
         cell = cls(**values, replicates=replicates, seed=seed, checkpoints=checkpoints)
         cell.policy()
         return cell
@@ -74,7 +73,7 @@ class Cell(Setting):
         """Make the environment."""
         return self.environment.make(self.arms, self.rounds, self.experts)
 
-    def policy(self) -> BatchedBandit | BatchedExperts:
+    def policy(self) -> Policy:
         """Make the policy."""
         size, batch = (self.arms, self.epsilon), self.batch
         if self.experts is None:
@@ -98,7 +97,7 @@ class Cell(Setting):
         runs = math.ceil(PART_SECONDS / self.run_seconds)
         if runs < self.replicates:
             # What runs share is done again for every part: an adversary's uniform player, advice.
-            comparator = getattr(self.place(), "comparator", "experts")
+            comparator = self.place().comparator
             runs = max(runs, {"adaptive": 200, "experts": 10}.get(comparator, 1))
         starts = range(0, self.replicates, runs)
         return [Part(self, start, min(runs, self.replicates - start)) for start in starts]

@@ -8,14 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from bandanna.environments import (
-    EXPERT_ENVIRONMENTS,
     TREATMENTS,
     Environment,
     ExpertEnvironment,
     LossTable,
     check_environment,
     make_environment,
-    make_expert_environment,
 )
 from bandanna.studies.loss_file import SUFFIXES, LossFile, read_losses
 from bandanna.types import JSON, InputError
@@ -50,13 +48,11 @@ class Source:
         self, arms: int | None, rounds: int | None, experts: int | None
     ) -> Environment | ExpertEnvironment:
         """Make the environment; a table is cut to the first ``rounds`` of its rows."""
-        size = GENERATED_ROUNDS if rounds is None else rounds
-        if self.name in EXPERT_ENVIRONMENTS:
-            return make_expert_environment(self.name, experts, arms, size, **dict(self.options))
-        if experts is not None:
-            raise InputError(f"environment {self.name!r} has no experts; got experts {experts}.")
         if self.table is None:
-            return make_environment(self.name, arms, size, **dict(self.options))
+            size = GENERATED_ROUNDS if rounds is None else rounds
+            return make_environment(self.name, arms, size, experts, **dict(self.options))
+        if experts is not None:
+            raise InputError(f"{self.name} has no experts; got experts {experts}.")
         height, width = self.table.losses.shape
         if arms not in (None, width):
             raise InputError(f"{self.name} has {width} arms; got arms {arms}.")

@@ -48,7 +48,7 @@ class Study:
     ...      "arms": [4, 5]},
     ... )
     >>> len(study.cells), study.skipped[0].reason
-    (2, "environment 'trial' has 4 arms; got arms 5.")
+    (2, "environment 'trial' has 4 arms; got 5.")
     """
 
     grid: Mapping[str, Sequence[Any]]
