@@ -18,7 +18,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-OPTIONAL = ("altair", "distributed", "jinja2", "joblib", "polars", "sklearn", "vl_convert")
+OPTIONAL = (
+    "altair",
+    "cryptography",
+    "distributed",
+    "jinja2",
+    "joblib",
+    "polars",
+    "sklearn",
+    "vl_convert",
+)
 STUDY = """
 [study]
 replicates = 2

@@ -45,7 +45,7 @@ def bandanna(*arguments: str) -> str:
         (
             ("vl_convert",),
             ("plan", "--regimes", "--chart", "c.svg"),
-            "a chart or a report needs vl-convert: pip install 'bandanna[report]'",
+            "a chart or a report needs vl-convert-python: pip install 'bandanna[report]'",
         ),
     ],
 )
@@ -89,7 +89,7 @@ def test_the_package_declares_what_is_asked_for() -> None:
     assert {extra: extras[extra] for extra in EXTRAS} == {
         extra: set(packages) for extra, packages in EXTRAS.items()
     }
-    everything = set.union(*(extras[extra] for extra in (*EXTRAS, "digits")))
+    everything = set.union(*(extras[extra] for extra in EXTRAS))
     assert extras["all"] == everything == set(OPTIONAL)
     assert everything.isdisjoint(_module(entry) for entry in project["dependencies"])
 
