@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ STAMP = sources_stamp()
 """The sources as they were when this process began."""
 
 
-def full_name(kind: Any) -> str:
+def full_name(kind: object) -> str:
     """Return a type's name with the modules of all its parts; refuse one from outside."""
     if isinstance(kind, BaseTuple):
         parts = ", ".join(full_name(part) for part in kind.types)
@@ -63,24 +63,24 @@ def full_name(kind: Any) -> str:
 class KernelCache(FunctionCache):  # type: ignore[misc]  # Numba is not typed
     """The files of one kernel."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         super().__init__(function)
         self._cache_file = _Files(Path(self._cache_path), self._impl.filename_base)
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def load_overload(self, sig: Iterable[object], target_context: object) -> object:
         """Return the machine code for a signature, or None where it must be compiled."""
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # a damaged pickle may raise anything; compiling is always possible
             return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: Iterable[object], data: object) -> None:
         """Keep the machine code, if it is the package's own and the disk takes it."""
         if sources_stamp() == STAMP:  # otherwise what was compiled is no longer what is there
             with suppress(ForeignTypeError, OSError):
                 super().save_overload(sig, data)
 
-    def _index_key(self, sig: Any, codegen: Any) -> str:
+    def _index_key(self, sig: Iterable[object], codegen: Any) -> str:
         names = [full_name(kind) for kind in sig]
         everything = [STAMP, numba.__version__, names, codegen.magic_tuple()]
         return hashlib.sha256(repr(everything).encode()).hexdigest()[:32]
@@ -92,14 +92,14 @@ class _Files:
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.name = folder, name
 
-    def load(self, key: str) -> Any:
+    def load(self, key: str) -> object:
         try:
             content = self._path(key).read_bytes()
         except FileNotFoundError:
             return None
         return pickle.loads(content)  # noqa: S301  # as trusted as the code beside it
 
-    def save(self, key: str, data: Any) -> None:
+    def save(self, key: str, data: object) -> None:
         write_whole(self._path(key), dumps(data))
         for old in self._others():
             old.unlink(missing_ok=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import polars as pl
+from altair.typing import ChartType
 
 from bandanna.studies.schema import AXES, SETTINGS
 from bandanna.types import JSON
@@ -73,18 +73,18 @@ class Menus:
             self._filters.append(f"datum.{axis} == {name} || datum.{axis} == null")
             self._said.append(f"'{axis} ' + " + (name if word else f"format({name}, ',')"))
 
-    def over(self, data: Any) -> Any:
+    def over(self, data: alt.InlineData) -> alt.Chart:
         """Start a chart of the rows that are chosen."""
         chart = alt.Chart(data)
         for condition in self._filters:
             chart = chart.transform_filter(condition)
         return chart
 
-    def finish(self, chart: Any, title: str, note: str) -> Any:
+    def finish(self, chart: ChartType, title: str, note: str) -> ChartType:
         """Add the menus, a title that says what is shown, and a note below it."""
         said = " + ', ' + ".join([json.dumps(title), *self._said])
         heading = alt.Title(alt.expr(said), subtitle=note, anchor="start", offset=12)
-        return (
+        finished: ChartType = (
             chart.add_params(*self._params)
             .properties(title=heading)
             .configure_axis(
@@ -101,9 +101,10 @@ class Menus:
                 fontSize=15, subtitleFontSize=12.5, subtitleColor="#444444", subtitlePadding=4
             )
         )
+        return finished
 
 
-def rows(frame: pl.DataFrame) -> Any:
+def rows(frame: pl.DataFrame) -> alt.InlineData:
     """Hand a frame to Altair with five digits.
 
     As one CSV text: a hundred times faster than a list of rows, which Altair checks one by one,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import polars as pl
+from altair.typing import ChartType
 
 from bandanna.report.answer import privacy_prices
 from bandanna.report.menus import Menus, cut, rows, varied
@@ -28,10 +28,12 @@ OVER_TIME = "regret so far"
 SHARE_POINTS = 25
 
 
-def study_charts(results: StudyResults) -> dict[str, Any]:
+def study_charts(results: StudyResults) -> dict[str, ChartType]:
     """Return every chart that a study's results allow, by name."""
     table, axes = results.table(), varied(results.table(), results.index["grid"])
-    found = {"regret over time": regret_over_time(results.curves(), axes)}
+    found: dict[str, ChartType | None] = {
+        "regret over time": regret_over_time(results.curves(), axes)
+    }
     for axis in axes:
         if axis != "environment":
             found[f"regret against {axis}"] = regret_against(axis, table, axes)
@@ -40,7 +42,7 @@ def study_charts(results: StudyResults) -> dict[str, Any]:
     return {name: chart for name, chart in found.items() if chart is not None}
 
 
-def regret_over_time(curves: pl.DataFrame, axes: Sequence[str]) -> Any:
+def regret_over_time(curves: pl.DataFrame, axes: Sequence[str]) -> ChartType:
     """Draw mean regret as it grows, with a band in which nine runs of ten are."""
     chosen = cut(curves.select(*AXES, "round", "mean", "q05", "q95"), axes)
     looks = by_algorithm(chosen["algorithm"])
@@ -60,7 +62,7 @@ def regret_over_time(curves: pl.DataFrame, axes: Sequence[str]) -> Any:
 _BAND = ("mean", "q05", "q95")
 
 
-def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
+def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> ChartType | None:
     """Draw how many times the regret of the learner without privacy each algorithm has."""
     prices = privacy_prices(table)
     if prices is None or prices["epsilon"].n_unique() < 2:
@@ -70,7 +72,7 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
     looks = by_algorithm(chosen["algorithm"])
     menus = Menus(chosen, others)
     base = menus.over(rows(chosen)).encode(
-        x=logarithmic(AXES["epsilon"].title, "epsilon", chosen["epsilon"], alt.X),
+        x=logarithmic(AXES["epsilon"].title, "epsilon", chosen["epsilon"]),
         y=logarithmic_y("price:Q", "regret, times that without privacy"),
         color=looks["color"],
         tooltip=["algorithm:N", "epsilon:Q", alt.Tooltip("price:Q", format=".3r")],
@@ -83,7 +85,7 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
     return menus.finish(chart, "The price of privacy", note)
 
 
-def arm_shares(results: StudyResults, axes: Sequence[str]) -> Any | None:
+def arm_shares(results: StudyResults, axes: Sequence[str]) -> ChartType | None:
     """Draw which arms were played, as shares of the rounds so far."""
     shares = results.shares()
     if shares.is_empty():

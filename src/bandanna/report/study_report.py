@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import polars as pl
+from altair.typing import ChartType
 
 from bandanna.documents import write_whole
 from bandanna.report.answer import answer, winners
@@ -69,7 +69,7 @@ def write_report(
     return written
 
 
-def _render(results: StudyResults, drawn: dict[str, Any], attacks: JSON | None) -> str:
+def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | None) -> str:
     from jinja2 import Environment, PackageLoader
 
     table = results.table()
@@ -168,7 +168,7 @@ def _table(table: pl.DataFrame) -> tuple[list[JSON], list[JSON]]:
     return columns, rows
 
 
-def _plain(value: Any) -> str:
+def _plain(value: str | float | None) -> str:
     if value is None:
         return "-"
     return value if isinstance(value, str) else f"{value:,}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from bandanna.policies import WITHOUT_EPSILON
 from bandanna.studies.schema import AXES
@@ -13,7 +12,7 @@ from bandanna.types import InputError
 MOST_CELLS = 100_000
 
 
-def checked_grid(grid: object) -> dict[str, tuple[Any, ...]]:
+def checked_grid(grid: object) -> dict[str, tuple[object, ...]]:
     """Require lists of different values for known axes, and read every value."""
     if not isinstance(grid, Mapping):
         raise InputError(f"the grid must be a table of lists; got {grid!r}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class LossFile:
 class _Table:
     """What a file holds."""
 
-    losses: NDArray[Any]
+    losses: NDArray[np.generic]
     arms: tuple[str, ...]
     first_line: int | None = None
     """Where in a text file the first round is."""

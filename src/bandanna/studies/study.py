@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from bandanna import checks
 from bandanna.extras import need
@@ -51,7 +51,7 @@ class Study:
     (2, "environment 'trial' has 4 arms; got 5.")
     """
 
-    grid: Mapping[str, Sequence[Any]]
+    grid: Mapping[str, Sequence[object]]
     replicates: int = 100
     seed: int = 0
     checkpoints: int = 50
@@ -195,7 +195,7 @@ class Study:
         skipped = []
         runs = {name: getattr(self, name) for name in ("replicates", "seed", "checkpoints")}
         for combination in itertools.product(*axes.values()):
-            values = dict(zip(axes, combination, strict=True))
+            values: JSON = dict(zip(axes, combination, strict=True))
             try:
                 cell = Cell.of(Setting(**values), **runs)
             except InputError as error:
@@ -213,7 +213,7 @@ def _shown(values: JSON) -> JSON:
     }
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """Write a value as TOML; texts and numbers look as in JSON."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name} = {_toml(entry)}" for name, entry in value.items()) + "}"
