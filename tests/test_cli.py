@@ -228,7 +228,7 @@ def test_plan_says_what_to_expect() -> None:
     assert shown.returncode == 0, shown.stderr
     assert "Regret to expect" in shown.stdout
     data = json.loads(bandanna("plan", *size, "--json").stdout)
-    assert {row["algorithm"] for row in data["expected"]} >= {"one-bit", "no privacy"}
+    assert {row["algorithm"] for row in data["expected"]} >= {"one-bit", "no-privacy"}
 
 
 @pytest.mark.parametrize(

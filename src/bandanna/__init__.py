@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         load,
         privatize,
     )
+    from bandanna.problem import Problem
     from bandanna.simulation import Results, simulate
     from bandanna.studies import Study, StudyResults
     from bandanna.theory.planner import plan
@@ -43,6 +44,7 @@ _HOMES = {
     "audit": "bandanna.audits.attack",
     "load": "bandanna.policies",
     "privatize": "bandanna.policies",
+    "Problem": "bandanna.problem",
     "plan": "bandanna.theory.planner",
     "Results": "bandanna.simulation",
     "Study": "bandanna.studies",
@@ -68,6 +70,7 @@ __all__ = [
     "Policy",
     "PrivateBandit",
     "PrivateExperts",
+    "Problem",
     "Results",
     "StateFileError",
     "Study",

@@ -33,6 +33,14 @@ def as_float(value: Any) -> float:
         return math.nan
 
 
+def spelled(value: Any) -> Any:
+    """Read a number that may be written as text, such as "1e6"; leave the rest as it is."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def positive(name: str, value: Any) -> float:
     """Require a finite number above zero."""
     number = as_float(value)

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 import bandanna as bd
-from bandanna.policies import ALGORITHMS, EXPERT_ALGORITHMS, Policy
+from bandanna.policies import Policy
 from bandanna.privacy import VectorRelease
+from bandanna.theory.catalogue import names
 
 EXPERTS, ARMS = 5, 3
-ROUNDS = {"batched-exp4": 10**7}
-DELTA = {"batched-exp4": 1e-6, "calibrated-exp4": 1e-2}
-PRIVATE = (*ALGORITHMS, *EXPERT_ALGORITHMS)
+ROUNDS = {"batched-exp4": 10**7, "batched-exp4-tight": 10**7}
+DELTA = {"batched-exp4": 1e-6, "batched-exp4-tight": 1e-6, "calibrated-exp4": 1e-2}
+WITH_EXPERTS = names(advised=True, private=True)
+PRIVATE = (*names(advised=False, private=True), *WITH_EXPERTS)
 PLAIN_EXPERTS = ("exp4", "random-expert", "uniform-experts")
 PLAIN = ("no-privacy", "uniform", *PLAIN_EXPERTS)
 EVERY = (*PRIVATE, *PLAIN)
@@ -21,7 +23,7 @@ EVERY = (*PRIVATE, *PLAIN)
 
 def advised(name: str) -> bool:
     """Whether a policy takes advice."""
-    return name in EXPERT_ALGORITHMS or name in PLAIN_EXPERTS
+    return name in WITH_EXPERTS or name in PLAIN_EXPERTS
 
 
 def make(name: str, **options: Any) -> Policy:

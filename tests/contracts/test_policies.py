@@ -219,7 +219,7 @@ def test_it_says_what_it_protects(name: str) -> None:
     assert promise.delta == DELTA.get(name, 0.0)
     assert any("advice is public" in line for line in promise.assumptions) == advised(name)
     followed = "which experts were followed" in promise.protects
-    assert followed == name.endswith("conversion")
+    assert followed == ("conversion" in name)
     assert "(the actions do show advice)" in promise.protects or not followed
 
 

@@ -10,10 +10,9 @@ import pytest
 
 import bandanna as bd
 from bandanna.learners import Htinf
-from bandanna.theory import expert_bounds
-from bandanna.theory.bounds import htinf_conversion, one_bit_conversion
-from bandanna.theory.expert_bounds import over_experts
-from bandanna.theory.tight_bounds import one_bit_exp3
+from bandanna.problem import Problem
+from bandanna.theory.catalogue import algorithms
+from bandanna.theory.planner import row_of
 
 
 def test_the_example_of_the_readme_runs() -> None:
@@ -37,14 +36,9 @@ def test_auto_takes_the_smallest_guarantee(size: tuple[Any, ...], best: str) -> 
     arms, experts, rounds, epsilon, delta = size
     policy = bd.PrivateExperts(experts, arms, epsilon, delta, rounds)
     assert policy.algorithm == best
-    bounds = {
-        "one-bit-exp4": expert_bounds.one_bit_exp4(arms, experts, rounds, epsilon),
-        "one-bit-exp3-conversion": over_experts(one_bit_exp3, experts, rounds, epsilon),
-        "one-bit-conversion": over_experts(one_bit_conversion, experts, rounds, epsilon),
-        "calibrated-exp4": expert_bounds.calibrated_exp4(*size),
-        "htinf-conversion": over_experts(htinf_conversion, experts, rounds, epsilon),
-    }
-    assert min(bounds, key=lambda name: bounds[name].regret) == best
+    problem = Problem(arms, rounds, epsilon, experts, delta)
+    private = [row for row in algorithms(advised=True) if row.private]
+    assert min(private, key=lambda row: row_of(row, problem).regret).name == best
     assert policy.plan.best.algorithm == best
     planned = policy.plan.best.bound
     assert planned is not None

@@ -8,8 +8,9 @@ import pytest
 
 import bandanna as bd
 from bandanna.learners import ClippedExp3, Exp3, Ftpl, Htinf, TsallisInf
-from bandanna.policies import ALGORITHMS
 from bandanna.privacy import LaplaceRelease, OneBitRelease
+from bandanna.problem import Problem
+from bandanna.theory.catalogue import names
 from bandanna.theory.one_bit import best_one_bit_batch
 
 T, K, EPS = 1_000_000, 10, 0.03
@@ -27,7 +28,7 @@ def test_one_bit_is_the_default() -> None:
     assert bd.privatize("exp3", K, EPS, T).recipe.learner.name == "exp3"
     assert make("one-bit").recipe == (
         TsallisInf(K),
-        OneBitRelease(EPS, best_one_bit_batch(T, K, EPS)),
+        OneBitRelease(EPS, best_one_bit_batch(Problem(K, T, EPS))),
     )
 
 
@@ -100,7 +101,7 @@ def test_learners_that_need_a_horizon_say_so(learner: str) -> None:
         bd.Bandit(K, learner)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", names(advised=False, private=True))
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("arms", [2, 10, 100])
 def test_the_smallest_horizon_named_is_the_smallest_that_works(
@@ -110,13 +111,17 @@ def test_the_smallest_horizon_named_is_the_smallest_that_works(
         bd.PrivateBandit(arms, epsilon, 1, algorithm)
         return
     except bd.InputError as error:
+        if algorithm.endswith("-tight"):  # with another batch it may work before
+            enough = int(str(error).removesuffix(" rounds are enough.").split()[-1])
+            bd.PrivateBandit(arms, epsilon, enough, algorithm)
+            return
         smallest = int(str(error).removesuffix(".").split()[-1])
     bd.PrivateBandit(arms, epsilon, smallest, algorithm)
     with pytest.raises(bd.InputError, match=f"smallest rounds that works is {smallest}"):
         bd.PrivateBandit(arms, epsilon, smallest - 1, algorithm)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", names(advised=False, private=True))
 def test_epsilon_above_one_is_allowed(algorithm: str) -> None:
     policy = bd.PrivateBandit(K, 2.0, T, algorithm)
     assert policy.batch == 1

@@ -6,8 +6,9 @@ import pytest
 
 from bandanna.audits.leakage import exp3_leakage, paper_construction
 from bandanna.learners import Exp3
+from bandanna.problem import Problem
 from bandanna.report.charts import audit_chart, leakage_chart, regimes_chart, save_chart
-from bandanna.theory.regimes import Problem, RegimeMap, cell_of
+from bandanna.theory.regimes import RegimeMap, place_of
 from bandanna.types import InputError
 
 LEAKAGE = exp3_leakage(Exp3(2, 0.01, 0.01), *paper_construction(3000))
@@ -17,7 +18,7 @@ ROWS = [
     for eps in (0.1, 1.0)
 ]
 CELLS = [
-    cell_of(Problem(10, experts, rounds, epsilon), 1e-6)
+    place_of(Problem(10, rounds, epsilon, experts, 1e-6))
     for experts in (5, 100)
     for rounds in (10**3, 10**9)
     for epsilon in (1e-5, 1.0)

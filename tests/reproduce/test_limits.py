@@ -13,7 +13,7 @@ from bandanna.learners import CompiledLearner
 from bandanna.learners.steps import register
 from bandanna.reproduce.limits_report import check_limits
 from bandanna.streams import Stream, uniform
-from bandanna.theory.limits import best_p, limit
+from bandanna.theory.lower_bound import best_p, limit
 
 
 def test_the_lemmas_arithmetic() -> None:

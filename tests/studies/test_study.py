@@ -260,7 +260,7 @@ def test_experts_are_an_axis_like_any_other(tmp_path: Path) -> None:
         replicates=2,
     )
     reasons = " ".join(item.reason for item in study.skipped)
-    assert "unknown algorithm with experts 'htinf'" in reasons
+    assert "unknown algorithm 'htinf'; with experts" in reasons
     assert "'bernoulli' has no experts" in reasons
     results = study.run(tmp_path / "results", workers=1, progress=False)
     table, promises = results.table(), results.guarantees()

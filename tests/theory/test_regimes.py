@@ -7,8 +7,9 @@ import math
 
 import pytest
 
+from bandanna.problem import Problem
 from bandanna.theory.planner import plan
-from bandanna.theory.regimes import RATES, REGIMES, Problem, RegimeMap, cell_of, regime_map
+from bandanna.theory.regimes import RATES, REGIMES, RegimeMap, place_of, rates, regime_map
 
 
 @pytest.fixture(scope="module")
@@ -19,59 +20,57 @@ def found() -> RegimeMap:
 def test_rates_cross_where_the_paper_says() -> None:
     """HTINF and local EXP4 at eps = K/N; local and batched EXP4 at eps = (NT)^(-1/4)."""
     for experts in (100, 10_000):
-        border = Problem(10, experts, 10**9, 10 / experts)
-        assert RATES["htinf-conversion"](border) == pytest.approx(RATES["local-exp4"](border))
+        border = rates(Problem(10, 10**9, 10 / experts, experts))
+        assert border["htinf-conversion"] == pytest.approx(border["local-exp4"])
         crossing = (experts * 10**9) ** -0.25
-        at = Problem(10, experts, 10**9, crossing)
+        at = rates(Problem(10, 10**9, crossing, experts))
         second = math.sqrt(experts) / crossing
-        assert RATES["batched-exp4"](at) - second == pytest.approx(RATES["local-exp4"](at))
+        assert at["batched-exp4"] - second == pytest.approx(at["local-exp4"])
 
 
 def test_the_smallest_rate_and_the_recommendation(found: RegimeMap) -> None:
     """The first line holds everywhere on the grid. The third does not: with N = 100 and K = 10 the
     HTINF conversion has the smaller rate wherever any is below T."""
-    few, low_privacy, high_privacy = found.verdicts
+    few, low_privacy, high_privacy = found.findings
     assert few.smallest_rate == few.points > 0
     assert 0 < high_privacy.smallest_rate < high_privacy.points
     assert low_privacy.smallest_rate > 0.9 * low_privacy.points
     third = REGIMES[2]
-    small = [c for c in found.cells if c.problem.experts == 100 and third.contains(c.problem)]
-    assert {cell.by_rate for cell in small} == {None, "htinf-conversion"}
-    for cell in found.cells:
-        rates = sorted(rate(cell.problem) for rate in RATES.values())
-        assert (cell.by_rate is None) == (rates[0] >= cell.problem.rounds)
-        if cell.by_rate:
-            assert RATES[cell.by_rate](cell.problem) <= rates[0] * (1 + 1e-8)
+    small = [c for c in found.places if c.problem.experts == 100 and third.contains(c.problem)]
+    assert {place.by_rate for place in small} == {None, "htinf-conversion"}
+    for place in found.places:
+        at = rates(place.problem)
+        assert (place.by_rate is None) == (min(at.values()) >= place.problem.horizon("a rate"))
+        if place.by_rate:
+            assert at[place.by_rate] <= min(at.values()) * (1 + 1e-8)
 
 
 def test_the_best_in_numbers_is_the_planners(found: RegimeMap) -> None:
-    for cell in found.cells[::29]:
-        p = cell.problem
-        best = plan(p.arms, p.rounds, p.epsilon, experts=p.experts, delta=found.delta).best
-        assert best.bound is not None
-        vacuous = best.bound.regret >= p.rounds
-        assert cell.best == (None if vacuous else best.algorithm)
-    names = {cell.best for cell in found.cells}
+    for place in found.places[::29]:
+        best = plan(place.problem).best
+        assert place.best == (None if best.share >= 1.0 else best.algorithm)
+    names = {place.best for place in found.places}
     assert None in names
     assert not names & set(RATES)  # with its own constants, none of the paper's is ever the best
 
 
 def test_verdicts_count_what_they_say(found: RegimeMap) -> None:
-    for verdict in found.verdicts:
-        assert verdict.best + sum(verdict.winners.values()) == verdict.guaranteed
-        assert verdict.promises <= verdict.guaranteed <= verdict.points
-        assert verdict.example is not None
-        assert verdict.regime.contains(verdict.example.problem)
-        assert verdict.example.best in verdict.winners
+    for finding in found.findings:
+        assert finding.best + sum(finding.winners.values()) == finding.guaranteed
+        assert finding.promises <= finding.guaranteed <= finding.points
+        assert finding.example is not None
+        assert finding.regime.contains(finding.example.problem)
+        assert finding.example.best in finding.winners
 
 
 def test_a_new_algorithm_of_the_planner_is_on_the_map() -> None:
-    cell = cell_of(Problem(10, 100, 10**8, 0.1), delta=1e-6)
-    rows = plan(10, 10**8, 0.1, experts=100, delta=1e-6).rows
-    assert set(cell.shares) == {r.algorithm for r in rows if r.bound and r.model != "none"}
+    problem = Problem(10, 10**8, 0.1, experts=100, delta=1e-6)
+    rows = plan(problem).rows
+    planned = {row.algorithm for row in rows if row.bound and row.model != "none"}
+    assert set(place_of(problem).shares) == planned
 
 
 def test_the_map_is_json(found: RegimeMap) -> None:
     data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert len(data["cells"]) == len(found.cells)
+    assert len(data["cells"]) == len(found.places)
     assert [line["algorithm"] for line in data["regimes"]] == [r.algorithm for r in REGIMES]

@@ -15,17 +15,20 @@ from scipy.optimize import minimize, minimize_scalar
 
 import bandanna as bd
 from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switching
-from bandanna.learners import Exp3, Ftpl, Htinf, Learner
-from bandanna.theory import bounds, expert_bounds, tight_bounds, tight_expert_bounds
-from bandanna.theory.bounds import Bound
-from bandanna.theory.search import best_batch, lowest_point
+from bandanna.problem import Problem
+from bandanna.theory import batched_exp4, exp3, exp4, ftpl, htinf
+from bandanna.theory.algorithm import Bound
+from bandanna.theory.catalogue import find
+from bandanna.theory.noisy_weights import noisy_spread
+from bandanna.theory.planner import row_of
+from bandanna.theory.search import lowest_point
 
 sizes = st.tuples(st.integers(2, 1000), st.integers(10**3, 10**9), st.floats(0.01, 5.0))
 
 
-def bound_unless_too_few(function: Callable[..., Bound], *problem: float) -> Bound | None:
+def bound_unless_too_few(name: str, problem: Problem) -> Bound | None:
     try:
-        return function(*problem)
+        return find(name, advised=problem.advised).bounded(problem)
     except bd.InputError as error:
         if "too few" not in str(error):
             raise
@@ -88,7 +91,7 @@ def test_the_expected_largest_of_laplace_variables(count: int) -> None:
     integral = quad(lambda z: 1 - below(z) ** count, 0, 80, limit=200)[0]
     integral -= quad(lambda z: below(z) ** count, -80, 0, limit=200)[0]
     assert integral == pytest.approx(exact, abs=1e-6)
-    assert exact <= tight_bounds.most_of_laplace(count) <= exact + 0.5 / count
+    assert exact <= ftpl.most_of_laplace(count) <= exact + 0.5 / count
 
 
 @pytest.mark.parametrize("lam", [0.3, 1.0, 5.0])
@@ -142,7 +145,7 @@ def test_the_constants_are_the_least() -> None:
             method="bounded",
             options={"xatol": 1e-10},
         )
-        assert tight_bounds.noisy_spread(lam).value == pytest.approx(found.fun, rel=1e-8)
+        assert noisy_spread(lam).value == pytest.approx(found.fun, rel=1e-8)
         for arms in (2, 100):
             found = minimize_scalar(
                 lambda theta, lam=lam, arms=arms: (
@@ -152,41 +155,41 @@ def test_the_constants_are_the_least() -> None:
                 method="bounded",
                 options={"xatol": 1e-10},
             )
-            assert tight_bounds.ftpl_spread(arms, lam).value == pytest.approx(found.fun, rel=1e-8)
+            assert ftpl.ftpl_spread(arms, lam).value == pytest.approx(found.fun, rel=1e-8)
 
 
 @settings(deadline=None, max_examples=40)
 @given(sizes)
 def test_bandit_bounds_computed_again(size: tuple[int, int, float]) -> None:
     K, T, eps = size
-    htinf = tight_bounds.htinf_conversion_tight(K, T, eps)
-    lam, n = 1 / (htinf.batch * eps), T // htinf.batch
-    expected = htinf.batch * (30 * math.sqrt((1 + 2 * lam**2) * K * (n + 1)) + 1)
-    assert htinf.regret == pytest.approx(expected)
-    one_bit = tight_bounds.one_bit_exp3(K, T, eps)
+    tight = htinf.tight_bound(Problem(K, T, eps))
+    lam, n = 1 / (tight.batch * eps), T // tight.batch
+    expected = tight.batch * (30 * math.sqrt((1 + 2 * lam**2) * K * (n + 1)) + 1)
+    assert tight.regret == pytest.approx(expected)
+    one_bit = exp3.one_bit_bound(Problem(K, T, eps))
     c = one_bit.batch * (math.exp(eps) - 1)
     s, n = c / (2 + c), T // one_bit.batch
     rate = one_bit.settings["learning_rate"]
     learner = math.log(K) / rate + rate / 2 * n * K * (1 + s) / 2
     assert one_bit.regret == pytest.approx(one_bit.batch * (learner / s + 1))
-    for function in (tight_bounds.exp3_conversion_tight, tight_bounds.local_exp3_tight):
-        exp3 = bound_unless_too_few(function, K, T, eps)
-        if exp3 is None:
+    for name in ("exp3-tight", "ldp-exp3-tight"):
+        found = bound_unless_too_few(name, Problem(K, T, eps))
+        if found is None:
             continue
-        rate, gamma = exp3.settings["learning_rate"], exp3.settings["mixing"]
-        lam, n = 1 / (exp3.batch * eps), T // exp3.batch
+        rate, gamma = found.settings["learning_rate"], found.settings["mixing"]
+        lam, n = 1 / (found.batch * eps), T // found.batch
         theta = rate * lam * K / gamma
         assert theta < 1
         v = (0.5 + lam**2) / (1 - theta**2)
         learner = math.log(K) / rate + rate * n * K * v + gamma * n
-        assert exp3.regret == pytest.approx(exp3.batch * (learner + 1))
+        assert found.regret == pytest.approx(found.batch * (learner + 1))
 
 
 @settings(deadline=None, max_examples=40)
 @given(sizes)
 def test_the_ftpl_bound_computed_again(size: tuple[int, int, float]) -> None:
     K, T, eps = size
-    bound = bound_unless_too_few(tight_bounds.ftpl_conversion_tight, K, T, eps)
+    bound = bound_unless_too_few("ftpl-tight", Problem(K, T, eps))
     if bound is None:
         return
     rate, most = bound.settings["learning_rate"], bound.settings["resamples"]
@@ -203,10 +206,10 @@ def test_the_ftpl_bound_computed_again(size: tuple[int, int, float]) -> None:
 @given(sizes, st.integers(2, 10**5))
 def test_expert_bounds_computed_again(size: tuple[int, int, float], N: int) -> None:
     K, T, eps = size
-    one_bit = expert_bounds.one_bit_exp4(K, N, T, eps).regret
+    one_bit = exp4.one_bit_bound(Problem(K, T, eps, N)).regret
     s = (math.exp(eps) - 1) / (math.exp(eps) + 1)
     assert one_bit == pytest.approx(math.sqrt((1 + s) * T * K * math.log(N)) / s)
-    local = bound_unless_too_few(tight_expert_bounds.local_exp4_tight, K, N, T, eps)
+    local = bound_unless_too_few("local-exp4-tight", Problem(K, T, eps, N))
     if local is None:
         return
     spread = min(
@@ -221,7 +224,7 @@ def test_expert_bounds_computed_again(size: tuple[int, int, float], N: int) -> N
     [(2, 4, 20_000, 1.0, 1e-6), (5, 100, 10**7, 0.5, 1e-6), (3, 10**4, 10**9, 0.01, 1e-9)],
 )
 def test_the_batched_bound_computed_again(K: int, N: int, T: int, eps: float, delta: float) -> None:
-    bound = tight_expert_bounds.batched_exp4_tight(K, N, T, eps, delta)
+    bound = batched_exp4.tight_bound(Problem(K, T, eps, N, delta))
     rate, gamma, lam = (bound.settings[key] for key in ("learning_rate", "mixing", "noise"))
     assert lam == pytest.approx(
         3 * K * math.sqrt(N * math.log(1 / delta)) / (gamma * bound.batch * eps)
@@ -251,14 +254,28 @@ def _batched(
     return tau * learner + gamma * tau * n + tau
 
 
-@settings(deadline=None, max_examples=30)
-@given(st.integers(1, 3000), st.integers(2, 50), st.floats(0.005, 3))
-def test_the_best_batch_is_found(T: int, K: int, eps: float) -> None:
-    def regret(tau: int) -> float:
-        return tight_bounds.one_bit_exp3(K, T, eps, tau).regret
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 20_000), st.integers(2, 50), st.floats(0.001, 3))
+@pytest.mark.parametrize("bound", [exp3.one_bit_bound, htinf.tight_bound], ids=["exp3", "htinf"])
+def test_the_best_batch_is_found(
+    bound: Callable[[Problem, int | None], Bound], T: int, K: int, eps: float
+) -> None:
+    problem = Problem(K, T, eps)
+    candidates = {T // (n + 1) + 1 for n in range(1, T + 1)}  # the smallest for each count
+    best = min(bound(problem, tau).regret for tau in candidates)
+    assert bound(problem, None).regret <= best * 1.0001
 
-    everything = [regret(tau) for tau in range(1, T + 1)]
-    assert regret(best_batch(regret, T)) <= min(everything) * 1.001
+
+@pytest.mark.parametrize(
+    ("T", "N", "eps"), [(5_000, 4, 1.0), (40_000, 100, 0.3), (200_000, 1000, 0.9), (9_770, 9, 0.9)]
+)
+def test_the_best_batch_of_batched_exp4_is_found(T: int, N: int, eps: float) -> None:
+    problem = Problem(3, T, eps, N, 1e-6)
+    found = row_of(find("batched-exp4-tight", advised=True), problem)
+    assert found.bound is not None
+    for tau in {T // (n + 1) + 1 for n in range(1, 1000)}:
+        other = row_of(found.entry, problem, tau)
+        assert found.regret <= other.regret * 1.0001
 
 
 def test_the_lowest_point_is_found() -> None:
@@ -269,14 +286,12 @@ def test_the_lowest_point_is_found() -> None:
 
 def test_tight_constants_are_smaller_than_the_papers() -> None:
     for K, T, eps in ((10, 10**6, 0.1), (100, 10**9, 0.01), (2, 10**5, 1.0)):
-        pairs = (
-            (tight_bounds.htinf_conversion_tight, bounds.htinf_conversion),
-            (tight_bounds.exp3_conversion_tight, bounds.exp3_conversion),
-            (tight_bounds.ftpl_conversion_tight, bounds.ftpl_conversion),
-            (tight_bounds.local_exp3_tight, bounds.local_exp3),
-        )
-        for ours, papers in pairs:
-            assert ours(K, T, eps).regret < papers(K, T, eps).regret / 4
+        for name in ("htinf", "exp3", "ftpl", "ldp-exp3"):
+            ours, papers = (
+                row_of(find(each, advised=False), Problem(K, T, eps))
+                for each in (f"{name}-tight", name)
+            )
+            assert ours.regret < papers.regret / 4
 
 
 def hard_family(K: int, T: int, eps: float) -> list[Environment]:
@@ -294,29 +309,11 @@ def hard_family(K: int, T: int, eps: float) -> list[Environment]:
 def test_simulated_regret_stays_below_the_bounds(eps: float) -> None:
     """Run with the parameters the bounds print and fixed seeds, they reach 0.71 of them at most."""
     K, T = 4, 60_000
-    found = {
-        "one-bit-exp3": tight_bounds.one_bit_exp3(K, T, eps),
-        "htinf": tight_bounds.htinf_conversion_tight(K, T, eps),
-        "exp3": tight_bounds.exp3_conversion_tight(K, T, eps),
-        "ftpl": tight_bounds.ftpl_conversion_tight(K, T, eps),
-        "ldp-exp3": tight_bounds.local_exp3_tight(K, T, eps),
-    }
-    policies = {}
-    for name, bound in found.items():
-        values = bound.settings
-        learner: Learner
-        if name == "htinf":
-            learner = Htinf(K, sigma=values["sigma"])
-        elif name == "ftpl":
-            learner = Ftpl(K, values["learning_rate"], int(values["resamples"]))
-        else:
-            learner = Exp3(K, values["learning_rate"], values.get("mixing", 0.0))
-        release = "one-bit" if name.startswith("one-bit") else "laplace"
-        policies[name] = bd.PrivateBandit(
-            K, eps, T, learner=learner, release=release, batch=bound.batch
-        )
-    checked = {name: bound.regret for name, bound in found.items() if bound.regret < T}
-    assert {"one-bit-exp3", "exp3", "ftpl"} <= set(checked)
+    names = ("one-bit-exp3", "htinf-tight", "exp3-tight", "ftpl-tight", "ldp-exp3-tight")
+    found = {name: row_of(find(name, advised=False), Problem(K, T, eps)).regret for name in names}
+    policies = {name: bd.PrivateBandit(K, eps, T, name) for name in names}
+    checked = {name: regret for name, regret in found.items() if regret < T}
+    assert {"one-bit-exp3", "exp3-tight", "ftpl-tight"} <= set(checked)
     for environment in hard_family(K, T, eps):
         results = bd.simulate(policies, environment, replicates=40)
         for name, regret in checked.items():
@@ -345,9 +342,9 @@ def test_simulated_exp4_stays_below_its_bound(kind: str, name: str) -> None:
     """The algorithms as the page has them, in NumPy, 30 runs at once."""
     T, N, K, eps, runs = 8_000, 6, 3, 1.0, 30
     bound = {
-        "local": lambda: tight_expert_bounds.local_exp4_tight(K, N, T, eps),
-        "one-bit": lambda: expert_bounds.one_bit_exp4(K, N, T, eps),
-        "batched": lambda: tight_expert_bounds.batched_exp4_tight(K, N, T, eps, 1e-3),
+        "local": lambda: exp4.tight_bound(Problem(K, T, eps, N)),
+        "one-bit": lambda: exp4.one_bit_bound(Problem(K, T, eps, N)),
+        "batched": lambda: batched_exp4.tight_bound(Problem(K, T, eps, N, 1e-3)),
     }[name]()
     assert bound.regret < T
     losses, advice = advice_problem(kind, T)

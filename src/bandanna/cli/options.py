@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from bandanna import checks
 from bandanna.types import InputError
 
 
 def whole_number(option: str, text: str, most: float = 1e15) -> int:
     """Read a count that may be written as 1e6."""
-    number = _float(text)
+    number = checks.as_float(checks.spelled(text))
     if not (1 <= number <= most and number.is_integer()):
         raise InputError(
             f"{option} must be a whole number from 1 to {most:g}, such as 100000 or 1e6; "
@@ -21,7 +22,7 @@ def whole_number(option: str, text: str, most: float = 1e15) -> int:
 
 def numbers(option: str, text: str) -> list[float]:
     """Read a comma-separated list of numbers."""
-    values = [_float(part) for part in text.split(",") if part.strip()]
+    values = [checks.as_float(checks.spelled(part)) for part in text.split(",") if part.strip()]
     if not values or any(math.isnan(value) for value in values):
         raise InputError(f"{option} must be numbers separated by commas; got {text!r}.")
     return values
@@ -34,10 +35,3 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nan(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _float(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")

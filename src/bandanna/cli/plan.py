@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bandanna.checks import MAX_ROUNDS
 from bandanna.cli.options import whole_number
 from bandanna.cli.plan_tables import print_expected, print_plan
-from bandanna.types import InputError
+from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
     from bandanna.theory.planner import Plan
 
 MOST = "most"
-
-
-class Size(NamedTuple):
-    """A problem as far as it is given."""
-
-    arms: int | None
-    rounds: int | None
-    epsilon: float | None
-
-    @property
-    def missing(self) -> list[str]:
-        """Options left out."""
-        return [f"--{name}" for name, value in self._asdict().items() if value is None]
+NEEDED = ("arms", "rounds", "epsilon")
+ANYTHING: dict[str, JSON] = {
+    "arms": {"arms": 2},
+    "rounds": {},
+    "epsilon": {"epsilon": inf},
+    "experts": {},
+}
+"""What stands for the number that is asked for, until it is known."""
 
 
 def plan(
@@ -64,20 +59,22 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Compare guarantees; with --regret, leave out rounds, epsilon or arms to be told them."""
-    size = Size(
-        None if arms is None else whole_number("--arms", arms),
-        None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS),
-        epsilon,
-    )
     if regimes:
         others = {"--rounds": rounds, "--epsilon": epsilon, "--experts": experts}
         others |= {"--regret": regret, "--explain": explain or None, "--simulate": simulate or None}
         _check_regimes([name for name, value in others.items() if value is not None])
-        _show_regimes(size.arms, delta, chart, as_json)
+        _show_regimes(None if arms is None else whole_number("--arms", arms), delta, chart, as_json)
         return
     if chart is not None:
         raise InputError("--chart goes with --regimes; a plan has no chart.")
-    found, answer = _answered(size, experts, delta, regret)
+    given = {
+        "arms": None if arms is None else whole_number("--arms", arms),
+        "rounds": None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS),
+        "epsilon": epsilon,
+        "experts": whole_number("--experts", experts) if experts not in (None, MOST) else None,
+        "delta": delta,
+    }
+    found, answer = _answered(given, regret, experts == MOST)
     expected = _expected(found) if simulate else None
     if as_json:
         shown = {**found.to_dict(), "answer": answer}
@@ -89,57 +86,32 @@ def plan(
         typer.echo(answer)
     print_plan(found, explain)
     if expected:
-        print_expected(*expected, experts=found.experts is not None)
+        print_expected(*expected, experts=found.problem.advised)
 
 
-def _answered(
-    size: Size, experts: str | None, delta: float, regret: float | None
-) -> tuple[Plan, str | None]:
+def _answered(given: JSON, regret: float | None, most_experts: bool) -> tuple[Plan, str | None]:
     """Fill in what is asked for; return the plan for it and the answer in words."""
-    from bandanna.theory import inverse
+    from bandanna.problem import Problem
+    from bandanna.theory.inverse import ask
     from bandanna.theory.planner import plan as make_plan
 
-    most_experts = experts == MOST
-    count = None if experts is None or most_experts else whole_number("--experts", experts)
-    asked = [*size.missing, *(["--experts"] if most_experts else [])]
+    missing = [name for name in NEEDED if given[name] is None]
+    asked = [*missing, *(["experts"] if most_experts else [])]
     if regret is None:
-        if size.missing:
-            raise InputError(
-                f"needs {', '.join(size.missing)}; or give --regret and leave out one of them."
-            )
+        if missing:
+            options = ", ".join(f"--{name}" for name in missing)
+            raise InputError(f"needs {options}; or give --regret and leave out one of them.")
         if most_experts:
             raise InputError(f"--experts {MOST} asks how many a target allows; give it: --regret.")
-        arms, rounds, epsilon = size
-        assert arms is not None and rounds is not None and epsilon is not None  # noqa: PT018
-        return make_plan(arms, rounds, epsilon, experts=count, delta=delta), None
+        return make_plan(Problem(**given)), None
     if len(asked) != 1:
+        options = ", ".join(f"--{name}" for name in asked) or "nothing"
         raise InputError(
             f"with --regret leave out exactly one of --arms, --rounds and --epsilon, the one you "
-            f"ask for, or ask by --experts {MOST}; asked for: {', '.join(asked) or 'nothing'}."
+            f"ask for, or ask by --experts {MOST}; asked for: {options}."
         )
-    given: dict[str, Any] = {
-        **{name: value for name, value in size._asdict().items() if value is not None},
-        "delta": delta,
-    }
-    if not most_experts:
-        given["experts"] = count
-    question = asked[0].removeprefix("--")
-    find: dict[str, Callable[..., float]] = {
-        "arms": inverse.arms_for,
-        "rounds": inverse.rounds_for,
-        "epsilon": inverse.epsilon_for,
-        "experts": inverse.experts_for,
-    }
-    value = find[question](regret, **given)
-    more = " and more" if value in (inverse.MOST_ARMS, inverse.MOST_EXPERTS) else ""
-    words = {
-        "arms": f"Up to {value:,} arms{more}",
-        "rounds": f"From {value:,} rounds on",
-        "epsilon": f"From epsilon {value:.4g} on",
-        "experts": f"Up to {value:,} experts{more}",
-    }[question]
-    found = make_plan(**{**given, question: value})
-    return found, f"{words}, regret of at most {regret:g} of the rounds is guaranteed."
+    answer = ask(asked[0], regret, Problem(**{**given, **ANYTHING[asked[0]]}))
+    return make_plan(answer.problem), answer.words
 
 
 def _check_regimes(given: list[str]) -> None:
@@ -157,13 +129,8 @@ def _show_regimes(arms: int | None, delta: float, chart: Path | None, as_json: b
     show_regimes(ARMS if arms is None else arms, delta or DELTA, chart, as_json)
 
 
-def _expected(found: Plan) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    from bandanna.simulation.expect import expected_regret, expected_regret_with_experts
+def _expected(found: Plan) -> tuple[list[JSON], dict[str, str]]:
+    from bandanna.simulation.expect import expected_regret
 
-    size = found.rounds, found.epsilon
-    rows, left_out = (
-        expected_regret(found.arms, *size)
-        if found.experts is None
-        else expected_regret_with_experts(found.arms, found.experts, *size, found.delta)
-    )
+    rows, left_out = expected_regret(found.problem)
     return [row._asdict() for row in rows], left_out

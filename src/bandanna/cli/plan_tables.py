@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from bandanna.theory.planner import Plan
 
 
-TIGHT = "(tight): run with other parameters, which --json has as settings."
-
-
 def print_expected(
     rows: list[dict[str, Any]], left_out: dict[str, str], *, experts: bool = False
 ) -> None:
@@ -40,31 +37,25 @@ def print_expected(
 def print_plan(found: Plan, explain: bool) -> None:
     """Print the choice in a sentence, then the table; with reasons if asked for."""
     typer.echo(found.why)
+    if found.default:
+        typer.echo(found.default)
     headings = ["algorithm", "privacy", "delta", "batch", "regret at most", "of the rounds"]
     rows = []
     for row in found.rows:
         if row.bound is None:
             continue
-        share = row.bound.share(found.rounds)
-        verdict = "says nothing" if share >= 1 else f"{share:.1%}"
+        verdict = "says nothing" if row.share >= 1 else f"{row.share:.1%}"
         spent = "-" if row.model == "none" else f"{row.delta:g}"
         cells = [row.algorithm, row.model, spent, f"{row.bound.batch:,}"]
-        rows.append([*cells, f"{row.bound.regret:,.0f}", verdict])
+        rows.append([*cells, f"{row.regret:,.0f}", verdict])
     if explain:
         headings.append("says something from")
         starts = _starts(found)
         for cells in rows:
             cells.append(starts[cells[0]])
     left_out = [f"{row.algorithm} {row.reason}" for row in found.rows if row.bound is None]
-    tight = any("(tight)" in cells[0] for cells in rows)
-    experts = f", {found.experts:,} experts" if found.experts else ""
-    print_table(
-        f"Guaranteed regret after {found.rounds:,} rounds, {found.arms:,} arms{experts}, "
-        f"epsilon {found.epsilon:.4g}",
-        headings,
-        rows,
-        "\n".join([*left_out, TIGHT] if tight else left_out),
-    )
+    title = f"Guaranteed regret after {found.problem}"
+    print_table(title, headings, rows, "\n".join(left_out))
     if explain and found.best.bound is not None:
         typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")
         for term, value in found.best.bound.terms.items():
@@ -75,11 +66,11 @@ def print_plan(found: Plan, explain: bool) -> None:
 
 def _starts(found: Plan) -> dict[str, str]:
     """Return the rounds from which each algorithm's guarantee is below them, as text."""
-    from bandanna.theory.algorithms import algorithms
     from bandanna.theory.inverse import says_something_from
 
     starts = {
-        algorithm.name: says_something_from(algorithm)
-        for algorithm in algorithms(found.arms, found.epsilon, found.experts, found.delta)
+        row.algorithm: says_something_from(row.entry, found.problem)
+        for row in found.rows
+        if row.bound
     }
     return {name: "-" if start is None else f"{start:,} rounds" for name, start in starts.items()}

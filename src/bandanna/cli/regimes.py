@@ -11,7 +11,7 @@ import typer
 from bandanna.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from bandanna.theory.regimes import RegimeMap, Verdict
+    from bandanna.theory.regimes import Finding, RegimeMap
 
 HEADINGS = (
     "regime",
@@ -45,29 +45,29 @@ def show_regimes(arms: int, delta: float, chart: Path | None, as_json: bool) -> 
 
 
 def _print(found: RegimeMap) -> None:
-    verdicts = found.verdicts
+    findings = found.findings
     rows = [
         [
-            verdict.regime.name,
-            verdict.regime.condition,
-            verdict.regime.algorithm,
+            finding.regime.name,
+            finding.regime.condition,
+            finding.regime.algorithm,
             *(
                 f"{count:,}"
                 for count in (
-                    verdict.points,
-                    verdict.smallest_rate,
-                    verdict.promises,
-                    verdict.best,
-                    verdict.guaranteed,
+                    finding.points,
+                    finding.smallest_rate,
+                    finding.promises,
+                    finding.best,
+                    finding.guaranteed,
                 )
             ),
         ]
-        for verdict in verdicts
+        for finding in findings
     ]
     without = sum(
-        not any(verdict.regime.contains(cell.problem) for verdict in verdicts)
-        for cell in found.cells
-        if cell.by_rate
+        not any(finding.regime.contains(place.problem) for finding in findings)
+        for place in found.places
+        if place.by_rate
     )
     print_table(
         f"The paper's regimes, {found.arms:,} arms, delta {found.delta:g}: problems of a grid over "
@@ -79,26 +79,27 @@ def _print(found: RegimeMap) -> None:
         "bound: of all algorithms;\nanything does: some algorithm's guarantee is below T. The "
         f"paper recommends nothing for {without:,} problems more.",
     )
-    for verdict in verdicts:
-        typer.echo(_sentence(verdict))
+    for finding in findings:
+        typer.echo(_sentence(finding))
 
 
-def _sentence(verdict: Verdict) -> str:
+def _sentence(finding: Finding) -> str:
     """Say where the recommendation is not the best, in numbers."""
-    regime = verdict.regime
+    regime = finding.regime
     start = f"{regime.name}: {regime.algorithm} "
-    if verdict.example is None:
+    if finding.example is None:
         return f"{start}has the smallest guarantee wherever there is one."
-    beaten = verdict.guaranteed - verdict.best
-    winners = ", ".join(f"{name} ({count})" for name, count in verdict.winners.items())
-    (_, experts, rounds, epsilon), shares = verdict.example.problem, verdict.example.shares
+    beaten = finding.guaranteed - finding.best
+    winners = ", ".join(f"{name} ({count})" for name, count in finding.winners.items())
+    problem, shares = finding.example.problem, finding.example.shares
+    _, rounds, epsilon = problem.size
     theirs = shares.get(regime.algorithm)
     instead = "it does not apply" if theirs is None else f"it guarantees {theirs * rounds:,.0f}"
-    larger = verdict.times_larger
+    larger = finding.times_larger
     median = "" if larger is None else f" Its bound is {larger:,.0f} times the best, in the median."
     return (
-        f"{start}is not the best at {beaten:,} of the {verdict.guaranteed:,} problems for which "
-        f"anything is guaranteed. Best: {winners}.{median} For example at N = {experts:,}, "
+        f"{start}is not the best at {beaten:,} of the {finding.guaranteed:,} problems for which "
+        f"anything is guaranteed. Best: {winners}.{median} For example at N = {problem.experts:,}, "
         f"T = {rounds:,}, epsilon = {epsilon:.2g} {instead}, "
-        f"{verdict.example.best} {min(shares.values()) * rounds:,.0f}."
+        f"{finding.example.best} {min(shares.values()) * rounds:,.0f}."
     )

@@ -9,14 +9,13 @@ import typer
 
 from bandanna.checks import MAX_ROUNDS
 from bandanna.cli.options import whole_number, without_nan
+from bandanna.theory.catalogue import contestants
 from bandanna.types import InputError
 
 if TYPE_CHECKING:
-    from bandanna.environments import Environment, ExpertEnvironment
     from bandanna.policies import Policy
     from bandanna.simulation import Results
 
-BEST_EXPERT = "best-expert"
 HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "median", "95%")
 
 
@@ -27,7 +26,7 @@ def simulate(
     rounds: Annotated[str, typer.Option(help="Decisions in a run, such as 100000 or 1e6.")] = "1e5",
     epsilon: Annotated[float, typer.Option(help="Privacy parameter, above 0.")] = 0.1,
     delta: Annotated[
-        float, typer.Option(help="For batched-exp4 and calibrated-exp4; 0 is pure.")
+        float, typer.Option(help="What batched and calibrated EXP4 may spend; 0 is pure.")
     ] = 0.0,
     experts: Annotated[
         str | None, typer.Option(help="Number of experts: a problem with expert advice.")
@@ -46,11 +45,8 @@ def simulate(
     algorithms: Annotated[
         str | None,
         typer.Option(
-            help="Comma-separated: one-bit, one-bit-exp3, htinf, exp3, ftpl, ldp-exp3, "
-            "dp-exp3-lap, no-privacy, uniform. With experts: auto, one-bit-conversion, "
-            "one-bit-exp3-conversion, htinf-conversion, "
-            "exp3-conversion, ftpl-conversion, one-bit-exp4, local-exp4, calibrated-exp4, "
-            "batched-exp4, no-privacy, random-expert, best-expert, uniform."
+            help=f"Comma-separated: {', '.join(contestants(advised=False))}. With experts: "
+            f"{', '.join(contestants(advised=True))}, best-expert."
         ),
     ] = None,
     replicates: Annotated[
@@ -69,9 +65,8 @@ def simulate(
 
     advised = advisers is not None or (environment is not None and has_experts(environment))
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
-    policies: dict[str, Policy]
-    from bandanna.policies import make_policy
     from bandanna.simulation import simulate as run
+    from bandanna.simulation.contestants import make_contestant
 
     if advised:
         environment = environment or "one-good"
@@ -79,14 +74,13 @@ def simulate(
         source = make_environment(environment, count, horizon, advisers, **options)
         default = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
         names = _names(algorithms or default)
-        policies = {name: _expert_policy(name, source, epsilon, delta) for name in names}
     else:
         if spread:
             raise InputError("--spread is about experts' advice; it needs --experts.")
         environment = environment or "bernoulli"
         source = make_environment(environment, count, horizon)
         names = _names(algorithms or "one-bit,htinf,ldp-exp3,no-privacy")
-        policies = {name: make_policy(name, source.arms, epsilon, horizon) for name in names}
+    policies = {name: make_contestant(name, source, epsilon, delta) for name in names}
     results = run(policies, source, replicates=runs, seed=seed, cores=cores)
     setting: dict[str, object] = {
         "environment": environment,
@@ -112,21 +106,6 @@ def _names(algorithms: str) -> list[str]:
     if not names:
         raise InputError("--algorithms names none; one-bit is a good start.")
     return names
-
-
-def _expert_policy(
-    name: str, source: Environment | ExpertEnvironment, epsilon: float, delta: float
-) -> Policy:
-    from bandanna.environments import ExpertEnvironment
-    from bandanna.learners import FixedArm
-    from bandanna.policies import Experts, make_expert_policy
-    from bandanna.simulation.comparators import best_expert
-
-    assert isinstance(source, ExpertEnvironment)
-    size = source.experts, source.arms
-    if name == BEST_EXPERT:
-        return Experts(*size, learner=FixedArm(source.experts, best_expert(source)))
-    return make_expert_policy(name, *size, epsilon, delta, source.rounds)
 
 
 def _privacy(policy: Policy) -> dict[str, float | str | None]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from bandanna import checks
-from bandanna.policies.inputs import arm_names, check_rounds, checked_learner, required_learner
+from bandanna.policies.inputs import arm_names, checked_learner, required_learner
 from bandanna.policies.policy import Policy
-from bandanna.policies.recipe import Request, plain_recipe, private_recipe
+from bandanna.policies.recipe import Replaced, plain_recipe, private_recipe
 from bandanna.privacy import Release
+from bandanna.problem import Problem
+from bandanna.theory.catalogue import DEFAULT
 from bandanna.types import ArmName
 
 
@@ -28,7 +31,8 @@ class PrivateBandit(Policy):
     algorithm
         ``one-bit`` (default), ``one-bit-exp3`` (a smaller guarantee for few arms, though it
         gains less where losses are easy), the paper's ``htinf``, ``exp3`` and ``ftpl``, or
-        prior work's ``ldp-exp3`` and ``dp-exp3-lap``.
+        prior work's ``ldp-exp3`` and ``dp-exp3-lap``. With ``-tight`` at the end of the paper's
+        names and ``ldp-exp3``, tuned to constants of ours.
     learner, release, batch
         Replace a part of the algorithm: a learner by name, object or adapter; ``"one-bit"`` or
         ``"laplace"``; rounds in a batch.
@@ -59,7 +63,7 @@ class PrivateBandit(Policy):
         arms: int | Sequence[ArmName],
         epsilon: float,
         rounds: int | None = None,
-        algorithm: str = "one-bit",
+        algorithm: str = DEFAULT,
         *,
         learner: Any = None,
         release: Release | str | None = None,
@@ -70,24 +74,16 @@ class PrivateBandit(Policy):
         seed: int | None = None,
     ) -> None:
         names = arm_names(arms)
-        horizon = check_rounds(rounds)
-        request = Request(
-            algorithm=algorithm,
-            arms=len(names),
-            epsilon=checks.positive("epsilon", epsilon),
-            rounds=horizon,
-            learner=checked_learner(learner, names),
-            release=release,
-            batch=batch,
-        )
+        problem = Problem(len(names), rounds, checks.epsilon(epsilon))
+        replaced = Replaced(checked_learner(learner, names), release, batch)
         super().__init__(
-            private_recipe(request),
+            private_recipe(algorithm, problem, replaced),
             names,
             algorithm=algorithm,
             loss_range=loss_range,
             default_loss=default_loss,
             clip=clip,
-            rounds=horizon,
+            rounds=problem.rounds,
             seed=seed,
         )
 
@@ -131,17 +127,16 @@ class Bandit(Policy):
         seed: int | None = None,
     ) -> None:
         names = arm_names(arms)
-        horizon = check_rounds(rounds)
+        problem = Problem(len(names), rounds, math.inf)
         chosen = required_learner(learner, names)
-        recipe = plain_recipe(arms=len(names), rounds=horizon, learner=chosen, batch=batch)
         super().__init__(
-            recipe,
+            plain_recipe(chosen, problem, batch),
             names,
             algorithm=chosen if isinstance(chosen, str) else chosen.name,
             loss_range=loss_range,
             default_loss=default_loss,
             clip=clip,
-            rounds=horizon,
+            rounds=problem.rounds,
             seed=seed,
         )
 

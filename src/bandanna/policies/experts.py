@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from bandanna import checks
 from bandanna.learners import Learner
-from bandanna.policies.expert_recipe import (
-    ExpertRequest,
-    plain_expert_recipe,
-    private_expert_recipe,
-)
-from bandanna.policies.inputs import (
-    arm_names,
-    check_experts,
-    check_rounds,
-    checked_learner,
-    required_learner,
-)
+from bandanna.policies.inputs import arm_names, check_experts, checked_learner, required_learner
 from bandanna.policies.policy import Policy
+from bandanna.policies.recipe import (
+    NOTHING,
+    Replaced,
+    choose_algorithm,
+    plain_recipe,
+    private_recipe,
+)
 from bandanna.privacy import Release
-from bandanna.theory.planner import plan as make_plan
+from bandanna.problem import Problem
+from bandanna.theory.catalogue import AUTO
 from bandanna.types import ArmName
 
 
@@ -45,7 +43,8 @@ class PrivateExperts(Policy):
         ``one-bit-exp3-conversion``, ``htinf-conversion``, ``exp3-conversion``,
         ``ftpl-conversion``. EXP4 weighs them:
         ``one-bit-exp4``, ``calibrated-exp4``, and the paper's ``local-exp4`` and
-        ``batched-exp4``.
+        ``batched-exp4``. With ``-tight`` at the end of the paper's names, tuned to constants of
+        ours.
     learner, release, batch
         Replace a part of a conversion, as for ``PrivateBandit``.
     loss_range, default_loss, clip, seed
@@ -70,7 +69,7 @@ class PrivateExperts(Policy):
         epsilon: float,
         delta: float = 0.0,
         rounds: int | None = None,
-        algorithm: str = "auto",
+        algorithm: str = AUTO,
         *,
         learner: Any = None,
         release: Release | str | None = None,
@@ -81,25 +80,22 @@ class PrivateExperts(Policy):
         seed: int | None = None,
     ) -> None:
         names = arm_names(arms)
-        horizon = check_rounds(rounds)
         count = check_experts(experts)
-        self.delta = checks.delta(delta)
-        problem = (count, len(names), checks.epsilon(epsilon), self.delta, horizon)
-        replaced = (learner, release, batch) != (None, None, None)
+        problem = Problem(len(names), rounds, checks.epsilon(epsilon), count, delta)
+        self.delta = problem.delta
+        replaced = Replaced(checked_learner(learner, tuple(range(count))), release, batch)
         self.why = f"{algorithm} was asked for."
-        if algorithm == "auto":
-            algorithm, self.why = choose_algorithm(*problem, replaced=replaced)
-        over = checked_learner(learner, tuple(range(count)))
-        request = ExpertRequest(algorithm, *problem, over, release, batch)
+        if algorithm == AUTO:
+            algorithm, self.why = choose_algorithm(problem, replaced=replaced != NOTHING)
         super().__init__(
-            private_expert_recipe(request),
+            private_recipe(algorithm, problem, replaced),
             names,
             algorithm=algorithm,
             loss_range=loss_range,
             experts=count,
             default_loss=default_loss,
             clip=clip,
-            rounds=horizon,
+            rounds=problem.rounds,
             seed=seed,
         )
 
@@ -139,31 +135,17 @@ class Experts(Policy):
         seed: int | None = None,
     ) -> None:
         names = arm_names(arms)
-        horizon = check_rounds(rounds)
         count = check_experts(experts)
+        problem = Problem(len(names), rounds, math.inf, count)
         chosen = required_learner(learner, tuple(range(count)))
         super().__init__(
-            plain_expert_recipe(experts=count, arms=len(names), rounds=horizon, learner=chosen),
+            plain_recipe(chosen, problem),
             names,
             algorithm=chosen if isinstance(chosen, str) else chosen.name,
             loss_range=loss_range,
             experts=count,
             default_loss=default_loss,
             clip=clip,
-            rounds=horizon,
+            rounds=problem.rounds,
             seed=seed,
         )
-
-
-def choose_algorithm(
-    experts: int, arms: int, epsilon: float, delta: float, rounds: int | None, *, replaced: bool
-) -> tuple[str, str]:
-    """Return the algorithm with the smallest guarantee, and why it was chosen."""
-    if experts == 1:
-        return "one-bit-conversion", "There is one expert: it is followed, and nothing is learned."
-    if replaced:
-        return "one-bit-conversion", "Conversions are what takes a learner, release or batch."
-    if rounds is None:
-        return "one-bit-conversion", "Without rounds= there is no bound to compare others by."
-    found = make_plan(arms, rounds, epsilon, experts=experts, delta=delta)
-    return found.best.algorithm, found.why

@@ -12,8 +12,9 @@ from bandanna.policies.experts import Experts, PrivateExperts
 from bandanna.policies.inputs import arm_names, check_experts, check_rounds
 from bandanna.policies.plays import FollowExpert, kind_of_play
 from bandanna.policies.policy import Policy
-from bandanna.policies.recipe import Recipe, recipe_parts
+from bandanna.policies.recipe import recipe_of
 from bandanna.policies.state_file import claim, read_state
+from bandanna.theory.tuning import Tuning
 from bandanna.types import JSON, BandannaError, StateFileError
 
 KINDS: dict[str, type[Policy]] = {
@@ -70,7 +71,7 @@ def load(path: str | Path, *, epsilon: float | None = None, again: bool = False)
 def policy_from_dict(data: JSON) -> Policy:
     """Make a policy from what ``Policy.to_dict`` returned, checking every value anew."""
     kind = KINDS[data["kind"]]
-    recipe = Recipe(*recipe_parts(data["learner"], data["release"]))
+    recipe = recipe_of(Tuning(data["learner"], data["release"]))
     names = arm_names(data["arms"])
     experts = None if data["experts"] is None else check_experts(data["experts"])
     if (experts is None) != issubclass(kind, PrivateBandit | Bandit):
@@ -78,7 +79,7 @@ def policy_from_dict(data: JSON) -> Policy:
     if (data["kind"] in PRIVATE_KINDS) != recipe.release.guarantee().private:
         raise ValueError(f"a {data['kind']} does not go with a {recipe.release.name} release")
     follows = kind_of_play(recipe, experts) is FollowExpert
-    if str(data["algorithm"]).endswith("-conversion") and not follows:
+    if "-conversion" in str(data["algorithm"]) and not follows:
         raise ValueError(f"its parts do not make {data['algorithm']!r}")
     low, high = data["loss_range"]
     policy = object.__new__(kind)

@@ -15,14 +15,14 @@ from bandanna.grid import check_range, feedback_to_units, to_units
 from bandanna.policies.batch import Batch
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.plays import FollowExpert, Player, WeighExperts, check_parts, kind_of_play
-from bandanna.policies.recipe import Recipe
+from bandanna.policies.recipe import Recipe, plan_of
 from bandanna.policies.state_file import write_state
 from bandanna.privacy.certificate import make_certificate
 from bandanna.privacy.release import PROTECTED_WITH_EXPERTS
 from bandanna.privacy.vector import PUBLIC_ADVICE
+from bandanna.problem import Problem
 from bandanna.streams import Stream, new_stream
 from bandanna.theory.planner import Plan
-from bandanna.theory.planner import plan as make_plan
 from bandanna.types import JSON, ArmName, Decision, DecisionError, Guarantee, InputError, plain
 
 
@@ -167,13 +167,11 @@ class Policy:
 
     @property
     def plan(self) -> Plan:
-        """What this and other algorithms guarantee for this problem; needs ``rounds``."""
+        """What this policy and all algorithms guarantee for this problem; needs ``rounds``."""
         if self.rounds is None or not self.guarantee.private or self.experts == 1:
             raise InputError("a plan needs rounds=, a private policy and no single expert.")
-        epsilon = self.guarantee.epsilon
-        return make_plan(
-            len(self.arms), self.rounds, epsilon, experts=self.experts, delta=self.delta
-        )
+        size = len(self.arms), self.rounds, self.recipe.release.guarantee().epsilon
+        return plan_of(self.algorithm, self.recipe, Problem(*size, self.experts, self.delta))
 
     @property
     def batch(self) -> int:

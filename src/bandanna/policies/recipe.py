@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from bandanna import checks
-from bandanna.learners import (
-    LEARNERS,
-    ClippedExp3,
-    Exp3,
-    Exp4,
-    Ftpl,
-    Htinf,
-    Learner,
-    TsallisInf,
-    Uniform,
-)
-from bandanna.privacy import RELEASES, LaplaceRelease, OneBitRelease, PlainRelease, Release
-from bandanna.theory import parameters
-from bandanna.theory.one_bit import best_one_bit_batch, default_one_bit_batch
-from bandanna.theory.tight_bounds import one_bit_exp3
-from bandanna.types import InputError
+from bandanna.learners import LEARNERS, Exp4, FixedArm, Learner
+from bandanna.privacy import RELEASES, PlainRelease, Release, SilentRelease
+from bandanna.problem import Problem
+from bandanna.theory.algorithm import Algorithm
+from bandanna.theory.catalogue import algorithms, find, names
+from bandanna.theory.named import named_learner
+from bandanna.theory.one_bit import default_one_bit_batch
+from bandanna.theory.planner import Plan, Row, plan, row_of
+from bandanna.theory.tuning import Tuning, paper_batch
+from bandanna.theory.tuning import release as release_by_name
+from bandanna.types import JSON, InputError
 
-ALGORITHMS = ("one-bit", "one-bit-exp3", "htinf", "exp3", "ftpl", "ldp-exp3", "dp-exp3-lap")
-LEARNER_NAMES = ("tsallis-inf", "tsallis-inf-iw", "htinf", "exp3", "ftpl", "uniform")
-ONE_BIT = ("one-bit", "one-bit-exp3")
-LOCAL = ("ldp-exp3", "dp-exp3-lap")
+CONVERTED = "one-bit-conversion"
+BY_NAME = ("one-bit", "laplace")
+"""Releases that can be put into an algorithm by name."""
 
 
 class Recipe(NamedTuple):
@@ -42,164 +35,174 @@ class Recipe(NamedTuple):
         return self.release.batch
 
 
-class Request(NamedTuple):
-    """What a user asks for: an algorithm by name, and parts of it replaced."""
+class Replaced(NamedTuple):
+    """Parts of an algorithm that a user replaces."""
 
-    algorithm: str
-    arms: int
-    epsilon: float
-    rounds: int | None
     learner: Learner | str | None = None
     release: Release | str | None = None
     batch: int | None = None
 
-    @property
-    def as_published(self) -> bool:
-        """Whether no part is replaced."""
-        return self.learner is None and self.release is None and self.batch is None
+
+NOTHING = Replaced()
 
 
-def private_recipe(request: Request) -> Recipe:
-    """Choose learner, release and batch for a named algorithm, with the caller's overrides."""
-    if request.algorithm not in ALGORITHMS:
-        known = ", ".join(ALGORITHMS)
-        raise InputError(f"unknown algorithm {request.algorithm!r}; there are {known}.")
-    checks.epsilon(request.epsilon)
-    release = _choose_release(request)
-    learner = request.learner
-    if learner is None:
-        learner = (
-            _published_learner(request) if request.as_published else _retuned(request, release)
+def private_recipe(algorithm: str, problem: Problem, replaced: Replaced = NOTHING) -> Recipe:
+    """Choose learner, release and batch for a named algorithm, with the caller's replacements."""
+    entry = find(algorithm, advised=problem.advised)
+    if not entry.private:
+        known = ", ".join(names(advised=problem.advised, private=True))
+        raise InputError(f"{algorithm} is not private; private are {known}.")
+    checks.epsilon(problem.epsilon)
+    if problem.experts == 1:
+        return Recipe(FixedArm(1), SilentRelease())
+    if replaced == NOTHING:
+        return _kept(recipe_of(entry.tuned(problem)), problem)
+    if not entry.replaceable:
+        conversions = [row.name for row in algorithms(advised=True) if row.replaceable]
+        raise InputError(
+            f"learner, release and batch can be replaced in conversions "
+            f"({', '.join(conversions)}), not in {algorithm}."
         )
-    elif isinstance(learner, str):
-        learner = named_learner(learner, request.arms, request.rounds, release)
+    if entry.over is not None:
+        entry, problem = entry.over, problem.over_experts()
+    return _kept(_with_replaced(entry, problem, replaced), problem)
+
+
+def _kept(recipe: Recipe, problem: Problem) -> Recipe:
+    """Refuse parts that promise less than was asked for, whoever put them together."""
+    promise = recipe.release.guarantee()
+    kept = promise.private and promise.epsilon <= problem.epsilon and promise.delta <= problem.delta
+    if not kept:
+        raise InputError(
+            f"the release given promises epsilon {promise.epsilon:g} and delta {promise.delta:g}, "
+            f"which is weaker than the epsilon {problem.epsilon:g} and delta {problem.delta:g} "
+            f"asked for."
+        )
+    return recipe
+
+
+def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Recipe:
+    """Choose the learner of a policy without privacy, by name or as it is."""
+    release = PlainRelease(checks.whole("batch", batch, at_least=1))
+    if not isinstance(learner, str):
+        return Recipe(learner, release)
+    if not problem.advised:
+        return Recipe(_learner(named_learner(learner, problem, release.to_dict())), release)
+    if problem.experts == 1 and learner != "uniform":
+        return Recipe(FixedArm(1), release)
+    entries = {"exp4": "no-privacy", "uniform": "uniform", "random-expert": "random-expert"}
+    if learner in entries:
+        return recipe_of(find(entries[learner], advised=True).tuned(problem))
+    return Recipe(
+        _learner(named_learner(learner, problem.over_experts(), release.to_dict())), release
+    )
+
+
+def choose_algorithm(problem: Problem, *, replaced: bool) -> tuple[str, str]:
+    """Return the algorithm with experts that has the smallest guarantee, and why it was chosen."""
+    if problem.experts == 1:
+        return CONVERTED, "There is one expert: it is followed, and nothing is learned."
+    if replaced:
+        return CONVERTED, "Conversions are what takes a learner, release or batch."
+    if problem.rounds is None:
+        return CONVERTED, "Without rounds= there is no bound to compare others by."
+    found = plan(problem)
+    return found.best.algorithm, found.why
+
+
+def plan_of(algorithm: str, recipe: Recipe, problem: Problem) -> Plan:
+    """Return the plan for a policy's problem, and what the policy itself guarantees.
+
+    That is the bound of whichever algorithm, at the policy's batch, has just these parts.
+    """
+    entry = find(algorithm, advised=problem.advised)
+    others = [row for row in algorithms(advised=problem.advised) if row != entry]
+    same = [
+        row_of(candidate, problem, batch)
+        for candidate in (entry, *others)
+        for batch in (None, recipe.batch)
+        if candidate.release == recipe.release.name and _makes(candidate, problem, batch, recipe)
+    ]
+    unknown = "no bound is known for it with the parts that were replaced."
+    same.append(Row(algorithm, entry, problem, None, unknown))
+    own = next((row for row in same if row.bound is not None), same[0])
+    return replace(plan(problem), own=own)
+
+
+def _makes(entry: Algorithm, problem: Problem, batch: int | None, recipe: Recipe) -> bool:
+    try:
+        return recipe_of(entry.tuned(problem, batch)) == recipe
+    except InputError:
+        return False
+
+
+def _with_replaced(entry: Algorithm, problem: Problem, replaced: Replaced) -> Recipe:
+    learner, given, batch = replaced
+    if isinstance(given, Release):
+        release, name = _checked_release(given, problem, batch), given.name
+    else:
+        name = given or entry.release
+        if name not in BY_NAME and name != entry.release:
+            raise InputError(
+                f"unknown release {name!r}; there are {' and '.join(BY_NAME)}. "
+                f"Without privacy, use bandanna.Bandit."
+            )
+        if batch is None:
+            batch = _default_batch(entry, problem, name, learner)
+        checks.whole("batch", batch, at_least=1)
+        if learner is None and name == entry.release:
+            return recipe_of(entry.tuned(problem, batch))
+        release = _release(release_by_name(name, problem, batch))
+    if isinstance(learner, str | None):
+        # Tsallis-INF needs losses in [0, 1]; under Laplace noise HTINF takes its place.
+        unbounded = name == "laplace" and entry.learner == "tsallis-inf"
+        own = "htinf" if unbounded else entry.learner
+        learner = _learner(named_learner(learner or own, problem, release.to_dict()))
     return Recipe(learner, release)
 
 
-def plain_recipe(*, arms: int, rounds: int | None, learner: Learner | str, batch: int) -> Recipe:
-    """Choose the learner of a policy without privacy."""
-    release = PlainRelease(checks.whole("batch", batch, at_least=1))
-    if isinstance(learner, Learner):
-        return Recipe(learner, release)
-    return Recipe(named_learner(learner, arms, rounds, release), release)
+def _default_batch(
+    entry: Algorithm, problem: Problem, release: str, learner: Learner | str | None
+) -> int:
+    if entry.local:
+        return 1
+    if release == "laplace":
+        return paper_batch(problem.epsilon)
+    if learner is None and release == entry.release:
+        return int(entry.tuned(problem).release["batch"])
+    return default_one_bit_batch(problem.epsilon)
 
 
-def named_learner(name: str, arms: int, rounds: int | None, release: Release) -> Learner:
-    """Make a learner by name, tuned to the number of releases it will see and their noise."""
-    noise = release.noise_scale if isinstance(release, LaplaceRelease) else 0.0
-    without_horizon: dict[str, Learner] = {
-        "tsallis-inf": TsallisInf(arms),
-        "tsallis-inf-iw": TsallisInf(arms, estimator="importance-weighted"),
-        "htinf": Htinf(arms, sigma=math.sqrt(1.0 + 2.0 * noise**2)),
-        "uniform": Uniform(arms),
-    }
-    if name in without_horizon:
-        return without_horizon[name]
-    if name not in LEARNER_NAMES:
-        raise InputError(f"unknown learner {name!r}; there are {', '.join(LEARNER_NAMES)}.")
-    losses = max(1, needed_horizon(name, rounds) // release.batch)
-    if name == "ftpl":
-        return Ftpl(arms, *parameters.noisy_ftpl(arms, losses, noise))
-    tuned = parameters.noisy_exp3(arms, losses, noise) if noise else None
-    return Exp3(arms, *(tuned or parameters.bounded_exp3(arms, losses)))
-
-
-def _choose_release(request: Request) -> Release:
-    epsilon, batch = request.epsilon, request.batch
-    if isinstance(request.release, Release):
-        return _checked_release(request.release, request)
-    name = request.release or ("one-bit" if request.algorithm in ONE_BIT else "laplace")
-    if name not in ("one-bit", "laplace"):
-        raise InputError(
-            f"unknown release {name!r}; there are one-bit and laplace. "
-            f"Without privacy, use bandanna.Bandit."
-        )
-    if batch is None:
-        batch = _default_batch(request, name)
-    checks.whole("batch", batch, at_least=1)
-    return OneBitRelease(epsilon, batch) if name == "one-bit" else LaplaceRelease(epsilon, batch)
-
-
-def _checked_release(release: Release, request: Request) -> Release:
+def _checked_release(release: Release, problem: Problem, batch: int | None) -> Release:
     """Take a release as given, unless it contradicts the rest of the request."""
-    if request.batch not in (None, release.batch):
+    if batch not in (None, release.batch):
         raise InputError(
-            f"batch {request.batch!r} contradicts the release given, whose batch is "
-            f"{release.batch}."
+            f"batch {batch!r} contradicts the release given, whose batch is {release.batch}."
         )
-    promise = release.guarantee()
-    if not (promise.private and 0 < promise.epsilon <= request.epsilon and promise.delta == 0):
-        raise InputError(
-            f"the release given promises epsilon {promise.epsilon:g} and delta {promise.delta:g}, "
-            f"which is weaker than the epsilon {request.epsilon:g} asked for."
-        )
+    if release.guarantee().epsilon == 0.0:
+        raise InputError("the release given tells nothing; there would be nothing to learn from.")
     return release
 
 
-def _default_batch(request: Request, release: str) -> int:
-    if request.algorithm in LOCAL:
-        return 1
-    if release == "laplace":
-        return parameters.paper_batch(request.epsilon)
-    if request.learner is None and request.rounds is not None:
-        size = (request.arms, request.rounds, request.epsilon)
-        if request.algorithm == "one-bit":
-            return best_one_bit_batch(request.rounds, request.arms, request.epsilon)
-        if request.algorithm == "one-bit-exp3":
-            return one_bit_exp3(*size).batch
-    return default_one_bit_batch(request.epsilon)
+def recipe_of(tuning: Tuning) -> Recipe:
+    """Make a recipe's parts by name and parameters; everything is validated anew."""
+    return Recipe(_learner(tuning.learner), _release(tuning.release))
 
 
-def _published_learner(request: Request) -> Learner:
-    """Return the learner exactly as the algorithm's source has it."""
-    algorithm, arms, epsilon, rounds = request[:4]
-    if algorithm == "one-bit":
-        return TsallisInf(arms)
-    if algorithm == "htinf":
-        if rounds is not None:
-            parameters.check_one_batch(algorithm, rounds, epsilon)
-        return Htinf(arms, alpha=2.0, sigma=math.sqrt(6.0))
-    size = arms, needed_horizon(algorithm, rounds), epsilon
-    tuned: dict[str, Callable[[], Learner]] = {
-        "one-bit-exp3": lambda: Exp3(arms, one_bit_exp3(*size).settings["learning_rate"]),
-        "exp3": lambda: Exp3(arms, *parameters.exp3_corollary(*size)),
-        "ftpl": lambda: Ftpl(arms, *parameters.ftpl_corollary(*size)),
-        "ldp-exp3": lambda: Exp3(arms, *parameters.local_exp3(*size)),
-        "dp-exp3-lap": lambda: ClippedExp3(arms, *parameters.clipped_exp3(*size)),
-    }
-    return tuned[algorithm]()
+def _learner(data: JSON) -> Any:
+    return _made("learner", {**LEARNERS, Exp4.name: Exp4}, data)
 
 
-def _retuned(request: Request, release: Release) -> Learner:
-    """Return an algorithm's learner, tuned to a release or batch that is not its own."""
-    name = {"htinf": "htinf", "ftpl": "ftpl"}.get(request.algorithm, "exp3")
-    if request.algorithm == "one-bit":
-        # Tsallis-INF needs losses in [0, 1]; under Laplace noise HTINF takes its place.
-        name = "htinf" if isinstance(release, LaplaceRelease) else "tsallis-inf"
-    return named_learner(name, request.arms, request.rounds, release)
+def _release(data: JSON) -> Any:
+    return _made("release", RELEASES, data)
 
 
-def needed_horizon(name: str, rounds: int | None, without: str = "one-bit or htinf") -> int:
-    """Require a number of rounds, and say what does without."""
-    if rounds is None:
-        raise InputError(
-            f"{name} needs to know how many rounds it will run: pass rounds=. "
-            f"Without a horizon use {without}."
-        )
-    return rounds
-
-
-def recipe_parts(learner: dict[str, Any], release: dict[str, Any]) -> list[Any]:
-    """Make a recipe's parts from what their ``to_dict`` gave; everything is validated anew."""
-    parts: list[Any] = []
-    learners: dict[str, type[Any]] = {**LEARNERS, Exp4.name: Exp4}
-    for kind, table, data in (("learner", learners, learner), ("release", RELEASES, release)):
-        arguments = dict(data)
-        name = arguments.pop("name", None)
-        if name not in table:
-            raise InputError(f"unknown {kind} {name!r}; there are {', '.join(table)}.")
-        try:
-            parts.append(table[name](**arguments))
-        except TypeError as error:
-            raise InputError(f"the {kind}'s parameters do not fit: {error}.") from None
-    return parts
+def _made(kind: str, table: dict[str, type[Any]], data: JSON) -> Any:
+    arguments = dict(data)
+    name = arguments.pop("name", None)
+    if name not in table:
+        raise InputError(f"unknown {kind} {name!r}; there are {', '.join(table)}.")
+    try:
+        return table[name](**arguments)
+    except TypeError as error:
+        raise InputError(f"the {kind}'s parameters do not fit: {error}.") from None

@@ -12,7 +12,7 @@ from altair.typing import ChartType
 from bandanna.audits.leakage import Leakage
 from bandanna.report.style import BLUE, GREEN, ORANGE, by_algorithm, logarithmic
 from bandanna.studies.figure import Figure
-from bandanna.theory.regimes import Cell, RegimeMap
+from bandanna.theory.regimes import Place, RegimeMap
 from bandanna.types import JSON, InputError
 
 PALETTE = ("#56B4E9", GREEN, "#F0E442", ORANGE, "#CC79A7", BLUE, "#E69F00", "#000000")
@@ -163,22 +163,22 @@ def audit_chart(rows: list[JSON]) -> ChartType:
 
 def regimes_chart(regimes: RegimeMap) -> ChartType:
     """Draw which algorithm is best over T and epsilon: by rate, and by numeric guarantee."""
-    questions: dict[str, Callable[[Cell], str | None]] = {
-        "by the paper's rates": lambda cell: cell.by_rate,
-        "the paper's three, in numbers": lambda cell: cell.papers_best,
-        "all, in numbers": lambda cell: cell.best,
+    questions: dict[str, Callable[[Place], str | None]] = {
+        "by the paper's rates": lambda place: place.by_rate,
+        "the paper's three, in numbers": lambda place: place.papers_best,
+        "all, in numbers": lambda place: place.best,
     }
     tiles = [
         {
             "question": question,
-            "experts": f"N = {cell.problem.experts:,} (N/K = {cell.problem.ratio:g})",
-            "best": choose(cell) or NOTHING,
-            "share": min(cell.shares.values()),
-            **_around("rounds", cell.problem.rounds),
-            **_around("epsilon", cell.problem.epsilon),
+            "experts": f"N = {place.problem.experts:,} (N/K = {place.ratio:g})",
+            "best": choose(place) or NOTHING,
+            "share": min(place.shares.values()),
+            **_around("rounds", place.problem.horizon("a chart")),
+            **_around("epsilon", place.problem.epsilon),
         }
         for question, choose in questions.items()
-        for cell in regimes.cells
+        for place in regimes.places
     ]
     names = sorted({str(tile["best"]) for tile in tiles} - {NOTHING})
     chart = (

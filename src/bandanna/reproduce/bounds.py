@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 
 from bandanna.policies import PrivateBandit
+from bandanna.problem import Problem
 from bandanna.reproduce.hard import worst_regret
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
-from bandanna.theory import bounds, expert_bounds
-from bandanna.types import JSON, InputError
+from bandanna.theory.catalogue import find
+from bandanna.theory.planner import row_of
+from bandanna.types import JSON
 
 BANDITS = ("prior work, no constants", "paper, no constants", "prior work", "paper", "one-bit")
 EXPERTS = ("htinf-conversion", "local-exp4", "batched-exp4")
@@ -22,12 +22,9 @@ def reproduce(quick: bool) -> Reproduction:
     rows, better = [], []
     for arms, rounds, epsilon in settings["sizes"]:
         prior, ours = _table_rates(arms, rounds, epsilon)
-        size = (arms, rounds, epsilon)
+        problem = Problem(arms, rounds, epsilon)
         numbers: list[float | None] = [prior, ours]
-        numbers += [
-            _number(formula, *size)
-            for formula in (bounds.local_exp3, bounds.htinf_conversion, bounds.one_bit_conversion)
-        ]
+        numbers += [_number(name, problem) for name in ("ldp-exp3", "htinf", "one-bit")]
         rows += [
             _row("bandits", f"K {arms:,}, T {rounds:.0e}, eps {epsilon:g}", name, value, rounds)
             for name, value in zip(BANDITS, numbers, strict=True)
@@ -35,8 +32,8 @@ def reproduce(quick: bool) -> Reproduction:
         better.append(prior / ours)
     for experts, arms, rounds, epsilon in settings["expert_sizes"]:
         setting = f"N {experts:,}, K {arms}, T {rounds:.0e}, eps {epsilon:g}"
-        rates = _expert_rates(experts, arms, rounds, epsilon, settings["delta"])
-        rows += [_row("experts", setting, name, rates[name], rounds) for name in EXPERTS]
+        problem = Problem(arms, rounds, epsilon, experts, settings["delta"])
+        rows += [_row("experts", setting, name, _number(name, problem), rounds) for name in EXPERTS]
     verdicts = [
         Verdict(
             "the paper's rate is below prior work's at every size (constants left out)",
@@ -62,23 +59,9 @@ def _table_rates(arms: int, rounds: int, epsilon: float) -> tuple[float, float]:
     return prior, math.sqrt(arms * rounds / epsilon)
 
 
-def _expert_rates(
-    experts: int, arms: int, rounds: int, epsilon: float, delta: float
-) -> dict[str, float | None]:
-    return {
-        "htinf-conversion": _number(
-            partial(expert_bounds.over_experts, bounds.htinf_conversion), experts, rounds, epsilon
-        ),
-        "local-exp4": _number(expert_bounds.local_exp4, arms, experts, rounds, epsilon),
-        "batched-exp4": _number(expert_bounds.batched_exp4, arms, experts, rounds, epsilon, delta),
-    }
-
-
-def _number(bound: Callable[..., bounds.Bound], *problem: float) -> float | None:
-    try:
-        return bound(*problem).regret
-    except InputError:
-        return None
+def _number(name: str, problem: Problem) -> float | None:
+    bound = row_of(find(name, advised=problem.advised), problem).bound
+    return None if bound is None else bound.regret
 
 
 def _row(problem: str, size: str, name: str, value: float | None, rounds: int) -> list[str]:
@@ -92,12 +75,8 @@ def _measured(settings: JSON) -> list[Verdict]:
     """Measure the worst regret at one size and compare it with what is proved."""
     arms, rounds, epsilon = settings["measured_size"]
     verdicts = []
-    for name, bound in (
-        ("htinf", bounds.htinf_conversion),
-        ("exp3", bounds.exp3_conversion),
-        ("one-bit", bounds.one_bit_conversion),
-    ):
-        proved = bound(arms, rounds, epsilon).regret
+    for name in ("htinf", "exp3", "one-bit"):
+        proved = row_of(find(name, advised=False), Problem(arms, rounds, epsilon)).regret
         found = worst_regret(
             PrivateBandit(arms, epsilon, rounds, name),
             rounds,

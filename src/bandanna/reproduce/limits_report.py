@@ -12,7 +12,7 @@ from bandanna.environments import Barrier
 from bandanna.policies import Policy
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import checkpoint_rounds, simulate
-from bandanna.theory.limits import Limit, best_p, limit
+from bandanna.theory.lower_bound import Limit, best_p, limit
 from bandanna.types import InputError
 
 

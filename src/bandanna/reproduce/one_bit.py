@@ -7,12 +7,14 @@ import math
 import numpy as np
 
 from bandanna.environments import make_environment
-from bandanna.policies import make_policy
+from bandanna.problem import Problem
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figure import Figure, Point
-from bandanna.theory import bounds
+from bandanna.theory import htinf
+from bandanna.theory.one_bit import one_bit_bound
 from bandanna.types import JSON
 
 RIVALS = ("one-bit", "htinf")
@@ -29,7 +31,7 @@ def reproduce(quick: bool) -> Reproduction:
             label = " ".join([place["name"], *(f"{key} {value}" for key, value in options.items())])
             environment = make_environment(place["name"], arms, rounds, **options)
             runs = simulate(
-                {name: make_policy(name, arms, epsilon, rounds) for name in RIVALS},
+                {name: make_policy(name, Problem(arms, rounds, epsilon)) for name in RIVALS},
                 environment,
                 replicates=settings["replicates"],
                 seed=settings["seed"],
@@ -92,5 +94,5 @@ def _point(label: str, name: str, epsilon: float, found: dict[str, float]) -> li
 def _guarantees(settings: JSON) -> float:
     """Return how many times the paper's leading term is ours."""
     size = (settings["arms"], settings["leading_rounds"], settings["leading_epsilon"])
-    theirs = next(iter(bounds.htinf_conversion(*size).terms.values()))
-    return theirs / next(iter(bounds.one_bit_conversion(*size).terms.values()))
+    theirs = next(iter(htinf.paper_bound(Problem(*size)).terms.values()))
+    return theirs / next(iter(one_bit_bound(Problem(*size)).terms.values()))

@@ -13,7 +13,7 @@ def reproduce(quick: bool) -> Reproduction:
     rows: list[list[str]] = []
     by_rate: list[Verdict] = []
     by_number: list[Verdict] = []
-    for line in found.verdicts:
+    for line in found.findings:
         regime = line.regime
         winners = ", ".join(f"{name} ({count})" for name, count in line.winners.items()) or "-"
         counts = [line.points, line.smallest_rate, line.guaranteed, line.best]

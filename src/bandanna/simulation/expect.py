@@ -18,24 +18,19 @@ from bandanna.environments import (
     Switching,
     SwitchingExperts,
 )
-from bandanna.policies import (
-    ALGORITHMS,
-    EXPERT_ALGORITHMS,
-    Bandit,
-    Policy,
-    PrivateBandit,
-    make_expert_policy,
-)
-from bandanna.policies.named import NO_PRIVACY
+from bandanna.policies import Policy
+from bandanna.problem import Problem
+from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.runs import simulate
+from bandanna.theory.catalogue import algorithms
 from bandanna.types import InputError
 
 RUNS, EXPERT_RUNS = 20, 5
 MOST_STEPS = 2e8
 """Learning steps of one algorithm on the whole family; beyond it is left out as too long."""
 
-MOST_ADVICE = 1.2e9
-"""The same for all algorithms with experts: runs times rounds times experts."""
+MOST_ADVICE = 1.2e8
+"""The same with experts: runs times rounds times experts."""
 
 
 class Expectation(NamedTuple):
@@ -63,69 +58,59 @@ def family(arms: int, rounds: int) -> list[Environment]:
     ]
 
 
-def expected_regret(
-    arms: int, rounds: int, epsilon: float, *, seed: int = 0
-) -> tuple[list[Expectation], dict[str, str]]:
-    """Simulate every algorithm that applies; returns the rest with the reason."""
-    found, left_out = [], {}
-    for name in (*ALGORITHMS, "no privacy"):
-        try:
-            policy: Policy = (
-                Bandit(arms) if name == "no privacy" else PrivateBandit(arms, epsilon, rounds, name)
-            )
-        except InputError as error:
-            left_out[name] = str(error)
-            continue
-        # FTPL draws every arm about as often as it has arms to tell the chances by repetition.
-        cost = arms**2 if name == "ftpl" else 1 + arms // 10
-        if RUNS * len(family(arms, 2)) * rounds / policy.batch * cost > MOST_STEPS:
-            left_out[name] = "would take too long to simulate here"
-            continue
-        found.append(_expect(name, policy, arms, rounds, seed))
-    return found, left_out
-
-
-def _expect(name: str, policy: Policy, arms: int, rounds: int, seed: int) -> Expectation:
-    regrets: dict[str, NDArray[np.float64]] = {}
-    for number, environment in enumerate(family(arms, rounds)):
-        results = simulate(policy, environment, replicates=RUNS, seed=seed + number, progress=False)
-        label = f"hard {environment.name}" if environment.name in regrets else environment.name
-        regrets[label] = results.regret("policy") / rounds
-    return _summary(name, regrets)
-
-
-def expected_regret_with_experts(
-    arms: int, experts: int, rounds: int, epsilon: float, delta: float, *, seed: int = 0
-) -> tuple[list[Expectation], dict[str, str]]:
-    """Simulate every algorithm with expert advice that applies; returns the rest with the reason.
-
-    The family: a good expert among guessers, one that is hardly better than they, experts in
-    groups, and a good expert that changes midway.
-    """
-    every = len(EXPERT_ALGORITHMS) + 1
-    if EXPERT_RUNS * 4 * every * float(rounds) * (10 + experts) > MOST_ADVICE:
-        return [], dict.fromkeys(EXPERT_ALGORITHMS, "would take too long to simulate here")
-    policies: dict[str, Policy] = {}
-    left_out = {}
-    for name in (*EXPERT_ALGORITHMS, NO_PRIVACY):
-        try:
-            policies[name] = make_expert_policy(name, experts, arms, epsilon, delta, rounds)
-        except InputError as error:
-            left_out[name] = str(error)
+def expert_family(problem: Problem) -> dict[str, ExpertEnvironment]:
+    """Return a good expert among guessers, a hardly better one, groups, and one that changes."""
+    arms, rounds, _ = problem.size
     barely = min(0.9, 1.0 / arms + 4.0 * float(np.sqrt(arms / rounds)))
-    size = experts, arms, rounds
-    places: dict[str, ExpertEnvironment] = {
+    size = problem.advisers, arms, rounds
+    return {
         "one-good": OneGoodExpert(*size),
         "hard one-good": OneGoodExpert(*size, quality=barely),
         "clustered": ClusteredExperts(*size),
         "switching-experts": SwitchingExperts(*size),
     }
+
+
+def expected_regret(problem: Problem, *, seed: int = 0) -> tuple[list[Expectation], dict[str, str]]:
+    """Simulate every algorithm of a plan that applies; returns the rest with the reason."""
+    rounds = problem.horizon("a simulation")
+    entries = [row for row in algorithms(advised=problem.advised) if row.private or row.bound]
+    policies: dict[str, Policy] = {}
+    left_out = {}
+    for entry in entries:
+        try:
+            policy = make_policy(entry.name, problem)
+        except InputError as error:
+            left_out[entry.name] = str(error)
+            continue
+        if _too_long(policy, problem):
+            left_out[entry.name] = "would take too long to simulate here"
+            continue
+        policies[entry.name] = policy
     regrets: dict[str, dict[str, NDArray[np.float64]]] = {name: {} for name in policies}
-    for label, environment in places.items():
-        results = simulate(policies, environment, replicates=EXPERT_RUNS, seed=seed, progress=False)
-        for name in policies:
-            regrets[name][label] = results.regret(name) / rounds
+    if not policies:
+        return [], left_out
+    if problem.advised:
+        for label, advised in expert_family(problem).items():
+            results = simulate(policies, advised, replicates=EXPERT_RUNS, seed=seed, progress=False)
+            for name in policies:
+                regrets[name][label] = results.regret(name) / rounds
+    else:
+        for number, place in enumerate(family(problem.arms, rounds)):
+            results = simulate(policies, place, replicates=RUNS, seed=seed + number, progress=False)
+            for name, found in regrets.items():
+                label = f"hard {place.name}" if place.name in found else place.name
+                found[label] = results.regret(name) / rounds
     return [_summary(name, found) for name, found in regrets.items()], left_out
+
+
+def _too_long(policy: Policy, problem: Problem) -> bool:
+    arms, rounds, _ = problem.size
+    if problem.advised:  # advice is looked at every round
+        return EXPERT_RUNS * 4 * float(rounds) * (10 + problem.advisers) > MOST_ADVICE
+    # FTPL draws every arm about as often as it has arms to tell the chances by repetition.
+    each = arms**2 if policy.recipe.learner.name == "ftpl" else 1 + arms // 10
+    return RUNS * 5 * rounds / policy.batch * each > MOST_STEPS
 
 
 def _summary(name: str, regrets: dict[str, NDArray[np.float64]]) -> Expectation:

@@ -13,14 +13,12 @@ from typing import NamedTuple
 
 from bandanna.documents import seal
 from bandanna.environments import Environment, ExpertEnvironment
-from bandanna.policies import (
-    WITHOUT_EPSILON,
-    Policy,
-    make_expert_policy,
-    make_policy,
-)
+from bandanna.policies import Policy
+from bandanna.problem import Problem
+from bandanna.simulation.contestants import make_policy
 from bandanna.studies.loss_file import LossFile
 from bandanna.studies.schema import AXES, Setting
+from bandanna.theory.catalogue import needs_epsilon
 from bandanna.types import JSON
 
 NUMBERS = 3
@@ -55,7 +53,7 @@ class Cell(Setting):
         """Fill in what the environment decides, and refuse a combination that cannot apply."""
         environment = asked.environment.make(asked.arms, asked.rounds, asked.experts)
         values = {name: getattr(asked, name) for name in AXES}
-        if asked.algorithm in WITHOUT_EPSILON:
+        if not needs_epsilon(asked.algorithm):
             values |= {name: None for name, axis in AXES.items() if axis.private}
         values |= {"arms": environment.arms, "rounds": environment.rounds}
         values["experts"] = environment.experts
@@ -75,11 +73,9 @@ class Cell(Setting):
 
     def policy(self) -> Policy:
         """Make the policy."""
-        size, batch = (self.arms, self.epsilon), self.batch
-        if self.experts is None:
-            return make_policy(self.algorithm, *size, self.rounds, batch)
-        delta = self.delta or 0.0
-        return make_expert_policy(self.algorithm, self.experts, *size, delta, self.rounds, batch)
+        epsilon = math.inf if self.epsilon is None else self.epsilon
+        problem = Problem(self.arms, self.rounds, epsilon, self.experts, self.delta or 0.0)
+        return make_policy(self.algorithm, problem, self.batch)
 
     def carrying(self, losses: LossFile | None) -> Cell:
         """Return the cell with its table of losses, or without: tables travel by themselves."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from bandanna.policies import WITHOUT_EPSILON
 from bandanna.studies.schema import AXES
+from bandanna.theory.catalogue import needs_epsilon
 from bandanna.types import InputError
 
 MOST_CELLS = 100_000
@@ -35,7 +35,7 @@ def checked_grid(grid: object) -> dict[str, tuple[object, ...]]:
             if any(value in values[:place] for place, value in enumerate(values)):
                 raise InputError(f"{name} names a value twice: {list(grid[name])!r}.")
             checked[name] = values
-    private = [name for name in checked["algorithm"] if name not in WITHOUT_EPSILON]
+    private = [name for name in map(str, checked["algorithm"]) if needs_epsilon(name)]
     if private and "epsilon" not in checked:
         raise InputError(f"the grid needs epsilon for {private[0]}, such as epsilon = [1.0, 0.1].")
     return checked

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Annotated, Literal, get_type_hints
 
 from bandanna import checks
-from bandanna.policies import CONTESTANTS, EXPERT_CONTESTANTS
 from bandanna.studies.source import Source
+from bandanna.theory.catalogue import contestants
 from bandanna.types import InputError
 
 Reader = Callable[[object], object]
@@ -72,10 +72,11 @@ def _as_written(value: object) -> object:
 
 
 def _algorithm(value: object) -> str:
-    if value not in (*CONTESTANTS, *EXPERT_CONTESTANTS):
+    bandits, with_experts = contestants(advised=False), contestants(advised=True)
+    if value not in (*bandits, *with_experts):
         raise InputError(
-            f"unknown algorithm {value!r}; there are {', '.join(CONTESTANTS)}; and with experts "
-            f"{', '.join(EXPERT_CONTESTANTS)}."
+            f"unknown algorithm {value!r}; there are {', '.join(bandits)}; and with experts "
+            f"{', '.join(with_experts)}."
         )
     return str(value)
 

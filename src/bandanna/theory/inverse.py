@@ -2,48 +2,119 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 from bandanna import checks
-from bandanna.theory.algorithms import Algorithm
-from bandanna.theory.planner import plan
+from bandanna.problem import Problem
+from bandanna.theory.algorithm import Algorithm
+from bandanna.theory.planner import Row, plan, row_of
+from bandanna.theory.search import TOLERANCE
 from bandanna.types import InputError
 
 MOST_ARMS = 10**6
 MOST_EXPERTS = 10**9
 
 
-def rounds_for(
-    target: float, arms: int, epsilon: float, *, experts: int | None = None, delta: float = 0.0
-) -> int:
-    """Return how many rounds it takes until the best guarantee is a share ``target`` of them."""
-    _check_target(target)
+class Answer(NamedTuple):
+    """What was asked for, the problem with it filled in, and the answer in words."""
 
-    def share(rounds: int) -> float:
-        return _share(arms, rounds, epsilon, experts, delta)
+    value: float
+    problem: Problem
+    words: str
 
-    if share(checks.MAX_ROUNDS) > target:
+
+def ask(question: str, target: float, problem: Problem) -> Answer:
+    """Answer how many rounds, arms or experts, or which epsilon, a target regret allows.
+
+    Parameters
+    ----------
+    question
+        ``rounds``, ``epsilon``, ``arms`` or ``experts``.
+    target
+        The regret that can be borne, as a share of the rounds.
+    problem
+        The rest of it; what is asked for is not looked at.
+
+    Examples
+    --------
+    >>> from bandanna.theory.inverse import ask
+    >>> ask("arms", 0.05, Problem(arms=2, rounds=10**5, epsilon=0.5)).words
+    'Up to 7 arms, regret of at most 0.05 of the rounds is guaranteed.'
+    """
+    if question not in QUESTIONS:
+        raise InputError(f"unknown question {question!r}; there are {', '.join(QUESTIONS)}.")
+    if not 0.0 < checks.positive("regret", target) < 1.0:
+        raise InputError(f"regret must be a share of the rounds, below 1; got {target!r}.")
+    value = QUESTIONS[question](target, problem)
+    more = " and more" if value in (MOST_ARMS, MOST_EXPERTS) else ""
+    words = {
+        "arms": f"Up to {value:,} arms{more}",
+        "rounds": f"From {value:,} rounds on",
+        "epsilon": f"From epsilon {value:.4g} on",
+        "experts": f"Up to {value:,} experts{more}",
+    }[question]
+    promise = f"regret of at most {target:g} of the rounds is guaranteed."
+    return Answer(value, problem.but(**{question: value}), f"{words}, {promise}")
+
+
+def says_something_from(entry: Algorithm, problem: Problem) -> int | None:
+    """Return a number of rounds from which on a guarantee is below them, if there is one."""
+
+    def at(rounds: int) -> Row:
+        return row_of(entry, problem.but(rounds=rounds))
+
+    # A bound that is the rounds' whole number itself says nothing.
+    target = math.nextafter(1.0, 0.0)
+    return None if at(checks.MAX_ROUNDS).share > target else _from(target, at)
+
+
+def _rounds(target: float, problem: Problem) -> int:
+    def best(rounds: int) -> Row:
+        return plan(problem.but(rounds=rounds)).best
+
+    share = best(checks.MAX_ROUNDS).share
+    if share > target:
         raise InputError(
             f"a regret of {target:g} of the rounds is not guaranteed for any number of rounds up "
-            f"to {checks.MAX_ROUNDS:g}; there it is {share(checks.MAX_ROUNDS):.3g}."
+            f"to {checks.MAX_ROUNDS:g}; there it is {share:.3g}."
         )
-    return _smallest(lambda rounds: share(rounds) <= target, 1, checks.MAX_ROUNDS)
+    return _from(target, best)
 
 
-def epsilon_for(
-    target: float, arms: int, rounds: int, *, experts: int | None = None, delta: float = 0.0
-) -> float:
-    """Return the smallest epsilon whose best guarantee is a share ``target`` of the rounds."""
-    _check_target(target)
+def _from(target: float, best: Callable[[int], Row]) -> int:
+    """Return a number of rounds from which on the best guarantee stays below a target.
 
+    A bound as a share of the rounds is not monotone in them: it rises a little whenever another
+    batch fits in. In multiples of a fixed batch it does fall, and between them even further. So
+    the batch of the first good number is kept, and its first good multiple holds for all that
+    follows, whatever batch is best there, with what ``best_batch`` may lose to spare.
+    """
+    first = _smallest(lambda rounds: best(rounds).share <= target, 1, checks.MAX_ROUNDS)
+    row = best(first)
+    assert row.bound is not None
+    batch = row.bound.batch
+
+    def good(count: int) -> bool:
+        size = row.problem.but(rounds=count * batch)
+        return row_of(row.entry, size, batch).share <= target * (1.0 - TOLERANCE)
+
+    most = checks.MAX_ROUNDS // batch
+    # A bound whose batch follows from the rounds by a formula is monotone itself.
+    return _smallest(good, 1, most) * batch if good(most) else first
+
+
+def _epsilon(target: float, problem: Problem) -> float:
     def share(epsilon: float) -> float:
-        return _share(arms, rounds, epsilon, experts, delta)
+        return plan(problem.but(epsilon=epsilon)).best.share
 
     low, high = checks.MIN_EPSILON, checks.MAX_EPSILON
     if share(high) > target:
         raise InputError(
-            f"a regret of {target:g} of the rounds is not guaranteed in {rounds:,} rounds even "
-            f"with hardly any privacy: the best is {share(high):.3g}. Use more rounds."
+            f"a regret of {target:g} of the rounds is not guaranteed in {problem.rounds:,} rounds "
+            f"even with hardly any privacy: the best is {share(high):.3g}. Use more rounds."
         )
     if share(low) <= target:
         return low
@@ -53,58 +124,20 @@ def epsilon_for(
     return high
 
 
-def arms_for(
-    target: float, rounds: int, epsilon: float, *, experts: int | None = None, delta: float = 0.0
-) -> int:
-    """Return the largest number of arms for which a share ``target`` is guaranteed."""
+def _largest(things: str, most: int, target: float, problem: Problem) -> int:
+    def share(count: int) -> float:
+        return plan(problem.but(**{things: count})).best.share
 
-    def share(arms: int) -> float:
-        return _share(arms, rounds, epsilon, experts, delta)
-
-    return _largest(target, share, MOST_ARMS, "arms", f"{rounds:,} rounds at epsilon {epsilon:g}")
-
-
-def experts_for(
-    target: float, arms: int, rounds: int, epsilon: float, *, delta: float = 0.0
-) -> int:
-    """Return the largest number of experts for which a share ``target`` is guaranteed."""
-
-    def share(experts: int) -> float:
-        return _share(arms, rounds, epsilon, experts, delta)
-
-    where = f"{rounds:,} rounds of {arms:,} arms at epsilon {epsilon:g}"
-    return _largest(target, share, MOST_EXPERTS, "experts", where)
-
-
-def says_something_from(algorithm: Algorithm) -> int | None:
-    """Return the number of rounds from which a guarantee is below them, if there is one."""
-
-    def good(rounds: int) -> bool:
-        bound = algorithm.row(rounds).bound
-        return bound is not None and bound.share(rounds) < 1.0
-
-    return _smallest(good, 1, checks.MAX_ROUNDS) if good(checks.MAX_ROUNDS) else None
-
-
-def _largest(
-    target: float, share: Callable[[int], float], most: int, things: str, where: str
-) -> int:
-    _check_target(target)
     if share(2) > target:
+        rounds, arms = f"{problem.rounds:,} rounds", f" of {problem.arms:,} arms"
         raise InputError(
             f"a regret of {target:g} of the rounds is not guaranteed even for 2 {things} in "
-            f"{where}: the best is {share(2):.3g}. Use more rounds or a larger epsilon."
+            f"{rounds}{'' if things == 'arms' else arms} at epsilon {problem.epsilon:g}: the best "
+            f"is {share(2):.3g}. Use more rounds or a larger epsilon."
         )
     if share(most) <= target:
         return most
     return _smallest(lambda count: share(count) > target, 2, most) - 1
-
-
-def _share(arms: int, rounds: int, epsilon: float, experts: int | None, delta: float) -> float:
-    """Return the best guarantee as a share of the rounds."""
-    bound = plan(arms, rounds, epsilon, experts=experts, delta=delta).best.bound
-    assert bound is not None
-    return bound.share(rounds)
 
 
 def _smallest(good: Callable[[int], bool], low: int, high: int) -> int:
@@ -117,6 +150,9 @@ def _smallest(good: Callable[[int], bool], low: int, high: int) -> int:
     return high
 
 
-def _check_target(target: float) -> None:
-    if not 0.0 < checks.positive("regret", target) < 1.0:
-        raise InputError(f"regret must be a share of the rounds, below 1; got {target!r}.")
+QUESTIONS: dict[str, Callable[[float, Problem], float]] = {
+    "rounds": _rounds,
+    "epsilon": _epsilon,
+    "arms": partial(_largest, "arms", MOST_ARMS),
+    "experts": partial(_largest, "experts", MOST_EXPERTS),
+}

@@ -2,64 +2,138 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from bandanna import checks
-from bandanna.theory.algorithms import Row, algorithms
-from bandanna.types import JSON
+from bandanna.problem import Problem
+from bandanna.theory.algorithm import Algorithm, Bound
+from bandanna.theory.catalogue import DEFAULT, algorithms
+from bandanna.types import JSON, InputError, Model
+
+
+@dataclass(frozen=True)
+class Row:
+    """One algorithm for one problem: its guarantee, or why there is none."""
+
+    algorithm: str
+    entry: Algorithm
+    """Its row in the catalogue."""
+    problem: Problem
+    bound: Bound | None
+    reason: str = ""
+
+    @property
+    def model(self) -> Model:
+        """Who sees feedback."""
+        return self.entry.model(None if self.bound is None else self.bound.batch)
+
+    @cached_property
+    def delta(self) -> float:
+        """What it spends of the problem's delta."""
+        if self.bound is None:
+            return self.problem.delta if self.entry.needs_delta else 0.0
+        return self.entry.delta(self.problem)
+
+    @property
+    def regret(self) -> float:
+        """The guarantee; infinite where there is none."""
+        return float("inf") if self.bound is None else self.bound.regret
+
+    @property
+    def share(self) -> float:
+        """The guarantee as a share of the rounds; from 1 on it says nothing."""
+        return self.regret / (self.problem.rounds or 1)
+
+    def to_dict(self) -> JSON:
+        """Return stable keys for JSON."""
+        shown: JSON = {"algorithm": self.algorithm, "model": self.model, "delta": self.delta}
+        if self.bound is None:
+            empty = dict.fromkeys(("batch", "bound", "share", "vacuous"))
+            return {**shown, **empty, "reason": self.reason}
+        numbers = {"batch": self.bound.batch, "bound": self.regret, "share": self.share}
+        why = {"source": self.bound.source, "settings": self.bound.settings}
+        return {**shown, **numbers, "vacuous": self.share >= 1.0, **why}
+
+
+def row_of(entry: Algorithm, problem: Problem, batch: int | None = None) -> Row:
+    """Return what an algorithm guarantees for a problem, or why nothing."""
+    try:
+        return Row(entry.name, entry, problem, entry.bounded(problem, batch))
+    except InputError as error:
+        return Row(entry.name, entry, problem, None, f"has no bound here: {error}")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What each algorithm guarantees for a problem, the best first."""
+    """What each algorithm guarantees for a problem, the smallest regret first."""
 
-    arms: int
-    rounds: int
-    epsilon: float
-    experts: int | None
-    delta: float
+    problem: Problem
     rows: list[Row]
+    own: Row | None = None
+    """What a policy guarantees that was asked for its plan."""
 
     @property
     def best(self) -> Row:
         """The private algorithm with the smallest guaranteed regret."""
-        private = [row for row in self.rows if row.bound is not None and row.model != "none"]
-        return min(private, key=lambda row: row.bound.regret if row.bound else 0.0)
+        return min((row for row in self.rows if row.entry.private), key=lambda row: row.regret)
 
     @property
     def why(self) -> str:
         """The choice in one sentence."""
-        bound = self.best.bound
-        assert bound is not None
-        share = bound.share(self.rounds)
-        if share >= 1.0:
+        best = self.best
+        assert best.bound is not None
+        if best.share >= 1.0:
             return (
-                f"Nothing is guaranteed at this size: the smallest bound, {self.best.algorithm}'s, "
-                f"is {share:.1f} times the rounds. More rounds, fewer arms or more epsilon help."
+                f"Nothing is guaranteed at this size: the smallest bound, {best.algorithm}'s, "
+                f"is {best.share:.1f} times the rounds. More rounds, fewer arms or more epsilon "
+                f"help."
             )
         return (
-            f"{self.best.algorithm} has the smallest guaranteed regret, {share:.1%} of the rounds, "
-            f"with batches of {bound.batch:,}."
+            f"{best.algorithm} has the smallest guaranteed regret, {best.share:.1%} of the rounds, "
+            f"with batches of {best.bound.batch:,}."
+        )
+
+    @property
+    def default(self) -> str:
+        """Why the default is another than the best, in one sentence; empty where it is not."""
+        found = [row for row in self.rows if row.algorithm == DEFAULT != self.best.algorithm]
+        if not found or found[0].share >= 1.0:
+            return ""
+        return (
+            f"The default, {DEFAULT}, guarantees {found[0].share:.1%}; it is the default because "
+            f"it gains where losses are easy, as {self.best.algorithm} does not."
         )
 
     def to_dict(self) -> JSON:
         """Return the plan with stable keys."""
+        own = {} if self.own is None else {"own": self.own.to_dict()}
         return {
-            "arms": self.arms,
-            "rounds": self.rounds,
-            "epsilon": self.epsilon,
-            "experts": self.experts,
-            "delta": self.delta,
+            **self.problem.to_dict(),
             "best": self.best.algorithm,
             "why": self.why,
-            "rows": [row.to_dict(self.rounds) for row in self.rows],
+            "default": self.default,
+            **own,
+            "rows": [row.to_dict() for row in self.rows],
         }
+
+    def __str__(self) -> str:
+        lines = [f"Guaranteed regret after {self.problem}:"]
+        width = max(len(row.algorithm) for row in self.rows)
+        for row in self.rows:
+            if row.bound is not None:
+                share = "says nothing" if row.share >= 1.0 else f"{row.share:.1%}"
+                lines.append(f"  {row.algorithm:{width}}  {row.regret:>14,.0f}  {share}")
+        if self.own is not None:
+            known = self.own.reason or f"at most {self.own.regret:,.0f}, {self.own.share:.1%}"
+            lines.append(f"This policy, {self.own.algorithm}: {known}")
+        return "\n".join([*lines, self.why, *([self.default] if self.default else [])])
 
 
 def plan(
-    arms: int,
-    rounds: int,
-    epsilon: float,
+    arms: int | Problem,
+    rounds: int | None = None,
+    epsilon: float | None = None,
     *,
     experts: int | None = None,
     delta: float = 0.0,
@@ -69,7 +143,7 @@ def plan(
     Parameters
     ----------
     arms, rounds, epsilon
-        The problem.
+        The problem; or a ``Problem`` alone.
     experts
         Number of experts, for bandits with expert advice.
     delta
@@ -80,12 +154,27 @@ def plan(
     >>> plan(arms=10, rounds=1_000_000, epsilon=0.1).best.algorithm
     'one-bit-exp3'
     """
-    checks.arms(arms)
-    checks.rounds(rounds)
-    checks.epsilon(epsilon)
-    if experts is not None:
-        checks.whole("experts", experts, at_least=2)
-    checks.delta(delta)
-    rows = [algorithm.row(rounds) for algorithm in algorithms(arms, epsilon, experts, delta)]
-    rows.sort(key=lambda row: row.bound.regret if row.bound else float("inf"))
-    return Plan(arms, rounds, epsilon, experts, delta, rows)
+    if isinstance(arms, Problem):
+        if (rounds, epsilon, experts, delta) != (None, None, None, 0.0):
+            raise InputError("a Problem says everything; give it alone, or change it by .but().")
+        problem = arms
+    else:
+        if rounds is None or epsilon is None:
+            raise InputError("a plan needs rounds= and epsilon=, such as bd.plan(4, 1e5, 0.5).")
+        problem = Problem(arms, rounds, epsilon, experts, delta)
+    checks.epsilon(problem.epsilon)
+    problem.horizon("a plan")
+    if problem.advised:
+        problem = replace(problem, experts=problem.advisers)
+    rows = [
+        row_of(entry, problem)
+        for entry in algorithms(advised=problem.advised)
+        if _is_planned(entry)
+    ]
+    rows.sort(key=lambda row: row.regret)
+    return Plan(problem, rows)
+
+
+def _is_planned(entry: Algorithm) -> bool:
+    """Whether an algorithm belongs into a plan: all do but those that do not try to learn."""
+    return entry.private or entry.bound is not None

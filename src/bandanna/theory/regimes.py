@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from bandanna import checks
+from bandanna.problem import Problem
 from bandanna.theory.planner import plan
 from bandanna.types import JSON
 
@@ -25,29 +25,19 @@ EPSILONS = tuple(10 ** (-half / 2) for half in range(12, -1, -1))
 ARMS, DELTA = 10, 1e-6
 
 
-class Problem(NamedTuple):
-    """A bandit with expert advice."""
-
-    arms: int
-    experts: int
-    rounds: int
-    epsilon: float
-
-    @property
-    def ratio(self) -> float:
-        """Experts for each arm, N/K."""
-        return self.experts / self.arms
-
-
-RATES: dict[str, Callable[[Problem], float]] = {
-    "local-exp4": lambda p: math.sqrt(p.arms * p.rounds) / p.epsilon,
-    "htinf-conversion": lambda p: math.sqrt(p.experts * p.rounds / p.epsilon),
-    "batched-exp4": lambda p: (
-        p.experts ** (1 / 6) * math.sqrt(p.arms) * p.rounds ** (2 / 3) / p.epsilon ** (1 / 3)
-        + math.sqrt(p.experts) / p.epsilon
+RATES: dict[str, Callable[[int, int, int, float], float]] = {
+    "local-exp4": lambda N, K, T, epsilon: math.sqrt(K * T) / epsilon,
+    "htinf-conversion": lambda N, K, T, epsilon: math.sqrt(N * T / epsilon),
+    "batched-exp4": lambda N, K, T, epsilon: (
+        N ** (1 / 6) * math.sqrt(K) * T ** (2 / 3) / epsilon ** (1 / 3) + math.sqrt(N) / epsilon
     ),
 }
 """The rates of the paper's three algorithms, without constants and logarithms."""
+
+
+def rates(problem: Problem) -> dict[str, float]:
+    """Return the three rates at a problem."""
+    return {name: rate(problem.advisers, *problem.size) for name, rate in RATES.items()}
 
 
 class Regime(NamedTuple):
@@ -56,27 +46,31 @@ class Regime(NamedTuple):
     name: str
     condition: str
     algorithm: str
-    contains: Callable[[Problem], bool]
+    holds: Callable[[int, int, int, float], bool]
+
+    def contains(self, problem: Problem) -> bool:
+        """Whether a problem is in the regime."""
+        return self.holds(problem.advisers, *problem.size)
 
 
 REGIMES = (
-    Regime("few experts", "N <= K", "htinf-conversion", lambda p: p.experts <= p.arms),
+    Regime("few experts", "N <= K", "htinf-conversion", lambda N, K, T, epsilon: N <= K),
     Regime(
         "many experts, low privacy",
         "N >= K, eps >= K/N",
         "local-exp4",
-        lambda p: p.experts >= p.arms and p.epsilon * p.ratio >= 1.0 - 1e-9,
+        lambda N, K, T, epsilon: N >= K and epsilon * (N / K) >= 1.0 - 1e-9,
     ),
     Regime(
         "many experts, high privacy",
         "N >= K, eps <= 1/sqrt(T)",
         "batched-exp4",
-        lambda p: p.experts >= p.arms and p.epsilon * math.sqrt(p.rounds) <= 1.0 + 1e-9,
+        lambda N, K, T, epsilon: N >= K and epsilon * math.sqrt(T) <= 1.0 + 1e-9,
     ),
 )
 
 
-class Cell(NamedTuple):
+class Place(NamedTuple):
     """One problem: the best by rate, and what is guaranteed in numbers."""
 
     problem: Problem
@@ -84,6 +78,11 @@ class Cell(NamedTuple):
     """Smallest of the paper's rates; None where even that is above the rounds."""
     shares: dict[str, float]
     """What each private algorithm guarantees, as a share of the rounds; from 1 on, nothing."""
+
+    @property
+    def ratio(self) -> float:
+        """Experts for each arm, N/K."""
+        return self.problem.advisers / self.problem.arms
 
     @property
     def best(self) -> str | None:
@@ -101,7 +100,7 @@ def _smallest(shares: dict[str, float]) -> str | None:
     return best if best is not None and shares[best] < 1.0 else None
 
 
-class Verdict(NamedTuple):
+class Finding(NamedTuple):
     """A line of the paper's table, and what holds of it."""
 
     regime: Regime
@@ -119,7 +118,7 @@ class Verdict(NamedTuple):
     """What is best there instead, and how often."""
     times_larger: float | None
     """The recommended guarantee over the best one, median where both are numbers."""
-    example: Cell | None
+    example: Place | None
     """Of the problems where another is best, the one with the middle guarantee."""
 
 
@@ -129,32 +128,36 @@ class RegimeMap:
 
     arms: int
     delta: float
-    cells: list[Cell]
+    places: list[Place]
 
     @property
-    def verdicts(self) -> list[Verdict]:
+    def findings(self) -> list[Finding]:
         """Return what holds of every line of the paper's table."""
-        return [self._verdict(regime) for regime in REGIMES]
+        return [self._finding(regime) for regime in REGIMES]
 
-    def _verdict(self, regime: Regime) -> Verdict:
+    def _finding(self, regime: Regime) -> Finding:
         name = regime.algorithm
-        inside = [cell for cell in self.cells if cell.by_rate and regime.contains(cell.problem)]
-        known = [cell for cell in inside if cell.best is not None]
+        inside = [
+            place for place in self.places if place.by_rate and regime.contains(place.problem)
+        ]
+        known = [place for place in inside if place.best is not None]
         beaten = sorted(
-            (cell for cell in known if cell.best != name),
-            key=lambda cell: min(cell.shares.values()),
+            (place for place in known if place.best != name),
+            key=lambda place: min(place.shares.values()),
         )
         ratios = [
-            cell.shares[name] / min(cell.shares.values()) for cell in known if name in cell.shares
+            place.shares[name] / min(place.shares.values())
+            for place in known
+            if name in place.shares
         ]
-        return Verdict(
+        return Finding(
             regime=regime,
             points=len(inside),
-            smallest_rate=sum(cell.by_rate == name for cell in inside),
-            promises=sum(cell.shares.get(name, math.inf) < 1.0 for cell in inside),
+            smallest_rate=sum(place.by_rate == name for place in inside),
+            promises=sum(place.shares.get(name, math.inf) < 1.0 for place in inside),
             best=len(known) - len(beaten),
             guaranteed=len(known),
-            winners=dict(Counter(str(cell.best) for cell in beaten).most_common()),
+            winners=dict(Counter(str(place.best) for place in beaten).most_common()),
             times_larger=median(ratios) if ratios else None,
             example=beaten[len(beaten) // 2] if beaten else None,
         )
@@ -164,8 +167,8 @@ class RegimeMap:
         return {
             "arms": self.arms,
             "delta": self.delta,
-            "regimes": [_verdict_to_dict(verdict) for verdict in self.verdicts],
-            "cells": [_cell_to_dict(cell) for cell in self.cells],
+            "regimes": [_finding_to_dict(finding) for finding in self.findings],
+            "cells": [_place_to_dict(place) for place in self.places],
         }
 
 
@@ -174,47 +177,43 @@ def regime_map(arms: int = ARMS, delta: float = DELTA, every: int = 1) -> Regime
 
     Examples
     --------
-    >>> from bandanna.theory.regimes import Problem, cell_of
-    >>> few = cell_of(Problem(arms=10, experts=5, rounds=10**6, epsilon=0.1), delta=1e-6)
+    >>> from bandanna.theory.regimes import place_of
+    >>> few = place_of(Problem(arms=10, rounds=10**6, epsilon=0.1, experts=5, delta=1e-6))
     >>> few.by_rate, few.best
     ('htinf-conversion', 'one-bit-exp3-conversion')
     """
-    checks.arms(arms)
     problems = [
-        Problem(arms, max(2, round(ratio * arms)), rounds, epsilon)
+        Problem(arms, rounds, epsilon, max(2, round(ratio * arms)), delta)
         for ratio in RATIOS
         for rounds in ROUNDS[::every]
         for epsilon in EPSILONS[::every]
     ]
-    return RegimeMap(arms, delta, [cell_of(problem, delta) for problem in problems])
+    return RegimeMap(arms, delta, [place_of(problem) for problem in problems])
 
 
-def cell_of(problem: Problem, delta: float) -> Cell:
+def place_of(problem: Problem) -> Place:
     """Compute the rates of the paper's algorithms and the guarantees of all."""
-    rates = {name: rate(problem) for name, rate in RATES.items()}
+    at = rates(problem)
     # On the very border, eps = K/N, rates are equal up to rounding; the first is taken.
-    by_rate = min(rates, key=lambda name: round(math.log(rates[name]), 9))
-    found = plan(
-        problem.arms, problem.rounds, problem.epsilon, experts=problem.experts, delta=delta
-    )
+    by_rate = min(at, key=lambda name: round(math.log(at[name]), 9))
     shares = {
-        row.algorithm: row.bound.share(problem.rounds)
-        for row in found.rows
-        if row.bound is not None and row.model != "none"
+        row.algorithm: row.share
+        for row in plan(problem).rows
+        if row.bound is not None and row.entry.private
     }
-    return Cell(problem, by_rate if rates[by_rate] < problem.rounds else None, shares)
+    return Place(problem, by_rate if at[by_rate] < problem.horizon("a rate") else None, shares)
 
 
-def _cell_to_dict(cell: Cell) -> JSON:
-    numbers = {"share": min(cell.shares.values()), "shares": cell.shares}
-    choices = {"by_rate": cell.by_rate, "papers_best": cell.papers_best, "best": cell.best}
-    return {**cell.problem._asdict(), **choices, **numbers}
+def _place_to_dict(place: Place) -> JSON:
+    numbers = {"share": min(place.shares.values()), "shares": place.shares}
+    choices = {"by_rate": place.by_rate, "papers_best": place.papers_best, "best": place.best}
+    return {**place.problem.to_dict(), **choices, **numbers}
 
 
-def _verdict_to_dict(verdict: Verdict) -> JSON:
-    regime, example = verdict.regime, verdict.example
-    shown = verdict._asdict()
+def _finding_to_dict(finding: Finding) -> JSON:
+    regime, example = finding.regime, finding.example
+    shown = finding._asdict()
     shown["regime"], shown["condition"] = regime.name, regime.condition
     shown["algorithm"] = regime.algorithm
-    shown["example"] = None if example is None else _cell_to_dict(example)
+    shown["example"] = None if example is None else _place_to_dict(example)
     return shown

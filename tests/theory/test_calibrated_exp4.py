@@ -10,50 +10,41 @@ import pytest
 import bandanna as bd
 from bandanna.environments import OneGoodExpert, SwitchingExperts
 from bandanna.privacy.calibration import closed_forms
-from bandanna.theory import expert_bounds
-from bandanna.theory.bounds import one_bit_conversion
-from bandanna.theory.expert_bounds import over_experts
-from bandanna.theory.expert_parameters import (
-    BatchedExp4Parameters,
-    calibrated_exp4,
-    calibrated_terms,
-)
+from bandanna.problem import Problem
+from bandanna.theory.batched_exp4 import Batched
+from bandanna.theory.calibrated_exp4 import best_calibrated, calibrated_bound, calibrated_terms
+from bandanna.theory.catalogue import find
+from bandanna.theory.planner import row_of
 
-Size = tuple[int, int, int, float, float]
-SIZES: list[Size] = [
-    (5, 10, 10**6, 1.0, 1e-6),
-    (5, 100, 10**7, 0.5, 1e-6),
-    (10, 1000, 10**9, 1e-4, 1e-6),
-    (5, 4, 10**6, 1.0, 0.0),
-    (3, 2, 5000, 2.0, 0.0),
+PROBLEMS = [
+    Problem(5, 10**6, 1.0, experts=10, delta=1e-6),
+    Problem(5, 10**7, 0.5, experts=100, delta=1e-6),
+    Problem(10, 10**9, 1e-4, experts=1000, delta=1e-6),
+    Problem(5, 10**6, 1.0, experts=4),
+    Problem(3, 5000, 2.0, experts=2),
 ]
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_no_point_of_a_wide_grid_has_a_smaller_bound(
-    size: Size,
-) -> None:
-    arms, experts, rounds = size[:3]
-    parameters, noise = calibrated_exp4(*size)
-    found = math.fsum(calibrated_terms(arms, experts, rounds, noise, parameters).values())
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_no_point_of_a_wide_grid_has_a_smaller_bound(problem: Problem) -> None:
+    parameters, noise = best_calibrated(problem)
+    found = math.fsum(calibrated_terms(problem, noise, parameters).values())
     best = math.inf
-    for batch in np.unique(np.geomspace(1, rounds, 60).astype(int)):
+    for batch in np.unique(np.geomspace(1, problem.horizon("it"), 60).astype(int)):
         for mixing in np.geomspace(1e-4, 1.0, 40):
             for rate in np.geomspace(1e-5, 1.0, 40):
-                point = BatchedExp4Parameters(int(batch), float(rate), float(mixing))
-                terms = calibrated_terms(arms, experts, rounds, noise, point)
+                point = Batched(int(batch), float(rate), float(mixing))
+                terms = calibrated_terms(problem, noise, point)
                 best = min(best, math.fsum(terms.values()))
     assert found <= best * 1.001
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_the_bound_agrees_with_a_second_computation(
-    size: Size,
-) -> None:
-    arms, experts, rounds, epsilon, delta = size
-    (tau, eta, gamma), _ = calibrated_exp4(*size)
-    pure, normal = closed_forms(epsilon, delta, experts)
-    n = rounds // tau
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_the_bound_agrees_with_a_second_computation(problem: Problem) -> None:
+    (arms, rounds, epsilon), experts = problem.size, problem.advisers
+    (tau, eta, gamma), _ = best_calibrated(problem)
+    pure, normal = closed_forms(epsilon, problem.delta, experts)
+    n, unit = rounds // tau, arms / gamma / 2**30
     if pure.deviation < normal.deviation:
         b = experts / epsilon * arms / (gamma * tau)
         noise = math.log(1 / (1 - (eta * b) ** 2))
@@ -64,22 +55,20 @@ def test_the_bound_agrees_with_a_second_computation(
         gamma * n * tau
         + (1 - gamma) * tau * (math.log(experts) / eta + n * noise / eta)
         + (1 - gamma) * eta * n * tau * (1 + (arms - 1) / tau) / 2
-        + 3 * n * tau * arms / gamma / 2**30
+        + n * tau * (3 * unit + unit**2 / 2)
         + rounds
         - n * tau
     )
-    bound = expert_bounds.calibrated_exp4(*size)
+    bound = calibrated_bound(problem)
     assert bound.regret == pytest.approx(second, rel=1e-12)
     assert bound.batch == tau
 
 
 def test_simulated_regret_stays_below_the_bounds() -> None:
     experts, arms, rounds = 8, 3, 200_000
-    limits = {
-        "one-bit-exp4": expert_bounds.one_bit_exp4(arms, experts, rounds, 1.0).regret,
-        "one-bit-conversion": over_experts(one_bit_conversion, experts, rounds, 1.0).regret,
-        "calibrated-exp4": expert_bounds.calibrated_exp4(arms, experts, rounds, 1.0, 1e-3).regret,
-    }
+    problem = Problem(arms, rounds, 1.0, experts, 1e-3)
+    names = ("one-bit-exp4", "one-bit-conversion", "calibrated-exp4")
+    limits = {name: row_of(find(name, advised=True), problem).regret for name in names}
     policies = {name: bd.PrivateExperts(experts, arms, 1.0, 1e-3, rounds, name) for name in limits}
     for make in (OneGoodExpert, SwitchingExperts):
         environment = make(experts, arms, rounds)

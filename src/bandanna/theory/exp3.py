@@ -1,0 +1,163 @@
+"""EXP3 behind Laplace noise and behind bits: the paper's, prior work's and ours."""
+
+from __future__ import annotations
+
+import math
+
+from bandanna.problem import Problem
+from bandanna.theory.algorithm import Bound
+from bandanna.theory.named import exp3_spread
+from bandanna.theory.noisy_weights import Weights, noisy_spread, noisy_weights
+from bandanna.theory.one_bit import one_bit_price
+from bandanna.theory.search import best_batch
+from bandanna.theory.tuning import (
+    PAPER,
+    PROOF,
+    Tuning,
+    check_epsilon,
+    checked_batch,
+    laplace_noise,
+    learner,
+    paper_batch,
+    release,
+    require_horizon,
+)
+
+
+def _tuned(problem: Problem, found: Weights, batch: int) -> Tuning:
+    parts = learner("exp3", problem.arms, **found._asdict())
+    return Tuning(parts, release("laplace", problem, batch))
+
+
+def corollary(problem: Problem) -> Weights:
+    """Corollary "EXP3 Conversion".
+
+    ``learning_rate = sqrt(log K / (22 eps K T log(eps K T)^2))`` and
+    ``mixing = 4 learning_rate K log(eps K T)``, at most 1 from ``eps T >= 16/22 K log K`` on.
+    """
+    arms, epsilon = problem.arms, min(problem.epsilon, 1.0)
+
+    def mixing_at(horizon: int) -> float:
+        # The logarithm cancels, so this is finite even where the learning rate is not.
+        return 4.0 * arms * math.sqrt(math.log(arms) / (22.0 * epsilon * arms * horizon))
+
+    def works(horizon: int) -> bool:
+        return epsilon * arms * horizon > 1.0 and mixing_at(horizon) <= 1.0
+
+    require_horizon("exp3", "its mixing would be above 1", problem, works)
+    rounds = problem.horizon("exp3")
+    mixing = mixing_at(rounds)
+    return Weights(mixing / (4.0 * arms * math.log(epsilon * arms * rounds)), mixing)
+
+
+def paper(problem: Problem) -> Tuning:
+    """Corollary "EXP3 Conversion"."""
+    return _tuned(problem, corollary(problem), paper_batch(problem.epsilon))
+
+
+def paper_bound(problem: Problem) -> Bound:
+    """Corollary "EXP3 Conversion", where its mixing is at most 1."""
+    arms, rounds, epsilon = problem.size
+    check_epsilon(problem)
+    corollary(problem)
+    leading = math.sqrt(rounds * arms * math.log(arms) / epsilon) * math.log(arms * rounds)
+    return Bound(
+        f"{PAPER}, Corollary 'EXP3 Conversion'",
+        {"36 sqrt(T K log K / eps) log(K T)": 36.0 * leading, "4 / eps": 4.0 / epsilon},
+        paper_batch(epsilon),
+    )
+
+
+def tight_bound(problem: Problem, batch: int | None = None) -> Bound:
+    """EXP3 behind Laplace noise: ``2 tau sqrt(C(lam) n K log K) + tau``."""
+    arms, rounds, epsilon = problem.size
+
+    def whole(size: float, count: float) -> float:
+        spread = noisy_spread(laplace_noise(size, epsilon)).value
+        return size * (2.0 * math.sqrt(spread * count * arms * math.log(arms)) + 1.0)
+
+    if batch is None:
+        batch = best_batch(whole, rounds)
+    checked_batch(batch, problem)
+    noise = laplace_noise(batch, epsilon)
+    terms, settings = noisy_weights(math.log(arms), arms, rounds // batch, noise)
+    return Bound(
+        f"EXP3 conversion, tight constants ({PROOF})",
+        {
+            "tau log(K) / eta": batch * terms.choices,
+            "tau eta n K (1/2 + lam^2) / (1 - theta^2)": batch * terms.variance,
+            "tau gamma n": batch * terms.mixing,
+            "tau": float(batch),
+        },
+        batch,
+        settings,
+    )
+
+
+def local_tight_bound(problem: Problem, batch: int | None = None) -> Bound:
+    """EXP3 on single losses with Laplace noise, locally private: the conversion at batch 1."""
+    return tight_bound(problem, 1 if batch is None else batch)
+
+
+def local(problem: Problem) -> Tuning:
+    """Agarwal and Singh 2017, Theorem 4.1, with the mixing that their proof needs."""
+    arms, noise = problem.arms, 1.0 / problem.epsilon
+
+    def at(horizon: int) -> Weights:
+        log_term = math.log(arms * horizon)
+        spread = 1.0 + 2.0 * noise**2 * log_term**2
+        rate = math.sqrt(math.log(arms) / (2.0 * arms * horizon * spread))
+        return Weights(rate, rate * arms * (1.0 + 4.0 * noise * log_term))
+
+    require_horizon(
+        "ldp-exp3", "its mixing would be above 1", problem, lambda rounds: at(rounds).mixing <= 1.0
+    )
+    return _tuned(problem, at(problem.horizon("ldp-exp3")), 1)
+
+
+def local_bound(problem: Problem) -> Bound:
+    """EXP3 on single noisy losses, from the proof of Corollary "EXP3 Conversion" at batch 1.
+
+    Prior work (Agarwal, Singh 2017; Tossou, Dimitrakakis 2017) has the same rate.
+    """
+    arms, rounds, epsilon = problem.size
+    local(problem)
+    spread = exp3_spread(1.0 / epsilon, math.log(arms * rounds))
+    leading = 2.0 * math.sqrt(2.0 * rounds * arms * math.log(arms) * spread)
+    return Bound(
+        "Agarwal and Singh 2017, Theorem 4.1, with the paper's constants",
+        {"2 sqrt(2 T K log K (1 + 10 log^2(K T) / eps^2))": leading, "1": 1.0},
+    )
+
+
+def clipped(problem: Problem) -> Tuning:
+    """DP-EXP3-Lap (Tossou, Dimitrakakis 2017): the mixing of EXP3 for gains, and the clip."""
+    require_horizon("dp-exp3-lap", "log(T) must be above 0", problem, lambda horizon: horizon >= 2)
+    arms, rounds, epsilon = problem.size
+    mixing = min(1.0, math.sqrt(arms * math.log(arms) / ((math.e - 1.0) * rounds)))
+    found = learner("clipped-exp3", arms, mixing=mixing, bound=math.log(rounds) / epsilon)
+    return Tuning(found, release("laplace", problem, 1))
+
+
+def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
+    """EXP3 without mixing on released bits: ``(tau/s) sqrt((1 + s) n K log K) + tau``."""
+    arms, rounds, epsilon = problem.size
+
+    def learning(size: float, count: float) -> float:
+        price = one_bit_price(size, epsilon)
+        return price * math.sqrt((1.0 + size / price) * count * arms * math.log(arms))
+
+    if batch is None:
+        batch = best_batch(lambda size, count: learning(size, count) + size, rounds)
+    checked_batch(batch, problem)
+    slope = batch / one_bit_price(batch, epsilon)
+    rate = math.sqrt(4.0 * math.log(arms) / ((rounds // batch) * arms * (1.0 + slope)))
+    return Bound(
+        f"one-bit conversion of EXP3 ({PROOF})",
+        {
+            "(tau/s) sqrt((1 + s) n K log K)": learning(batch, rounds // batch),
+            "tau": float(batch),
+        },
+        batch,
+        {"learning_rate": rate},
+    )

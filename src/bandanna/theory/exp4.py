@@ -1,0 +1,90 @@
+"""EXP4 that releases every round by itself: the paper's, ours, and without privacy."""
+
+from __future__ import annotations
+
+import math
+
+from bandanna.problem import Problem
+from bandanna.theory.algorithm import Bound
+from bandanna.theory.noisy_weights import Weights, noisy_weights
+from bandanna.theory.tuning import PAPER, PROOF, Tuning, check_epsilon, release, require_horizon
+from bandanna.types import JSON
+
+
+def learner(problem: Problem, found: Weights) -> JSON:
+    """Name EXP4 and its parameters."""
+    size = {"experts": problem.experts, "arms": problem.arms}
+    return {"name": "exp4", **size, **found._asdict()}
+
+
+def no_privacy(problem: Problem) -> Tuning:
+    """EXP4 on losses in [0, 1]: no mixing is needed."""
+    rounds, choices = problem.horizon("exp4"), math.log(problem.advisers)
+    rate = math.sqrt(2.0 * choices / (rounds * problem.arms))
+    return Tuning(learner(problem, Weights(rate)), release("plain", problem, 1))
+
+
+def no_privacy_bound(problem: Problem) -> Bound:
+    """EXP4 without privacy: ``sqrt(2 T K log N)``."""
+    arms, rounds, _ = problem.size
+    return Bound(
+        "EXP4 (Auer and others 2002)",
+        {"sqrt(2 T K log N)": math.sqrt(2.0 * rounds * arms * math.log(problem.advisers))},
+    )
+
+
+def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
+    """EXP4 on single released bits: ``sqrt((1 + s) T K log N) / s``, ``s = tanh(eps/2)``."""
+    arms, rounds, epsilon = problem.size
+    choices, slope = math.log(problem.advisers), math.tanh(epsilon / 2.0)
+    return Bound(
+        f"one-bit EXP4 ({PROOF})",
+        {"sqrt((1 + s) T K log N) / s": math.sqrt((1.0 + slope) * rounds * arms * choices) / slope},
+        settings={"learning_rate": math.sqrt(4.0 * choices / (rounds * arms * (1.0 + slope)))},
+    )
+
+
+def local(problem: Problem) -> Tuning:
+    """Theorem "Locally Private EXP4"."""
+    arms, epsilon, choices = problem.arms, min(problem.epsilon, 1.0), math.log(problem.advisers)
+
+    def at(horizon: int) -> Weights:
+        log_term = math.log(arms * horizon)
+        spread = 3.0 * horizon * arms * (1.0 + 10.0 * log_term**2 / epsilon**2)
+        rate = math.sqrt(choices / spread)
+        return Weights(rate, 4.0 * rate * arms * log_term / epsilon)
+
+    require_horizon(
+        "local-exp4",
+        "its mixing would be above 1",
+        problem.but(delta=0.0),
+        lambda horizon: at(horizon).mixing <= 1.0,
+    )
+    found = at(problem.horizon("local-exp4"))
+    return Tuning(learner(problem, found), release("laplace", problem, 1))
+
+
+def local_bound(problem: Problem) -> Bound:
+    """Theorem "Locally Private EXP4": ``16 sqrt(T K log N) log(K T) / eps + 1`` for eps <= 1."""
+    arms, rounds, epsilon = problem.size
+    check_epsilon(problem)
+    local(problem)
+    log_term, choices = math.log(arms * rounds), math.log(problem.advisers)
+    leading = 16.0 * math.sqrt(rounds * arms * choices) * log_term / epsilon
+    source = f"{PAPER}, Theorem 'Locally Private EXP4'"
+    return Bound(source, {"16 sqrt(T K log N) log(K T) / eps": leading, "1": 1.0})
+
+
+def tight_bound(problem: Problem, batch: int | None = None) -> Bound:
+    """Locally private EXP4, ``2 sqrt(C(1/eps) T K log N)``, for any epsilon."""
+    arms, rounds, epsilon = problem.size
+    terms, settings = noisy_weights(math.log(problem.advisers), arms, rounds, 1.0 / epsilon)
+    return Bound(
+        f"local EXP4, tight constants ({PROOF})",
+        {
+            "log(N) / eta": terms.choices,
+            "eta T K (1/2 + lam^2) / (1 - theta^2)": terms.variance,
+            "gamma T": terms.mixing,
+        },
+        settings=settings,
+    )
