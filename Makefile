@@ -33,12 +33,12 @@ package: $(VENV)/ready
 	$(BIN)/python -m build --no-isolation --outdir dist
 	$(BIN)/python tests/check_package.py dist
 
-# What a newcomer sees: a clone in an empty folder, with an empty home.
+# What a newcomer sees: a clone in an empty folder, with an empty home; after the tests, too.
 fresh:
 	rm -rf build/fresh && mkdir -p build/fresh/home
 	git clone --quiet . build/fresh/bandanna
-	cd build/fresh/bandanna && HOME=$(CURDIR)/build/fresh/home $(MAKE) demo && \
-	  HOME=$(CURDIR)/build/fresh/home $(MAKE) test
+	cd build/fresh/bandanna && export HOME=$(CURDIR)/build/fresh/home && \
+	  $(MAKE) demo && $(MAKE) test && rm -r demo && $(MAKE) demo
 
 # The picture in the README.
 picture: $(VENV)/ready
@@ -60,7 +60,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet pip-tools
-	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --extra dev --generate-hashes \
+	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --extra all --extra dev --generate-hashes \
 	  --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header \
 	  --output-file requirements.lock pyproject.toml
 	rm -r .venv-lock

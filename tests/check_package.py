@@ -1,7 +1,8 @@
 """Try the wheel as someone does who has just installed it: ``make package``.
 
 It goes into an empty environment. What it depends on is borrowed from the environment this runs
-in, so that nothing is downloaded; the package itself is not.
+in, so that nothing is downloaded; the package itself is not. Then what is installed on request only
+is taken away, and everything but studies and reports must still work.
 """
 
 from __future__ import annotations
@@ -17,6 +18,24 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
+OPTIONAL = (
+    "altair",
+    "cryptography",
+    "distributed",
+    "jinja2",
+    "joblib",
+    "polars",
+    "sklearn",
+    "vl_convert",
+)
+STUDY = """
+[study]
+replicates = 2
+[grid]
+algorithm = ["uniform"]
+environment = ["trial"]
+rounds = [50]
+"""
 SMOKE = """
 import json, sys
 from importlib import metadata, resources
@@ -46,10 +65,16 @@ def check(dist: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         python = clean_environment(Path(folder) / "env", wheel)
         bandanna = str(python.with_name("bandanna"))
+        (Path(folder) / "study.toml").write_text(STUDY, encoding="utf-8")
+        study = [bandanna, "study", "run", "study.toml", "-o", "results"]
+        assert "1 cells run" in run(study, folder)
+        run([bandanna, "study", "report", "results", "-o", "report.html"], folder)
+        take_away_extras(Path(folder) / "env")
         run([str(python), "-I", "-c", SMOKE, version], folder)
         assert "simulate" in run([bandanna, "--help"], folder)
         assert run([bandanna, "--version"], folder) == f"bandanna {version}\n"
         assert "yes" in run([bandanna, "verify", "certificate.json"], folder)
+        assert "pip install 'bandanna[studies]'" in run(study, folder, code=2)
     print(f"{wheel.name} and {source.name}: installed, complete and working")
 
 
@@ -74,13 +99,20 @@ def clean_environment(folder: Path, wheel: Path) -> Path:
     return python
 
 
-def run(command: list[str], folder: str | Path) -> str:
-    """Run a command that must succeed; returns what it printed."""
+def take_away_extras(folder: Path) -> None:
+    """Let nothing import what is installed on request only."""
+    (site,) = folder.glob("lib/python*/site-packages")
+    line = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL}))"
+    (site / "bare.pth").write_text(line, encoding="utf-8")
+
+
+def run(command: list[str], folder: str | Path, code: int = 0) -> str:
+    """Run a command that must end with this code; returns what it printed."""
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, cwd=folder, env={"PATH": os.defpath}
     )
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
+    assert done.returncode == code, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
 
 
 if __name__ == "__main__":

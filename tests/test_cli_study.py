@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -45,7 +47,7 @@ def test_run_and_run_again(study: Path, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_leaves_finished_cells_whole(study: Path, tmp_path: Path) -> None:
-    study.write_text(STUDY.replace("20\n", "300\n").replace('"1e4"', '"3e5"'))
+    study.write_text(STUDY.replace("20\n", "100\n").replace('"1e4"', '"3e5"'))
     results = tmp_path / "results"
     command = [sys.executable, "-m", "bandanna", "study", "run", str(study), "-o", str(results)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -61,6 +63,69 @@ def test_ctrl_c_leaves_finished_cells_whole(study: Path, tmp_path: Path) -> None
     assert 2 <= len(finished) < 40
     assert all(pl.read_parquet(path).height > 0 for path in finished)
     assert not [path for path in results.iterdir() if path.name.startswith(".")]
+
+
+LONG = """
+[study]
+replicates = 40
+[grid]
+algorithm = ["no-privacy"]
+rounds = ["ROUNDS"]
+environment = ["bernoulli"]
+"""
+
+
+@contextmanager
+def started(study: Path, rounds: str, results: Path) -> Iterator[subprocess.Popen[str]]:
+    study.write_text(LONG.replace("ROUNDS", rounds))
+    command = [sys.executable, "-m", "bandanna", "study", "run", str(study), "-o", str(results)]
+    command += ["--workers", "2"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def running(folder: Path) -> bool:
+    """Whether a process is there and not only waiting to be taken note of."""
+    try:
+        return (folder / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_long_study_says_so_and_takes_its_workers_along(study: Path, tmp_path: Path) -> None:
+    with started(study, "1e12", tmp_path / "results") as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "this may take about 69 days, by a rough guess\n"
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        deadline = time.monotonic() + 60
+        while len(children.read_text().split()) < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        workers = [Path("/proc") / child for child in children.read_text().split()]
+        assert len(workers) >= 3  # the two, and who cleans up after them
+        time.sleep(2)  # they are at it
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+    deadline = time.monotonic() + 20
+    while any(map(running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(running, workers))
+
+
+def test_ctrl_c_keeps_the_finished_runs_of_a_cell(study: Path, tmp_path: Path) -> None:
+    parts = tmp_path / "results" / "parts"
+    with started(study, "5e7", tmp_path / "results") as process:
+        deadline = time.monotonic() + 100
+        while len(list(parts.glob("*.npz"))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert "0 of 1 cells are finished" in said
+    assert len(list(parts.glob("*.npz"))) >= 2
 
 
 @pytest.mark.parametrize(

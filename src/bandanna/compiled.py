@@ -4,7 +4,8 @@ A *step* is a small function on plain arrays that is always inlined into its cal
 allocate nothing, so reference counting is switched off for them: the atomic counters would cost
 more than the arithmetic (124 against 40 nanoseconds a round for EXP3 with ten arms).
 
-A *kernel* is what Python calls. Kernels are compiled on first use and kept on disk.
+A *kernel* is what Python calls. Kernels are compiled on first use and kept on disk, by
+``kernel_cache``.
 
 Nothing here may use fast-math: the online object and the simulator inline the same steps into
 different kernels and must still agree bit for bit.
@@ -12,13 +13,14 @@ different kernels and must still agree bit for bit.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numba
 from numba.extending import overload
+
+from bandanna.kernel_cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,13 +35,12 @@ def step(function: F) -> F:
 
 
 def kernel(function: F) -> F:
-    """Compile a function that Python calls; the machine code is cached on disk where possible."""
-    try:
-        cached: F = numba.njit(cache=True, **_OPTIONS)(function)
-        return cached
-    except RuntimeError:  # nowhere to write a cache: a read-only installation without a home
-        uncached: F = numba.njit(**_OPTIONS)(function)
-        return uncached
+    """Compile a function that Python calls; the machine code is kept on disk where possible."""
+    compiled = numba.njit(**_OPTIONS)(function)
+    with suppress(RuntimeError):  # nowhere to write: a read-only installation without a home
+        compiled._cache = KernelCache(function)
+    typed: F = compiled
+    return typed
 
 
 def dispatches(stub: Callable[..., Any]) -> Callable[[F], F]:
@@ -54,23 +55,3 @@ def python_source(compiled: F) -> F:
     """Return the Python function behind a compiled one, as Numba's ``overload`` wants it."""
     source: F = getattr(compiled, "py_func", compiled)
     return source
-
-
-def _drop_stale_cache(package: Path) -> None:
-    """Delete cached kernels that are older than any source file of the package.
-
-    Numba looks only at the file a kernel is in, not at the files its steps are in: without this,
-    an edited learner would go on running as it was.
-    """
-    sources = package.rglob("*.py")
-    newest = max(source.stat().st_mtime for source in sources)
-    for cached in package.rglob("__pycache__/*.nb[ic]"):
-        try:
-            if cached.stat().st_mtime < newest:
-                cached.unlink()
-        except OSError:  # another process was faster, or the folder is not ours to clean
-            continue
-
-
-if "NUMBA_CACHE_DIR" not in os.environ:
-    _drop_stale_cache(Path(__file__).parent)

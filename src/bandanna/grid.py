@@ -7,6 +7,7 @@ sums are exact, the same everywhere, and floating point never touches private da
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,13 @@ def feedback_to_units(loss: Any, reward: Any, loss_range: LossRange, *, clip: bo
     return UNITS - to_units("reward", reward, loss_range, clip=clip)
 
 
-def array_to_units(losses: Any) -> NDArray[np.int64]:
-    """Turn a (rounds, arms) table of losses in [0, 1] into grid units."""
+def array_to_units(
+    losses: Any, where: Callable[[int, int], str] | None = None
+) -> NDArray[np.int64]:
+    """Turn a (rounds, arms) table of losses in [0, 1] into grid units.
+
+    ``where`` says for people what is in a row and a column, both counted from 0.
+    """
     if np.ma.isMaskedArray(losses) or getattr(getattr(losses, "dtype", None), "kind", "") == "c":
         raise InputError("losses must be a plain table of real numbers, not masked or complex.")
     try:
@@ -83,11 +89,19 @@ def array_to_units(losses: Any) -> NDArray[np.int64]:
             f"losses must have shape (rounds, arms) with at least 1 round and 2 arms; "
             f"got shape {table.shape}."
         )
-    outside = ~((table >= 0.0) & (table <= 1.0))  # also true for NaN
-    if outside.any():
-        row, column = np.argwhere(outside)[0]
-        raise InputError(
-            f"losses must be numbers from 0 to 1; round {row}, arm {column} holds something else "
-            f"({int(outside.sum())} such values). Rescale them first."
-        )
+    outside = (table < 0.0) | (table > 1.0)
+    for wrong, what in (
+        (np.isnan(table), "missing (empty or NaN). Fill them in, or leave those rounds out."),
+        (outside, "below 0 or above 1. Rescale them first."),
+    ):
+        if wrong.any():
+            place = (where or _where)(*np.argwhere(wrong)[0])
+            raise InputError(
+                f"losses must be numbers from 0 to 1; {place} is the first of "
+                f"{int(wrong.sum()):,} that are {what}"
+            )
     return np.rint(table * UNITS).astype(np.int64)
+
+
+def _where(row: int, column: int) -> str:
+    return f"round {row + 1}, arm {column + 1} (counted from 1)"

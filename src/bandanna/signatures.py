@@ -10,6 +10,7 @@ import hashlib
 from types import ModuleType
 from typing import NamedTuple
 
+from bandanna.extras import need
 from bandanna.types import InputError
 
 KEY_LENGTH = 32
@@ -66,10 +67,7 @@ def _checked(kind: str, key: bytes) -> bytes:
 
 
 def _ed25519() -> ModuleType:
-    try:
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise InputError(
-            "signatures need the cryptography package: pip install bandanna[signatures]."
-        ) from None
+    need("signatures", "a signature")
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
     return ed25519

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import polars as pl
 import pytest
 
 import bandanna as bd
-from bandanna.report.answer import answer
+from bandanna.report.answer import answer, winners
 from bandanna.report.study_charts import study_charts
 from bandanna.report.study_report import write_report
 from bandanna.studies.results import StudyResults
@@ -64,7 +65,7 @@ def test_it_says_everything_and_escapes_what_people_wrote(report: Path) -> None:
         "What is guaranteed",
         "epsilon = 0.5, delta = 0 (local)",
         "We attacked 1 claims",
-        "24 times: environment &#39;trial&#39; has 4 arms; got arms 12.",
+        "24 times: environment &#39;trial&#39; has 4 arms; got 12.",
         "bandanna study run study.toml",
         "algorithm = [&#34;one-bit&#34;",
     ):
@@ -119,6 +120,7 @@ def test_the_answer_names_the_winner_and_how_clear_it_is() -> None:
         "arms": 2,
         "batch": 1,
         "experts": None,
+        "delta": None,
     }
     rows = [
         base | {"cell": "a", "algorithm": "one-bit", "mean": 10.0, "standard_error": 1.0},
@@ -132,6 +134,39 @@ def test_the_answer_names_the_winner_and_how_clear_it_is() -> None:
     free = {"cell": "c", "algorithm": "no-privacy", "epsilon": None, "mean": 2.0}
     said = answer(pl.DataFrame([*rows, base | free | {"standard_error": 1.0}]))
     assert said.endswith("its regret is 5 times at epsilon 1 what it is without privacy.")
+
+
+def test_what_may_spend_more_delta_is_no_rival() -> None:
+    base = {"environment": "e", "epsilon": 1.0, "rounds": 100, "arms": 2, "experts": 3, "batch": 1}
+    rows = [
+        base | {"cell": "a", "algorithm": "one-bit-exp4", "delta": 0.0, "mean": 20.0},
+        base | {"cell": "b", "algorithm": "calibrated-exp4", "delta": 1e-6, "mean": 10.0},
+        base | {"cell": "c", "algorithm": "batched-exp4", "delta": 1e-6, "mean": 30.0},
+    ]
+    found = winners(pl.DataFrame(rows).with_columns(standard_error=pl.lit(1.0)))
+    assert dict(found.select("cell", "rivals").iter_rows()) == {"a": 0, "b": 1}
+
+
+def test_guarantees_are_those_of_the_policies_that_were_run(tmp_path: Path) -> None:
+    grid: dict[str, Any] = {
+        "algorithm": ["htinf-conversion", "one-bit-exp4", "no-privacy"],
+        "environment": ["one-good"],
+        "epsilon": [0.5],
+        "delta": [0, 1e-6, 1e-3],
+        "rounds": [300],
+        "experts": [3],
+    }
+    grids = [grid, grid | {"algorithm": ["htinf-conversion"], "batch": [16]}]
+    pages = []
+    for place, asked in enumerate(grids):
+        results = bd.Study(asked, replicates=2).run(tmp_path / f"r{place}", workers=1)
+        pages.append(write_report(results, tmp_path / f"r{place}.html")[0].read_text())
+    policy = bd.PrivateExperts(3, 10, 0.5, 0.0, 300, "htinf-conversion", batch=16)
+    assert results.guarantees()[results.table()["cell"][0]] == replace(policy.guarantee, facts={})
+    assert policy.guarantee.mechanism in pages[1]
+    assert policy.guarantee.mechanism not in pages[0]
+    assert "batches of 16" in policy.guarantee.mechanism
+    assert "pick_delta" in pages[0]
 
 
 @pytest.mark.parametrize(

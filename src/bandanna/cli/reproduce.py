@@ -34,10 +34,10 @@ def reproduce(
     if chart is not None and name in WITHOUT_FIGURE:
         raise InputError(f"{name} has no figure.")
     result = measure(name, quick=quick)
-    if chart is not None:
-        from bandanna.report.charts import reproduction_chart, save_chart
+    if chart is not None and result.figure is not None:
+        from bandanna.report.charts import figure_chart, save_chart
 
-        save_chart(reproduction_chart(result), chart)
+        save_chart(figure_chart(result.figure), chart)
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2))
     else:

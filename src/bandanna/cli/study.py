@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from bandanna.studies.study import Skipped
+    from bandanna.studies.cell import Skipped
+
+LONG = 90.0
+"""Seconds of work that are announced."""
 
 app = typer.Typer(
     help="Run a grid of simulations from a file, and write its report.",
@@ -29,19 +32,22 @@ def run(
         int | None, typer.Option(help="Processes on this machine; by default one a core.")
     ] = None,
 ) -> None:
-    """Run the cells that have not been run yet; Ctrl-C keeps what is finished."""
+    """Run the cells that have not been run yet; Ctrl-C keeps what is finished, of a cell too."""
     from bandanna.studies.results import ResultsFolder
     from bandanna.studies.study import Study
 
     asked = Study.read(study)
     there = sum(ResultsFolder(output).has(cell.key) for cell in asked.cells)
+    seconds = 0.0 if cluster else asked.estimate(output, workers=workers)
+    if seconds > LONG:
+        typer.echo(f"this may take {duration(seconds)}, by a rough guess", err=True)
     try:
         results = asked.run(output, cluster=cluster, workers=workers)
     except KeyboardInterrupt:
         done = sum(ResultsFolder(output).has(cell.key) for cell in asked.cells)
         typer.echo(
-            f"stopped: {done} of {len(asked.cells)} cells are finished and kept in {output}; "
-            f"the same command goes on.",
+            f"stopped: {done} of {len(asked.cells)} cells are finished and kept in {output}, and "
+            f"parts of others; the same command goes on.",
             err=True,
         )
         raise
@@ -71,6 +77,14 @@ def report(
     written = write_report(StudyResults.read(results), output, audit=audit, charts=charts)
     for path in written:
         typer.echo(f"wrote {path}")
+
+
+def duration(seconds: float) -> str:
+    """Say a time in the unit that suits it."""
+    for unit, size in (("years", 3.2e7), ("days", 86400), ("hours", 3600)):
+        if seconds >= 1.5 * size:
+            return f"about {seconds / size:,.0f} {unit}"
+    return f"about {seconds / 60:.0f} minutes"
 
 
 def _reasons(skipped: list[Skipped]) -> list[str]:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from bandanna import checks
 from bandanna.advice import Advice
 from bandanna.environments.advised import ExpertEnvironment
+from bandanna.extras import need
 from bandanna.grid import UNITS
-from bandanna.types import InputError
 
 DIGITS = 10
 TRAINED_ON = 600
@@ -77,12 +77,9 @@ class Answers(NamedTuple):
 @lru_cache(maxsize=1)
 def train_experts() -> Answers:
     """Train the experts, once: it takes about a second."""
-    try:
-        from sklearn import datasets
-    except ImportError:
-        raise InputError(
-            "the digits environment needs scikit-learn: install bandanna[digits]."
-        ) from None
+    need("digits", "the digits environment")
+    from sklearn import datasets
+
     data = datasets.load_digits()
     images, digits = data.images / 16.0, data.target
     names, shares = [], []

@@ -1,1 +1,7 @@
-"""Charts."""
+"""Charts, and a study's report."""
+
+from __future__ import annotations
+
+from bandanna.extras import need
+
+need("report", "a chart or a report")

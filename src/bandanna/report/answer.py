@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from bandanna.report.study_charts import privacy_prices
+from bandanna.studies.schema import AXES
 
 CLEAR = 3.0
 """Standard errors between two means that make the better one clearly better."""
 
-SAME = ["environment", "epsilon", "rounds", "arms", "experts"]
+SAME = [name for name, axis in AXES.items() if axis.rivals_share]
+"""Cells that agree in these are rivals."""
 
 
 def winners(table: pl.DataFrame) -> pl.DataFrame:
@@ -43,6 +44,18 @@ def answer(table: pl.DataFrame) -> str:
         how = f"in {clear} of them clearly beyond error"
     sentence = f"Among private algorithms, {name} has the smallest mean regret {where}, {how}"
     return f"{sentence}{_price(table, name)}."
+
+
+def privacy_prices(table: pl.DataFrame) -> pl.DataFrame | None:
+    """Return each private cell's mean regret over that of no privacy in the same setting."""
+    same = [name for name in SAME if not AXES[name].private]
+    plain = table.filter(pl.col("algorithm") == "no-privacy", pl.col("mean") > 0)
+    plain = plain.unique(same).select(*same, plain="mean")
+    private = table.filter(pl.col("epsilon").is_not_null(), pl.col("mean") > 0)
+    joined = private.join(plain, on=same, nulls_equal=True).with_columns(
+        price=pl.col("mean") / pl.col("plain")
+    )
+    return None if joined.is_empty() else joined
 
 
 def _price(table: pl.DataFrame, name: str) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import numpy as np
+from altair.typing import ChartType
 
 from bandanna.audits.leakage import Leakage
 from bandanna.report.style import BLUE, GREEN, ORANGE, by_algorithm, logarithmic
-from bandanna.reproduce import Figure, Reproduction
+from bandanna.studies.figure import Figure
 from bandanna.theory.regimes import Place, RegimeMap
-from bandanna.types import InputError
+from bandanna.types import JSON, InputError
 
 PALETTE = ("#56B4E9", GREEN, "#F0E442", ORANGE, "#CC79A7", BLUE, "#E69F00", "#000000")
 GREY = "#E3E3E3"
@@ -22,7 +22,7 @@ FORMATS = (".html", ".svg", ".png", ".pdf")
 POINTS = 400
 
 
-def save_chart(chart: Any, path: Path) -> None:
+def save_chart(chart: ChartType, path: Path) -> None:
     """Write a chart in the format its name asks for; HTML works offline."""
     check_chart(path)
     try:
@@ -42,24 +42,24 @@ def check_chart(path: Path) -> None:
         raise InputError(f"a chart can be {', '.join(FORMATS)}; got {path.name!r}.")
 
 
-def reproduction_chart(result: Reproduction) -> Any:
+def figure_chart(figure: Figure | Leakage | RegimeMap) -> ChartType:
     """Draw what a reproduction measured."""
-    figure = result.figure
     if isinstance(figure, RegimeMap):
         return regimes_chart(figure)
     return leakage_chart(figure) if isinstance(figure, Leakage) else points_chart(figure)
 
 
-def points_chart(figure: Figure) -> Any:
+def points_chart(figure: Figure) -> ChartType:
     """Draw points with 95% intervals on logarithmic axes, a panel and a line for each series."""
-    looks = by_algorithm((row["series"] for row in figure.rows), "series")
+    looks = by_algorithm((point.series for point in figure.points), "series")
     panels = []
-    for panel in dict.fromkeys(row["panel"] for row in figure.rows):
-        rows = [row for row in figure.rows if row["panel"] == panel]
-        x = logarithmic(figure.x or panel, "x", (row["x"] for row in rows), alt.X)
-        base = alt.Chart(_values(rows)).encode(x=x, color=looks["color"])
+    for panel in dict.fromkeys(point.panel for point in figure.points):
+        chosen = [point for point in figure.points if point.panel == panel]
+        x = logarithmic(figure.x or panel, "x", (point.x for point in chosen))
+        rows = _values([point._asdict() for point in chosen])
+        base = alt.Chart(rows).encode(x=x, color=looks["color"])
         scale = alt.Scale(type="log", nice=False, padding=12)
-        style = "~g" if min(row["y"] for row in rows) < 1 else "~s"
+        style = "~g" if min(point.y for point in chosen) < 1 else "~s"
         y = alt.Y("y:Q", title=figure.y, scale=scale, axis=alt.Axis(format=style, tickCount=6))
         line = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=looks["strokeDash"])
         points = base.mark_point(filled=True, size=55, opacity=1).encode(
@@ -70,10 +70,12 @@ def points_chart(figure: Figure) -> Any:
         panels.append((line + bars + points).properties(width=300, height=240, title=heading))
     chart = panels[0] if len(panels) == 1 else alt.concat(*panels, columns=3)
     title = alt.Title(figure.title, anchor="start", offset=12)
-    return chart.properties(title=title).configure_axis(gridOpacity=0.45, titleFontWeight="normal")
+    titled = chart.properties(title=title)
+    finished: ChartType = titled.configure_axis(gridOpacity=0.45, titleFontWeight="normal")
+    return finished
 
 
-def leakage_chart(leakage: Leakage) -> Any:
+def leakage_chart(leakage: Leakage) -> ChartType:
     """Draw the paper's figure: the second arm's probability on both sequences, and the loss."""
     rounds = leakage.first.size
     places = np.unique(np.linspace(0, rounds - 1, POINTS).astype(int))
@@ -111,19 +113,20 @@ def leakage_chart(leakage: Leakage) -> Any:
         )
         .properties(width=520, height=220)
     )
-    return alt.vconcat(probabilities, loss).resolve_scale(color="independent")
+    both: ChartType = alt.vconcat(probabilities, loss).resolve_scale(color="independent")
+    return both
 
 
-def _decades(low: int, high: int) -> Any:
+def _decades(low: int, high: int) -> alt.Axis:
     """Mark powers of ten only."""
     return alt.Axis(values=[10.0**power for power in range(low, high + 1)])
 
 
-def _values(rows: list[dict[str, Any]]) -> Any:
+def _values(rows: list[JSON]) -> alt.Data:
     return alt.Data(values=rows)  # type: ignore[no-untyped-call]
 
 
-def audit_chart(rows: list[dict[str, Any]]) -> Any:
+def audit_chart(rows: list[JSON]) -> ChartType:
     """Draw audited against claimed epsilon; a point above the line would disprove the claim."""
     top = 1.1 * max(max(row["claimed"], row["audited"]) for row in rows)
     points = [
@@ -158,7 +161,7 @@ def audit_chart(rows: list[dict[str, Any]]) -> Any:
     return alt.hconcat(*panels).properties(title=title)
 
 
-def regimes_chart(regimes: RegimeMap) -> Any:
+def regimes_chart(regimes: RegimeMap) -> ChartType:
     """Draw which algorithm is best over T and epsilon: by rate, and by numeric guarantee."""
     questions: dict[str, Callable[[Place], str | None]] = {
         "by the paper's rates": lambda place: place.by_rate,
@@ -182,9 +185,9 @@ def regimes_chart(regimes: RegimeMap) -> Any:
         alt.Chart(_values(tiles))
         .mark_rect()
         .encode(
-            x=_log_tiles(alt.X, "rounds", "rounds T", 3, 12),
+            x=alt.X(**_log_tiles("rounds", "rounds T", 3, 12)),
             x2="rounds_end:Q",
-            y=_log_tiles(alt.Y, "epsilon", "epsilon", -6, 0),
+            y=alt.Y(**_log_tiles("epsilon", "epsilon", -6, 0)),
             y2="epsilon_end:Q",
             color=alt.Color(
                 "best:N",
@@ -208,7 +211,7 @@ def regimes_chart(regimes: RegimeMap) -> Any:
         anchor="start",
         offset=12,
     )
-    return chart.facet(
+    facets: ChartType = chart.facet(
         row=alt.Row("question:N", title=None, sort=list(questions)),
         column=alt.Column(
             "experts:N",
@@ -216,6 +219,7 @@ def regimes_chart(regimes: RegimeMap) -> Any:
             sort=list(dict.fromkeys(str(tile["experts"]) for tile in tiles)),
         ),
     ).properties(title=title)
+    return facets
 
 
 def _around(name: str, value: float) -> dict[str, float]:
@@ -224,11 +228,12 @@ def _around(name: str, value: float) -> dict[str, float]:
     return {name: value, f"{name}_start": value / half, f"{name}_end": value * half}
 
 
-def _log_tiles(channel: Any, name: str, title: str, low: int, high: int) -> Any:
+def _log_tiles(name: str, title: str, low: int, high: int) -> JSON:
     powers = [10.0**power for power in range(low, high + 1, 3)]
-    return channel(
-        f"{name}_start:Q",
-        title=title,
-        scale=alt.Scale(type="log", domain=[10 ** (low - 0.25), 10 ** (high + 0.25)], nice=False),
-        axis=alt.Axis(values=powers, format=".0e", grid=False),
-    )
+    ends = [10 ** (low - 0.25), 10 ** (high + 0.25)]
+    return {
+        "shorthand": f"{name}_start:Q",
+        "title": title,
+        "scale": alt.Scale(type="log", domain=ends, nice=False),
+        "axis": alt.Axis(values=powers, format=".0e", grid=False),
+    }

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import numpy as np
 import polars as pl
+from altair.typing import ChartType
 
-from bandanna.report.settings import AXES, Menus, cut, rows
-from bandanna.report.style import HEIGHT, TITLES, WIDTH, by_algorithm, logarithmic, logarithmic_y
+from bandanna.report.menus import Menus, cut, rows
+from bandanna.report.style import HEIGHT, WIDTH, by_algorithm, logarithmic, logarithmic_y
+from bandanna.studies.schema import AXES
 from bandanna.studies.slopes import fit_slope
+from bandanna.types import JSON
 
 AT_THE_END = "regret at the end"
 ROOM = 0.055
 """Least distance of two labels, as a share of the axis."""
 
 
-def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
+def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> ChartType | None:
     """Draw final regret against one axis, both logarithmic, with fitted slopes."""
     others = [other for other in axes if other != axis]
-    needed = ["algorithm", *AXES, "mean", "standard_error"]
-    all_rows = table.select(needed).filter(pl.col("mean") > 0)
+    all_rows = table.select(*AXES, "mean", "standard_error").filter(pl.col("mean") > 0)
+    # A delta of 0 has no place on a logarithmic axis.
+    all_rows = all_rows.filter(pl.col(axis).is_null() | (pl.col(axis) > 0))
     if all_rows[axis].drop_nulls().n_unique() < 2:
         return None
     free = all_rows.filter(pl.col("epsilon").is_null())["algorithm"].unique().to_list()
@@ -38,7 +41,7 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Any |
     level = pl.col("algorithm").is_in(free) if axis == "epsilon" else pl.lit(False)
     chosen = everywhere.filter(~level)
     looks = by_algorithm(everywhere["algorithm"])
-    x = logarithmic(TITLES[axis], axis, everywhere[axis], alt.X)
+    x = logarithmic(AXES[axis].title, axis, everywhere[axis])
     y = logarithmic_y("mean:Q", AT_THE_END)
     menus = Menus(everywhere, others)
     base = menus.over(rows(chosen)).encode(x=x, color=looks["color"])
@@ -92,12 +95,10 @@ def _for_every_epsilon(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([frame.filter(pl.col("epsilon").is_not_null()), free.select(frame.columns)])
 
 
-def _fits(
-    chosen: pl.DataFrame, axis: str, others: Sequence[str]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _fits(chosen: pl.DataFrame, axis: str, others: Sequence[str]) -> tuple[list[JSON], list[JSON]]:
     """Fit each algorithm in each setting; labels are moved apart where they would overlap."""
-    lines: list[dict[str, Any]] = []
-    labels: list[dict[str, Any]] = []
+    lines: list[JSON] = []
+    labels: list[JSON] = []
     groups = chosen.group_by(others, maintain_order=True) if others else [((), chosen)]
     for setting, group in groups:
         ends = []
@@ -117,7 +118,7 @@ def _fits(
     return lines, labels
 
 
-def _apart(labels: list[dict[str, Any]], room: float) -> list[dict[str, Any]]:
+def _apart(labels: list[JSON], room: float) -> list[JSON]:
     """Move labels up where they are too close, in logarithms."""
     labels.sort(key=lambda label: label["mean"])
     for before, label in itertools.pairwise(labels):

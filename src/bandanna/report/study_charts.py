@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import polars as pl
+from altair.typing import ChartType
 
-from bandanna.report.settings import AXES, Menus, cut, rows, varied
+from bandanna.report.answer import privacy_prices
+from bandanna.report.menus import Menus, cut, rows, varied
 from bandanna.report.slope_charts import regret_against
 from bandanna.report.style import (
     ARMS,
     HEIGHT,
-    TITLES,
     WIDTH,
     by_algorithm,
     few_marks,
@@ -22,15 +22,18 @@ from bandanna.report.style import (
     logarithmic_y,
 )
 from bandanna.studies.results import StudyResults
+from bandanna.studies.schema import AXES
 
 OVER_TIME = "regret so far"
 SHARE_POINTS = 25
 
 
-def study_charts(results: StudyResults) -> dict[str, Any]:
+def study_charts(results: StudyResults) -> dict[str, ChartType]:
     """Return every chart that a study's results allow, by name."""
     table, axes = results.table(), varied(results.table(), results.index["grid"])
-    found = {"regret over time": regret_over_time(results.curves(), axes)}
+    found: dict[str, ChartType | None] = {
+        "regret over time": regret_over_time(results.curves(), axes)
+    }
     for axis in axes:
         if axis != "environment":
             found[f"regret against {axis}"] = regret_against(axis, table, axes)
@@ -39,9 +42,9 @@ def study_charts(results: StudyResults) -> dict[str, Any]:
     return {name: chart for name, chart in found.items() if chart is not None}
 
 
-def regret_over_time(curves: pl.DataFrame, axes: Sequence[str]) -> Any:
+def regret_over_time(curves: pl.DataFrame, axes: Sequence[str]) -> ChartType:
     """Draw mean regret as it grows, with a band in which nine runs of ten are."""
-    chosen = cut(curves.select("algorithm", *AXES, "round", "mean", "q05", "q95"), axes)
+    chosen = cut(curves.select(*AXES, "round", "mean", "q05", "q95"), axes)
     looks = by_algorithm(chosen["algorithm"])
     x = alt.X("round:Q", title="rounds played", axis=alt.Axis(format="~s", tickCount=6))
     menus = Menus(chosen, axes)
@@ -59,17 +62,17 @@ def regret_over_time(curves: pl.DataFrame, axes: Sequence[str]) -> Any:
 _BAND = ("mean", "q05", "q95")
 
 
-def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
+def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> ChartType | None:
     """Draw how many times the regret of the learner without privacy each algorithm has."""
     prices = privacy_prices(table)
     if prices is None or prices["epsilon"].n_unique() < 2:
         return None
     others = [axis for axis in axes if axis not in ("epsilon", "batch")]
-    chosen = cut(prices.select("algorithm", *AXES, "price"), others)
+    chosen = cut(prices.select(*AXES, "price"), others)
     looks = by_algorithm(chosen["algorithm"])
     menus = Menus(chosen, others)
     base = menus.over(rows(chosen)).encode(
-        x=logarithmic(TITLES["epsilon"], "epsilon", chosen["epsilon"], alt.X),
+        x=logarithmic(AXES["epsilon"].title, "epsilon", chosen["epsilon"]),
         y=logarithmic_y("price:Q", "regret, times that without privacy"),
         color=looks["color"],
         tooltip=["algorithm:N", "epsilon:Q", alt.Tooltip("price:Q", format=".3r")],
@@ -82,19 +85,7 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> Any | None:
     return menus.finish(chart, "The price of privacy", note)
 
 
-def privacy_prices(table: pl.DataFrame) -> pl.DataFrame | None:
-    """Return each private cell's mean regret over that of no privacy in the same setting."""
-    same = ["environment", "rounds", "arms", "experts"]
-    plain = table.filter(pl.col("algorithm") == "no-privacy", pl.col("mean") > 0)
-    plain = plain.unique(same).select(*same, plain="mean")
-    private = table.filter(pl.col("epsilon").is_not_null(), pl.col("mean") > 0)
-    joined = private.join(plain, on=same, nulls_equal=True).with_columns(
-        price=pl.col("mean") / pl.col("plain")
-    )
-    return None if joined.is_empty() else joined
-
-
-def arm_shares(results: StudyResults, axes: Sequence[str]) -> Any | None:
+def arm_shares(results: StudyResults, axes: Sequence[str]) -> ChartType | None:
     """Draw which arms were played, as shares of the rounds so far."""
     shares = results.shares()
     if shares.is_empty():
@@ -158,5 +149,5 @@ def _few_arms(shares: pl.DataFrame, names: dict[str, list[str]]) -> pl.DataFrame
         name=pl.when(kept).then(plain).otherwise(pl.lit("all others")),
         place=pl.when(kept).then(pl.col("arm")).otherwise(10**6),
     )
-    keys = ["algorithm", *AXES, "round", "name", "place"]
-    return shares.group_by(keys).agg(pl.col("share").sum()).sort(*keys[:6], "place", "round")
+    keys = [*AXES, "round", "name", "place"]
+    return shares.group_by(keys).agg(pl.col("share").sum()).sort(*AXES, "place", "round")

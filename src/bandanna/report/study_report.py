@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import polars as pl
+from altair.typing import ChartType
 
 from bandanna.documents import write_whole
-from bandanna.policies import Policy
-from bandanna.problem import Problem
 from bandanna.report.answer import answer, winners
 from bandanna.report.charts import audit_chart, save_chart
-from bandanna.report.settings import AXES
 from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
-from bandanna.simulation.contestants import make_policy
 from bandanna.studies.results import StudyResults
-from bandanna.types import JSON, InputError
+from bandanna.studies.schema import AXES, SETTINGS
+from bandanna.types import JSON, Guarantee, InputError
 from bandanna.version import __version__
 
 EXPORTS = ("svg", "png", "pdf")
@@ -72,7 +69,7 @@ def write_report(
     return written
 
 
-def _render(results: StudyResults, drawn: dict[str, Any], attacks: JSON | None) -> str:
+def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | None) -> str:
     from jinja2 import Environment, PackageLoader
 
     table = results.table()
@@ -96,7 +93,7 @@ def _render(results: StudyResults, drawn: dict[str, Any], attacks: JSON | None) 
         rows=rows,
         skipped=_skipped(results),
         skipped_count=len(results.skipped),
-        promises=_promises(table),
+        promises=_promises(table, results.guarantees()),
         audit=None if attacks is None else _audit_section(attacks),
         toml=results.index["toml"],
         files=[name for name in results.index["arm_names"] if "." in name],
@@ -138,7 +135,7 @@ def _caveats(results: StudyResults, table: pl.DataFrame) -> list[str]:
 def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]]:
     study = results.index["study"]
     shown = [("algorithms", ", ".join(in_order(table["algorithm"])))]
-    for axis in AXES:
+    for axis in SETTINGS:
         values = table[axis].drop_nulls().unique(maintain_order=True).to_list()
         if not values:
             continue
@@ -153,16 +150,15 @@ def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]
 
 def _table(table: pl.DataFrame) -> tuple[list[JSON], list[JSON]]:
     """Lay out one row for each cell; axes with one value only are said in the setting."""
-    axes = [axis for axis in AXES if table[axis].n_unique() > 1 or axis in ("epsilon", "batch")]
+    axes = [name for name in SETTINGS if table[name].n_unique() > 1 or name in ("epsilon", "batch")]
     best = set(winners(table)["cell"])
     order = {name: place for place, name in enumerate(in_order(table["algorithm"]))}
-    keys = [
-        axis for axis in ("environment", "rounds", "arms", "experts", "epsilon") if axis in axes
-    ]
+    shared = [name for name in axes if AXES[name].rivals_share]
+    keys = sorted(shared, key=lambda name: AXES[name].private)  # the problem, then its privacy
     rank = pl.col("algorithm").replace_strict(order)
     sorted_rows = table.sort(*keys, rank, "batch", nulls_last=True, maintain_order=True)
     columns: list[JSON] = [{"heading": "algorithm", "word": True}]
-    columns += [{"heading": axis, "word": axis == "environment"} for axis in axes]
+    columns += [{"heading": axis, "word": AXES[axis].column is str} for axis in axes]
     columns += [{"heading": heading, "word": False} for heading, _ in NUMBERS.values()]
     rows = []
     for row in sorted_rows.iter_rows(named=True):
@@ -172,7 +168,7 @@ def _table(table: pl.DataFrame) -> tuple[list[JSON], list[JSON]]:
     return columns, rows
 
 
-def _plain(value: Any) -> str:
+def _plain(value: str | float | None) -> str:
     if value is None:
         return "-"
     return value if isinstance(value, str) else f"{value:,}"
@@ -190,28 +186,22 @@ def _skipped(results: StudyResults) -> list[str]:
     return [f"{count} times: {reason}" for reason, count in counts.items()]
 
 
-def _promises(table: pl.DataFrame) -> list[JSON]:
+def _promises(table: pl.DataFrame, guarantees: dict[str, Guarantee]) -> list[JSON]:
     """Return the guarantee of every private algorithm, at its smallest epsilon in the study."""
     private = table.filter(pl.col("epsilon").is_not_null()).sort("epsilon", "rounds")
     promises = []
     for name in in_order(private["algorithm"]):
-        row = private.filter(pl.col("algorithm") == name).row(0, named=True)
-        promise = _policy_of(row).guarantee
+        cells = private.filter(pl.col("algorithm") == name)
+        promise = guarantees[cells["cell"][0]]
         entries = [("protects", promise.protects), ("mechanism", promise.mechanism)]
         entries.append(("because", promise.because))
         entries += [("assumes", assumption) for assumption in promise.assumptions]
         headline = f"epsilon = {promise.epsilon:g}, delta = {promise.delta:g} ({promise.model})"
-        epsilons = private.filter(pl.col("algorithm") == name)["epsilon"].unique().sort()
+        epsilons = cells["epsilon"].unique().sort()
         if len(epsilons) > 1:
             headline += f"; likewise for {_and([f'{value:g}' for value in epsilons[1:]])}"
         promises.append({"name": name, "headline": headline, "entries": entries})
     return promises
-
-
-def _policy_of(row: JSON) -> Policy:
-    size = row["arms"], row["rounds"], row["epsilon"], row["experts"]
-    batch = row["batch"] if row["experts"] is None else None
-    return make_policy(row["algorithm"], Problem(*size, row["delta"] or 0.0), batch)
 
 
 def _read_audit(path: Path) -> JSON:

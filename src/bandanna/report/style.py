@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import Any
 
 import altair as alt
+
+from bandanna.types import JSON
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 PURPLE, AMBER, SKY, BLACK, GREY = "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A8A"
 
 WIDTH, HEIGHT = 640, 340
-TITLES = {
-    "epsilon": "epsilon (smaller is more private)",
-    "rounds": "rounds T",
-    "arms": "arms K",
-    "experts": "experts N",
-    "batch": "rounds in a batch",
-}
 
 ALGORITHMS: dict[str, tuple[str, list[int]]] = {
     "one-bit": (BLUE, [1, 0]),
@@ -49,7 +43,7 @@ ALGORITHMS: dict[str, tuple[str, list[int]]] = {
 ARMS = [BLUE, ORANGE, GREEN, AMBER, SKY, PURPLE, BLACK, "#C8C8C8"]
 
 
-def by_algorithm(names: Iterable[str], field: str = "algorithm") -> dict[str, Any]:
+def by_algorithm(names: Iterable[str], field: str = "algorithm") -> JSON:
     """Return the colour and dash encodings of some algorithms, in their usual order.
 
     Other names get colours and dashes in turn.
@@ -62,7 +56,7 @@ def by_algorithm(names: Iterable[str], field: str = "algorithm") -> dict[str, An
     legend = alt.Legend(
         orient="bottom", symbolType="stroke", symbolOpacity=1, symbolSize=500, symbolStrokeWidth=2.5
     )
-    shared: dict[str, Any] = {"title": None, "sort": order, "legend": legend}
+    shared: JSON = {"title": None, "sort": order, "legend": legend}
     return {
         "color": alt.Color(f"{field}:N", scale=colours, **shared),
         "strokeDash": alt.StrokeDash(f"{field}:N", scale=dashes, **shared),
@@ -76,21 +70,21 @@ def in_order(names: Iterable[str]) -> list[str]:
     return known + [name for name in given if name not in ALGORITHMS]
 
 
-def logarithmic(title: str, field: str, values: Iterable[float], kind: Any) -> Any:
+def logarithmic(title: str, field: str, values: Iterable[float]) -> alt.X:
     """Return a logarithmic axis with a mark at each of the values, or at powers of ten."""
     given = sorted(set(values))
     style = "~g" if given[0] < 1 else "~s"
     axis = alt.Axis(values=given, format=style) if len(given) <= 6 else alt.Axis(format=style)
     scale = alt.Scale(type="log", nice=False, padding=14)
-    return kind(f"{field}:Q", title=title, scale=scale, axis=axis)
+    return alt.X(f"{field}:Q", title=title, scale=scale, axis=axis)
 
 
-def logarithmic_y(field: str, title: str) -> Any:
+def logarithmic_y(field: str, title: str) -> alt.Y:
     """Return a logarithmic axis up the side."""
     scale = alt.Scale(type="log", nice=False, padding=12)
     return alt.Y(field, title=title, scale=scale, axis=few_marks())
 
 
-def few_marks() -> Any:
+def few_marks() -> alt.Axis:
     """Return marks that are not too many."""
     return alt.Axis(format="~s", tickCount=6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from bandanna.reproduce.verdicts import Figure, Reproduction, Verdict
+from bandanna.reproduce.verdicts import Reproduction, Verdict
 from bandanna.types import InputError
 
 REPRODUCTIONS: dict[str, str] = {
@@ -39,4 +39,4 @@ def reproduce(name: str, *, quick: bool = False) -> Reproduction:
     return result
 
 
-__all__ = ["REPRODUCTIONS", "WITHOUT_FIGURE", "Figure", "Reproduction", "Verdict", "reproduce"]
+__all__ = ["REPRODUCTIONS", "WITHOUT_FIGURE", "Reproduction", "Verdict", "reproduce"]

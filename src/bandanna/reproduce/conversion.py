@@ -8,7 +8,8 @@ import numpy as np
 
 from bandanna.policies import PrivateBandit
 from bandanna.reproduce.hard import Measured, worst_regret
-from bandanna.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.studies.figure import Figure, Point
 from bandanna.studies.slopes import fit_slope
 from bandanna.types import JSON
 
@@ -27,8 +28,8 @@ def reproduce(quick: bool) -> Reproduction:
             low, high = found.interval
             cells = [f"{epsilon:g}", f"{batch:,}", f"{batch * epsilon:.3g}"]
             rows.append([*cells, f"{found.mean:,.0f}", f"{found.error:,.0f}"])
-            place = {"panel": "", "series": f"epsilon {epsilon:g}", "x": batch * epsilon}
-            drawn.append(place | {"y": found.mean, "low": max(low, 1.0), "high": high})
+            place = "", f"epsilon {epsilon:g}", batch * epsilon
+            drawn.append(Point(*place, found.mean, max(low, 1.0), high))
         best[epsilon] = _lowest(points)
         factor = settings["factor"]
         times = best[epsilon] * epsilon

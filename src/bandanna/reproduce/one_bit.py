@@ -8,10 +8,11 @@ import numpy as np
 
 from bandanna.environments import make_environment
 from bandanna.problem import Problem
-from bandanna.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
+from bandanna.studies.figure import Figure, Point
 from bandanna.theory import htinf
 from bandanna.theory.one_bit import one_bit_bound
 from bandanna.types import JSON
@@ -82,12 +83,12 @@ def reproduce(quick: bool) -> Reproduction:
     )
 
 
-def _point(label: str, name: str, epsilon: float, found: dict[str, float]) -> list[JSON]:
+def _point(label: str, name: str, epsilon: float, found: dict[str, float]) -> list[Point]:
     half = 1.96 * found["standard_error"]
     if found["mean"] - half <= 0:  # has no place on a logarithmic axis
         return []
-    place = {"panel": label, "series": name, "x": epsilon, "y": found["mean"]}
-    return [place | {"low": found["mean"] - half, "high": found["mean"] + half}]
+    mean = found["mean"]
+    return [Point(label, name, epsilon, mean, mean - half, mean + half)]
 
 
 def _guarantees(settings: JSON) -> float:

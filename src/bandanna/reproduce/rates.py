@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bandanna.policies import PrivateBandit
 from bandanna.reproduce.hard import Measured, worst_regret
-from bandanna.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.studies.figure import Figure, Point
 from bandanna.studies.slopes import fit_slope
 from bandanna.types import JSON
 
@@ -30,9 +31,7 @@ def reproduce(quick: bool) -> Reproduction:
             )
             assert slope is not None
             for value, found in points.items():
-                low, high = found.interval
-                place = {"panel": SYMBOLS[axis], "series": algorithm, "x": value}
-                drawn.append(place | {"y": found.mean, "low": low, "high": high})
+                drawn.append(Point(SYMBOLS[axis], algorithm, value, found.mean, *found.interval))
                 cells = [algorithm, SYMBOLS[axis], f"{value:,}", f"{found.mean:,.0f}"]
                 rows.append([*cells, f"{found.error:,.0f}"])
             allowed = sweep["tolerance"]

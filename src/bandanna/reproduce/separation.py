@@ -5,7 +5,8 @@ from __future__ import annotations
 from bandanna.environments import Bernoulli
 from bandanna.policies import PrivateBandit
 from bandanna.reproduce.hard import Measured, measure
-from bandanna.reproduce.verdicts import Figure, Reproduction, Verdict, frozen_settings
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.studies.figure import Figure, Point
 from bandanna.studies.slopes import fit_slope
 from bandanna.types import JSON
 
@@ -24,8 +25,7 @@ def reproduce(quick: bool) -> Reproduction:
             low, high = share.interval
             cells = [algorithm, f"{rounds:,}", f"{rounds**-power:.2g}", f"{share.mean:.1%}"]
             rows.append([*cells, f"{share.error:.1%}"])
-            place = {"panel": "", "series": algorithm, "x": rounds, "y": share.mean}
-            drawn.append(place | {"low": max(low, 1e-3), "high": high})
+            drawn.append(Point("", algorithm, rounds, share.mean, max(low, 1e-3), high))
     return Reproduction(
         name="separation",
         claim=f"at eps = T^-{power:g} central regret is sublinear and local regret linear",

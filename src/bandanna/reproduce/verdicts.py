@@ -5,8 +5,11 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from bandanna.audits.leakage import Leakage
+from bandanna.studies.figure import Figure
+from bandanna.theory.regimes import RegimeMap
 from bandanna.types import JSON
 
 
@@ -20,18 +23,6 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Figure:
-    """Points to be drawn on logarithmic axes, a line for each series."""
-
-    title: str
-    x: str
-    """What is across; empty where the panels' names say it."""
-    y: str
-    rows: list[JSON]
-    """Each with panel, series, x, y, low and high."""
-
-
-@dataclass(frozen=True)
 class Reproduction:
     """A result of the paper, measured."""
 
@@ -41,8 +32,7 @@ class Reproduction:
     rows: list[list[str]]
     verdicts: list[Verdict]
     settings: JSON
-    figure: Any = field(default=None, repr=False)
-    """A ``Figure``, the curves of ``leakage``, the map of ``regimes``, or None."""
+    figure: Figure | Leakage | RegimeMap | None = field(default=None, repr=False)
 
     @property
     def holds(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna.environments.base import COMPARATORS, Comparator
+from bandanna.extras import need
 from bandanna.grid import UNITS
 from bandanna.simulation.engine import Run
 from bandanna.types import InputError
@@ -109,6 +110,7 @@ class Results:
 
     def table(self) -> pl.DataFrame:
         """Return mean, standard error, quantiles, and the share of the uniform player's regret."""
+        need("studies", "Results.table()")
         import polars as pl
 
         return pl.DataFrame(self.summary())

@@ -40,6 +40,7 @@ def simulate(
     *,
     advice: Any = None,
     replicates: int = 100,
+    first_run: int = 0,
     seed: int = 0,
     cores: int | None = None,
     checkpoints: int | Sequence[int] | NDArray[np.int64] = CHECKPOINTS,
@@ -61,6 +62,9 @@ def simulate(
         (rounds, experts, arms) distributions. An environment with experts brings its own.
     replicates
         Runs of each policy, at least 1.
+    first_run
+        Number of the first one. A run depends on the seed and its number alone, so that many can
+        be played in parts.
     seed
         Makes everything repeatable; a whole number, at least 0.
     cores
@@ -80,6 +84,7 @@ def simulate(
     (20,)
     """
     runs = checks.whole("replicates", replicates, at_least=1)
+    first = checks.whole("first_run", first_run, at_least=0)
     checks.whole("seed", seed, at_least=0)
     available = os.cpu_count() or 1
     threads = checks.whole("cores", available if cores is None else cores, at_least=1)
@@ -90,7 +95,7 @@ def simulate(
     stops = checkpoint_rounds(environment.rounds, checkpoints)
     recipes = {name: policy.recipe for name, policy in named.items()}
     check_size(recipes, environment, runs, stops.size)
-    play = _Play(stops, seed, runs, threads)
+    play = _Play(stops, seed, range(first, first + runs), threads)
     if isinstance(environment, ExpertEnvironment):
         found, best, uniform = play.with_experts(recipes, environment, progress)
     else:
@@ -116,14 +121,14 @@ class _Play(NamedTuple):
 
     stops: NDArray[np.int64]
     seed: int
-    runs: int
+    runs: range
     threads: int
 
     def alone(
         self, recipes: Mapping[str, Recipe], environment: Environment, progress: bool | None
     ) -> Found:
         """Play without experts, run by run."""
-        with Progress(len(recipes) * self.runs, show=progress) as bar:
+        with Progress(len(recipes) * len(self.runs), show=progress) as bar:
             played = {
                 name: self._all_runs(recipe, environment, bar.advance)
                 for name, recipe in recipes.items()
@@ -137,12 +142,12 @@ class _Play(NamedTuple):
         """Play every run of every policy through the same chunks."""
         size = environment.experts, environment.arms, self.stops
         played = {
-            name: [ExpertRun(recipe, *size, self.seed, run) for run in range(self.runs)]
+            name: [ExpertRun(recipe, *size, self.seed, run) for run in self.runs]
             for name, recipe in recipes.items()
         }
         comparators = Comparators(environment, self.stops)
         count = -(-environment.rounds // environment.chunk_rounds)
-        with Progress(count * len(recipes) * self.runs, show=progress) as bar:
+        with Progress(count * len(recipes) * len(self.runs), show=progress) as bar:
             for number, chunk in enumerate(environment.chunks()):
                 comparators.add(chunk)
                 rest = [run for group in played.values() for run in group]
@@ -164,10 +169,10 @@ class _Play(NamedTuple):
         def play(run: int) -> None:
             results[run] = play_run(recipe, environment, self.stops, self.seed, run)
 
-        play(0)  # compiles
+        play(self.runs[0])  # compiles
         advance()
-        self._spread((partial(play, run) for run in range(1, self.runs)), advance)
-        return [results[run] for run in range(self.runs)]
+        self._spread((partial(play, run) for run in self.runs[1:]), advance)
+        return [results[run] for run in self.runs]
 
     def _spread(self, tasks: Iterable[Callable[[], None]], advance: Callable[[], None]) -> None:
         """Do everything; compiled runs leave the interpreter, so threads use all cores."""
@@ -188,7 +193,7 @@ class _Play(NamedTuple):
             expected: Floats = totals.mean(axis=1) - totals.min(axis=1)
             return expected
         recipe = Recipe(Uniform(environment.arms), PlainRelease())
-        few = self._replace(runs=UNIFORM_RUNS)
+        few = self._replace(runs=range(UNIFORM_RUNS))
         runs = few._all_runs(recipe, environment, lambda: None)
         best = best_arm(environment, self.stops, runs)
         mean: Floats = policy_runs(runs, best, self.stops, 1).regret.mean(axis=0)

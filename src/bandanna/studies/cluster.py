@@ -5,24 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
+from bandanna.extras import need
 from bandanna.types import BandannaError, InputError
 from bandanna.version import __version__
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 PATIENCE = 4.0
 """Seconds to wait for the scheduler, and again for its first worker."""
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Any]:
+def connected(address: str) -> Iterator[Client]:
     """Connect to a scheduler whose workers run this version of Bandanna."""
-    try:
-        from distributed import CancelledError, Client, KilledWorker
-    except ImportError:
-        raise InputError(
-            "a cluster needs the package distributed; install bandanna[cluster]."
-        ) from None
+    need("cluster", "a cluster")
+    from distributed import CancelledError, Client, KilledWorker
+
     _probe(address)
     client = Client(address, timeout=PATIENCE, set_as_default=False)
     try:
@@ -56,7 +57,7 @@ def _probe(address: str) -> None:
         )
 
 
-def _check_workers(client: Any, address: str) -> None:
+def _check_workers(client: Client, address: str) -> None:
     """Require a worker, and this version everywhere: others might give other numbers."""
     try:
         client.wait_for_workers(1, timeout=PATIENCE)

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bandanna.documents import to_text, write_whole
-from bandanna.studies.study import Skipped, Study
-from bandanna.types import JSON, InputError
+from bandanna.extras import need
+from bandanna.studies.cell import Part, Skipped
+from bandanna.studies.play import Played
+from bandanna.studies.schema import AXES
+from bandanna.types import JSON, Guarantee, InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = "bandanna study 1"
-INDEX = "study.json"
-SETTINGS = ("algorithm", "environment", "epsilon", "rounds", "arms", "experts", "delta", "batch")
-"""The columns that say which setting a row belongs to."""
+FORMAT = "bandanna study 2"
+INDEX, PARTS = "study.json", "parts"
 
 
 class ResultsFolder:
@@ -28,8 +34,8 @@ class ResultsFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    def check(self, study: Study) -> None:
-        """Refuse a folder that belongs to something else; nothing is written."""
+    def check(self, keys: Iterable[str]) -> None:
+        """Refuse a folder that belongs to something else than these cells; nothing is written."""
         if not self.path.exists():
             return
         if not self.path.is_dir():
@@ -42,24 +48,18 @@ class ResultsFolder:
                     f"choose another folder."
                 )
             return
-        ours = {cell.key for cell in study.cells}
         theirs = [key for key in self.read_index()["cells"] if self.has(key)]
-        if theirs and ours.isdisjoint(theirs):
+        if theirs and set(keys).isdisjoint(theirs):
             raise InputError(
                 f"{self.path} holds the results of another study: they have no cell in common. "
                 f"Choose another folder, or delete this one."
             )
 
-    def write_index(self, study: Study) -> None:
+    def write_index(self, content: JSON) -> None:
         """Say which study the folder belongs to."""
-        skipped = [[item.values, item.reason] for item in study.skipped]
-        content: JSON = {"format": FORMAT, **study.to_dict(), "toml": study.to_toml()}
-        content |= {"cells": [cell.key for cell in study.cells], "skipped": skipped}
-        named = [source for source, _ in study.sources if source.arm_names(0)]
-        content["arm_names"] = {source.label: source.arm_names(0) for source in named}
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path / INDEX, to_text(content))
+            write_whole(self.path / INDEX, to_text({"format": FORMAT, **content}))
         except OSError as error:
             raise InputError(f"cannot write to {self.path}: {error.strerror or error}.") from None
 
@@ -98,6 +98,37 @@ class ResultsFolder:
         except (OSError, pl.exceptions.PolarsError):
             raise InputError(f"{path} is damaged; delete it and run the study again.") from None
 
+    def has_part(self, part: Part) -> bool:
+        """Whether these runs of a cell have been played."""
+        return self._part(part).exists()
+
+    def write_part(self, part: Part, played: Played) -> None:
+        """Keep some runs of a cell until all of them are there."""
+        buffer = io.BytesIO()
+        np.savez(buffer, **played._asdict())
+        self._part(part).parent.mkdir(exist_ok=True)
+        write_whole(self._part(part), buffer.getvalue())
+
+    def read_part(self, part: Part) -> Played:
+        """Return some runs of a cell."""
+        path = self._part(part)
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                played = Played(**{name: found[name] for name in Played._fields})
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            raise InputError(f"{path} is damaged; delete it and run the study again.") from None
+        return played._replace(against=str(played.against))
+
+    def drop_parts(self, parts: Iterable[Part]) -> None:
+        """Forget parts of a cell that is whole now."""
+        for part in parts:
+            self._part(part).unlink(missing_ok=True)
+        with suppress(OSError):  # there are others
+            (self.path / PARTS).rmdir()
+
+    def _part(self, part: Part) -> Path:
+        return self.path / PARTS / f"{part.key}.npz"
+
     def _file(self, key: str) -> Path:
         return self.path / f"{key}.parquet"
 
@@ -112,6 +143,7 @@ class StudyResults:
     @classmethod
     def read(cls, path: str | Path) -> StudyResults:
         """Open a results folder."""
+        need("studies", "a study")
         folder = ResultsFolder(path)
         return cls(folder, folder.read_index())
 
@@ -137,7 +169,7 @@ class StudyResults:
 
     def curves(self) -> pl.DataFrame:
         """Return regret at every checkpoint: mean, standard error and quantiles."""
-        return self.frame.drop("regret", "shares")
+        return self.frame.drop("regret", "shares", "guarantee")
 
     def table(self) -> pl.DataFrame:
         """Return one row for each cell: final regret, also as a share of uniform play's."""
@@ -153,5 +185,13 @@ class StudyResults:
 
         kept = self.frame.filter(pl.col("shares").is_not_null())
         arms = pl.int_ranges(pl.col("shares").list.len()).alias("arm")
-        chosen = kept.select("cell", *SETTINGS, "round", arms, pl.col("shares").alias("share"))
+        chosen = kept.select("cell", *AXES, "round", arms, pl.col("shares").alias("share"))
         return chosen.explode("arm", "share")
+
+    def guarantees(self) -> dict[str, Guarantee]:
+        """Return what each cell's policy promises where it is not simulated, by cell."""
+        once = self.frame.unique("cell", maintain_order=True)
+        return {
+            cell: Guarantee(**promise | {"assumptions": tuple(promise["assumptions"])})
+            for cell, promise in once.select("cell", "guarantee").iter_rows()
+        }

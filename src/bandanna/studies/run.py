@@ -1,80 +1,113 @@
-"""Running a study: cells through joblib, on this machine's cores or on a Dask cluster."""
+"""Running cells through joblib, on this machine's cores or on a Dask cluster."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 from bandanna import checks
 from bandanna.simulation.progress import Progress
-from bandanna.studies.cell import Cell, play_cell
-from bandanna.studies.results import ResultsFolder, StudyResults
-from bandanna.studies.study import Study
-from bandanna.types import InputError
+from bandanna.studies.cell import Cell, Part
+from bandanna.studies.play import Played, frame_of, play
+from bandanna.studies.results import ResultsFolder
+
+PlayAll = Callable[[Sequence[Part]], Iterable[tuple[str, Played]]]
 
 
-def run_study(
-    study: Study,
-    folder: str | Path,
-    *,
-    cluster: str | None = None,
-    workers: int | None = None,
-    progress: bool | None = None,
-) -> StudyResults:
-    """Run the cells of a study that have not been run yet and keep each when it is finished.
+def worker_count(workers: int | None) -> int:
+    """Return how many processes to use, by default one for each core."""
+    return checks.whole("workers", (os.cpu_count() or 1) if workers is None else workers, 1, 4096)
 
-    The numbers do not depend on where or in what order cells are run. Whoever is stopped midway
-    goes on with the cells that are missing.
 
-    Parameters
-    ----------
-    study
-        What to run.
-    folder
-        Where the results go, or are already.
-    cluster
-        Address of a Dask scheduler, such as ``tcp://host:8786``; by default the cells run in
-        processes on this machine.
-    workers
-        How many processes to use here, by default one for each core.
-    progress
-        Show a progress bar; by default on a terminal.
+def waiting_parts(cells: Iterable[Cell], folder: ResultsFolder) -> list[Part]:
+    """Return what has not been played yet of cells without results, the longest first.
+
+    Thus no worker is left alone with a long part at the end.
     """
-    count = checks.whole("workers", (os.cpu_count() or 1) if workers is None else workers, 1, 4096)
-    if not study.cells:
-        raise InputError(
-            f"no cell of the study can be run; for one: {study.skipped[0].reason}"
-            if study.skipped
-            else "the study has no cells."
-        )
-    results = ResultsFolder(folder)
-    results.check(study)
-    waiting = [cell for cell in study.cells if not results.has(cell.key)]
-    # Longest first, so that no worker is left alone with a long cell at the end.
-    waiting.sort(key=Cell.cost, reverse=True)
-    with _parallel(cluster, min(count, max(1, len(waiting))), study) as parallel:
-        results.write_index(study)
+    waiting = [cell for cell in cells if not folder.has(cell.key)]
+    parts = [part for cell in waiting for part in cell.parts() if not folder.has_part(part)]
+    return sorted(parts, key=Part.seconds, reverse=True)
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    folder: ResultsFolder,
+    before: Callable[[], None],
+    *,
+    cluster: str | None,
+    workers: int,
+    progress: bool | None,
+) -> None:
+    """Play cells that have no results yet and keep what is finished.
+
+    ``before`` is called once there is someone to play them.
+    """
+    waiting = waiting_parts(cells, folder)
+    by_key = {part.key: part for part in waiting}
+    with (
+        _stoppable(),
+        _players(cluster, min(workers, max(1, len(waiting))), waiting) as play_all,
+    ):
+        before()
+        for cell in cells:
+            if not folder.has(cell.key):  # whoever was stopped may have had all parts
+                _finish(cell, folder)
         with Progress(len(waiting), show=progress, label="cells") as bar:
-            for key, frame in parallel(waiting):
-                results.write(key, frame)
+            for key, played in play_all(waiting):
+                part = by_key[key]
+                if part.whole:
+                    folder.write(part.cell.key, frame_of(part.cell, [played]))
+                else:
+                    folder.write_part(part, played)
+                    _finish(part.cell, folder)
                 bar.advance()
-    return StudyResults.read(results.path)
+
+
+def _finish(cell: Cell, folder: ResultsFolder) -> None:
+    """Put a cell together once all its parts are there."""
+    parts = cell.parts()
+    if all(folder.has_part(part) for part in parts):
+        folder.write(cell.key, frame_of(cell, [folder.read_part(part) for part in parts]))
+        folder.drop_parts(parts)
 
 
 @contextmanager
-def _parallel(cluster: str | None, workers: int, study: Study) -> Iterator[Any]:
-    """Give a function that plays cells somewhere and yields their results as they come."""
+def _stoppable() -> Iterator[None]:
+    """Let being told to stop end the workers as well, who would go on by themselves."""
+
+    def stop(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _players(cluster: str | None, workers: int, waiting: Sequence[Part]) -> Iterator[PlayAll]:
+    """Give a function that plays somewhere and yields what it comes to, in any order."""
     import joblib
 
-    def play_all(cells: list[Cell]) -> Any:
-        jobs = []
-        for cell in cells:
-            losses = study.losses_of(cell)
-            jobs.append(joblib.delayed(play_cell)(cell, losses.losses if losses else None))
-        return joblib.Parallel(return_as="generator_unordered", batch_size=1)(jobs)
+    def play_all(parts: Sequence[Part]) -> Iterable[tuple[str, Played]]:
+        one = joblib.delayed(play)
+        jobs = (
+            one(part._replace(cell=part.cell.carrying(None)), part.cell.environment.table)
+            for part in parts
+        )
+        found: Iterable[tuple[str, Played]] = joblib.Parallel(
+            return_as="generator_unordered", batch_size=1
+        )(jobs)
+        return found
 
     if cluster is None:
         with joblib.parallel_config("loky", n_jobs=workers):
@@ -82,7 +115,8 @@ def _parallel(cluster: str | None, workers: int, study: Study) -> Iterator[Any]:
         return
     from bandanna.studies.cluster import connected
 
-    tables = [losses.losses for _, losses in study.sources if losses is not None]
+    sources = {part.cell.environment.content: part.cell.environment for part in waiting}
+    tables = [source.table for source in sources.values() if source.table is not None]
     with (
         connected(cluster) as client,
         joblib.parallel_config("dask", client=client, scatter=tables, n_jobs=-1),

@@ -9,24 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Self
 
 from bandanna import checks
-from bandanna.studies.axes import AXES, checked_grid, count_of, read_source, refuse_unknown
-from bandanna.studies.cell import Cell, Source, make_cell
-from bandanna.studies.loss_file import LossFile
+from bandanna.extras import need
+from bandanna.studies.cell import Cell, Skipped
+from bandanna.studies.grid import checked_grid, refuse_unknown
+from bandanna.studies.results import ResultsFolder, StudyResults
+from bandanna.studies.run import run_cells, waiting_parts, worker_count
+from bandanna.studies.schema import AXES, Setting, whole_number
+from bandanna.studies.source import Source, read_source
 from bandanna.types import JSON, InputError
-
-if TYPE_CHECKING:
-    from bandanna.studies.results import StudyResults
-
-
-class Skipped(NamedTuple):
-    """A combination of the grid that cannot apply."""
-
-    values: dict[str, Any]
-    reason: str
-
 
 SETTINGS = ("title", "question", "replicates", "seed", "checkpoints")
 
@@ -55,10 +48,10 @@ class Study:
     ...      "arms": [4, 5]},
     ... )
     >>> len(study.cells), study.skipped[0].reason
-    (2, "environment 'trial' has 4 arms; got arms 5.")
+    (2, "environment 'trial' has 4 arms; got 5.")
     """
 
-    grid: Mapping[str, Sequence[Any]]
+    grid: Mapping[str, Sequence[object]]
     replicates: int = 100
     seed: int = 0
     checkpoints: int = 50
@@ -70,7 +63,7 @@ class Study:
         checks.settle(
             self,
             grid=checked_grid(self.grid),
-            replicates=count_of("replicates", 1)(self.replicates),
+            replicates=whole_number("replicates", 1)(self.replicates),
             seed=checks.whole("seed", self.seed, at_least=0),
             checkpoints=checks.whole("checkpoints", self.checkpoints, 1, 10_000),
         )
@@ -126,10 +119,58 @@ class Study:
         workers: int | None = None,
         progress: bool | None = None,
     ) -> StudyResults:
-        """Run what has not been run yet and return all results; see ``run_study``."""
-        from bandanna.studies.run import run_study
+        """Run the cells that have not been run yet and keep what is finished.
 
-        return run_study(self, folder, cluster=cluster, workers=workers, progress=progress)
+        The numbers do not depend on where or in what order cells are run. Whoever is stopped
+        midway goes on with what is missing.
+
+        Parameters
+        ----------
+        folder
+            Where the results go, or are already.
+        cluster
+            Address of a Dask scheduler, such as ``tcp://host:8786``; by default the cells run in
+            processes on this machine.
+        workers
+            How many processes to use here, by default one for each core.
+        progress
+            Show a progress bar; by default on a terminal.
+        """
+        need("studies", "a study")
+        count = worker_count(workers)
+        if not self.cells:
+            raise InputError(
+                f"no cell of the study can be run; for one: {self.skipped[0].reason}"
+                if self.skipped
+                else "the study has no cells."
+            )
+        results = ResultsFolder(folder)
+        results.check(cell.key for cell in self.cells)
+        run_cells(
+            self.cells,
+            results,
+            lambda: results.write_index(self.index()),
+            cluster=cluster,
+            workers=count,
+            progress=progress,
+        )
+        return StudyResults.read(results.path)
+
+    def estimate(self, folder: str | Path, *, workers: int | None = None) -> float:
+        """Guess how many seconds ``run`` would take, within a factor of five or so."""
+        waiting = waiting_parts(self.cells, ResultsFolder(folder))
+        longest = max((part.seconds() for part in waiting), default=0.0)
+        return max(longest, sum(part.seconds() for part in waiting) / worker_count(workers))
+
+    def index(self) -> JSON:
+        """Return what a results folder says about its study."""
+        return {
+            **self.to_dict(),
+            "toml": self.to_toml(),
+            "cells": [cell.key for cell in self.cells],
+            "skipped": [[item.values, item.reason] for item in self.skipped],
+            "arm_names": {source.label: source.arm_names() for source in self.sources},
+        }
 
     @property
     def cells(self) -> list[Cell]:
@@ -142,26 +183,21 @@ class Study:
         return self._expanded[1]
 
     @cached_property
-    def sources(self) -> list[tuple[Source, LossFile | None]]:
-        """The environments, and the losses of those that are files."""
+    def sources(self) -> list[Source]:
+        """The environments, with the losses of those that are files."""
         return [read_source(value, self.folder) for value in self.grid["environment"]]
-
-    def losses_of(self, cell: Cell) -> LossFile | None:
-        """Return the file of losses a cell plays on, if any."""
-        return dict(self.sources)[cell.environment]
 
     @cached_property
     def _expanded(self) -> tuple[list[Cell], list[Skipped]]:
         axes = {name: list(self.grid.get(name, [None])) for name in AXES}
-        axes["environment"] = [source for source, _ in self.sources]
+        axes["environment"] = list(self.sources)
         cells: dict[str, Cell] = {}
         skipped = []
         runs = {name: getattr(self, name) for name in ("replicates", "seed", "checkpoints")}
-        losses = dict(self.sources)
         for combination in itertools.product(*axes.values()):
-            values = dict(zip(axes, combination, strict=True))
+            values: JSON = dict(zip(axes, combination, strict=True))
             try:
-                cell = make_cell(values, losses[values["environment"]], **runs)
+                cell = Cell.of(Setting(**values), **runs)
             except InputError as error:
                 skipped.append(Skipped(_shown(values), str(error)))
             else:
@@ -177,7 +213,7 @@ def _shown(values: JSON) -> JSON:
     }
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """Write a value as TOML; texts and numbers look as in JSON."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name} = {_toml(entry)}" for name, entry in value.items()) + "}"

@@ -4,39 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import polars as pl
+from altair.typing import ChartType
 
-AXES = ("environment", "epsilon", "rounds", "arms", "experts", "batch")
+from bandanna.studies.schema import AXES, SETTINGS
+from bandanna.types import JSON
+
 MOST_ROWS = 20_000
 """Charts with more rows than this show fewer settings, so that reports stay small."""
 
-FIX_FIRST = ("batch", "rounds", "experts", "arms", "environment", "epsilon")
 
-
-def varied(frame: pl.DataFrame, grid: dict[str, Any]) -> list[str]:
+def varied(frame: pl.DataFrame, grid: JSON) -> list[str]:
     """Return the axes of which the study has several values."""
     return [
         axis
-        for axis in AXES
+        for axis in SETTINGS
         if len(grid.get(axis, ())) > 1 and frame[axis].drop_nulls().n_unique() > 1
     ]
 
 
-def usual(frame: pl.DataFrame, axes: Sequence[str]) -> dict[str, Any]:
-    """Return the setting to show first: most rounds, and the middle of everything else.
+def usual(frame: pl.DataFrame, axes: Sequence[str]) -> JSON:
+    """Return the setting to show first.
 
     Each value is chosen among those that occur with the ones before it.
     """
-    setting: dict[str, Any] = {}
-    for axis in (axis for axis in AXES if axis in axes):
+    setting: JSON = {}
+    for axis in (axis for axis in SETTINGS if axis in axes):
         values = frame[axis].drop_nulls().unique(maintain_order=True).to_list()
-        if axis == "environment":
-            chosen = values[0]
-        else:
-            chosen = max(values) if axis == "rounds" else sorted(values)[len(values) // 2]
+        ordered = sorted(values)
+        firsts = {"first": values[0], "middle": ordered[len(values) // 2], "largest": ordered[-1]}
+        chosen = firsts[AXES[axis].shown_first]
         setting[axis] = chosen
         frame = frame.filter((pl.col(axis) == chosen) | pl.col(axis).is_null())
     return setting
@@ -45,12 +44,11 @@ def usual(frame: pl.DataFrame, axes: Sequence[str]) -> dict[str, Any]:
 def cut(frame: pl.DataFrame, axes: Sequence[str]) -> pl.DataFrame:
     """Keep the usual value of as many axes as needed to make a chart small enough."""
     setting = usual(frame, axes)
-    for axis in FIX_FIRST:
+    for axis in sorted(setting, key=lambda name: AXES[name].importance):
         if frame.height <= MOST_ROWS:
             break
-        if axis in setting:
-            same = pl.col(axis) == setting[axis]
-            frame = frame.filter(same | pl.col(axis).is_null())  # no epsilon
+        same = pl.col(axis) == setting[axis]
+        frame = frame.filter(same | pl.col(axis).is_null())  # no epsilon
     return frame
 
 
@@ -64,7 +62,7 @@ class Menus:
         self._params, self._filters, self._said = [], [], []
         for axis, first in usual(frame, axes).items():
             values = frame[axis].drop_nulls().unique(maintain_order=True).to_list()
-            word = axis == "environment"
+            word = AXES[axis].column is str
             if len(values) < 2:
                 self._said.append(json.dumps(f"{axis} {first if word else format(first, ',')}"))
                 continue
@@ -75,18 +73,18 @@ class Menus:
             self._filters.append(f"datum.{axis} == {name} || datum.{axis} == null")
             self._said.append(f"'{axis} ' + " + (name if word else f"format({name}, ',')"))
 
-    def over(self, data: Any) -> Any:
+    def over(self, data: alt.InlineData) -> alt.Chart:
         """Start a chart of the rows that are chosen."""
         chart = alt.Chart(data)
         for condition in self._filters:
             chart = chart.transform_filter(condition)
         return chart
 
-    def finish(self, chart: Any, title: str, note: str) -> Any:
+    def finish(self, chart: ChartType, title: str, note: str) -> ChartType:
         """Add the menus, a title that says what is shown, and a note below it."""
         said = " + ', ' + ".join([json.dumps(title), *self._said])
         heading = alt.Title(alt.expr(said), subtitle=note, anchor="start", offset=12)
-        return (
+        finished: ChartType = (
             chart.add_params(*self._params)
             .properties(title=heading)
             .configure_axis(
@@ -103,9 +101,10 @@ class Menus:
                 fontSize=15, subtitleFontSize=12.5, subtitleColor="#444444", subtitlePadding=4
             )
         )
+        return finished
 
 
-def rows(frame: pl.DataFrame) -> Any:
+def rows(frame: pl.DataFrame) -> alt.InlineData:
     """Hand a frame to Altair with five digits.
 
     As one CSV text: a hundred times faster than a list of rows, which Altair checks one by one,

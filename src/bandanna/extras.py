@@ -1,0 +1,38 @@
+"""What is installed only on request: studies, reports, clusters and more."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from bandanna.types import InputError
+
+EXTRAS = {
+    "studies": ("joblib", "polars"),
+    "report": ("altair", "jinja2", "polars", "vl_convert"),
+    "cluster": ("distributed", "joblib", "polars"),
+    "digits": ("sklearn",),
+    "signatures": ("cryptography",),
+}
+"""Packages by the name of what asks for them: ``pip install 'bandanna[studies]'``."""
+
+NAMES = {"sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
+"""What is installed under another name than it is imported by."""
+
+
+class MissingExtraError(InputError, ImportError):
+    """Something that needs packages which are not installed."""
+
+
+def need(extra: str, what: str) -> None:
+    """Refuse to begin what cannot be finished, and say what to install."""
+    missing = [package for package in EXTRAS[extra] if not _installed(package)]
+    if missing:
+        packages = " and ".join(NAMES.get(name, name) for name in missing)
+        raise MissingExtraError(f"{what} needs {packages}: pip install 'bandanna[{extra}]'")
+
+
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
