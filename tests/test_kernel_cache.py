@@ -111,3 +111,12 @@ def test_an_edited_source_is_never_run_as_it_was(tmp_path: Path) -> None:
     assert python(SIMULATE, cache, source) != first
     (after,) = files(cache)  # what was compiled from other sources is replaced
     assert after != before
+
+
+def test_the_packages_own_steps_cannot_be_replaced() -> None:
+    """Otherwise the machine code of a replaced one would be kept as ours."""
+    from bandanna.learners import Uniform
+    from bandanna.learners.steps import draw
+
+    with pytest.raises(bandanna.InputError, match="UniformParams has its draw already"):
+        draw.register(type(Uniform(2).params()), lambda *_: (0, 1.0))

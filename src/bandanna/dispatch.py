@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from bandanna.compiled import dispatches, python_source
+from bandanna.types import InputError
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -46,5 +47,10 @@ def dispatched(stub: Callable[P, R]) -> Dispatched[P, R]:
     def choose(*types: Any) -> Any:
         return python_source(find(types[0].instance_class))
 
-    chosen.register = steps.__setitem__  # type: ignore[attr-defined]
+    def register(kind: type, step: Callable[..., object]) -> None:
+        # Machine code on disk is found by types: one type, one step.
+        if steps.setdefault(kind, step) is not step:
+            raise InputError(f"{kind.__name__} has its {stub.__name__} already.")
+
+    chosen.register = register  # type: ignore[attr-defined]
     return cast(Dispatched[P, R], chosen)
