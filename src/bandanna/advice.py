@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.types import JSON, InputError
+from bandanna.types import JSON, ArmName, InputError
 
 Advice = NDArray[Any]
+"""Whole numbers or floats: the number of dimensions tells."""
 
 TOLERANCE = 1e-4
 """How far from 1 the sum of an expert's advice may be; within it, it is scaled to 1."""
@@ -64,7 +65,7 @@ def vote_type(arms: int) -> type[np.uint8 | np.uint16 | np.uint32]:
     return np.uint8 if arms <= 2**8 else np.uint16 if arms <= 2**16 else np.uint32
 
 
-def check_advice(advice: Any, experts: int, arms: int, names: Sequence[Any] = ()) -> Advice:
+def check_advice(advice: object, experts: int, arms: int, names: Sequence[ArmName] = ()) -> Advice:
     """Turn one round's advice into an array, refusing what is no advice.
 
     Experts may name arms by their names, where those are texts.
@@ -82,7 +83,7 @@ def check_advice(advice: Any, experts: int, arms: int, names: Sequence[Any] = ()
     return checked
 
 
-def check_rounds_of_advice(table: NDArray[Any], arms: int, start: int | None = None) -> Advice:
+def check_rounds_of_advice(table: Advice, arms: int, start: int | None = None) -> Advice:
     """Turn several rounds' advice, (rounds, experts) or (rounds, experts, arms), into an array."""
     if table.ndim == 2:
         return _votes(table, arms, start)
@@ -101,7 +102,7 @@ def check_rounds_of_advice(table: NDArray[Any], arms: int, start: int | None = N
     return np.ascontiguousarray(shares.transpose(0, 2, 1))
 
 
-def _votes(table: NDArray[Any], arms: int, start: int | None) -> Advice:
+def _votes(table: Advice, arms: int, start: int | None) -> Advice:
     with np.errstate(invalid="ignore"):
         wrong = ~((table >= 0) & (table < arms) & (table == np.floor(table)))
     if wrong.any():
@@ -118,13 +119,13 @@ def _when(start: int | None, at: int) -> str:
     return "" if start is None else f" in round {start + at}"
 
 
-def _some(row: NDArray[Any]) -> str:
+def _some(row: Advice) -> str:
     shown = ", ".join(f"{share:.6g}" for share in row[:6])
     return f"[{shown}{', ...' if row.size > 6 else ''}]"
 
 
-def _by_name(advice: Sequence[Any], names: Sequence[Any]) -> list[int]:
-    places = {name: place for place, name in enumerate(names)}
+def _by_name(advice: Sequence[object], names: Sequence[ArmName]) -> list[int]:
+    places: dict[object, int] = {name: place for place, name in enumerate(names)}
     unknown = [said for said in advice if said not in places]
     if unknown:
         known = ", ".join(map(repr, names))
@@ -132,7 +133,7 @@ def _by_name(advice: Sequence[Any], names: Sequence[Any]) -> list[int]:
     return [places[said] for said in advice]
 
 
-def _as_array(advice: Any) -> NDArray[Any]:
+def _as_array(advice: object) -> Advice:
     try:
         table = np.asarray(advice)
     except ValueError as error:
@@ -142,7 +143,7 @@ def _as_array(advice: Any) -> NDArray[Any]:
     return table
 
 
-def as_advice_table(advice: Any, rounds: int, arms: int) -> NDArray[Any]:
+def as_advice_table(advice: object, rounds: int, arms: int) -> Advice:
     """Require a whole table of advice of the right shape; its values are checked as it is read."""
     table = _as_array(advice)
     good = table.ndim in (2, 3) and table.shape[0] == rounds and table.shape[1] >= 1

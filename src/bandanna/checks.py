@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 from bandanna.types import InputError
 
@@ -20,12 +20,12 @@ MIN_EPSILON, MAX_EPSILON = 1e-9, 100.0
 """Below the first, noise would not fit 64-bit integers; beyond the second there is hardly any."""
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[Real]:
     """Whether the value is a real number and not a truth value in disguise."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def as_float(value: Any) -> float:
+def as_float(value: object) -> float:
     """Return a number as a float, or NaN for what is none or does not fit."""
     try:
         return float(value) if is_number(value) else math.nan
@@ -33,7 +33,7 @@ def as_float(value: Any) -> float:
         return math.nan
 
 
-def spelled(value: Any) -> Any:
+def spelled(value: object) -> Any:
     """Read a number that may be written as text, such as "1e6"; leave the rest as it is."""
     try:
         return float(value) if isinstance(value, str) else value
@@ -41,7 +41,7 @@ def spelled(value: Any) -> Any:
         return value
 
 
-def positive(name: str, value: Any) -> float:
+def positive(name: str, value: object) -> float:
     """Require a finite number above zero."""
     number = as_float(value)
     if not math.isfinite(number) or number <= 0.0:
@@ -49,7 +49,7 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
-def within(name: str, value: Any, low: float, high: float) -> float:
+def within(name: str, value: object, low: float, high: float) -> float:
     """Require a number in the closed interval [low, high]."""
     number = as_float(value)
     if not low <= number <= high:
@@ -57,7 +57,7 @@ def within(name: str, value: Any, low: float, high: float) -> float:
     return number
 
 
-def epsilon(value: Any) -> float:
+def epsilon(value: object) -> float:
     """Require an epsilon that a release can promise."""
     number = positive("epsilon", value)
     if not MIN_EPSILON <= number <= MAX_EPSILON:
@@ -68,7 +68,7 @@ def epsilon(value: Any) -> float:
     return number
 
 
-def delta(value: Any) -> float:
+def delta(value: object) -> float:
     """Require 0, or a probability that arithmetic can tell from it."""
     number = as_float(value)
     if not (number == 0.0 or SMALLEST_DELTA <= number < 1.0):
@@ -79,26 +79,32 @@ def delta(value: Any) -> float:
     return number
 
 
-def rounds(value: Any) -> int:
+def rounds(value: object) -> int:
     """Require a number of rounds whose losses can be summed in 64-bit integers."""
     return whole("rounds", value, at_least=1, at_most=MAX_ROUNDS)
 
 
-def arms(value: Any) -> int:
+def arms(value: object) -> int:
     """Require a number of arms."""
     return whole("arms", value, at_least=2, at_most=MAX_ARMS)
 
 
-def settle(thing: Any, **values: Any) -> None:
+def settle(thing: object, **values: object) -> None:
     """Store checked values in a frozen dataclass, as plain Python numbers."""
     for name, value in values.items():
         object.__setattr__(thing, name, value)
 
 
-def whole(name: str, value: Any, at_least: int, at_most: int = 10**18) -> int:
+def whole(name: str, value: object, at_least: int, at_most: int = 10**18) -> int:
     """Require a whole number in a range; 1e6 counts as one, 2.5 does not."""
-    is_whole = isinstance(value, Integral) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not is_whole or not at_least <= value <= at_most:
+    number = _whole_part(value)
+    if number is None or not at_least <= number <= at_most:
         limits = f"at least {at_least}" + (f" and at most {at_most:g}" if at_most < 10**18 else "")
         raise InputError(f"{name} must be a whole number, {limits}; got {value!r}.")
-    return int(value)
+    return number
+
+
+def _whole_part(value: object) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None

@@ -7,8 +7,7 @@ sums are exact, the same everywhere, and floating point never touches private da
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +21,10 @@ UNITS = 2**20
 LossRange = tuple[float, float]
 
 
-def check_range(loss_range: Any) -> LossRange:
+def check_range(loss_range: object) -> LossRange:
     """Require a pair (low, high) of finite numbers with low < high."""
-    try:
-        low, high = (as_float(end) for end in loss_range)
-    except (TypeError, ValueError):
-        low = high = math.nan
+    ends = [as_float(end) for end in loss_range] if isinstance(loss_range, Iterable) else []
+    low, high = ends if len(ends) == 2 else (math.nan, math.nan)
     if not (low < high and math.isfinite(high - low)):
         raise InputError(
             f"loss_range must be a pair (low, high) of finite numbers, low below high, "
@@ -36,7 +33,7 @@ def check_range(loss_range: Any) -> LossRange:
     return low, high
 
 
-def to_units(name: str, value: Any, loss_range: LossRange, *, clip: bool = False) -> int:
+def to_units(name: str, value: object, loss_range: LossRange, *, clip: bool = False) -> int:
     """Turn one loss into grid units, refusing what is not a number inside the public range.
 
     With ``clip`` a number outside it counts as the nearer end. The error does not repeat the
@@ -58,7 +55,9 @@ def to_units(name: str, value: Any, loss_range: LossRange, *, clip: bool = False
     return min(max(units, 0), UNITS)
 
 
-def feedback_to_units(loss: Any, reward: Any, loss_range: LossRange, *, clip: bool = False) -> int:
+def feedback_to_units(
+    loss: object, reward: object, loss_range: LossRange, *, clip: bool = False
+) -> int:
     """Turn a loss, or a reward, its mirror image in the range, into grid units of loss."""
     if (loss is None) == (reward is None):
         raise InputError(
@@ -72,7 +71,7 @@ def feedback_to_units(loss: Any, reward: Any, loss_range: LossRange, *, clip: bo
 
 
 def array_to_units(
-    losses: Any, where: Callable[[int, int], str] | None = None
+    losses: object, where: Callable[[int, int], str] | None = None
 ) -> NDArray[np.int64]:
     """Turn a (rounds, arms) table of losses in [0, 1] into grid units.
 

@@ -119,8 +119,7 @@ def test_mabwisers_arms_are_matched_by_name() -> None:
     for _ in range(300):
         decision = private.decide()
         private.observe(decision, loss=0.0 if decision.arm == "y" else 1.0)
-    assert private._player._foreign is not None
-    bandit = private._player._foreign.bandit
+    bandit = private._player._play.params.bandit  # type: ignore[union-attr]
     assert bandit.mab._imp.arm_to_expectation["y"] > 0.5
     assert bandit._arms == ["z", "x", "y"]
     with pytest.raises(bd.InputError, match="same names"):

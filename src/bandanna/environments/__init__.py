@@ -105,7 +105,7 @@ def check_environment(name: str, options: Iterable[str] = ()) -> list[str]:
     return parameters
 
 
-def as_environment(losses: Any, advice: Any = None) -> Environment | ExpertEnvironment:
+def as_environment(losses: object, advice: object = None) -> Environment | ExpertEnvironment:
     """Take an environment as it is, and anything else as tables of losses and advice."""
     if not isinstance(losses, World):
         return LossTable(losses) if advice is None else ExpertTable(losses, advice)

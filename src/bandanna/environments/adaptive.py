@@ -6,7 +6,8 @@ while, so that batches stay cheap.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ class _Adversary(Environment):
         """Refuse: the totals depend on the arms played; the simulator records them."""
         raise NotImplementedError("an adaptive adversary's totals are known only after a run")
 
-    def replay(self, plays: Any) -> tuple[int, NDArray[np.int64]]:
+    def replay(self, plays: Iterable[int]) -> tuple[int, NDArray[np.int64]]:
         """Return the player's total and every arm's realised total for a sequence of arms."""
         memory, stream, total = self.memory(), new_stream(0), 0
         for t, arm in enumerate(plays):

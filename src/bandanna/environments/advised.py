@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class ExpertTable(ExpertEnvironment):
 
     name = "table"
 
-    def __init__(self, losses: Any, advice: Any) -> None:
+    def __init__(self, losses: object, advice: object) -> None:
         self._losses = array_to_units(losses)
         self.rounds, self.arms = self._losses.shape
         self._advice = as_advice_table(advice, self.rounds, self.arms)

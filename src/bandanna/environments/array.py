@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ class LossTable(Environment):
     name = "table"
     comparator = "realised"
 
-    def __init__(self, losses: Any) -> None:
+    def __init__(self, losses: object) -> None:
         units = array_to_units(losses)
         self.rounds, self.arms = units.shape
         prefix = np.zeros((self.rounds + 1, self.arms), dtype=np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ class Environment(World):
     """
 
     @abstractmethod
-    def params(self) -> Any:
+    def params(self) -> NamedTuple:
         """Return the parameters as a named tuple, for compiled code."""
 
     def memory(self) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ over an interval costs the segments it touches, not its rounds.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class Segments(Environment):
 
     name = "segments"
 
-    def __init__(self, means: Any, lengths: Any, bernoulli: bool = False) -> None:
+    def __init__(self, means: object, lengths: object, bernoulli: bool = False) -> None:
         table = np.ascontiguousarray(means, dtype=np.float64)
         sizes = np.asarray(lengths, dtype=np.int64)
         if table.ndim != 2 or sizes.shape != table.shape[:1] or (sizes < 1).any():

@@ -7,7 +7,6 @@ in grid units. Environments answer it without visiting the rounds, so that a run
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +19,21 @@ Memory = NDArray[np.int64]
 
 
 @dispatched
-def sum_losses(params: Any, memory: Memory, arm: int, start: int, stop: int, stream: Stream) -> int:
+def sum_losses(
+    params: object, memory: Memory, arm: int, start: int, stop: int, stream: Stream
+) -> int:
     """Return the sum of an arm's losses over rounds [start, stop), which it was played in."""
     raise NotImplementedError
 
 
 @dispatched
-def realised(params: Any, memory: Memory, totals: NDArray[np.int64]) -> None:
+def realised(params: object, memory: Memory, totals: NDArray[np.int64]) -> None:
     """Write every arm's total loss so far, where it depends on the arms played."""
     raise NotImplementedError
 
 
 @step
-def nothing_realised(params: Any, memory: Memory, totals: NDArray[np.int64]) -> None:
+def nothing_realised(params: object, memory: Memory, totals: NDArray[np.int64]) -> None:
     """Write nothing: the losses of an oblivious environment do not depend on the run."""
 
 
@@ -48,13 +49,13 @@ def register(
 
 @kernel
 def sum_losses_once(
-    params: Any, memory: Memory, arm: int, start: int, stop: int, stream: Stream
+    params: object, memory: Memory, arm: int, start: int, stop: int, stream: Stream
 ) -> int:
     """Ask once, from Python."""
     return sum_losses(params, memory, arm, start, stop, stream)
 
 
 @kernel
-def realised_once(params: Any, memory: Memory, totals: NDArray[np.int64]) -> None:
+def realised_once(params: object, memory: Memory, totals: NDArray[np.int64]) -> None:
     """Ask for the realised totals, from Python."""
     realised(params, memory, totals)

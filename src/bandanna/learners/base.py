@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,11 +67,11 @@ class Compiled(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def params(self) -> Any:
+    def params(self) -> NamedTuple:
         """Return the parameters as a named tuple of numbers, for compiled code."""
 
     @abstractmethod
-    def start(self) -> Any:
+    def start(self) -> NamedTuple:
         """Return a fresh state: a named tuple of arrays, changed in place by the steps."""
 
     def to_dict(self) -> JSON:
@@ -136,17 +136,17 @@ class CompiledPlayer:
 
     def load_state(self, state: JSON) -> None:
         """Go on from what ``state_dict`` gave."""
-        self._state = load_arrays(self._state, state)
+        load_arrays(self._state, state)
 
 
-def dump_arrays(state: Any) -> JSON:
+def dump_arrays(state: NamedTuple) -> JSON:
     """Return a named tuple of arrays as plain lists, without what is scratch."""
     arrays = state._asdict().items()
     return {field: array.tolist() for field, array in arrays if field != SCRATCH}
 
 
-def load_arrays(state: Any, saved: JSON) -> Any:
-    """Return a state like the given one with what ``dump_arrays`` gave, checked."""
+def load_arrays(state: NamedTuple, saved: JSON) -> None:
+    """Fill a state with what ``dump_arrays`` gave, checked before anything is changed."""
     arrays = {field: array for field, array in state._asdict().items() if field != SCRATCH}
     if set(saved) != set(arrays):
         raise InputError(f"the learner's state needs {sorted(arrays)}; got {sorted(saved)}.")
@@ -160,4 +160,5 @@ def load_arrays(state: Any, saved: JSON) -> Any:
                 f"the learner's {field} must be {array.shape} {kind}; got shape {values.shape}."
             )
         loaded[field] = values
-    return state._replace(**loaded)
+    for field, values in loaded.items():
+        arrays[field][...] = values

@@ -7,7 +7,6 @@ simulator, other learners.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from bandanna.compiled import kernel
 from bandanna.dispatch import dispatched
@@ -18,24 +17,24 @@ OWN_BATCH = 0
 
 
 @dispatched
-def draw(params: Any, state: Any, stream: Stream) -> tuple[int, float]:
+def draw(params: object, state: object, stream: Stream) -> tuple[int, float]:
     """Choose an arm; returns it with its importance, the number its loss is multiplied by."""
     raise NotImplementedError
 
 
 @dispatched
-def update(params: Any, state: Any, arm: int, importance: float, loss: float) -> None:
+def update(params: object, state: object, arm: int, importance: float, loss: float) -> None:
     """Learn from one loss of an arm, with the importance that came with its draw."""
     raise NotImplementedError
 
 
 @dispatched
-def length(params: Any, state: Any, arm: int) -> int:
+def length(params: object, state: object, arm: int) -> int:
     """Return for how many rounds the arm just drawn is to be played, or ``OWN_BATCH``."""
     raise NotImplementedError
 
 
-def own_batch(params: Any, state: Any, arm: int) -> int:
+def own_batch(params: object, state: object, arm: int) -> int:
     """Play as long as the release says; plain Python, for other libraries' learners too."""
     return OWN_BATCH
 
@@ -53,12 +52,12 @@ def register(
 
 
 @kernel
-def draw_once(params: Any, state: Any, stream: Stream) -> tuple[int, float]:
+def draw_once(params: object, state: object, stream: Stream) -> tuple[int, float]:
     """Make one draw, from Python."""
     return draw(params, state, stream)
 
 
 @kernel
-def update_once(params: Any, state: Any, arm: int, importance: float, loss: float) -> None:
+def update_once(params: object, state: object, arm: int, importance: float, loss: float) -> None:
     """Make one update, from Python."""
     update(params, state, arm, importance, loss)

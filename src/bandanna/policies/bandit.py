@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bandanna import checks
 from bandanna.policies.inputs import arm_names, checked_learner, required_learner
@@ -65,7 +65,7 @@ class PrivateBandit(Policy):
         rounds: int | None = None,
         algorithm: str = DEFAULT,
         *,
-        learner: Any = None,
+        learner: object = None,
         release: Release | str | None = None,
         batch: int | None = None,
         loss_range: tuple[float, float] = (0.0, 1.0),
@@ -117,7 +117,7 @@ class Bandit(Policy):
     def __init__(
         self,
         arms: int | Sequence[ArmName],
-        learner: Any = "tsallis-inf",
+        learner: object = "tsallis-inf",
         rounds: int | None = None,
         *,
         batch: int = 1,
@@ -142,7 +142,7 @@ class Bandit(Policy):
 
 
 def privatize(
-    learner: Any,
+    learner: object,
     arms: int | Sequence[ArmName],
     epsilon: float,
     rounds: int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bandanna import checks
 from bandanna.learners import Learner
@@ -71,7 +71,7 @@ class PrivateExperts(Policy):
         rounds: int | None = None,
         algorithm: str = AUTO,
         *,
-        learner: Any = None,
+        learner: object = None,
         release: Release | str | None = None,
         batch: int | None = None,
         loss_range: tuple[float, float] = (0.0, 1.0),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from bandanna.policies.foreign import adapt
 from bandanna.types import ArmName, InputError
 
 
-def arm_names(arms: Any) -> tuple[ArmName, ...]:
+def arm_names(arms: object) -> tuple[ArmName, ...]:
     """Turn a number of arms or their names, in order, into names."""
     if isinstance(arms, str | bytes | set | frozenset) or not isinstance(
         arms, Iterable | float | Integral
@@ -36,12 +35,12 @@ def arm_names(arms: Any) -> tuple[ArmName, ...]:
     return names
 
 
-def check_rounds(rounds: Any) -> int | None:
+def check_rounds(rounds: object) -> int | None:
     """Require a positive whole number of rounds, or none."""
     return None if rounds is None else checks.rounds(rounds)
 
 
-def required_learner(learner: Any, names: tuple[ArmName, ...]) -> Learner | str:
+def required_learner(learner: object, names: tuple[ArmName, ...]) -> Learner | str:
     """Require a learner, checked as by ``checked_learner``."""
     chosen = checked_learner(learner, names)
     if chosen is None:
@@ -49,7 +48,7 @@ def required_learner(learner: Any, names: tuple[ArmName, ...]) -> Learner | str:
     return chosen
 
 
-def checked_learner(learner: Any, names: tuple[ArmName, ...]) -> Learner | str | None:
+def checked_learner(learner: object, names: tuple[ArmName, ...]) -> Learner | str | None:
     """Take names as they are, adapt foreign learners, and require the right number of arms."""
     if learner is None or isinstance(learner, str):
         return learner
@@ -59,6 +58,6 @@ def checked_learner(learner: Any, names: tuple[ArmName, ...]) -> Learner | str |
     return adapted
 
 
-def check_experts(experts: Any) -> int:
+def check_experts(experts: object) -> int:
     """Require a number of experts."""
     return checks.whole("experts", experts, at_least=1, at_most=MAX_EXPERTS)

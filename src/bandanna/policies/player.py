@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bandanna.advice import Advice, Ticket, ticket_of
 from bandanna.compiled import kernel, python_source
-from bandanna.learners import Compiled
 from bandanna.learners.base import dump_arrays, load_arrays
 from bandanna.policies.plays import (
     NO_ADVICE,
@@ -57,8 +56,7 @@ class Player:
     def __init__(self, recipe: Recipe, experts: int | None, stream: Stream) -> None:
         self._stream = stream
         self._play = start_play(recipe, experts, stream)
-        self._foreign = None if isinstance(recipe.learner, Compiled) else self._play.params
-        compiled = self._foreign is None
+        compiled = self._play.state is not None
         self._open = open_once if compiled else python_source(open_once)
         self._choose = choose_once if compiled else python_source(choose_once)
         self._learn = learn_once if compiled else python_source(learn_once)
@@ -83,13 +81,12 @@ class Player:
 
     def state_dict(self) -> JSON:
         """All that has been learned, as plain lists."""
-        if self._foreign is not None:
-            refused: JSON = self._foreign.state_dict()
-            return refused
+        if self._play.state is None:
+            assert not isinstance(self._play.params, tuple)
+            return self._play.params.state_dict()
         return dump_arrays(self._play.state)
 
     def load_state(self, state: JSON) -> None:
-        """Go on from what ``state_dict`` gave."""
-        if self._foreign is not None:
-            self._foreign.load_state(state)
-        self._play = self._play._replace(state=load_arrays(self._play.state, state))
+        """Go on from what ``state_dict`` gave; other libraries' learners refuse both."""
+        assert self._play.state is not None
+        load_arrays(self._play.state, state)

@@ -12,8 +12,7 @@ are plain functions, because another library's learner has to be played in Pytho
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,15 @@ from numpy.typing import NDArray
 from bandanna.advice import Advice
 from bandanna.dispatch import dispatched
 from bandanna.learners import Compiled, Exp4
-from bandanna.learners.exp4 import advised_arm, exp4_choose, exp4_learn, exp4_learn_all
+from bandanna.learners.base import Player as LearnerPlayer
+from bandanna.learners.exp4 import (
+    Exp4Params,
+    Exp4State,
+    advised_arm,
+    exp4_choose,
+    exp4_learn,
+    exp4_learn_all,
+)
 from bandanna.learners.steps import draw, length, update
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.estimates import EstimateRelease
@@ -33,29 +40,29 @@ from bandanna.types import InputError
 class PlayArm(NamedTuple):
     """An arm is drawn for a batch and played."""
 
-    params: Any
-    state: Any
+    params: NamedTuple | LearnerPlayer
+    state: NamedTuple | None
 
 
 class FollowExpert(NamedTuple):
     """An expert is drawn for a batch and followed."""
 
-    params: Any
-    state: Any
+    params: NamedTuple | LearnerPlayer
+    state: NamedTuple | None
 
 
 class WeighExperts(NamedTuple):
     """EXP4 on single losses."""
 
-    params: Any
-    state: Any
+    params: Exp4Params
+    state: Exp4State
 
 
 class WeighInBatches(NamedTuple):
     """EXP4 on batches: weights change when a batch has been released."""
 
-    params: Any
-    state: Any
+    params: Exp4Params
+    state: Exp4State
 
 
 Estimates = NDArray[np.float64]
@@ -162,7 +169,7 @@ for _kind, _open, _choose, _learn in (
         choose.register(_kind, _choose)
 
 
-def kind_of_play(recipe: Recipe, experts: int | None) -> Callable[[Any, Any], Play]:
+def kind_of_play(recipe: Recipe, experts: int | None) -> type[Play]:
     """Return how a recipe is played."""
     if experts is None:
         return PlayArm
@@ -174,9 +181,13 @@ def kind_of_play(recipe: Recipe, experts: int | None) -> Callable[[Any, Any], Pl
 def start_play(recipe: Recipe, experts: int | None, stream: Stream) -> Play:
     """Begin to play a recipe; only another library's learner looks at the stream."""
     kind, learner = kind_of_play(recipe, experts), recipe.learner
+    if isinstance(learner, Exp4):
+        weighs = WeighInBatches if kind is WeighInBatches else WeighExperts
+        return weighs(learner.params(), learner.start())
+    draws = PlayArm if kind is PlayArm else FollowExpert
     if isinstance(learner, Compiled):
-        return kind(learner.params(), learner.start())
-    return kind(learner.play(stream), None)
+        return draws(learner.params(), learner.start())
+    return draws(learner.play(stream), None)
 
 
 def check_parts(recipe: Recipe, arms: int, experts: int | None) -> None:
