@@ -12,10 +12,10 @@ import pytest
 import bandanna as bd
 from bandanna.audits.attack import NO_PROOF, audit, fewest_draws, lower_bound
 from bandanna.audits.canary import audit_policy
+from bandanna.audits.events import lowest_bit
 from bandanna.audits.releases import audit_release, sampler_fit
 from bandanna.grid import UNITS
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease, SeededRelease
-from bandanna.privacy.events import lowest_bit
 from bandanna.privacy.faces import publish_many
 from bandanna.privacy.release import SumRelease
 from bandanna.streams import new_stream

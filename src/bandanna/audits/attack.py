@@ -16,14 +16,12 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandanna import checks
+from bandanna.audits.events import Event, Outputs, candidate_events
 from bandanna.audits.intervals import lower_limit, upper_limit
-from bandanna.privacy.events import Event, candidate_events
 from bandanna.types import InputError
 
 SIGNIFICANCE = 1e-4
@@ -35,8 +33,7 @@ SELECTION = 0.1
 
 NO_PROOF = "Passing proves nothing: another attack might succeed where this one did not."
 
-Outputs = NDArray[Any]
-Mechanism = Callable[..., Any]
+Mechanism = Callable[..., object]
 
 
 @dataclass(frozen=True)

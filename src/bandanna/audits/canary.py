@@ -88,17 +88,10 @@ def audit_policy(
         for position in range(policy.batch):
             decision = copy.decide()
             copy.observe(decision, loss=high if position == 0 and coin else low)
-    guesses = _guesses(np.array(recording.values) * policy.batch, claimed.facts["mechanism"])
+    guesses = policy.recipe.release.guess(np.array(recording.values))
     made = guesses >= 0
     right = int(np.count_nonzero(guesses[made] == coins[made]))
     return _judge(right, int(made.sum()), batches, claimed.epsilon, significance)
-
-
-def _guesses(sums: np.ndarray, mechanism: str) -> np.ndarray:
-    """Guess 1 or 0 where the likelihood ratio is largest, and -1 (no guess) elsewhere."""
-    if mechanism == "one-bit":
-        return np.where(sums > 0, 1, -1)
-    return np.where(sums >= 1.0, 1, np.where(sums <= 0.0, 0, -1))
 
 
 def _judge(right: int, made: int, batches: int, claimed: float, significance: float) -> AuditResult:

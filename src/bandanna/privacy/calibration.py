@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from bandanna import checks
+from bandanna.privacy.mechanism import Numerics, PrivacyLoss
 from bandanna.types import InputError
 
 GRID = 2**30
@@ -200,21 +201,36 @@ def laplace_multiplier(epsilon: float, delta: float, experts: int) -> float:
 
 def composed_laplace_delta(epsilon: float, scale: float, experts: int) -> float:
     """Return dp-accounting's upper bound on the delta of so many Laplace mechanisms."""
-    from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
-
     step = min(1e-4 * max(1.0, epsilon), 1.0 / (20.0 * scale))
-    single = pld.from_laplace_mechanism(scale, sensitivity=1, value_discretization_interval=step)
+    single = continuous_laplace_loss(scale, Numerics(step))
     return float(single.self_compose(experts).get_delta_for_epsilon(epsilon))
 
 
-def gaussian_loss(sigma: float, **options: Any) -> Any:
-    """Return dp-accounting's privacy loss distribution of the Gaussian mechanism."""
+def continuous_laplace_loss(scale: float, numerics: Numerics) -> PrivacyLoss:
+    """Return dp-accounting's privacy loss distribution of Laplace noise, sensitivity 1."""
     from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
 
-    step = min(1e-4, 1.0 / (2000.0 * sigma))
-    return pld.from_gaussian_mechanism(
-        sigma, sensitivity=1, **{"value_discretization_interval": step, **options}
+    loss: PrivacyLoss = pld.from_laplace_mechanism(
+        scale,
+        sensitivity=1,
+        pessimistic_estimate=numerics.pessimistic,
+        value_discretization_interval=numerics.step,
     )
+    return loss
+
+
+def gaussian_loss(sigma: float, numerics: Numerics | None = None) -> PrivacyLoss:
+    """Return dp-accounting's privacy loss distribution of Gaussian noise, sensitivity 1."""
+    from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
+
+    step, pessimistic = numerics or Numerics(min(1e-4, 1.0 / (2000.0 * sigma)))
+    loss: PrivacyLoss = pld.from_gaussian_mechanism(
+        sigma,
+        sensitivity=1,
+        pessimistic_estimate=pessimistic,
+        value_discretization_interval=step,
+    )
+    return loss
 
 
 def _smallest(

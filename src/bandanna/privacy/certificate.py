@@ -9,59 +9,30 @@ privacy, the arithmetic does.
 from __future__ import annotations
 
 import json
-import math
-import platform
 from collections.abc import Iterator
-from fractions import Fraction
-from importlib import metadata
-from typing import Any, NamedTuple
 
 from bandanna.checks import MAX_EPSILON
 from bandanna.documents import seal
-from bandanna.privacy import accounting
-from bandanna.privacy.one_bit_integers import integers_satisfy
+from bandanna.privacy.mechanism import Finding, Mechanism, is_positive
+from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.release import PROTECTED, PROTECTED_WITH_EXPERTS
-from bandanna.privacy.vector import SAMPLERS as VECTOR_SAMPLERS
-from bandanna.privacy.vector_certificate import VECTOR_ENTRIES, check_vector
 from bandanna.types import JSON, Guarantee, InputError
 from bandanna.version import __version__
 
 FORMAT = "bandanna certificate"
 VERSION = 1
 SEAL_LENGTH = 12
-TOLERANCE = 1e-3
-"""How far dp-accounting's numerical epsilon may be from the claim, relatively."""
-
-MECHANISM_ENTRIES = {
-    "one-bit": ("batch", "units", "a", "b", "denominator"),
-    "laplace": ("batch", "units", "scale"),
-    **dict.fromkeys(VECTOR_SAMPLERS, VECTOR_ENTRIES),
-}
-
-
 ENTRIES = (
     *("format", "version", "software", "epsilon", "delta", "model", "protects", "mechanism"),
     *("sampler", "sampler_version", "loss_low", "loss_high", "assumptions", "because"),
 )
-SAMPLERS = {
-    "one-bit": "secrets.randbelow",
-    "laplace": "OpenDP discrete Laplace, i64",
-    **VECTOR_SAMPLERS,
-}
 FEWEST_ASSUMPTIONS = 6
-
-
-class Finding(NamedTuple):
-    """One thing that was checked."""
-
-    entry: str
-    holds: bool
-    why: str
 
 
 def make_certificate(guarantee: Guarantee, setting: JSON) -> JSON:
     """Write a guarantee down; ``setting`` is what else the promise depends on."""
-    if not guarantee.private or guarantee.facts.get("mechanism") not in MECHANISM_ENTRIES:
+    kind = MECHANISMS.get(guarantee.facts.get("mechanism", ""))
+    if not guarantee.private or kind is None:
         raise InputError(f"there is nothing to certify: {guarantee.because}.")
     entries: JSON = {
         "format": FORMAT,
@@ -72,7 +43,7 @@ def make_certificate(guarantee: Guarantee, setting: JSON) -> JSON:
         "model": guarantee.model,
         "protects": guarantee.protects,
         **guarantee.facts,
-        "sampler_version": _sampler_version(guarantee.facts["mechanism"]),
+        "sampler_version": kind.sampler_version(),
         **setting,
         "assumptions": list(guarantee.assumptions),
         "because": guarantee.because,
@@ -126,70 +97,44 @@ def _check_seals(data: JSON) -> Iterator[Finding]:
 
 
 def _check_promise(data: JSON) -> Iterator[Finding]:
-    mechanism, epsilon, delta = data["mechanism"], data["epsilon"], data["delta"]
-    if mechanism not in MECHANISM_ENTRIES:
-        known = ", ".join(MECHANISM_ENTRIES)
-        yield Finding("mechanism", False, f"unknown; there are {known}")
+    kind, epsilon, delta = MECHANISMS.get(data["mechanism"]), data["epsilon"], data["delta"]
+    if kind is None:
+        yield Finding("mechanism", False, f"unknown; there are {', '.join(MECHANISMS)}")
         return
-    numbers = {key: data[key] for key in MECHANISM_ENTRIES[mechanism]}
-    wrong = list(_check_types({**numbers, "epsilon": epsilon}))
-    yield from wrong
+    wrong = list(kind.impossible(data))
+    if not is_positive(epsilon) or epsilon > MAX_EPSILON:
+        wrong.append(Finding("epsilon", False, "must be a finite number above 0, in range"))
+    if type(delta) not in (int, float) or not 0 <= delta < 1:
+        wrong.append(Finding("delta", False, "must be a number from 0 to below 1"))
     if wrong:
+        yield from wrong
         return
-    yield from _check_words(data)
+    yield from _check_words(data, kind)
     low, high = data["loss_low"], data["loss_high"]
     in_order = all(type(end) in (int, float) for end in (low, high)) and low < high
     yield Finding("loss_low", in_order, f"a public range, {low} to {high}")
-    if mechanism in VECTOR_SAMPLERS:
-        if type(delta) not in (int, float) or not 0 <= delta < 1:
-            yield Finding("delta", False, "must be a number from 0 to below 1")
-            return
-        yield Finding("model", data["model"] == "central", "batches are summed first: central")
-        for entry, holds, why in check_vector(mechanism, numbers, epsilon, delta):
-            yield Finding(entry, holds, why)
-        return
-    pure = type(delta) in (int, float) and delta == 0.0
-    yield Finding("delta", pure, f"{mechanism} is pure: delta is 0")
-    check = _check_one_bit if mechanism == "one-bit" else _check_laplace
-    exact = list(check(numbers, epsilon))
-    yield from exact
-    expected = "local" if numbers["batch"] == 1 else "central"
-    yield Finding("model", data["model"] == expected, f"batches of {numbers['batch']}: {expected}")
-    # What exact arithmetic refutes needs no second opinion, and too little noise takes a minute.
-    if all(finding.holds for finding in exact):
-        yield _second_opinion({"mechanism": mechanism, **numbers}, epsilon)
+    mechanism = kind.read(data)
+    together = f"batches of {mechanism.batch}: {mechanism.model}"
+    yield Finding("model", data["model"] == mechanism.model, together)
+    yield from mechanism.check(epsilon, delta)
 
 
-def _check_types(numbers: JSON) -> Iterator[Finding]:
-    """Whole numbers must be whole, and nothing may be negative, endless or a text."""
-    for key, value in numbers.items():
-        if key in ("epsilon", "scale", "multiplier", "least"):
-            top = MAX_EPSILON if key == "epsilon" else math.inf
-            good = type(value) in (int, float) and 0 < value <= top and math.isfinite(value)
-            if not good:
-                yield Finding(key, False, "must be a finite number above 0, in range")
-        elif type(value) is not int or value < 1:
-            yield Finding(key, False, "must be a whole number, at least 1")
-
-
-def _check_words(data: JSON) -> Iterator[Finding]:
+def _check_words(data: JSON, kind: type[Mechanism]) -> Iterator[Finding]:
     """What is promised must be what was proved, no more, and nothing may be left out."""
-    mechanism = data["mechanism"]
-    known = {*ENTRIES, *MECHANISM_ENTRIES[mechanism], "seals"}
+    known = {*ENTRIES, *kind.entries(), "seals"}
     for key in sorted(set(data) ^ known):
         found = "is not known here" if key in data else "is missing"
         yield Finding(key, False, found)
-    vector = mechanism in VECTOR_SAMPLERS
-    covered = (PROTECTED,) if vector else (PROTECTED, PROTECTED_WITH_EXPERTS)
+    covered = (PROTECTED, PROTECTED_WITH_EXPERTS) if kind.hides_advice else (PROTECTED,)
     same = data.get("protects") in covered
     yield Finding("protects", same, "one round's feedback, which is what the lemma covers")
-    sampler = data.get("sampler") == SAMPLERS[mechanism]
-    yield Finding("sampler", sampler, f"{SAMPLERS[mechanism]}, fed by the operating system")
+    sampler = data.get("sampler") == kind.sampler
+    yield Finding("sampler", sampler, f"{kind.sampler}, fed by the operating system")
     count = len(data.get("assumptions") or [])
     yield Finding("assumptions", count >= FEWEST_ASSUMPTIONS, f"{count} are stated")
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> JSON:
+def _without_repeats(pairs: list[tuple[str, object]]) -> JSON:
     keys = [key for key, _ in pairs]
     repeated = {key for key in keys if keys.count(key) > 1}
     if repeated:
@@ -201,40 +146,9 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
-def _check_one_bit(numbers: JSON, epsilon: float) -> Iterator[Finding]:
-    a, b, units, batch = (int(numbers[key]) for key in ("a", "b", "units", "batch"))
-    fits = numbers["denominator"] == 2 * a + b * batch * units
-    yield Finding("denominator", fits, "equals 2 a + b * batch * units")
-    holds = integers_satisfy(a, b, epsilon, units)
-    yield Finding("epsilon", holds, "(a + b * units) / a <= exp(epsilon), in exact fractions")
-
-
-def _check_laplace(numbers: JSON, epsilon: float) -> Iterator[Finding]:
-    scale, units = Fraction(numbers["scale"]), int(numbers["units"])
-    holds = units <= Fraction(epsilon) * scale
-    yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
-
-
-def _second_opinion(facts: JSON, epsilon: float) -> Finding:
-    """Compute epsilon at a small delta by dp-accounting and compare with the claim."""
-    claimed = Guarantee(
-        float(epsilon), 0.0, "", "central", "", "", facts=facts, curve=lambda delta: epsilon
-    )
-    delta = 1e-9
-    numeric = accounting.tight_epsilon(claimed, delta)
-    why = f"dp-accounting finds {numeric:.6g} at delta {delta:g}"
-    return Finding("epsilon", numeric <= epsilon * (1 + TOLERANCE), why)
-
-
-def _short_seal(key: str, value: Any) -> str:
+def _short_seal(key: str, value: object) -> str:
     return seal([key, value])[:SEAL_LENGTH]
 
 
-def _get(data: Any, key: str) -> Any:
+def _get(data: object, key: str) -> object:
     return data.get(key) if isinstance(data, dict) else None
-
-
-def _sampler_version(mechanism: str) -> str:
-    if mechanism != "one-bit":
-        return f"opendp {metadata.version('opendp')}"
-    return f"python {platform.python_version()}"

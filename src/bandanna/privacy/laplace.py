@@ -13,15 +13,22 @@ The noise is exact and fed by the operating system: see ``bandanna.privacy.noise
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bandanna.compiled import step
 from bandanna.grid import UNITS
+from bandanna.privacy.calibration import continuous_laplace_loss
 from bandanna.privacy.faces import publish
+from bandanna.privacy.mechanism import Finding, Numerics, PrivacyLoss, PureMechanism
 from bandanna.privacy.noise import discrete_laplace_noise
-from bandanna.privacy.release import PureRelease
+from bandanna.privacy.release import Bins, PureRelease
 from bandanna.streams import Stream, discrete_laplace
 from bandanna.types import Guarantee
 
@@ -43,6 +50,31 @@ def _scale_satisfies(scale: float, epsilon: float) -> bool:
 
 
 @dataclass(frozen=True)
+class LaplaceMechanism(PureMechanism):
+    """A batch's sum plus an integer z of probability proportional to ``exp(-|z| / scale)``."""
+
+    scale: float
+
+    name: ClassVar[str] = "laplace"
+    sampler: ClassVar[str] = "OpenDP discrete Laplace, i64"
+
+    @property
+    def grid(self) -> float:
+        """dp-accounting's Laplace law is the continuous one; ours lives on a grid this fine."""
+        return 2.0 / self.scale
+
+    def prove(self, epsilon: float) -> Iterator[Finding]:
+        """Prove the promise in exact arithmetic."""
+        holds = self.units <= Fraction(epsilon) * Fraction(self.scale)
+        yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
+
+    def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
+        """Return the privacy loss distribution."""
+        single = continuous_laplace_loss(float(self.scale) / self.units, numerics)
+        return single if rounds == 1 else single.self_compose(rounds)
+
+
+@dataclass(frozen=True)
 class LaplaceRelease(PureRelease):
     """Publish the mean of a batch with Laplace noise.
 
@@ -55,6 +87,7 @@ class LaplaceRelease(PureRelease):
     """
 
     name: ClassVar[str] = "laplace"
+    mechanisms: ClassVar = (LaplaceMechanism,)
 
     @property
     def noise_scale(self) -> float:
@@ -75,7 +108,7 @@ class LaplaceRelease(PureRelease):
                 f"{self.batch}, in units of 1/{UNITS}"
             ),
             because=f"one loss moves the sum by at most {UNITS} and {UNITS}/scale <= epsilon",
-            facts={"scale": scale, "sampler": "OpenDP discrete Laplace, i64"},
+            law=LaplaceMechanism(self.batch, UNITS, scale),
             curve=self._epsilon_at,
         )
 
@@ -89,6 +122,21 @@ class LaplaceRelease(PureRelease):
         step = 2.0 / laplace_scale(self.epsilon)
         smaller = self.epsilon + 2.0 * math.log1p(-delta)
         return max(0.0, min(self.epsilon, smaller + step))
+
+    def guess(self, means: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Guess a canary where the two laws' ratio is largest: outside of their centres."""
+        sums = means * self.batch
+        return np.where(sums >= 1.0, 1, np.where(sums <= 0.0, 0, -1))
+
+    def bins(self, total: int) -> Bins:
+        """Return the exact law of what is published."""
+        from scipy import stats  # loaded when first used
+
+        law = stats.dlaplace(1.0 / laplace_scale(self.epsilon))
+        noise = np.unique(law.ppf(np.linspace(0.0, 1.0, 41)[1:-1]))
+        chances = np.diff(np.concatenate(([0.0], law.cdf(noise), [1.0])))
+        # Half a unit above, so that rounding cannot move a value across an edge.
+        return Bins((noise + total + 0.5) / (self.batch * UNITS), chances)
 
     def fast(self) -> FastLaplace:
         """Return the numbers for the compiled face."""

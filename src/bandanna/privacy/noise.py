@@ -11,8 +11,8 @@ same; do not resume one twice.)
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 BLOCK = 32
 
@@ -42,15 +42,19 @@ def gaussian_vector(deviation: float, count: int) -> list[int]:
 
 
 @lru_cache(maxsize=64)
-def _sampler(scale: float, gaussian: bool = False) -> Any:
+def _sampler(scale: float, gaussian: bool = False) -> Callable[[list[int]], list[int]]:
     import opendp.prelude as dp  # loaded when first used: it takes seconds
 
     dp.enable_features("contrib")
     # T="i64" throughout: OpenDP's default integer has 32 bits, too few for sums in grid units.
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     if gaussian:
-        return dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
-    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+        sampler: Callable[[list[int]], list[int]] = dp.m.make_gaussian(
+            domain, dp.l2_distance(T="i64"), scale=scale
+        )
+        return sampler
+    sampler = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+    return sampler
 
 
 os.register_at_fork(after_in_child=_reserve.clear)

@@ -26,8 +26,9 @@ from bandanna import checks
 from bandanna.advice import Ticket
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import Memory, SumMemory, publish_once
+from bandanna.privacy.mechanism import Mechanism
 from bandanna.streams import Stream
-from bandanna.types import JSON, Guarantee, no_guarantee
+from bandanna.types import JSON, Guarantee, InputError, no_guarantee
 
 POST_PROCESSING = "batches are disjoint and the rest is post-processing (Lemma 'Privacy guarantee')"
 PROTECTED = "the feedback of any one round, against everyone who sees all decisions and releases"
@@ -59,10 +60,19 @@ class Tally(ABC):
         """What must be known to go on after a restart: private, like the losses."""
 
 
+class Bins(NamedTuple):
+    """The law of what a release publishes: edges between bins, and each bin's chance."""
+
+    edges: NDArray[np.float64]
+    chances: NDArray[np.float64]
+
+
 class Release(ABC):
     """A way to publish a batch; subclasses are frozen dataclasses."""
 
     name: ClassVar[str]
+    mechanisms: ClassVar[tuple[type[Mechanism], ...]] = ()
+    """What its promise may rest on, for accounting and certificates; none if it cannot have one."""
     batch: int
     """Rounds in a batch, where the learner does not say otherwise."""
 
@@ -97,6 +107,20 @@ class Release(ABC):
     @abstractmethod
     def to_dict(self) -> JSON:
         """Name and parameters, enough to make the release again."""
+
+    # --- for audits: how this release is attacked -----------------------------------------
+
+    def neighbours(self) -> tuple[int, int]:
+        """Return the sums of two neighbouring batches that it tells apart best."""
+        return UNITS, 0
+
+    def guess(self, means: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Guess from published values whether one loss among zeros was 1 or 0; -1: no guess."""
+        raise InputError(f"a {self.name} release says nothing of how to attack it.")
+
+    def bins(self, total: int) -> Bins:
+        """Return the exact law of what is published for a sum."""
+        raise InputError(f"the law of a {self.name} release is not known here.")
 
 
 class SumTally(Tally):
@@ -175,7 +199,7 @@ class PureRelease(SumRelease):
         self,
         mechanism: str,
         because: str,
-        facts: JSON,
+        law: Mechanism,
         curve: Callable[[float], float],
     ) -> Guarantee:
         """Return the guarantee of a mechanism that is proved to have this epsilon."""
@@ -183,10 +207,10 @@ class PureRelease(SumRelease):
             epsilon=self.epsilon,
             delta=0.0,
             protects=PROTECTED,
-            model="local" if self.batch == 1 else "central",
+            model=law.model,
             mechanism=mechanism,
             because=f"{because}; {POST_PROCESSING}",
-            facts={"mechanism": self.name, "batch": self.batch, "units": UNITS, **facts},
+            facts=law.facts(),
             curve=curve,
         )
 

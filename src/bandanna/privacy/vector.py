@@ -30,6 +30,12 @@ from bandanna.privacy.estimate_steps import FastVector
 from bandanna.privacy.estimates import EstimateRelease
 from bandanna.privacy.noise import gaussian_vector, laplace_vector
 from bandanna.privacy.release import POST_PROCESSING, PROTECTED
+from bandanna.privacy.vector_mechanisms import (
+    VectorGaussian,
+    VectorLaplace,
+    VectorLaplaceComposed,
+    mechanism_for,
+)
 from bandanna.types import JSON, Guarantee, InputError
 
 FARTHEST = 2**62
@@ -40,23 +46,7 @@ PUBLIC_ADVICE = (
     "the advice of a round does not depend on feedback that was not released"
 )
 
-PURE, COMPOSED, NORMAL = "vector-laplace", "vector-laplace-composed", "vector-gaussian"
-"""Mechanisms, by the name they have in certificates."""
-
-SAMPLERS = {
-    PURE: "OpenDP discrete Laplace, i64",
-    COMPOSED: "OpenDP discrete Laplace, i64",
-    NORMAL: "OpenDP discrete Gaussian, i64",
-}
-
 Preset = Literal["calibrated", "paper"]
-
-
-def mechanism_of(noise: Calibration) -> str:
-    """Return the mechanism's name."""
-    if noise.law == "gaussian":
-        return NORMAL
-    return PURE if math.isinf(noise.composed) else COMPOSED
 
 
 @dataclass(frozen=True)
@@ -87,6 +77,7 @@ class VectorRelease(EstimateRelease):
     preset: Preset = "calibrated"
     noise: Calibration = field(init=False, repr=False, compare=False)
     name: ClassVar[str] = "vector"
+    mechanisms: ClassVar = (VectorLaplace, VectorLaplaceComposed, VectorGaussian)
 
     def __post_init__(self) -> None:
         epsilon, delta = checks.epsilon(self.epsilon), checks.delta(self.delta)
@@ -126,27 +117,19 @@ class VectorRelease(EstimateRelease):
 
     def guarantee(self) -> Guarantee:
         """Return the promise and its reason."""
-        kind = mechanism_of(self.noise)
+        kind = mechanism_for(self.noise)
+        multiplier, least = self.noise.multiplier, self.fast().least
         law = "Gaussian" if self.noise.law == "gaussian" else "Laplace"
-        facts: JSON = {
-            "mechanism": kind,
-            "batch": self.batch,
-            "units": GRID,
-            "experts": self.experts,
-            "multiplier": self.noise.multiplier,
-            "least": self.fast().least,
-            "sampler": SAMPLERS[kind],
-        }
         return Guarantee(
             epsilon=self.epsilon,
-            delta=self.delta if kind != PURE else 0.0,
+            delta=self.delta if kind is not VectorLaplace else 0.0,
             protects=PROTECTED,
             model="central",
             mechanism=f"discrete {law} noise on {self.experts} sums over batches of {self.batch}, "
             f"{self._how_much()}",
             because=f"{self._reason()}; {POST_PROCESSING}",
             assumptions=(PUBLIC_ADVICE,),
-            facts=facts,
+            facts=kind(self.batch, GRID, self.experts, multiplier, least).facts(),
         )
 
     def _how_much(self) -> str:

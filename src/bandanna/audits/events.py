@@ -108,7 +108,7 @@ def lowest_bit(outputs: Outputs) -> NDArray[np.int64]:
     return bits
 
 
-def _threshold(name: str, view: View, threshold: Any, *, below: bool) -> Event:
+def _threshold(name: str, view: View, threshold: float, *, below: bool) -> Event:
     if below:
         return Event(f"{name} <= {threshold:.6g}", lambda o: view(o) <= threshold)
     return Event(f"{name} > {threshold:.6g}", lambda o: view(o) > threshold)
