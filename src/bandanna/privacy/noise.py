@@ -48,12 +48,11 @@ def _sampler(scale: float, gaussian: bool = False) -> Callable[[list[int]], list
     dp.enable_features("contrib")
     # T="i64" throughout: OpenDP's default integer has 32 bits, too few for sums in grid units.
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    if gaussian:
-        sampler: Callable[[list[int]], list[int]] = dp.m.make_gaussian(
-            domain, dp.l2_distance(T="i64"), scale=scale
-        )
-        return sampler
-    sampler = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+    sampler: Callable[[list[int]], list[int]] = (
+        dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
+        if gaussian
+        else dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+    )
     return sampler
 
 
