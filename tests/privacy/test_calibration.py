@@ -103,7 +103,16 @@ def test_the_papers_noise_is_enough_within_its_range(delta: float) -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
-    [(1.3e-9, 5e-238), (1e-9, 1e-250), (1e-9, 1e-240), (1e-8, 1e-30), (1e-6, 0.9), (96.8, 1e-249), (50.0, 1e-100), (1e-9, 0.999)],
+    [
+        (1.3e-9, 5e-238),
+        (1e-9, 1e-250),
+        (1e-9, 1e-240),
+        (1e-8, 1e-30),
+        (1e-6, 0.9),
+        (96.8, 1e-249),
+        (50.0, 1e-100),
+        (1e-9, 0.999),
+    ],
 )
 def test_the_gaussian_curve_is_not_below_the_truth_at_the_ends(
     epsilon: float, delta: float

@@ -26,9 +26,16 @@ from bandanna.compiled import step
 from bandanna.grid import UNITS
 from bandanna.privacy.calibration import continuous_laplace_loss
 from bandanna.privacy.faces import publish
-from bandanna.privacy.mechanism import Finding, Numerics, PrivacyLoss, PureMechanism
+from bandanna.privacy.mechanism import (
+    Finding,
+    Numerics,
+    PrivacyLoss,
+    PureMechanism,
+    on_the_grid,
+)
 from bandanna.privacy.noise import discrete_laplace_noise
 from bandanna.privacy.release import Bins, PureRelease
+from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.streams import Stream, discrete_laplace
 from bandanna.types import Guarantee
 
@@ -57,6 +64,10 @@ class LaplaceMechanism(PureMechanism):
 
     name: ClassVar[str] = "laplace"
     sampler: ClassVar[str] = "OpenDP discrete Laplace, i64"
+    reasons: ClassVar[tuple[str, ...]] = (
+        f"one loss moves the sum by at most {UNITS} and {UNITS}/scale <= epsilon; "
+        f"{POST_PROCESSING}",
+    )
 
     @property
     def grid(self) -> float:
@@ -65,8 +76,11 @@ class LaplaceMechanism(PureMechanism):
 
     def prove(self, epsilon: float) -> Iterator[Finding]:
         """Prove the promise in exact arithmetic."""
+        yield on_the_grid(self.units, UNITS)
         holds = self.units <= Fraction(epsilon) * Fraction(self.scale)
         yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
+        if holds and self.scale != laplace_scale(epsilon):
+            yield Finding("scale", False, "is not the scale of this epsilon")
 
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution."""
@@ -107,7 +121,6 @@ class LaplaceRelease(PureRelease):
                 f"discrete Laplace noise of scale {scale!r} on the sum of batches of "
                 f"{self.batch}, in units of 1/{UNITS}"
             ),
-            because=f"one loss moves the sum by at most {UNITS} and {UNITS}/scale <= epsilon",
             law=LaplaceMechanism(self.batch, UNITS, scale),
             curve=self._epsilon_at,
         )

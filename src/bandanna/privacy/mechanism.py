@@ -8,6 +8,7 @@ It lives in the file of its release, which lists it in ``mechanisms``.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -64,8 +65,10 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     sampler: ClassVar[str]
-    hides_advice: ClassVar[bool] = True
-    """Whether, behind a learner over experts, which experts were followed hides advice too."""
+    sampled_by: ClassVar[tuple[str, str]] = ("opendp", "0.14.2")
+    """What draws the noise, and its first version that draws it right."""
+    reasons: ClassVar[tuple[str, ...]]
+    """The argument for the promise; where there are several, for other ways to set the numbers."""
 
     @property
     def model(self) -> Model:
@@ -89,6 +92,15 @@ class Mechanism(ABC):
     def sampler_version(cls) -> str:
         """Return the version of what draws the noise."""
         return f"opendp {metadata.version('opendp')}"
+
+    @classmethod
+    def good_sampler(cls, version: object) -> bool:
+        """Whether a certificate's sampler is one that is known to draw right."""
+        name, oldest = cls.sampled_by
+        found = re.fullmatch(
+            rf"{name} ([0-9]{{1,6}}(?:\.[0-9]{{1,6}}){{1,3}})[a-z0-9.+]*", str(version)
+        )
+        return found is not None and _ordered(found[1]) >= _ordered(oldest)
 
     def facts(self) -> JSON:
         """Return the entries of a certificate."""
@@ -135,6 +147,15 @@ class PureMechanism(Mechanism):
             numeric = float(loss.get_epsilon_for_delta(SECOND_DELTA)) + self.grid
             why = f"dp-accounting finds {numeric:.6g} at delta {SECOND_DELTA:g}"
             yield Finding("epsilon", numeric <= epsilon * (1 + TOLERANCE), why)
+
+
+def on_the_grid(units: int, grid: int) -> Finding:
+    """Check what one loss can move: that is fixed by the grid of losses."""
+    return Finding("units", units == grid, f"one loss moves a sum by at most {grid}")
+
+
+def _ordered(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 def is_positive(value: object) -> bool:

@@ -35,10 +35,17 @@ from bandanna import checks
 from bandanna.compiled import step
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish
-from bandanna.privacy.mechanism import Finding, Numerics, PrivacyLoss, PureMechanism
+from bandanna.privacy.mechanism import (
+    Finding,
+    Numerics,
+    PrivacyLoss,
+    PureMechanism,
+    on_the_grid,
+)
 from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
 from bandanna.privacy.rational import log_of
 from bandanna.privacy.release import Bins, PureRelease, SumTally
+from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.streams import Stream, uniform
 from bandanna.types import Guarantee, InputError
 
@@ -53,6 +60,12 @@ class OneBitMechanism(PureMechanism):
 
     name: ClassVar[str] = "one-bit"
     sampler: ClassVar[str] = "secrets.randbelow"
+    reasons: ClassVar[tuple[str, ...]] = (
+        f"(a + b M)/a <= exp(epsilon) with M = {UNITS}, the most one loss adds to S, "
+        f"checked in exact arithmetic; {POST_PROCESSING}",
+    )
+
+    sampled_by: ClassVar[tuple[str, str]] = ("python", "3.11")
 
     @classmethod
     def sampler_version(cls) -> str:
@@ -61,10 +74,13 @@ class OneBitMechanism(PureMechanism):
 
     def prove(self, epsilon: float) -> Iterator[Finding]:
         """Prove the promise in exact arithmetic."""
+        yield on_the_grid(self.units, UNITS)
         fits = self.denominator == 2 * self.a + self.b * self.batch * self.units
         yield Finding("denominator", fits, "equals 2 a + b * batch * units")
         holds = integers_satisfy(self.a, self.b, epsilon, self.units)
         yield Finding("epsilon", holds, "(a + b * units) / a <= exp(epsilon), in exact fractions")
+        if holds and (self.a, self.b) != one_bit_integers(epsilon, UNITS):
+            yield Finding("a", False, "a and b are not the integers of this epsilon")
 
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution.
@@ -154,10 +170,6 @@ class OneBitRelease(PureRelease):
                 f"one-bit release of batches of {self.batch}: a 1 with probability "
                 f"(a + b S)/D, a = {self.a}, b = {self.b}, D = {self.denominator}, "
                 f"S the batch's sum in units of 1/{UNITS}"
-            ),
-            because=(
-                f"(a + b M)/a <= exp(epsilon) with M = {UNITS}, the most one loss adds to S, "
-                "checked in exact arithmetic"
             ),
             law=OneBitMechanism(self.batch, UNITS, self.a, self.b, self.denominator),
             curve=self._epsilon_at,

@@ -27,15 +27,9 @@ from bandanna.advice import Ticket
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import Memory, SumMemory, publish_once
 from bandanna.privacy.mechanism import Mechanism
+from bandanna.privacy.statements import PROTECTED
 from bandanna.streams import Stream
 from bandanna.types import JSON, Guarantee, InputError, no_guarantee
-
-POST_PROCESSING = "batches are disjoint and the rest is post-processing (Lemma 'Privacy guarantee')"
-PROTECTED = "the feedback of any one round, against everyone who sees all decisions and releases"
-PROTECTED_WITH_EXPERTS = (
-    f"{PROTECTED}; against those who see only which experts were followed, also the advice of any "
-    f"one round (the actions do show advice)"
-)
 
 Released = float | NDArray[np.float64]
 """What leaves: a mean loss, or one for each expert."""
@@ -198,7 +192,6 @@ class PureRelease(SumRelease):
     def promise(
         self,
         mechanism: str,
-        because: str,
         law: Mechanism,
         curve: Callable[[float], float],
     ) -> Guarantee:
@@ -209,7 +202,7 @@ class PureRelease(SumRelease):
             protects=PROTECTED,
             model=law.model,
             mechanism=mechanism,
-            because=f"{because}; {POST_PROCESSING}",
+            because=law.reasons[0],
             facts=law.facts(),
             curve=curve,
         )

@@ -29,7 +29,7 @@ from bandanna.privacy.calibration import (
 from bandanna.privacy.estimate_steps import FastVector
 from bandanna.privacy.estimates import EstimateRelease
 from bandanna.privacy.noise import gaussian_vector, laplace_vector
-from bandanna.privacy.release import POST_PROCESSING, PROTECTED
+from bandanna.privacy.statements import PROTECTED, PUBLIC_ADVICE
 from bandanna.privacy.vector_mechanisms import (
     VectorGaussian,
     VectorLaplace,
@@ -41,10 +41,6 @@ from bandanna.types import JSON, Guarantee, InputError
 FARTHEST = 2**62
 """Noisy sums are cut off here; exact sums are below half of it."""
 
-PUBLIC_ADVICE = (
-    "experts' advice is public: each action shows something of the advice it was drawn from, and "
-    "the advice of a round does not depend on feedback that was not released"
-)
 
 Preset = Literal["calibrated", "paper"]
 
@@ -127,7 +123,7 @@ class VectorRelease(EstimateRelease):
             model="central",
             mechanism=f"discrete {law} noise on {self.experts} sums over batches of {self.batch}, "
             f"{self._how_much()}",
-            because=f"{self._reason()}; {POST_PROCESSING}",
+            because=kind.reasons[-1 if self.preset == "paper" else 0],
             assumptions=(PUBLIC_ADVICE,),
             facts=kind(self.batch, GRID, self.experts, multiplier, least).facts(),
         )
@@ -140,18 +136,6 @@ class VectorRelease(EstimateRelease):
         if math.isinf(self.noise.composed):
             return f"of scale {self.noise.pure:g} times the largest total move of the batch"
         return f"of scale {self.noise.composed:g} times the largest move of a sum in the batch"
-
-    def _reason(self) -> str:
-        if self.preset == "paper":
-            return "Theorem 'Private, Batched EXP4', by advanced composition over the experts"
-        if self.noise.law == "gaussian":
-            return (
-                "one loss moves the sums by a known vector, and the exact curve of the Gaussian "
-                "mechanism has this (epsilon, delta)"
-            )
-        if math.isinf(self.noise.composed):
-            return "one loss moves the sums by a known vector whose total is at most epsilon scales"
-        return "one loss moves each sum by a known amount; composed by privacy loss distributions"
 
     def fast(self) -> FastVector:
         """Return the numbers for the compiled face."""

@@ -21,8 +21,10 @@ from bandanna.privacy.calibration import (
     continuous_laplace_loss,
     gaussian_delta,
     gaussian_loss,
+    gaussian_multiplier,
 )
 from bandanna.privacy.mechanism import Finding, Mechanism, Numerics, PrivacyLoss
+from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.types import InputError, Model
 
 
@@ -35,8 +37,6 @@ class VectorMechanism(Mechanism):
     """Noise per unit of the largest total move, single move or length of a move."""
     least: float
     """Smallest scale of noise, whatever the batch."""
-
-    hides_advice: ClassVar[bool] = False
 
     @property
     def model(self) -> Model:
@@ -65,9 +65,22 @@ class VectorMechanism(Mechanism):
         if wrong:
             yield Finding(wrong[0], False, "no release has such a number")
             return
-        yield from self.prove(epsilon, delta)
-        enough = self.least >= self.noise._replace(epsilon=epsilon).least
+        proof = list(self.prove(epsilon, delta))
+        yield from proof
+        if all(finding.holds for finding in proof) and not self.fits(epsilon, delta):
+            yield Finding("multiplier", False, "is not the noise of this epsilon and delta")
+        floor = self.noise._replace(epsilon=epsilon).least
+        enough = self.least in (floor, max(floor, self.worst))
         yield Finding("least", enough, "the noise is coarse enough against the grid")
+
+    @abstractmethod
+    def fits(self, epsilon: float, delta: float) -> bool:
+        """Whether there is no more noise than this promise needs, so that it is no other's."""
+
+    @property
+    def worst(self) -> float:
+        """The scale for the largest move there could be, where all batches get that."""
+        return 0.0
 
     def one_loss(self, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution of one round."""
@@ -81,6 +94,11 @@ class VectorMechanism(Mechanism):
 
 class VectorLaplace(VectorMechanism):
     """Pure Laplace noise."""
+
+    reasons: ClassVar[tuple[str, ...]] = (
+        "one loss moves the sums by a known vector whose total is at most epsilon scales; "
+        f"{POST_PROCESSING}",
+    )
 
     name: ClassVar[str] = "vector-laplace"
     sampler: ClassVar[str] = "OpenDP discrete Laplace, i64"
@@ -96,9 +114,20 @@ class VectorLaplace(VectorMechanism):
         yield Finding("multiplier", enough, "scale times epsilon covers the total move of the sums")
         yield Finding("delta", delta == 0, "pure noise needs no delta")
 
+    def fits(self, epsilon: float, delta: float) -> bool:
+        """Whether there is no more noise than this promise needs."""
+        return self.multiplier == 1.0 / epsilon
+
 
 class VectorLaplaceComposed(VectorMechanism):
     """Laplace noise by composition over the experts."""
+
+    reasons: ClassVar[tuple[str, ...]] = (
+        "one loss moves each sum by a known amount; composed by privacy loss distributions; "
+        f"{POST_PROCESSING}",
+        "Theorem 'Private, Batched EXP4', by advanced composition over the experts; "
+        f"{POST_PROCESSING}",
+    )
 
     name: ClassVar[str] = "vector-laplace-composed"
     sampler: ClassVar[str] = "OpenDP discrete Laplace, i64"
@@ -114,7 +143,21 @@ class VectorLaplaceComposed(VectorMechanism):
         why = (
             f"dp-accounting finds delta {found:.6g} for {self.experts} Laplace mechanisms together"
         )
-        yield Finding("epsilon", found <= delta, why)
+        yield Finding("epsilon", found <= delta and delta > 0, why)
+
+    def fits(self, epsilon: float, delta: float) -> bool:
+        """Whether the noise is the paper's, or less would not be enough."""
+        paper = 3.0 * math.sqrt(self.experts * math.log(1.0 / delta)) / epsilon
+        less = self.multiplier * (1.0 - 1e-3)
+        return (
+            math.isclose(self.multiplier, paper, rel_tol=1e-12)
+            or composed_laplace_delta(epsilon, less, self.experts) > delta
+        )
+
+    @property
+    def worst(self) -> float:
+        """The paper's noise is as large for every batch."""
+        return GRID * self.multiplier
 
     def one_loss(self, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution of one round."""
@@ -123,6 +166,11 @@ class VectorLaplaceComposed(VectorMechanism):
 
 class VectorGaussian(VectorMechanism):
     """Gaussian noise."""
+
+    reasons: ClassVar[tuple[str, ...]] = (
+        "one loss moves the sums by a known vector, and the exact curve of the Gaussian mechanism "
+        f"has this (epsilon, delta); {POST_PROCESSING}",
+    )
 
     name: ClassVar[str] = "vector-gaussian"
     sampler: ClassVar[str] = "OpenDP discrete Gaussian, i64"
@@ -142,6 +190,10 @@ class VectorGaussian(VectorMechanism):
             numeric = gaussian_loss(self.multiplier).get_delta_for_epsilon(epsilon)
             agrees = bool(numeric <= delta * (1.0 + 1e-3))
             yield Finding("epsilon", agrees, f"dp-accounting finds delta {numeric:.6g}")
+
+    def fits(self, epsilon: float, delta: float) -> bool:
+        """Whether there is no more noise than this promise needs."""
+        return self.multiplier <= gaussian_multiplier(epsilon, delta) * (1.0 + 1e-9)
 
     def one_loss(self, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution of one round."""
