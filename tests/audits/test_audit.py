@@ -12,8 +12,8 @@ import pytest
 import bandanna as bd
 from bandanna.audits.attack import NO_PROOF, audit, fewest_draws, lower_bound
 from bandanna.audits.canary import audit_policy
-from bandanna.audits.events import lowest_bit
 from bandanna.audits.releases import audit_release, sampler_fit
+from bandanna.audits.views import lowest_bit
 from bandanna.grid import UNITS
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease, SeededRelease
 from bandanna.privacy.faces import publish_many
@@ -124,6 +124,25 @@ def forked_noise(private: int, seed: int) -> Runs:
     return runs
 
 
+def noise_used_again(private: int, seed: int) -> Runs:
+    """Nine outputs; the noise of the second is used again for the eighth, which is public."""
+
+    def runs(n: int) -> np.ndarray:
+        outputs = np.stack(
+            [laplace(CLAIMED, 1, 0, n, [seed, private, place]) for place in range(9)], axis=1
+        )
+        outputs[:, 7] = outputs[:, 1]
+        outputs[:, 1] += private
+        return outputs
+
+    return runs
+
+
+def spread_over_many(private: int, seed: int) -> Runs:
+    """Fifteen outputs, each with noise for the claim, and the private value in every one."""
+    return lambda n: laplace(CLAIMED, 1, private * UNITS, 15 * n, [seed, private]).reshape(n, 15)
+
+
 FAULTS = {
     "halved noise": (halved_noise, CLAIMED, 1.7),
     "released twice": (released_twice, CLAIMED, 1.6),
@@ -133,6 +152,8 @@ FAULTS = {
     "no noise": (no_noise, CLAIMED, 4.0),
     "float Laplace": (float_laplace, 0.1, 1.0),
     "noise repeated by a fork": (forked_noise, CLAIMED, 4.0),
+    "noise used again later": (noise_used_again, CLAIMED, 4.0),
+    "a little in each of many outputs": (spread_over_many, CLAIMED, 4.0),
 }
 
 
