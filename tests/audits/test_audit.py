@@ -11,7 +11,8 @@ import pytest
 
 import bandanna as bd
 from bandanna.audits.attack import NO_PROOF, audit, fewest_draws, lower_bound
-from bandanna.audits.canary import audit_policy
+from bandanna.audits.canary import audit_canaries
+from bandanna.audits.policies import audit_policy
 from bandanna.audits.releases import audit_release, sampler_fit
 from bandanna.audits.views import lowest_bit
 from bandanna.grid import UNITS
@@ -64,10 +65,11 @@ def test_honest_releases_pass_for_every_seed(release: SumRelease) -> None:
 def test_honest_policies_pass_for_every_seed(algorithm: str) -> None:
     policy = bd.PrivateBandit(2, CLAIMED, algorithm=algorithm)
     for seed in range(SEEDS):
-        assert audit_policy(policy, batches=1000, seed=seed).passed
+        result = audit_canaries(policy, batches=1000, significance=1e-4, seed=seed)
+        assert result is not None
+        assert result.passed
     thorough = audit_policy(policy, batches=20_000)
     assert 0.85 < thorough.epsilon <= CLAIMED
-    assert audit_policy(policy, batches=2000, exact=True, significance=1e-7).passed
     assert policy.decided == 0
 
 
@@ -217,7 +219,7 @@ def test_too_few_draws_say_so() -> None:
         (lambda: audit(lambda n: np.zeros((n, 2)), no_noise(1, 0), 1.0), "different shapes"),
         (lambda: audit_release(PlainRelease()), "promises nothing"),
         (lambda: audit_release(SeededRelease(OneBitRelease(1.0, 1), new_stream(0))), "promises"),
-        (lambda: audit_policy(bd.Bandit(2)), "promises nothing"),
+        (lambda: audit_policy(bd.Bandit(2)), "nothing to audit"),
     ],
 )
 def test_bad_input_is_refused(call: Callable[[], object], reason: str) -> None:

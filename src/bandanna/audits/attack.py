@@ -30,7 +30,7 @@ MOST_EPSILON = 30.0
 """Telling a larger one apart would take more draws than anyone has."""
 
 SELECTION = 0.1
-"""Share of the draws used to choose the event."""
+"""Share of the draws used to choose the event, unless told otherwise."""
 
 WORTH_COMPUTING = 200
 """Events whose exact bounds are compared."""
@@ -81,6 +81,7 @@ def audit(
     draws: int = 1_000_000,
     significance: float = SIGNIFICANCE,
     delta: float = 0.0,
+    selection: float = SELECTION,
 ) -> AuditResult:
     """Attack any mechanism, given two functions that run it on neighbouring inputs.
 
@@ -97,6 +98,8 @@ def audit(
         Probability with which the bound may exceed the true epsilon.
     delta
         The delta that comes with the claim.
+    selection
+        Share of the draws used to choose the event; a larger one where draws are few.
 
     Examples
     --------
@@ -119,7 +122,7 @@ def audit(
             f"{significance:g}, even if the mechanism adds no noise: use at least {needed}."
         )
     first, second = comparable(_outputs(run_on_first, draws), _outputs(run_on_second, draws))
-    cut = max(1, round(SELECTION * draws))
+    cut = max(1, round(checks.within("selection", selection, 0.01, 0.9) * draws))
     event, swapped = _most_telling(first[:cut], second[:cut], significance, delta)
     judged = draws - cut
     one, other = event.count(first[cut:]), event.count(second[cut:])

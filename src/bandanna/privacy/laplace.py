@@ -33,7 +33,7 @@ from bandanna.privacy.mechanism import (
     PureMechanism,
     on_the_grid,
 )
-from bandanna.privacy.noise import discrete_laplace_noise
+from bandanna.privacy.noise import discrete_laplace_noise, within_reach
 from bandanna.privacy.release import Bins, PureRelease
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.streams import Stream, discrete_laplace
@@ -111,7 +111,8 @@ class LaplaceRelease(PureRelease):
     def release(self, total: int, size: int | None = None) -> float:
         """Publish a batch's mean with noise, which is on the sum and the same for any size."""
         noise = discrete_laplace_noise(laplace_scale(self.epsilon))
-        return (self.clamped(total, size) + noise) / ((size or self.batch) * UNITS)
+        noisy = within_reach(self.clamped(total, size) + noise)
+        return noisy / ((size or self.batch) * UNITS)
 
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
@@ -136,9 +137,9 @@ class LaplaceRelease(PureRelease):
         smaller = self.epsilon + 2.0 * math.log1p(-delta)
         return max(0.0, min(self.epsilon, smaller + step))
 
-    def guess(self, means: NDArray[np.float64]) -> NDArray[np.int64]:
+    def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where the two laws' ratio is largest: outside of their centres."""
-        sums = means * self.batch
+        sums = published[:, 0] * self.batch
         return np.where(sums >= 1.0, 1, np.where(sums <= 0.0, 0, -1))
 
     def bins(self, total: int) -> Bins:

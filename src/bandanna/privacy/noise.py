@@ -16,6 +16,9 @@ from functools import lru_cache
 
 BLOCK = 32
 
+FARTHEST = 2**62
+"""Noisy sums are cut off here; exact sums are below half of it."""
+
 _reserve: dict[tuple[int, float], list[int]] = {}
 
 
@@ -29,6 +32,15 @@ def discrete_laplace_noise(scale: float) -> int:
         first, *rest = _sampler(scale)([0] * BLOCK)
         waiting.extend(rest)
         return int(first)
+
+
+def within_reach(noisy: int) -> int:
+    """Cut off a noisy sum.
+
+    The sampler saturates at the ends of 64-bit integers, where adding a sum would show it; cut
+    off well before, everything beyond is one value, whatever the sum.
+    """
+    return min(max(noisy, -FARTHEST), FARTHEST)
 
 
 def laplace_vector(scale: float, count: int) -> list[int]:

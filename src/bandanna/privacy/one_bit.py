@@ -185,9 +185,9 @@ class OneBitRelease(PureRelease):
         left = self.a + self.b * UNITS - Fraction(delta) * self.denominator
         return math.log1p(float(left / self.a - 1)) if left > self.a else 0.0
 
-    def guess(self, means: NDArray[np.float64]) -> NDArray[np.int64]:
+    def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where a bit is 1: among zeros, that is where it tells most."""
-        return np.where(means > 0, 1, -1)
+        return np.where(published[:, 0] > 0, 1, -1)
 
     def bins(self, total: int) -> Bins:
         """Return the exact law of what is published."""

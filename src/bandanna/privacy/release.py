@@ -108,9 +108,12 @@ class Release(ABC):
         """Return the sums of two neighbouring batches that it tells apart best."""
         return UNITS, 0
 
-    def guess(self, means: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Guess from published values whether one loss among zeros was 1 or 0; -1: no guess."""
-        raise InputError(f"a {self.name} release says nothing of how to attack it.")
+    def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64] | None:
+        """Guess of each batch whether one loss among zeros was 1 or 0; -1 where there is no guess.
+
+        None from a release that offers no guesses at all.
+        """
+        return None
 
     def bins(self, total: int) -> Bins:
         """Return the exact law of what is published for a sum."""

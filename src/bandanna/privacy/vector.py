@@ -28,7 +28,7 @@ from bandanna.privacy.calibration import (
 )
 from bandanna.privacy.estimate_steps import FastVector
 from bandanna.privacy.estimates import EstimateRelease
-from bandanna.privacy.noise import gaussian_vector, laplace_vector
+from bandanna.privacy.noise import gaussian_vector, laplace_vector, within_reach
 from bandanna.privacy.statements import PROTECTED, PUBLIC_ADVICE
 from bandanna.privacy.vector_mechanisms import (
     VectorGaussian,
@@ -37,10 +37,6 @@ from bandanna.privacy.vector_mechanisms import (
     mechanism_for,
 )
 from bandanna.types import JSON, Guarantee, InputError
-
-FARTHEST = 2**62
-"""Noisy sums are cut off here; exact sums are below half of it."""
-
 
 Preset = Literal["calibrated", "paper"]
 
@@ -99,12 +95,7 @@ class VectorRelease(EstimateRelease):
         noise = draw(max(float(scale), fast.least), self.experts)
         most = self.batch * GRID
         clamped = [min(max(int(total), 0), most) for total in sums]
-        # The sampler saturates at the ends of 64-bit integers, where adding a sum would show it;
-        # cut off well before, everything beyond is one value, whatever the sum.
-        noisy = [
-            min(max(total + extra, -FARTHEST), FARTHEST)
-            for total, extra in zip(clamped, noise, strict=True)
-        ]
+        noisy = [within_reach(total + extra) for total, extra in zip(clamped, noise, strict=True)]
         return np.array(noisy, dtype=np.float64) * fast.value
 
     def suits(self, experts: int, arms: int, mixing: float) -> bool:
