@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any
 
 from bandanna.types import JSON
 
@@ -18,7 +17,7 @@ def to_text(data: JSON) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def seal(data: Any) -> str:
+def seal(data: object) -> str:
     """Return a hash of any JSON value, independent of spacing and order."""
     canonical = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()

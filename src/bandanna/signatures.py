@@ -60,6 +60,48 @@ def verify(public: bytes, message: bytes, signature: bytes) -> bool:
     return True
 
 
+def to_pem(key: KeyPair) -> KeyPair:
+    """Return both keys in PEM form, as files have them."""
+    ed25519, forms = _ed25519(), _forms()
+    private = ed25519.Ed25519PrivateKey.from_private_bytes(_checked("private", key.private))
+    public = ed25519.Ed25519PublicKey.from_public_bytes(_checked("public", key.public))
+    return KeyPair(
+        private.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()),
+        public.public_bytes(forms.Encoding.PEM, forms.PublicFormat.SubjectPublicKeyInfo),
+    )
+
+
+def private_from_pem(pem: bytes) -> bytes:
+    """Read a private key in PEM form."""
+    try:
+        key = _forms().load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, _ed25519().Ed25519PrivateKey):
+        raise InputError("this is no private Ed25519 key in PEM form, without a password.")
+    private: bytes = key.private_bytes_raw()
+    return private
+
+
+def public_from_pem(pem: bytes) -> bytes:
+    """Read a public key in PEM form."""
+    try:
+        key = _forms().load_pem_public_key(pem)
+    except ValueError:
+        key = None
+    if not isinstance(key, _ed25519().Ed25519PublicKey):
+        raise InputError("this is no public Ed25519 key in PEM form.")
+    public: bytes = key.public_bytes_raw()
+    return public
+
+
+def _forms() -> ModuleType:
+    _ed25519()  # says so if the package is missing
+    from cryptography.hazmat.primitives import serialization
+
+    return serialization
+
+
 def _checked(kind: str, key: bytes) -> bytes:
     if not isinstance(key, bytes) or len(key) != KEY_LENGTH:
         raise InputError(f"a {kind} key is {KEY_LENGTH} bytes, as make_key() gives it.")

@@ -103,7 +103,16 @@ def test_the_papers_noise_is_enough_within_its_range(delta: float) -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
-    [(1e-9, 1e-240), (1e-8, 1e-30), (1e-6, 0.9), (96.8, 1e-249), (50.0, 1e-100), (1e-9, 0.999)],
+    [
+        (1.3e-9, 5e-238),
+        (1e-9, 1e-250),
+        (1e-9, 1e-240),
+        (1e-8, 1e-30),
+        (1e-6, 0.9),
+        (96.8, 1e-249),
+        (50.0, 1e-100),
+        (1e-9, 0.999),
+    ],
 )
 def test_the_gaussian_curve_is_not_below_the_truth_at_the_ends(
     epsilon: float, delta: float
@@ -122,3 +131,24 @@ def test_deltas_that_arithmetic_cannot_follow_are_refused(delta: float) -> None:
     for attempt in (calibrate, paper_noise):
         with pytest.raises(InputError, match="delta must be 0"):
             attempt(0.5, delta, 5)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1.3e-9, 1e-5, 0.1, 1.0, 30.0, 100.0])
+@pytest.mark.parametrize("delta", [1e-250, 5e-238, 1e-100, 1e-20, 1e-6, 0.5])
+def test_the_bound_on_the_gaussian_curve_is_sound_and_wastes_little(
+    epsilon: float, delta: float
+) -> None:
+    """Between the exact curve and one at a deviation smaller by half a per cent."""
+    sigma = gaussian_multiplier(epsilon, delta)
+    for factor in (0.5, 0.99, 1.0, 1.01, 2.0):
+        assert gaussian_delta(epsilon, sigma * factor) >= exact_delta(epsilon, sigma * factor)
+    assert exact_delta(epsilon, sigma) <= delta
+    assert exact_delta(epsilon * (1 - 1e-6), 0.995 * sigma) > delta
+
+
+def exact_delta(epsilon: float, sigma: float) -> mpmath.mpf:
+    with mpmath.workdps(400):
+        shift, level = 1 / (2 * mpmath.mpf(sigma)), mpmath.mpf(epsilon) * sigma
+        first = mpmath.erfc((level - shift) / mpmath.sqrt(2)) / 2
+        second = mpmath.erfc((level + shift) / mpmath.sqrt(2)) / 2
+        return first - mpmath.exp(epsilon) * second

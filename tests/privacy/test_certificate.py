@@ -154,7 +154,7 @@ def test_the_command_says_yes_or_no(tmp_path: Path) -> None:
     path.write_text(TEXT.replace('"epsilon": 0.5', '"epsilon": 0.4'))
     bad = subprocess.run(command, capture_output=True, text=True, check=False)
     assert bad.returncode == 1
-    assert "WRONG  line 5, epsilon" in bad.stdout
+    assert "WRONG  line 9, epsilon" in bad.stdout
     assert bad.stdout.splitlines()[-1].startswith("no")
     path.unlink()
     gone = subprocess.run(command, capture_output=True, text=True, check=False)

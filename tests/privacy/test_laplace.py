@@ -59,3 +59,13 @@ def test_a_forked_child_does_not_repeat_its_parents_noise() -> None:
     ours = {discrete_laplace_noise(scale) for _ in range(40)}
     assert len(theirs) == len(ours) == 40
     assert not ours & theirs
+
+
+@pytest.mark.parametrize("noise", [2**63 - 1, -(2**63), 2**62, -(2**62) - UNITS])
+def test_noise_at_the_ends_of_the_sampler_says_nothing_of_the_sum(
+    noise: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sampler saturates there: added to a sum, it would show the sum."""
+    monkeypatch.setattr("bandanna.privacy.laplace.discrete_laplace_noise", lambda scale: noise)
+    release = LaplaceRelease(1e-9, 1)
+    assert release.release(0) == release.release(UNITS)

@@ -64,6 +64,14 @@ def test_the_bound_agrees_with_a_second_computation(problem: Problem) -> None:
     assert bound.batch == tau
 
 
+def test_rounding_costs_its_square_where_actions_may_be_rare() -> None:
+    noise, _ = closed_forms(1.0, 0.0, 4)
+    unit = 10 / (1e-8 * 2**30)
+    problem = Problem(10, 1000, 1.0, experts=4)
+    terms = calibrated_terms(problem, noise, Batched(10, 1e-9, 1e-8))
+    assert terms["rounding"] == pytest.approx(1000 * (3 * unit + unit**2 / 2))
+
+
 def test_simulated_regret_stays_below_the_bounds() -> None:
     experts, arms, rounds = 8, 3, 200_000
     problem = Problem(arms, rounds, 1.0, experts, 1e-3)

@@ -15,3 +15,10 @@ def upper_limit(hits: int, draws: int, level: float) -> float:
     from scipy.special import betaincinv
 
     return float(betaincinv(hits + 1, draws - hits, 1 - level)) if hits < draws else 1.0
+
+
+def z_score(level: float) -> float:
+    """Return what a standard normal variable exceeds with a chance of ``level``."""
+    from scipy.special import ndtri
+
+    return float(-ndtri(level))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandanna.audits.attack import SIGNIFICANCE, AuditResult, Mechanism, audit
 from bandanna.grid import UNITS
@@ -36,9 +35,10 @@ def audit_release(
     promise = release.guarantee()
     if isinstance(release, SeededRelease) or not promise.private:
         raise InputError("this release promises nothing, so there is nothing to audit.")
+    first, second = release.neighbours()
     return audit(
-        runs(UNITS, 0),
-        runs(0, 1),
+        runs(first, 0),
+        runs(second, 1),
         promise.epsilon,
         draws=draws,
         significance=significance,
@@ -58,23 +58,6 @@ def sampler_fit(release: SumRelease, *, draws: int, exact: bool = False, seed: i
         values = np.array([release.release(total) for _ in range(draws)])
     else:
         values = publish_many(release.fast(), total, release.batch, draws, new_stream([seed, 2]))
-    edges, chances = exact_law(release, total)
+    edges, chances = release.bins(total)
     observed = np.bincount(np.searchsorted(edges, values), minlength=chances.size)
     return float(stats.chisquare(observed, chances * draws).pvalue)
-
-
-def exact_law(release: SumRelease, total: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the edges of bins of released values, and the exact probability of each bin."""
-    facts = release.guarantee().facts
-    if facts.get("mechanism") == "one-bit":
-        one = (facts["a"] + facts["b"] * total) / facts["denominator"]
-        return np.array([0.5]), np.array([1.0 - one, one])
-    if facts.get("mechanism") != "laplace":
-        raise InputError(f"the law of a {release.name} release is not known here.")
-    from scipy import stats
-
-    law = stats.dlaplace(1.0 / facts["scale"])
-    noise = np.unique(law.ppf(np.linspace(0.0, 1.0, 41)[1:-1]))
-    chances = np.diff(np.concatenate(([0.0], law.cdf(noise), [1.0])))
-    # Half a unit above, so that rounding cannot move a value across an edge.
-    return (noise + total + 0.5) / (release.batch * UNITS), chances

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bandanna.cli import audit, plan, reproduce, simulate, study, verify
+from bandanna.cli import audit, certificate, plan, reproduce, simulate, study, verify
 from bandanna.types import BandannaError
 from bandanna.version import __version__
 
@@ -23,6 +23,7 @@ app.command()(simulate.simulate)
 app.add_typer(study.app, name="study")
 app.command()(audit.audit)
 app.command()(verify.verify)
+app.add_typer(certificate.app, name="certificate")
 app.command()(reproduce.reproduce)
 
 

@@ -14,7 +14,6 @@ from bandanna.types import InputError
 if TYPE_CHECKING:
     from bandanna.audits.attack import AuditResult
 
-RELEASES = ("one-bit", "laplace")
 WRONG_SAMPLER = 1e-6
 
 
@@ -22,7 +21,7 @@ def audit(
     epsilon: Annotated[
         str, typer.Option(help="Claims to attack, comma-separated.")
     ] = "0.1,0.5,1,2",
-    release: Annotated[str, typer.Option(help="one-bit, laplace or both.")] = "both",
+    release: Annotated[str, typer.Option(help="one-bit, laplace or all.")] = "all",
     batch: Annotated[int, typer.Option(help="Rounds in a batch.")] = 1,
     draws: Annotated[str, typer.Option(help="Draws on either input.")] = "1e6",
     exact: Annotated[
@@ -36,9 +35,10 @@ def audit(
 ) -> None:
     """Attack releases and whole policies; what survives is not thereby proved private."""
     claims, count = numbers("--epsilon", epsilon), whole_number("--draws", draws, 1e9)
-    if release not in (*RELEASES, "both"):
-        raise InputError(f"--release must be one-bit, laplace or both; got {release!r}.")
-    names = RELEASES if release == "both" else (release,)
+    known = _attackable()
+    if release not in (*known, "all"):
+        raise InputError(f"--release must be {', '.join(known)} or all; got {release!r}.")
+    names = known if release == "all" else [release]
     rows = [_attack(name, claim, batch, count, exact, seed) for name in names for claim in claims]
     if chart is not None:
         from bandanna.report.charts import audit_chart, save_chart
@@ -51,19 +51,34 @@ def audit(
     raise typer.Exit(0 if all(row["passed"] for row in rows) else 1)
 
 
+def _attackable() -> list[str]:
+    """Return the releases that an epsilon and a batch make, by name."""
+    from bandanna.privacy import RELEASES
+    from bandanna.privacy.release import PureRelease
+
+    return [name for name, kind in RELEASES.items() if issubclass(kind, PureRelease)]
+
+
 def _attack(
     name: str, claim: float, batch: int, draws: int, exact: bool, seed: int
 ) -> dict[str, Any]:
-    from bandanna.audits.canary import audit_policy
+    from bandanna.audits.policies import audit_policy
     from bandanna.audits.releases import audit_release, sampler_fit
-    from bandanna.policies import PrivateBandit
-    from bandanna.privacy import RELEASES as KINDS
+    from bandanna.policies import PrivateBandit, PrivateExperts
+    from bandanna.privacy import RELEASES
 
-    release = KINDS[name](epsilon=claim, batch=batch)
+    release = RELEASES[name](epsilon=claim, batch=batch)
     on_release: AuditResult = audit_release(release, draws=draws, exact=exact, seed=seed)
-    policy = PrivateBandit(2, claim, release=release)
     canaries = max(1000, min(20_000, draws // (50 * batch)))
-    on_policy = audit_policy(policy, batches=canaries, exact=exact, seed=seed)
+    runs = max(100, canaries // 20)
+    policies = {
+        "bandit": PrivateBandit(2, claim, release=release),
+        "experts": PrivateExperts(3, 2, claim, algorithm="one-bit-conversion", release=release),
+    }
+    on_policies = {
+        kind: audit_policy(policy, batches=canaries, runs=runs, exact=exact, seed=seed)
+        for kind, policy in policies.items()
+    }
     fit = sampler_fit(release, draws=min(draws, 100_000), exact=exact, seed=seed)
     return {
         "release": name,
@@ -71,12 +86,15 @@ def _attack(
         "claimed": claim,
         "audited": on_release.epsilon,
         "event": on_release.event,
-        "audited_policy": on_policy.epsilon,
-        "canaries": on_policy.event,
+        "audited_policy": on_policies["bandit"].epsilon,
+        "audited_experts": on_policies["experts"].epsilon,
+        "side_doors": [found.side_door for found in on_policies.values() if found.side_door],
         "sampler_p_value": fit,
         "draws": draws,
         "significance": on_release.significance,
-        "passed": on_release.passed and on_policy.passed and fit > WRONG_SAMPLER,
+        "passed": on_release.passed
+        and fit > WRONG_SAMPLER
+        and all(found.passed for found in on_policies.values()),
     }
 
 
@@ -92,13 +110,14 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     print_table(
         f"Lower bounds on epsilon, {rows[0]['draws']:,} draws, significance "
         f"{rows[0]['significance']:g}",
-        ["release", "claimed", "on the release", "through a policy", "sampler's p", "verdict"],
+        ["release", "claimed", "alone", "in a bandit", "with experts", "sampler's p", "verdict"],
         [
             [
                 row["release"],
                 f"{row['claimed']:g}",
                 f"{row['audited']:.4f}",
                 f"{row['audited_policy']:.4f}",
+                f"{row['audited_experts']:.4f}",
                 f"{row['sampler_p_value']:.3g}",
                 "passed" if row["passed"] else "FAILED",
             ]

@@ -12,16 +12,21 @@ from bandanna.types import InputError
 
 def verify(
     certificate: Annotated[Path, typer.Argument(help="A file that policy.certificate() gave.")],
+    key: Annotated[
+        Path | None, typer.Option(help="A public key: it must be signed by its owner.")
+    ] = None,
 ) -> None:
     """Recompute a certificate's guarantee from its numbers and say yes or no."""
+    from bandanna.cli.certificate import read
     from bandanna.privacy.certificate import line_of
     from bandanna.privacy.certificate import verify as check
+    from bandanna.signatures import public_from_pem
 
     try:
-        text = certificate.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read(certificate).decode()
+    except UnicodeDecodeError as error:
         raise InputError(f"cannot read {certificate}: {error}.") from None
-    findings = check(text)
+    findings = check(text, key=None if key is None else public_from_pem(read(key)))
     for finding in findings:
         line = line_of(text, finding.entry)
         place = f"line {line}, {finding.entry}" if line else finding.entry

@@ -21,6 +21,7 @@ import numpy as np
 from bandanna.learners import Learner
 from bandanna.learners.base import Player
 from bandanna.learners.steps import register
+from bandanna.privacy.statements import FOREIGN_LEARNER
 from bandanna.streams import Stream
 from bandanna.types import JSON, ArmName, InputError
 
@@ -52,7 +53,7 @@ class ForeignLearner(Learner):
     """
 
     name = "foreign"
-    assumptions = ("the learner had seen no private data, and nobody else feeds it",)
+    assumptions = (FOREIGN_LEARNER,)
 
     def __init__(self, make: Callable[[int], Drawer], arms: int, label: str) -> None:
         self._make = make

@@ -15,16 +15,15 @@ from bandanna.grid import check_range, feedback_to_units, to_units
 from bandanna.policies.batch import Batch
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.player import Player
-from bandanna.policies.plays import FollowExpert, WeighExperts, check_parts, kind_of_play
+from bandanna.policies.plays import FollowExpert, check_parts, kind_of_play
 from bandanna.policies.recipe import Recipe, plan_of
 from bandanna.policies.state_file import write_state
-from bandanna.privacy.certificate import make_certificate
-from bandanna.privacy.release import PROTECTED_WITH_EXPERTS
-from bandanna.privacy.vector import PUBLIC_ADVICE
+from bandanna.privacy.certificate import Setting, make_certificate
+from bandanna.privacy.statements import PUBLIC_ADVICE, assumed_by_all, protected
 from bandanna.problem import Problem
 from bandanna.streams import Stream, new_stream
 from bandanna.theory.planner import Plan
-from bandanna.types import JSON, ArmName, Decision, DecisionError, Guarantee, InputError, plain
+from bandanna.types import JSON, ArmName, Decision, DecisionError, Guarantee, InputError
 
 
 class Policy:
@@ -146,25 +145,16 @@ class Policy:
         promise = self._ledger.release.guarantee()
         if not promise.private:
             return promise
-        low, high = map(plain, self.loss_range)
-        outside = "; what is outside is moved to its nearer end" if self.clip else ""
         promise = promise.assuming(
-            f"losses are from {low} to {high}, a range fixed without looking at them{outside}",
-            "each person's feedback is one round's; k rounds of one person cost k times epsilon",
-            "whether and when feedback arrives does not depend on what it says",
-            "only those who may see feedback call observe: it tells whether a repeated value is "
-            "the same",
-            "between saving a file and resuming from it no feedback is observed, and it is resumed "
-            "once; otherwise open batches are released twice",
-            "how long things take, and the memory of this process, are not watched",
+            *assumed_by_all(*self.loss_range, clip=self.clip),
             *self.recipe.learner.assumptions,
         )
         if self.resumed:
             promise = promise.repeated(self.resumed + 1)
-        play = kind_of_play(self.recipe, self.experts)
-        if play is FollowExpert and self.experts != 1:
-            promise = replace(promise, protects=PROTECTED_WITH_EXPERTS)
-        return promise.assuming(PUBLIC_ADVICE) if play in (FollowExpert, WeighExperts) else promise
+        if kind_of_play(self.recipe, self.experts) is FollowExpert:
+            promise = replace(promise, protects=protected(self.algorithm, self.experts))
+        known = self.experts is None or PUBLIC_ADVICE in promise.assumptions
+        return promise if known else promise.assuming(PUBLIC_ADVICE)
 
     @property
     def plan(self) -> Plan:
@@ -203,7 +193,9 @@ class Policy:
         if self.resumed:
             raise InputError("its file was resumed more than once: there is nothing to certify.")
         low, high = self.loss_range
-        return make_certificate(self.guarantee, {"loss_low": low, "loss_high": high})
+        identity = self._ledger.identity
+        setting = Setting(identity, self.algorithm, len(self.arms), self.experts, low, high)
+        return make_certificate(self.guarantee, setting)
 
     def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
         """Return a fresh copy with seeded streams, release included: for tests and simulation.

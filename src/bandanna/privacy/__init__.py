@@ -6,7 +6,7 @@ Names are loaded when first used: the planner needs the arithmetic of noise and 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bandanna.privacy.laplace import LaplaceRelease
@@ -40,9 +40,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'bandanna.privacy' has no attribute {name!r}")
-    value = getattr(import_module(f"bandanna.privacy.{_HOMES[name]}"), name)
+    value: object = getattr(import_module(f"bandanna.privacy.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

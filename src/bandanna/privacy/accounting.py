@@ -9,13 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from bandanna import checks
-from bandanna.privacy.calibration import gaussian_loss
+from bandanna.privacy.mechanism import Numerics, PrivacyLoss
+from bandanna.privacy.rational import log_of
+from bandanna.privacy.registry import mechanism_of
 from bandanna.types import Guarantee, InputError, group_delta
 
 Probability = float | Fraction
+Data = ParamSpec("Data")
+Middle = TypeVar("Middle")
 Output = TypeVar("Output")
 
 
@@ -79,12 +83,12 @@ def group_privacy(budget: Budget, size: int) -> Budget:
 
 
 def post_process(
-    mechanism: Callable[..., Any], function: Callable[[Any], Output]
-) -> Callable[..., Output]:
+    mechanism: Callable[Data, Middle], function: Callable[[Middle], Output]
+) -> Callable[Data, Output]:
     """Lemma "Post Processing": the composition has the guarantee of the mechanism."""
 
-    def processed(*data: Any) -> Output:
-        return function(mechanism(*data))
+    def processed(*data: Data.args, **options: Data.kwargs) -> Output:
+        return function(mechanism(*data, **options))
 
     return processed
 
@@ -127,7 +131,7 @@ def max_divergence(
         if in_first > delta:
             if in_second == 0:
                 return math.inf
-            best = max(best, _log(Fraction(in_first - delta) / Fraction(in_second)))
+            best = max(best, log_of(Fraction(in_first - delta) / Fraction(in_second)))
     return best
 
 
@@ -186,53 +190,19 @@ def tight_epsilon(guarantee: Guarantee, delta: float, rounds: int = 1) -> float:
     if delta == 0:
         return rounds * guarantee.epsilon  # pure: no numerics needed, and group privacy is tight
     composed = privacy_loss(guarantee, rounds=rounds)
-    # dp-accounting's Laplace law is the continuous one; ours lives on a grid this fine.
-    grid = 2.0 / guarantee.facts["scale"] if "scale" in guarantee.facts else 0.0
+    grid = mechanism_of(guarantee.facts).grid
     return float(composed.get_epsilon_for_delta(delta)) + rounds * grid
 
 
-def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = True) -> Any:
+def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = True) -> PrivacyLoss:
     """Return dp-accounting's privacy loss distribution of a guarantee's mechanism.
 
-    For one round that is the worst pair of neighbouring batches. Over several rounds a one-bit
-    release is accounted for as randomised response, which is the worst mechanism with its epsilon:
-    its own worst pair is lopsided, and a person could turn it one way in one batch and the other
-    way in the next.
+    For one round that is the worst pair of neighbouring batches; over several, what is worst for
+    a person who is behind all of them.
     """
-    from dp_accounting.pld import common  # loaded when first used
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    facts = guarantee.facts
-    step = min(1e-4, guarantee.epsilon / 2000) if guarantee.private else 1e-4
-    options = {"pessimistic_estimate": pessimistic, "value_discretization_interval": step}
-    if facts.get("mechanism") == "laplace":
-        relative = float(facts["scale"]) / int(facts["units"])
-        single = pld.from_laplace_mechanism(parameter=relative, sensitivity=1, **options)
-    elif facts.get("mechanism") == "vector-gaussian":
-        single = gaussian_loss(float(facts["multiplier"]), **options)
-    elif facts.get("mechanism") == "vector-laplace-composed":
-        one = pld.from_laplace_mechanism(float(facts["multiplier"]), sensitivity=1, **options)
-        single = one.self_compose(int(facts["experts"]))
-    elif facts.get("mechanism") != "one-bit":
-        raise InputError(f"no accounting for mechanism {facts.get('mechanism')!r}.")
-    elif rounds == 1:
-        one, other = ({1: _log(chance), 0: _log(1 - chance)} for chance in worst_chances(facts))
-        single = pld.from_two_probability_mass_functions(one, other, symmetric=False, **options)
-    else:
-        worst = common.DifferentialPrivacyParameters(guarantee.epsilon, guarantee.delta)
-        single = pld.from_privacy_parameters(worst, value_discretization_interval=step)
-    return single if rounds == 1 else single.self_compose(rounds)
-
-
-def worst_chances(facts: dict[str, Any]) -> tuple[Fraction, Fraction]:
-    """Return the one-bit release's chances of a 1 for the pair of batches it tells apart best."""
-    a, b, units, denominator = (int(facts[key]) for key in ("a", "b", "units", "denominator"))
-    return Fraction(a + b * units, denominator), Fraction(a, denominator)
-
-
-def _log(ratio: Fraction) -> float:
-    """Logarithm of a fraction whose parts may be too large for floats."""
-    return math.log(ratio.numerator) - math.log(ratio.denominator)
+    mechanism = mechanism_of(guarantee.facts)
+    numerics = Numerics.fit_for(guarantee.epsilon, pessimistic=pessimistic)
+    return mechanism.loss(guarantee.epsilon, rounds, numerics)
 
 
 def _check_delta(delta: float, *, above_zero: bool = False) -> None:

@@ -16,14 +16,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from bandanna import checks
+from bandanna.privacy.mechanism import Numerics, PrivacyLoss
 from bandanna.types import InputError
 
 GRID = 2**30
-"""Units in the largest possible move of a sum, K/gamma. Rounding to them costs a regret of less
-than ``3 T (K/gamma) / GRID``."""
+"""Units in the largest possible move of a sum, K/gamma. Rounding to them costs a regret of at
+most ``T (3 u + u^2/2)``, u = ``(K/gamma) / GRID``."""
 
 MAX_BATCH = 2**31
 """More rounds in a batch could overflow 64-bit sums."""
@@ -50,7 +51,10 @@ MOST_NOISE = 2.0**58
 
 
 TAIL_ERROR, SMALLEST_NORMAL = 1e-14, 1e-307
-"""How far off a computed tail can be, relatively and near the end of the range of floats."""
+"""How far off the C library's tail can be, relatively and near the end of the range of floats."""
+
+UNIT = 2.0**-53
+"""Half a unit in the last place of a float, relatively."""
 
 
 class Calibration(NamedTuple):
@@ -173,11 +177,25 @@ def gaussian_delta(epsilon: float, sigma: float) -> float:
     The exact curve is a difference of two tails that may be nearly equal; what rounding can have
     done to them is added.
     """
-    shift = 1.0 / (2.0 * sigma)
-    first = _normal_tail(epsilon * sigma - shift)
-    second = math.exp(epsilon) * _normal_tail(epsilon * sigma + shift)
-    rounding = TAIL_ERROR * (first + second) + math.exp(epsilon) * SMALLEST_NORMAL
-    return max(first - second, 0.0) + rounding
+    shift, level = 1.0 / (2.0 * sigma), epsilon * sigma
+    growth = math.exp(epsilon)
+    first = _normal_tail(level - shift)
+    second = growth * _normal_tail(level + shift)
+    rounding = first * _tail_error(level, -shift) + second * _tail_error(level, shift)
+    return max(first - second, 0.0) + rounding + growth * SMALLEST_NORMAL
+
+
+def _tail_error(level: float, shift: float) -> float:
+    """Bound the relative error of a tail computed at ``level + shift``.
+
+    The point is off by the roundings of level, shift and sum, and by two more when it is divided
+    by the square root of 2. A tail changes, relatively, by its hazard rate times that, at most
+    ``1 + x`` for x > 0 and 1 below; the factor of 2 covers rates that grow on the way and what
+    rounding does here.
+    """
+    x = level + shift
+    moved = UNIT * (level + abs(shift) + 4.0 * abs(x))
+    return TAIL_ERROR + 2.0 * moved * (1.0 + max(x, 0.0))
 
 
 def _normal_tail(x: float) -> float:
@@ -200,21 +218,36 @@ def laplace_multiplier(epsilon: float, delta: float, experts: int) -> float:
 
 def composed_laplace_delta(epsilon: float, scale: float, experts: int) -> float:
     """Return dp-accounting's upper bound on the delta of so many Laplace mechanisms."""
-    from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
-
     step = min(1e-4 * max(1.0, epsilon), 1.0 / (20.0 * scale))
-    single = pld.from_laplace_mechanism(scale, sensitivity=1, value_discretization_interval=step)
+    single = continuous_laplace_loss(scale, Numerics(step))
     return float(single.self_compose(experts).get_delta_for_epsilon(epsilon))
 
 
-def gaussian_loss(sigma: float, **options: Any) -> Any:
-    """Return dp-accounting's privacy loss distribution of the Gaussian mechanism."""
+def continuous_laplace_loss(scale: float, numerics: Numerics) -> PrivacyLoss:
+    """Return dp-accounting's privacy loss distribution of Laplace noise, sensitivity 1."""
     from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
 
-    step = min(1e-4, 1.0 / (2000.0 * sigma))
-    return pld.from_gaussian_mechanism(
-        sigma, sensitivity=1, **{"value_discretization_interval": step, **options}
+    loss: PrivacyLoss = pld.from_laplace_mechanism(
+        scale,
+        sensitivity=1,
+        pessimistic_estimate=numerics.pessimistic,
+        value_discretization_interval=numerics.step,
     )
+    return loss
+
+
+def gaussian_loss(sigma: float, numerics: Numerics | None = None) -> PrivacyLoss:
+    """Return dp-accounting's privacy loss distribution of Gaussian noise, sensitivity 1."""
+    from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
+
+    step, pessimistic = numerics or Numerics(min(1e-4, 1.0 / (2000.0 * sigma)))
+    loss: PrivacyLoss = pld.from_gaussian_mechanism(
+        sigma,
+        sensitivity=1,
+        pessimistic_estimate=pessimistic,
+        value_discretization_interval=step,
+    )
+    return loss
 
 
 def _smallest(

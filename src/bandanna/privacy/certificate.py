@@ -1,103 +1,118 @@
 """Certificates: a guarantee as a document that others can check without trusting us.
 
 ``verify`` recomputes the promise from the numbers in the document: the mechanism's inequality in
-rational arithmetic, and the same by dp-accounting, which shares no code with us. Every entry also
+rational arithmetic, and the same by dp-accounting, which shares no code with us. Every number must
+be the one that the promise asks for, and every sentence one that was proved. Each entry also
 carries a seal, so that an accidental change is traced to its line; a seal proves nothing about
-privacy, the arithmetic does.
+privacy or about who wrote it. The arithmetic proves the first, a signature the second.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import platform
+import re
 from collections.abc import Iterator
-from fractions import Fraction
-from importlib import metadata
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from bandanna.checks import MAX_EPSILON
+from bandanna.advice import MAX_EXPERTS
+from bandanna.checks import MAX_ARMS, MAX_EPSILON, MIN_EPSILON
 from bandanna.documents import seal
-from bandanna.privacy import accounting
-from bandanna.privacy.one_bit_integers import integers_satisfy
-from bandanna.privacy.release import PROTECTED, PROTECTED_WITH_EXPERTS
-from bandanna.privacy.vector import SAMPLERS as VECTOR_SAMPLERS
-from bandanna.privacy.vector_certificate import VECTOR_ENTRIES, check_vector
+from bandanna.grid import check_range
+from bandanna.privacy.mechanism import Finding, Mechanism, float_of
+from bandanna.privacy.registry import MECHANISMS
+from bandanna.privacy.signature import SIGNATURE, check_signature
+from bandanna.privacy.statements import protected, wrong_assumptions
 from bandanna.types import JSON, Guarantee, InputError
 from bandanna.version import __version__
 
 FORMAT = "bandanna certificate"
 VERSION = 1
 SEAL_LENGTH = 12
-TOLERANCE = 1e-3
-"""How far dp-accounting's numerical epsilon may be from the claim, relatively."""
-
-MECHANISM_ENTRIES = {
-    "one-bit": ("batch", "units", "a", "b", "denominator"),
-    "laplace": ("batch", "units", "scale"),
-    **dict.fromkeys(VECTOR_SAMPLERS, VECTOR_ENTRIES),
-}
-
 
 ENTRIES = (
-    *("format", "version", "software", "epsilon", "delta", "model", "protects", "mechanism"),
-    *("sampler", "sampler_version", "loss_low", "loss_high", "assumptions", "because"),
+    *("format", "version", "software", "policy", "algorithm", "arms", "experts"),
+    *("epsilon", "delta", "model", "protects", "mechanism", "sampler", "sampler_version"),
+    *("loss_low", "loss_high", "assumptions", "because", "seals"),
 )
-SAMPLERS = {
-    "one-bit": "secrets.randbelow",
-    "laplace": "OpenDP discrete Laplace, i64",
-    **VECTOR_SAMPLERS,
+SHAPES = {
+    "software": r"bandanna [0-9][0-9a-z.+-]{0,30}",
+    "policy": r"[0-9a-f]{8,64}",
+    "algorithm": r"[a-z0-9][a-z0-9 ()+-]{0,60}",
 }
-FEWEST_ASSUMPTIONS = 6
+"""What entries look like that name things and promise nothing."""
 
 
-class Finding(NamedTuple):
-    """One thing that was checked."""
+class Setting(NamedTuple):
+    """What a certificate is about, besides its guarantee."""
 
-    entry: str
-    holds: bool
-    why: str
+    policy: str
+    """The identity that all its decisions carry."""
+    algorithm: str
+    arms: int
+    experts: int | None
+    loss_low: float
+    loss_high: float
 
 
-def make_certificate(guarantee: Guarantee, setting: JSON) -> JSON:
-    """Write a guarantee down; ``setting`` is what else the promise depends on."""
-    if not guarantee.private or guarantee.facts.get("mechanism") not in MECHANISM_ENTRIES:
+def make_certificate(guarantee: Guarantee, setting: Setting) -> JSON:
+    """Write a guarantee down."""
+    kind = MECHANISMS.get(guarantee.facts.get("mechanism", ""))
+    if not guarantee.private or kind is None:
         raise InputError(f"there is nothing to certify: {guarantee.because}.")
     entries: JSON = {
         "format": FORMAT,
         "version": VERSION,
         "software": f"bandanna {__version__}",
+        "policy": setting.policy,
+        "algorithm": setting.algorithm,
+        "arms": setting.arms,
+        "experts": setting.experts,
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "model": guarantee.model,
         "protects": guarantee.protects,
         **guarantee.facts,
-        "sampler_version": _sampler_version(guarantee.facts["mechanism"]),
-        **setting,
+        "sampler_version": kind.sampler_version(),
+        "loss_low": setting.loss_low,
+        "loss_high": setting.loss_high,
         "assumptions": list(guarantee.assumptions),
         "because": guarantee.because,
     }
     return {**entries, "seals": {key: _short_seal(key, value) for key, value in entries.items()}}
 
 
-def verify(text: str) -> list[Finding]:
-    """Check a certificate; it is good if every finding holds."""
+def verify(text: str, *, key: bytes | None = None) -> list[Finding]:
+    """Check a certificate; it is good if every finding holds.
+
+    With ``key``, a public one, it must carry a signature by its owner.
+    """
     try:
         data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         return [Finding("file", False, f"not valid JSON: {error}")]
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        return [Finding("format", False, f"must be {FORMAT!r}; got {_get(data, 'format')!r}")]
+        found = data.get("format") if isinstance(data, dict) else None
+        return [Finding("format", False, f"must be {FORMAT!r}; got {found!r}")]
     if type(data.get("version")) is not int or data["version"] != VERSION:
         why = f"this software reads version {VERSION}; got {data.get('version')!r}"
         return [Finding("version", False, why)]
-    broken = list(_check_seals(data))
-    if broken:
-        return broken
     findings: list[Finding] = []
     try:
-        findings.extend(_check_promise(data))
-    except (KeyError, TypeError, ValueError, ArithmeticError, MemoryError) as error:
+        if key is not None:
+            findings.append(check_signature(data, key))
+        data.pop(SIGNATURE, None)
+        broken = list(_check_seals(data))
+        findings.extend(broken or _check_promise(data))
+    except InputError:  # of the key's, which is ours and not the certificate's
+        raise
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        MemoryError,
+        RecursionError,
+    ) as error:
         findings.append(Finding("file", False, f"entries are missing or impossible: {error!r}"))
     return findings
 
@@ -126,70 +141,72 @@ def _check_seals(data: JSON) -> Iterator[Finding]:
 
 
 def _check_promise(data: JSON) -> Iterator[Finding]:
-    mechanism, epsilon, delta = data["mechanism"], data["epsilon"], data["delta"]
-    if mechanism not in MECHANISM_ENTRIES:
-        known = ", ".join(MECHANISM_ENTRIES)
-        yield Finding("mechanism", False, f"unknown; there are {known}")
+    kind = MECHANISMS.get(data["mechanism"])
+    if kind is None:
+        yield Finding("mechanism", False, f"unknown; there are {', '.join(MECHANISMS)}")
         return
-    numbers = {key: data[key] for key in MECHANISM_ENTRIES[mechanism]}
-    wrong = list(_check_types({**numbers, "epsilon": epsilon}))
-    yield from wrong
+    wrong = [
+        Finding(key, False, "is not known here" if key in data else "is missing")
+        for key in sorted(set(data) ^ {*ENTRIES, *kind.entries()})
+    ] or [*_impossible(data), *kind.impossible(data)]
     if wrong:
+        yield from wrong
         return
-    yield from _check_words(data)
-    low, high = data["loss_low"], data["loss_high"]
-    in_order = all(type(end) in (int, float) for end in (low, high)) and low < high
-    yield Finding("loss_low", in_order, f"a public range, {low} to {high}")
-    if mechanism in VECTOR_SAMPLERS:
-        if type(delta) not in (int, float) or not 0 <= delta < 1:
-            yield Finding("delta", False, "must be a number from 0 to below 1")
-            return
-        yield Finding("model", data["model"] == "central", "batches are summed first: central")
-        for entry, holds, why in check_vector(mechanism, numbers, epsilon, delta):
-            yield Finding(entry, holds, why)
-        return
-    pure = type(delta) in (int, float) and delta == 0.0
-    yield Finding("delta", pure, f"{mechanism} is pure: delta is 0")
-    check = _check_one_bit if mechanism == "one-bit" else _check_laplace
-    exact = list(check(numbers, epsilon))
-    yield from exact
-    expected = "local" if numbers["batch"] == 1 else "central"
-    yield Finding("model", data["model"] == expected, f"batches of {numbers['batch']}: {expected}")
-    # What exact arithmetic refutes needs no second opinion, and too little noise takes a minute.
-    if all(finding.holds for finding in exact):
-        yield _second_opinion({"mechanism": mechanism, **numbers}, epsilon)
+    mechanism = kind.read(data)
+    words = list(_check_words(data, mechanism))
+    yield from words
+    if all(finding.holds for finding in words):  # what words refute needs no arithmetic
+        yield from mechanism.check(data["epsilon"], data["delta"])
 
 
-def _check_types(numbers: JSON) -> Iterator[Finding]:
-    """Whole numbers must be whole, and nothing may be negative, endless or a text."""
-    for key, value in numbers.items():
-        if key in ("epsilon", "scale", "multiplier", "least"):
-            top = MAX_EPSILON if key == "epsilon" else math.inf
-            good = type(value) in (int, float) and 0 < value <= top and math.isfinite(value)
-            if not good:
-                yield Finding(key, False, "must be a finite number above 0, in range")
-        elif type(value) is not int or value < 1:
-            yield Finding(key, False, "must be a whole number, at least 1")
+def _impossible(data: JSON) -> Iterator[Finding]:
+    """Numbers that no certificate has."""
+    ranges = {"epsilon": (MIN_EPSILON, MAX_EPSILON), "delta": (0.0, 1.0)}
+    for key, (least, most) in ranges.items():
+        good = type(data[key]) in (int, float) and least <= float_of(data[key]) <= most
+        if not good or data["delta"] == 1:
+            yield Finding(key, False, f"must be a number from {least:g} to {most:g}")
+    for key, least, most in (("arms", 2, MAX_ARMS), ("experts", 1, MAX_EXPERTS)):
+        if (key, data[key]) != ("experts", None) and not (
+            type(data[key]) is int and least <= data[key] <= most
+        ):
+            yield Finding(key, False, f"must be a whole number from {least} to {most}")
+    ends = data["loss_low"], data["loss_high"]
+    try:
+        if {type(end) for end in ends} - {int, float}:
+            raise InputError("loss_low and loss_high must be numbers.")
+        check_range(ends)
+    except InputError as error:
+        yield Finding("loss_low", False, str(error))
 
 
-def _check_words(data: JSON) -> Iterator[Finding]:
+def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     """What is promised must be what was proved, no more, and nothing may be left out."""
-    mechanism = data["mechanism"]
-    known = {*ENTRIES, *MECHANISM_ENTRIES[mechanism], "seals"}
-    for key in sorted(set(data) ^ known):
-        found = "is not known here" if key in data else "is missing"
-        yield Finding(key, False, found)
-    vector = mechanism in VECTOR_SAMPLERS
-    covered = (PROTECTED,) if vector else (PROTECTED, PROTECTED_WITH_EXPERTS)
-    same = data.get("protects") in covered
-    yield Finding("protects", same, "one round's feedback, which is what the lemma covers")
-    sampler = data.get("sampler") == SAMPLERS[mechanism]
-    yield Finding("sampler", sampler, f"{SAMPLERS[mechanism]}, fed by the operating system")
-    count = len(data.get("assumptions") or [])
-    yield Finding("assumptions", count >= FEWEST_ASSUMPTIONS, f"{count} are stated")
+    for key, shape in SHAPES.items():
+        if not isinstance(data[key], str) or not re.fullmatch(shape, data[key]):
+            yield Finding(key, False, "is not what this software writes")
+    same = data["protects"] == protected(str(data["algorithm"]), data["experts"])
+    yield Finding("protects", same, f"one round's feedback, as is proved for {data['algorithm']}")
+    if "experts" in mechanism.entries() and data["experts"] is None:
+        yield Finding("experts", False, "this mechanism is one for experts")
+    sampler = data["sampler"] == mechanism.sampler
+    yield Finding("sampler", sampler, f"{mechanism.sampler}, fed by the operating system")
+    name, oldest = mechanism.sampled_by
+    good = mechanism.good_sampler(data["sampler_version"])
+    yield Finding("sampler_version", good, f"{name} from {oldest} on draws as it should")
+    low, high, stated = data["loss_low"], data["loss_high"], data["assumptions"]
+    yield Finding("loss_low", True, f"a public range, {low} to {high}")
+    wrong = wrong_assumptions(
+        stated if isinstance(stated, list) else [None], low, high, data["experts"]
+    )
+    yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
+    together = f"batches of {mechanism.batch}: {mechanism.model}"
+    yield Finding("model", data["model"] == mechanism.model, together)
+    if data["because"] not in mechanism.reasons:
+        yield Finding("because", False, f"the proof says: {mechanism.reasons[0]}")
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> JSON:
+def _without_repeats(pairs: list[tuple[str, object]]) -> JSON:
     keys = [key for key, _ in pairs]
     repeated = {key for key in keys if keys.count(key) > 1}
     if repeated:
@@ -201,40 +218,5 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
-def _check_one_bit(numbers: JSON, epsilon: float) -> Iterator[Finding]:
-    a, b, units, batch = (int(numbers[key]) for key in ("a", "b", "units", "batch"))
-    fits = numbers["denominator"] == 2 * a + b * batch * units
-    yield Finding("denominator", fits, "equals 2 a + b * batch * units")
-    holds = integers_satisfy(a, b, epsilon, units)
-    yield Finding("epsilon", holds, "(a + b * units) / a <= exp(epsilon), in exact fractions")
-
-
-def _check_laplace(numbers: JSON, epsilon: float) -> Iterator[Finding]:
-    scale, units = Fraction(numbers["scale"]), int(numbers["units"])
-    holds = units <= Fraction(epsilon) * scale
-    yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
-
-
-def _second_opinion(facts: JSON, epsilon: float) -> Finding:
-    """Compute epsilon at a small delta by dp-accounting and compare with the claim."""
-    claimed = Guarantee(
-        float(epsilon), 0.0, "", "central", "", "", facts=facts, curve=lambda delta: epsilon
-    )
-    delta = 1e-9
-    numeric = accounting.tight_epsilon(claimed, delta)
-    why = f"dp-accounting finds {numeric:.6g} at delta {delta:g}"
-    return Finding("epsilon", numeric <= epsilon * (1 + TOLERANCE), why)
-
-
-def _short_seal(key: str, value: Any) -> str:
+def _short_seal(key: str, value: object) -> str:
     return seal([key, value])[:SEAL_LENGTH]
-
-
-def _get(data: Any, key: str) -> Any:
-    return data.get(key) if isinstance(data, dict) else None
-
-
-def _sampler_version(mechanism: str) -> str:
-    if mechanism != "one-bit":
-        return f"opendp {metadata.version('opendp')}"
-    return f"python {platform.python_version()}"

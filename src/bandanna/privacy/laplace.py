@@ -13,15 +13,29 @@ The noise is exact and fed by the operating system: see ``bandanna.privacy.noise
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bandanna.compiled import step
 from bandanna.grid import UNITS
+from bandanna.privacy.calibration import continuous_laplace_loss
 from bandanna.privacy.faces import publish
-from bandanna.privacy.noise import discrete_laplace_noise
-from bandanna.privacy.release import PureRelease
+from bandanna.privacy.mechanism import (
+    Finding,
+    Numerics,
+    PrivacyLoss,
+    PureMechanism,
+    on_the_grid,
+)
+from bandanna.privacy.noise import discrete_laplace_noise, within_reach
+from bandanna.privacy.release import Bins, PureRelease
+from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.streams import Stream, discrete_laplace
 from bandanna.types import Guarantee
 
@@ -43,6 +57,38 @@ def _scale_satisfies(scale: float, epsilon: float) -> bool:
 
 
 @dataclass(frozen=True)
+class LaplaceMechanism(PureMechanism):
+    """A batch's sum plus an integer z of probability proportional to ``exp(-|z| / scale)``."""
+
+    scale: float
+
+    name: ClassVar[str] = "laplace"
+    sampler: ClassVar[str] = "OpenDP discrete Laplace, i64"
+    reasons: ClassVar[tuple[str, ...]] = (
+        f"one loss moves the sum by at most {UNITS} and {UNITS}/scale <= epsilon; "
+        f"{POST_PROCESSING}",
+    )
+
+    @property
+    def grid(self) -> float:
+        """dp-accounting's Laplace law is the continuous one; ours lives on a grid this fine."""
+        return 2.0 / self.scale
+
+    def prove(self, epsilon: float) -> Iterator[Finding]:
+        """Prove the promise in exact arithmetic."""
+        yield on_the_grid(self.units, UNITS)
+        holds = self.units <= Fraction(epsilon) * Fraction(self.scale)
+        yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
+        if holds and self.scale != laplace_scale(epsilon):
+            yield Finding("scale", False, "is not the scale of this epsilon")
+
+    def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
+        """Return the privacy loss distribution."""
+        single = continuous_laplace_loss(float(self.scale) / self.units, numerics)
+        return single if rounds == 1 else single.self_compose(rounds)
+
+
+@dataclass(frozen=True)
 class LaplaceRelease(PureRelease):
     """Publish the mean of a batch with Laplace noise.
 
@@ -55,6 +101,7 @@ class LaplaceRelease(PureRelease):
     """
 
     name: ClassVar[str] = "laplace"
+    mechanisms: ClassVar = (LaplaceMechanism,)
 
     @property
     def noise_scale(self) -> float:
@@ -64,7 +111,8 @@ class LaplaceRelease(PureRelease):
     def release(self, total: int, size: int | None = None) -> float:
         """Publish a batch's mean with noise, which is on the sum and the same for any size."""
         noise = discrete_laplace_noise(laplace_scale(self.epsilon))
-        return (self.clamped(total, size) + noise) / ((size or self.batch) * UNITS)
+        noisy = within_reach(self.clamped(total, size) + noise)
+        return noisy / ((size or self.batch) * UNITS)
 
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
@@ -74,8 +122,7 @@ class LaplaceRelease(PureRelease):
                 f"discrete Laplace noise of scale {scale!r} on the sum of batches of "
                 f"{self.batch}, in units of 1/{UNITS}"
             ),
-            because=f"one loss moves the sum by at most {UNITS} and {UNITS}/scale <= epsilon",
-            facts={"scale": scale, "sampler": "OpenDP discrete Laplace, i64"},
+            law=LaplaceMechanism(self.batch, UNITS, scale),
             curve=self._epsilon_at,
         )
 
@@ -89,6 +136,21 @@ class LaplaceRelease(PureRelease):
         step = 2.0 / laplace_scale(self.epsilon)
         smaller = self.epsilon + 2.0 * math.log1p(-delta)
         return max(0.0, min(self.epsilon, smaller + step))
+
+    def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Guess a canary where the two laws' ratio is largest: outside of their centres."""
+        sums = published[:, 0] * self.batch
+        return np.where(sums >= 1.0, 1, np.where(sums <= 0.0, 0, -1))
+
+    def bins(self, total: int) -> Bins:
+        """Return the exact law of what is published."""
+        from scipy import stats  # loaded when first used
+
+        law = stats.dlaplace(1.0 / laplace_scale(self.epsilon))
+        noise = np.unique(law.ppf(np.linspace(0.0, 1.0, 41)[1:-1]))
+        chances = np.diff(np.concatenate(([0.0], law.cdf(noise), [1.0])))
+        # Half a unit above, so that rounding cannot move a value across an edge.
+        return Bins((noise + total + 0.5) / (self.batch * UNITS), chances)
 
     def fast(self) -> FastLaplace:
         """Return the numbers for the compiled face."""

@@ -11,10 +11,13 @@ same; do not resume one twice.)
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 BLOCK = 32
+
+FARTHEST = 2**62
+"""Noisy sums are cut off here; exact sums are below half of it."""
 
 _reserve: dict[tuple[int, float], list[int]] = {}
 
@@ -31,6 +34,15 @@ def discrete_laplace_noise(scale: float) -> int:
         return int(first)
 
 
+def within_reach(noisy: int) -> int:
+    """Cut off a noisy sum.
+
+    The sampler saturates at the ends of 64-bit integers, where adding a sum would show it; cut
+    off well before, everything beyond is one value, whatever the sum.
+    """
+    return min(max(noisy, -FARTHEST), FARTHEST)
+
+
 def laplace_vector(scale: float, count: int) -> list[int]:
     """Return fresh integers, each drawn with probability proportional to exp(-|z| / scale)."""
     return list(_sampler(scale)([0] * count))
@@ -42,15 +54,18 @@ def gaussian_vector(deviation: float, count: int) -> list[int]:
 
 
 @lru_cache(maxsize=64)
-def _sampler(scale: float, gaussian: bool = False) -> Any:
+def _sampler(scale: float, gaussian: bool = False) -> Callable[[list[int]], list[int]]:
     import opendp.prelude as dp  # loaded when first used: it takes seconds
 
     dp.enable_features("contrib")
     # T="i64" throughout: OpenDP's default integer has 32 bits, too few for sums in grid units.
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    if gaussian:
-        return dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
-    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+    sampler: Callable[[list[int]], list[int]] = (
+        dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
+        if gaussian
+        else dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+    )
+    return sampler
 
 
 os.register_at_fork(after_in_child=_reserve.clear)

@@ -21,19 +21,95 @@ bit, at ``1/s`` times its regret.
 from __future__ import annotations
 
 import math
+import platform
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.compiled import step
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish
-from bandanna.privacy.one_bit_integers import one_bit_integers
-from bandanna.privacy.release import PureRelease, SumTally
+from bandanna.privacy.mechanism import (
+    Finding,
+    Numerics,
+    PrivacyLoss,
+    PureMechanism,
+    on_the_grid,
+)
+from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
+from bandanna.privacy.rational import log_of
+from bandanna.privacy.release import Bins, PureRelease, SumTally
+from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.streams import Stream, uniform
 from bandanna.types import Guarantee, InputError
+
+
+@dataclass(frozen=True)
+class OneBitMechanism(PureMechanism):
+    """A bit that is 1 with probability ``(a + b S) / denominator``, S the batch's sum."""
+
+    a: int
+    b: int
+    denominator: int
+
+    name: ClassVar[str] = "one-bit"
+    sampler: ClassVar[str] = "secrets.randbelow"
+    reasons: ClassVar[tuple[str, ...]] = (
+        f"(a + b M)/a <= exp(epsilon) with M = {UNITS}, the most one loss adds to S, "
+        f"checked in exact arithmetic; {POST_PROCESSING}",
+    )
+
+    sampled_by: ClassVar[tuple[str, str]] = ("python", "3.11")
+
+    @classmethod
+    def sampler_version(cls) -> str:
+        """Return the version of Python, whose ``secrets`` it is."""
+        return f"python {platform.python_version()}"
+
+    def prove(self, epsilon: float) -> Iterator[Finding]:
+        """Prove the promise in exact arithmetic."""
+        yield on_the_grid(self.units, UNITS)
+        fits = self.denominator == 2 * self.a + self.b * self.batch * self.units
+        yield Finding("denominator", fits, "equals 2 a + b * batch * units")
+        holds = integers_satisfy(self.a, self.b, epsilon, self.units)
+        yield Finding("epsilon", holds, "(a + b * units) / a <= exp(epsilon), in exact fractions")
+        if holds and (self.a, self.b) != one_bit_integers(epsilon, UNITS):
+            yield Finding("a", False, "a and b are not the integers of this epsilon")
+
+    def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
+        """Return the privacy loss distribution.
+
+        Over several rounds that of randomised response, the worst mechanism with this epsilon: our
+        own worst pair is lopsided, and a person could turn it one way in one batch and the other
+        way in the next.
+        """
+        from dp_accounting.pld import common  # loaded when first used
+        from dp_accounting.pld import privacy_loss_distribution as pld
+
+        single: PrivacyLoss
+        if rounds == 1:
+            high, low = Fraction(self.a + self.b * self.units), Fraction(self.a)
+            one, other = (
+                {1: log_of(sum_ / self.denominator), 0: log_of(1 - sum_ / self.denominator)}
+                for sum_ in (high, low)
+            )
+            single = pld.from_two_probability_mass_functions(
+                one,
+                other,
+                symmetric=False,
+                pessimistic_estimate=numerics.pessimistic,
+                value_discretization_interval=numerics.step,
+            )
+            return single
+        worst = common.DifferentialPrivacyParameters(epsilon, 0.0)
+        single = pld.from_privacy_parameters(worst, value_discretization_interval=numerics.step)
+        return single.self_compose(rounds)
 
 
 @dataclass(frozen=True)
@@ -57,6 +133,7 @@ class OneBitRelease(PureRelease):
     """
 
     name: ClassVar[str] = "one-bit"
+    mechanisms: ClassVar = (OneBitMechanism,)
     a: int = field(init=False, repr=False)
     b: int = field(init=False, repr=False)
 
@@ -94,16 +171,7 @@ class OneBitRelease(PureRelease):
                 f"(a + b S)/D, a = {self.a}, b = {self.b}, D = {self.denominator}, "
                 f"S the batch's sum in units of 1/{UNITS}"
             ),
-            because=(
-                f"(a + b M)/a <= exp(epsilon) with M = {UNITS}, the most one loss adds to S, "
-                "checked in exact arithmetic"
-            ),
-            facts={
-                "a": self.a,
-                "b": self.b,
-                "denominator": self.denominator,
-                "sampler": "secrets.randbelow",
-            },
+            law=OneBitMechanism(self.batch, UNITS, self.a, self.b, self.denominator),
             curve=self._epsilon_at,
         )
 
@@ -116,6 +184,15 @@ class OneBitRelease(PureRelease):
         """
         left = self.a + self.b * UNITS - Fraction(delta) * self.denominator
         return math.log1p(float(left / self.a - 1)) if left > self.a else 0.0
+
+    def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Guess a canary where a bit is 1: among zeros, that is where it tells most."""
+        return np.where(published[:, 0] > 0, 1, -1)
+
+    def bins(self, total: int) -> Bins:
+        """Return the exact law of what is published."""
+        one = float(Fraction(self.a + self.b * total, self.denominator))
+        return Bins(np.array([0.5]), np.array([1.0 - one, one]))
 
     def fast(self) -> FastBit:
         """Return the numbers for the compiled face."""

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+
+
+def log_of(ratio: Fraction) -> float:
+    """Logarithm of a fraction whose parts may be too large for floats."""
+    return math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
 def exp_floor(x: Fraction, bits: int = 256) -> Fraction:

@@ -1,16 +1,43 @@
-"""Every release by the name under which it is saved."""
+"""Every release by the name under which it is saved, and every mechanism by its certificate's."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from bandanna.privacy.laplace import LaplaceRelease
+from bandanna.privacy.mechanism import Mechanism
 from bandanna.privacy.one_bit import OneBitRelease
 from bandanna.privacy.plain import PlainRelease
 from bandanna.privacy.silent import SilentRelease
 from bandanna.privacy.vector import VectorRelease
+from bandanna.types import JSON, InputError
 
-RELEASES: dict[str, type[Any]] = {
-    release.name: release
-    for release in (OneBitRelease, LaplaceRelease, PlainRelease, SilentRelease, VectorRelease)
-}
+RELEASES: dict[str, type[Any]] = {}
+MECHANISMS: dict[str, type[Mechanism]] = {}
+
+Kind = TypeVar("Kind", bound=type[Any])
+
+
+def register(release: Kind) -> Kind:
+    """Make a release known, with the mechanisms it may promise: it can be saved and certified."""
+    mechanisms = {mechanism.name: mechanism for mechanism in release.mechanisms}
+    for table, names in ((RELEASES, {release.name}), (MECHANISMS, set(mechanisms))):
+        for name in sorted(names & set(table)):
+            raise InputError(f"there is a {name!r} already; give yours another name.")
+    RELEASES[release.name] = release
+    MECHANISMS.update(mechanisms)
+    return release
+
+
+def mechanism_of(facts: JSON) -> Mechanism:
+    """Return the mechanism that a guarantee's facts describe."""
+    name = facts.get("mechanism")
+    if name not in MECHANISMS:
+        raise InputError(
+            f"no accounting for mechanism {name!r}; there are {', '.join(MECHANISMS)}."
+        )
+    return MECHANISMS[name].read(facts)
+
+
+for _release in (OneBitRelease, LaplaceRelease, PlainRelease, SilentRelease, VectorRelease):
+    register(_release)

@@ -26,15 +26,10 @@ from bandanna import checks
 from bandanna.advice import Ticket
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import Memory, SumMemory, publish_once
+from bandanna.privacy.mechanism import Mechanism
+from bandanna.privacy.statements import PROTECTED
 from bandanna.streams import Stream
-from bandanna.types import JSON, Guarantee, no_guarantee
-
-POST_PROCESSING = "batches are disjoint and the rest is post-processing (Lemma 'Privacy guarantee')"
-PROTECTED = "the feedback of any one round, against everyone who sees all decisions and releases"
-PROTECTED_WITH_EXPERTS = (
-    f"{PROTECTED}; against those who see only which experts were followed, also the advice of any "
-    f"one round (the actions do show advice)"
-)
+from bandanna.types import JSON, Guarantee, InputError, no_guarantee
 
 Released = float | NDArray[np.float64]
 """What leaves: a mean loss, or one for each expert."""
@@ -59,10 +54,19 @@ class Tally(ABC):
         """What must be known to go on after a restart: private, like the losses."""
 
 
+class Bins(NamedTuple):
+    """The law of what a release publishes: edges between bins, and each bin's chance."""
+
+    edges: NDArray[np.float64]
+    chances: NDArray[np.float64]
+
+
 class Release(ABC):
     """A way to publish a batch; subclasses are frozen dataclasses."""
 
     name: ClassVar[str]
+    mechanisms: ClassVar[tuple[type[Mechanism], ...]] = ()
+    """What its promise may rest on, for accounting and certificates; none if it cannot have one."""
     batch: int
     """Rounds in a batch, where the learner does not say otherwise."""
 
@@ -97,6 +101,23 @@ class Release(ABC):
     @abstractmethod
     def to_dict(self) -> JSON:
         """Name and parameters, enough to make the release again."""
+
+    # --- for audits: how this release is attacked -----------------------------------------
+
+    def neighbours(self) -> tuple[int, int]:
+        """Return the sums of two neighbouring batches that it tells apart best."""
+        return UNITS, 0
+
+    def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64] | None:
+        """Guess of each batch whether one loss among zeros was 1 or 0; -1 where there is no guess.
+
+        None from a release that offers no guesses at all.
+        """
+        return None
+
+    def bins(self, total: int) -> Bins:
+        """Return the exact law of what is published for a sum."""
+        raise InputError(f"the law of a {self.name} release is not known here.")
 
 
 class SumTally(Tally):
@@ -174,8 +195,7 @@ class PureRelease(SumRelease):
     def promise(
         self,
         mechanism: str,
-        because: str,
-        facts: JSON,
+        law: Mechanism,
         curve: Callable[[float], float],
     ) -> Guarantee:
         """Return the guarantee of a mechanism that is proved to have this epsilon."""
@@ -183,10 +203,10 @@ class PureRelease(SumRelease):
             epsilon=self.epsilon,
             delta=0.0,
             protects=PROTECTED,
-            model="local" if self.batch == 1 else "central",
+            model=law.model,
             mechanism=mechanism,
-            because=f"{because}; {POST_PROCESSING}",
-            facts={"mechanism": self.name, "batch": self.batch, "units": UNITS, **facts},
+            because=law.reasons[0],
+            facts=law.facts(),
             curve=curve,
         )
 

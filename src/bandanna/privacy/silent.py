@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from bandanna import checks
 from bandanna.privacy.plain import FastPlain
-from bandanna.privacy.release import PROTECTED, SumRelease
+from bandanna.privacy.release import SumRelease
+from bandanna.privacy.statements import PROTECTED
 from bandanna.types import JSON, Guarantee
 
 

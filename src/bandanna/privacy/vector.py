@@ -28,35 +28,17 @@ from bandanna.privacy.calibration import (
 )
 from bandanna.privacy.estimate_steps import FastVector
 from bandanna.privacy.estimates import EstimateRelease
-from bandanna.privacy.noise import gaussian_vector, laplace_vector
-from bandanna.privacy.release import POST_PROCESSING, PROTECTED
+from bandanna.privacy.noise import gaussian_vector, laplace_vector, within_reach
+from bandanna.privacy.statements import PROTECTED, PUBLIC_ADVICE
+from bandanna.privacy.vector_mechanisms import (
+    VectorGaussian,
+    VectorLaplace,
+    VectorLaplaceComposed,
+    mechanism_for,
+)
 from bandanna.types import JSON, Guarantee, InputError
 
-FARTHEST = 2**62
-"""Noisy sums are cut off here; exact sums are below half of it."""
-
-PUBLIC_ADVICE = (
-    "experts' advice is public: each action shows something of the advice it was drawn from, and "
-    "the advice of a round does not depend on feedback that was not released"
-)
-
-PURE, COMPOSED, NORMAL = "vector-laplace", "vector-laplace-composed", "vector-gaussian"
-"""Mechanisms, by the name they have in certificates."""
-
-SAMPLERS = {
-    PURE: "OpenDP discrete Laplace, i64",
-    COMPOSED: "OpenDP discrete Laplace, i64",
-    NORMAL: "OpenDP discrete Gaussian, i64",
-}
-
 Preset = Literal["calibrated", "paper"]
-
-
-def mechanism_of(noise: Calibration) -> str:
-    """Return the mechanism's name."""
-    if noise.law == "gaussian":
-        return NORMAL
-    return PURE if math.isinf(noise.composed) else COMPOSED
 
 
 @dataclass(frozen=True)
@@ -87,6 +69,7 @@ class VectorRelease(EstimateRelease):
     preset: Preset = "calibrated"
     noise: Calibration = field(init=False, repr=False, compare=False)
     name: ClassVar[str] = "vector"
+    mechanisms: ClassVar = (VectorLaplace, VectorLaplaceComposed, VectorGaussian)
 
     def __post_init__(self) -> None:
         epsilon, delta = checks.epsilon(self.epsilon), checks.delta(self.delta)
@@ -112,12 +95,7 @@ class VectorRelease(EstimateRelease):
         noise = draw(max(float(scale), fast.least), self.experts)
         most = self.batch * GRID
         clamped = [min(max(int(total), 0), most) for total in sums]
-        # The sampler saturates at the ends of 64-bit integers, where adding a sum would show it;
-        # cut off well before, everything beyond is one value, whatever the sum.
-        noisy = [
-            min(max(total + extra, -FARTHEST), FARTHEST)
-            for total, extra in zip(clamped, noise, strict=True)
-        ]
+        noisy = [within_reach(total + extra) for total, extra in zip(clamped, noise, strict=True)]
         return np.array(noisy, dtype=np.float64) * fast.value
 
     def suits(self, experts: int, arms: int, mixing: float) -> bool:
@@ -126,27 +104,19 @@ class VectorRelease(EstimateRelease):
 
     def guarantee(self) -> Guarantee:
         """Return the promise and its reason."""
-        kind = mechanism_of(self.noise)
+        kind = mechanism_for(self.noise)
+        multiplier, least = self.noise.multiplier, self.fast().least
         law = "Gaussian" if self.noise.law == "gaussian" else "Laplace"
-        facts: JSON = {
-            "mechanism": kind,
-            "batch": self.batch,
-            "units": GRID,
-            "experts": self.experts,
-            "multiplier": self.noise.multiplier,
-            "least": self.fast().least,
-            "sampler": SAMPLERS[kind],
-        }
         return Guarantee(
             epsilon=self.epsilon,
-            delta=self.delta if kind != PURE else 0.0,
+            delta=self.delta if kind is not VectorLaplace else 0.0,
             protects=PROTECTED,
             model="central",
             mechanism=f"discrete {law} noise on {self.experts} sums over batches of {self.batch}, "
             f"{self._how_much()}",
-            because=f"{self._reason()}; {POST_PROCESSING}",
+            because=kind.reasons[-1 if self.preset == "paper" else 0],
             assumptions=(PUBLIC_ADVICE,),
-            facts=facts,
+            facts=kind(self.batch, GRID, self.experts, multiplier, least).facts(),
         )
 
     def _how_much(self) -> str:
@@ -157,18 +127,6 @@ class VectorRelease(EstimateRelease):
         if math.isinf(self.noise.composed):
             return f"of scale {self.noise.pure:g} times the largest total move of the batch"
         return f"of scale {self.noise.composed:g} times the largest move of a sum in the batch"
-
-    def _reason(self) -> str:
-        if self.preset == "paper":
-            return "Theorem 'Private, Batched EXP4', by advanced composition over the experts"
-        if self.noise.law == "gaussian":
-            return (
-                "one loss moves the sums by a known vector, and the exact curve of the Gaussian "
-                "mechanism has this (epsilon, delta)"
-            )
-        if math.isinf(self.noise.composed):
-            return "one loss moves the sums by a known vector whose total is at most epsilon scales"
-        return "one loss moves each sum by a known amount; composed by privacy loss distributions"
 
     def fast(self) -> FastVector:
         """Return the numbers for the compiled face."""

@@ -1,0 +1,146 @@
+"""Playing a policy while writing down everything an observer sees: decisions, published values."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna.advice import Ticket
+from bandanna.policies import Policy
+from bandanna.privacy.faces import Memory
+from bandanna.privacy.release import Release, Released, Tally
+from bandanna.streams import Stream, new_stream
+from bandanna.types import JSON, BandannaError, Decision, Guarantee
+
+Losses = Callable[[Decision], float]
+"""The loss of a decision, from 0 to 1."""
+
+
+class WatchedRelease(Release):
+    """Passes on to another release and keeps what was published: that is public anyway.
+
+    ``blind`` hides the losses from the release inside: what it publishes then has nothing to do
+    with them, while everything else about the policy is as it was.
+    """
+
+    name = "watched"
+
+    def __init__(self, inside: Release, *, blind: bool = False) -> None:
+        self._inside = inside
+        self._blind = blind
+        self.batch = inside.batch
+        self.published: list[NDArray[np.float64]] = []
+
+    def start(self, size: int | None = None) -> WatchedTally:
+        """Open a batch of the release inside."""
+        return WatchedTally(self._inside.start(size), self.published, blind=self._blind)
+
+    def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:
+        """Go on with a batch of the release inside."""
+        return self._inside.resume(saved, losses, size)
+
+    def suits(self, experts: int, arms: int, mixing: float) -> bool:
+        """Ask the release inside."""
+        return self._inside.suits(experts, arms, mixing)
+
+    def guarantee(self) -> Guarantee:
+        """Return the promise of the release inside."""
+        return self._inside.guarantee()
+
+    def fast(self) -> NamedTuple:
+        """Return the numbers of the release inside."""
+        return self._inside.fast()
+
+    def memory(self) -> Memory:
+        """Return the room of the release inside."""
+        return self._inside.memory()
+
+    def seeded(self, stream: Stream) -> Release:
+        """Return the release inside with repeatable noise."""
+        return self._inside.seeded(stream)
+
+    def to_dict(self) -> JSON:
+        """Return the release inside."""
+        return self._inside.to_dict()
+
+
+class WatchedTally(Tally):
+    """Passes on to another tally and keeps what was published."""
+
+    def __init__(self, inside: Tally, published: list[NDArray[np.float64]], *, blind: bool) -> None:
+        self._inside = inside
+        self._published = published
+        self._blind = blind
+
+    def add(self, units: int, ticket: Ticket | None = None) -> None:
+        """Count a loss, or a 0 in its place."""
+        self._inside.add(0 if self._blind else units, ticket)
+
+    def publish(self) -> Released:
+        """Publish, and keep what was published."""
+        released = self._inside.publish()
+        self._published.append(np.atleast_1d(np.array(released)))
+        return released
+
+    def to_dict(self) -> JSON:
+        """Return the state of the tally inside."""
+        return self._inside.to_dict()
+
+
+class Seen(NamedTuple):
+    """What an observer of one run sees."""
+
+    decisions: list[Decision]
+    published: list[NDArray[np.float64]]
+    learned: str
+    """Everything learned, where a policy shows it: it follows from what was published."""
+
+
+def watch(
+    policy: Policy,
+    losses: Losses,
+    batches: int,
+    seed: list[int],
+    *,
+    blind: bool = False,
+    exact: bool = False,
+    delay: int = 0,
+    agreed: int | None = None,
+) -> Seen:
+    """Play a fresh copy of a policy until so many batches are published.
+
+    Feedback comes ``delay`` rounds late. Experts' advice is random, but unanimous in the batch
+    ``agreed``: there, one loss counts for all of them.
+    """
+    copy = policy.rehearse(new_stream([*seed, 0]), new_stream([*seed, 1]))
+    inside = policy.recipe.release if exact else copy._ledger.release
+    copy._ledger.release = watched = WatchedRelease(inside, blind=blind)
+    advisers = np.random.default_rng([*seed, 2])
+    low, high = policy.loss_range
+    waiting: deque[Decision] = deque()
+    decisions: list[Decision] = []
+    while len(watched.published) < batches:
+        if policy.experts is None:
+            decision = copy.decide()
+        else:
+            votes = advisers.integers(0, len(policy.arms), policy.experts)
+            room = copy._ledger.room()
+            unanimous = agreed == (copy._ledger.batches if room is None else room.number)
+            decision = copy.decide(votes * 0 if unanimous else votes)
+        decisions.append(decision)
+        waiting.append(decision)
+        while len(waiting) > delay and len(watched.published) < batches:
+            due = waiting.popleft()
+            copy.observe(due, loss=low + (high - low) * losses(due))
+    return Seen(decisions, watched.published, _learned(copy))
+
+
+def _learned(policy: Policy) -> str:
+    try:
+        return repr(policy._player.state_dict())
+    except (BandannaError, TypeError):  # another library's learner does not show what it knows
+        return ""

@@ -1,0 +1,171 @@
+"""What the promise of a release rests on: the numbers of its law, and the proof from them.
+
+A mechanism is a frozen dataclass whose fields are entries of a certificate. From these numbers
+alone it proves the promise again (``check``) and gives its privacy loss distribution (``loss``).
+It lives in the file of its release, which lists it in ``mechanisms``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from importlib import metadata
+from typing import ClassVar, NamedTuple, Protocol, Self
+
+from bandanna.types import JSON, Model
+
+SECOND_DELTA, TOLERANCE = 1e-9, 1e-3
+"""Where dp-accounting's numerical epsilon is compared with a pure claim, and how far it may be off,
+relatively."""
+
+
+class Finding(NamedTuple):
+    """One thing that was checked in a certificate."""
+
+    entry: str
+    holds: bool
+    why: str
+
+
+class PrivacyLoss(Protocol):
+    """The part of dp-accounting's privacy loss distributions that is used here."""
+
+    def self_compose(self, num_times: int) -> PrivacyLoss:
+        """Return the distribution of several independent runs."""
+
+    def get_epsilon_for_delta(self, delta: float) -> float:
+        """Return the smallest epsilon at a delta."""
+
+    def get_delta_for_epsilon(self, epsilon: float) -> float:
+        """Return the smallest delta at an epsilon."""
+
+
+class Numerics(NamedTuple):
+    """How finely dp-accounting computes, and on which side it errs."""
+
+    step: float
+    pessimistic: bool = True
+
+    @classmethod
+    def fit_for(cls, epsilon: float, *, pessimistic: bool = True) -> Numerics:
+        """Return a step that is small against an epsilon."""
+        return cls(min(1e-4, epsilon / 2000), pessimistic)
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """A law of noise by its numbers; ``batch`` rounds are released together."""
+
+    batch: int
+    units: int
+    """The most that one loss moves what is released, before noise."""
+
+    name: ClassVar[str]
+    sampler: ClassVar[str]
+    sampled_by: ClassVar[tuple[str, str]] = ("opendp", "0.14.2")
+    """What draws the noise, and its first version that draws it right."""
+    reasons: ClassVar[tuple[str, ...]]
+    """The argument for the promise; where there are several, for other ways to set the numbers."""
+
+    @property
+    def model(self) -> Model:
+        """Central, or local if every loss is released by itself."""
+        return "local" if self.batch == 1 else "central"
+
+    @property
+    def grid(self) -> float:
+        """How much epsilon integers may cost beyond the law that ``loss`` accounts for."""
+        return 0.0
+
+    @abstractmethod
+    def check(self, epsilon: float, delta: float) -> Iterator[Finding]:
+        """Prove the promise from the numbers, or say which entry is wrong."""
+
+    @abstractmethod
+    def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
+        """Return the privacy loss distribution of a person behind several rounds."""
+
+    @classmethod
+    def sampler_version(cls) -> str:
+        """Return the version of what draws the noise."""
+        return f"opendp {metadata.version('opendp')}"
+
+    @classmethod
+    def good_sampler(cls, version: object) -> bool:
+        """Whether a certificate's sampler is one that is known to draw right."""
+        name, oldest = cls.sampled_by
+        found = re.fullmatch(
+            rf"{name} ([0-9]{{1,6}}(?:\.[0-9]{{1,6}}){{1,3}})[a-z0-9.+]*", str(version)
+        )
+        return found is not None and _ordered(found[1]) >= _ordered(oldest)
+
+    def facts(self) -> JSON:
+        """Return the entries of a certificate."""
+        numbers = {key: getattr(self, key) for key in self.entries()}
+        return {"mechanism": self.name, **numbers, "sampler": self.sampler}
+
+    @classmethod
+    def entries(cls) -> tuple[str, ...]:
+        """Return the names of the numbers."""
+        return tuple(field.name for field in fields(cls))
+
+    @classmethod
+    def read(cls, facts: JSON) -> Self:
+        """Make the mechanism from what ``facts`` gave."""
+        return cls(**{key: facts[key] for key in cls.entries()})
+
+    @classmethod
+    def impossible(cls, facts: JSON) -> Iterator[Finding]:
+        """Whole numbers must be whole, and nothing may be missing, negative, endless or a text."""
+        for field in fields(cls):
+            value = facts.get(field.name)
+            if field.type in ("float", float):
+                if not is_positive(value):
+                    yield Finding(field.name, False, "must be a finite number above 0, in range")
+            elif type(value) is not int or value < 1:
+                yield Finding(field.name, False, "must be a whole number, at least 1")
+
+
+class PureMechanism(Mechanism):
+    """A mechanism whose delta is 0 and whose epsilon is proved in exact fractions."""
+
+    @abstractmethod
+    def prove(self, epsilon: float) -> Iterator[Finding]:
+        """Prove the promise in exact arithmetic."""
+
+    def check(self, epsilon: float, delta: float) -> Iterator[Finding]:
+        """Prove the promise, and ask dp-accounting, which shares no code with us."""
+        yield Finding("delta", delta == 0, f"{self.name} is pure: delta is 0")
+        exact = list(self.prove(epsilon))
+        yield from exact
+        # What exact arithmetic refutes needs no second opinion: too little noise takes a minute.
+        if all(finding.holds for finding in exact):
+            loss = self.loss(epsilon, 1, Numerics.fit_for(epsilon))
+            numeric = float(loss.get_epsilon_for_delta(SECOND_DELTA)) + self.grid
+            why = f"dp-accounting finds {numeric:.6g} at delta {SECOND_DELTA:g}"
+            yield Finding("epsilon", numeric <= epsilon * (1 + TOLERANCE), why)
+
+
+def on_the_grid(units: int, grid: int) -> Finding:
+    """Check what one loss can move: that is fixed by the grid of losses."""
+    return Finding("units", units == grid, f"one loss moves a sum by at most {grid}")
+
+
+def _ordered(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def is_positive(value: object) -> bool:
+    """Whether a value from a document is a finite number above 0."""
+    return type(value) in (int, float) and 0 < float_of(value) < math.inf
+
+
+def float_of(value: object) -> float:
+    """Return a number from a document as a float; infinity where it does not fit."""
+    try:
+        return float(value) if isinstance(value, int | float) else math.nan
+    except OverflowError:
+        return math.inf
