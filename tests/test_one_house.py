@@ -1,0 +1,142 @@
+"""Toys from outside the package, each by one file and one registration, are at home everywhere."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.contracts import test_environments, test_learners, test_policies, test_releases
+
+ROOT = Path(__file__).parents[1]
+
+
+def outside(code: str, *arguments: str) -> str:
+    """Run a program of someone else's, which knows the toys."""
+    imports = "import tests.toys.algorithm, tests.toys.environment\n"
+    done = subprocess.run(
+        [sys.executable, "-c", imports + code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def bandanna(*arguments: str) -> str:
+    return outside("from bandanna.cli import main\nmain()\n", *arguments)
+
+
+SUITES = {
+    "learner": "from tests.toys.learner import Stay; toy = Stay(4)",
+    "release": "from tests.toys.release import CautiousRelease; toy = CautiousRelease(0.5, 4)",
+}
+
+
+def contracts_of(module: ModuleType, argument: str) -> list[Callable[..., object]]:
+    """Return the tests of a contract suite that take nothing but the thing under test."""
+    return [
+        function
+        for name, function in vars(module).items()
+        if name.startswith("test_") and list(inspect.signature(function).parameters) == [argument]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argument", "module"), [("learner", test_learners), ("release", test_releases)]
+)
+def test_toys_pass_the_contract_suites(argument: str, module: ModuleType) -> None:
+    suite = [function.__name__ for function in contracts_of(module, argument)]
+    assert len(suite) >= 5
+    code = (
+        f"{SUITES[argument]}\nimport {module.__name__} as suite\n"
+        f"for name in {suite!r}:\n    getattr(suite, name)(toy)\n    print(name)\n"
+    )
+    assert outside(code).split() == suite
+
+
+def test_the_toy_environment_passes_its_suite() -> None:
+    code = (
+        f"import {test_environments.__name__} as suite\nfrom tests.toys.environment import Turns\n"
+        "suite.DETERMINISTIC['toy'] = Turns(3, suite.ROUNDS)\n"
+        "suite.test_sums_add_up_and_stay_in_range('toy')\nprint('passed')\n"
+    )
+    assert outside(code).strip() == "passed"
+
+
+def test_the_toy_algorithm_passes_the_suite_of_policies() -> None:
+    code = (
+        f"import inspect, {test_policies.__name__} as suite\n"
+        "for label, test in vars(suite).items():\n"
+        "    if label.startswith('test_') and list(inspect.signature(test).parameters) == ['name']"
+        " and 'expert' not in label and 'without' not in label:\n"
+        "        test('toy')\n"
+        "        print(label)\n"
+    )
+    assert len(outside(code).split()) >= 6
+
+
+SIZE = ("--arms", "3", "--rounds", "1000", "--epsilon", "0.5")
+
+
+def test_toys_are_planned_and_simulated() -> None:
+    assert "toy has no bound here" in bandanna("plan", *SIZE)
+    options = ("--environment", "toy-turns", "--algorithms", "toy,one-bit", "--replicates", "2")
+    rows = json.loads(bandanna("simulate", *SIZE, *options, "--json"))["rows"]
+    assert [row["policy"] for row in rows] == ["toy", "one-bit"]
+    assert rows[0]["epsilon"] == 0.5
+    assert "toy" in bandanna("simulate", "--help")
+
+
+def test_toys_are_studied_and_reported(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        '[study]\nreplicates = 2\n[grid]\nalgorithm = ["toy", "one-bit"]\n'
+        'environment = ["toy-turns"]\n'
+        "epsilon = [0.5]\narms = [3]\nrounds = [1000]\n"
+    )
+    results = str(tmp_path / "results")
+    bandanna("study", "run", str(tmp_path / "study.toml"), "-o", results, "--workers", "1")
+    bandanna("study", "report", results, "-o", str(tmp_path / "report.html"))
+    page = (tmp_path / "report.html").read_text()
+    assert "toy" in page
+    assert "twice the noise" in page
+
+
+def test_toys_are_certified_or_refused_with_the_reason(tmp_path: Path) -> None:
+    code = (
+        "import bandanna as bd, json, sys\n"
+        "policy = bd.PrivateBandit(3, 0.5, 1000, 'toy')\n"
+        "policy.observe(policy.decide(), loss=0.5)\n"
+        "policy.save(sys.argv[1] + '/p.json'); bd.load(sys.argv[1] + '/p.json').decide()\n"
+        "from bandanna.documents import to_text\n"
+        "open(sys.argv[1] + '/c.json', 'w').write(to_text(policy.certificate()))\n"
+        "from bandanna.audits.policies import audit_policy\n"
+        "assert audit_policy(policy, batches=500, runs=100).passed\n"
+    )
+    outside(code, str(tmp_path))
+    assert "yes: the guarantee follows" in bandanna("verify", str(tmp_path / "c.json"))
+    refused = (
+        "import bandanna as bd, tests.toys.release as toys\n"
+        "from bandanna.privacy.registry import MECHANISMS\n"
+        "del MECHANISMS['toy-cautious']\n"
+        "try:\n    bd.PrivateBandit(3, 0.5, 1000, 'toy').certificate()\n"
+        "except bd.InputError as error:\n    print(error)\n"
+    )
+    assert "nothing to certify" in outside(refused)
+
+
+def test_a_program_that_does_not_know_the_toys_is_not_disturbed(tmp_path: Path) -> None:
+    """Nothing of theirs is in the shared cache of compiled kernels."""
+    options = ("--environment", "toy-turns", "--algorithms", "toy", "--replicates", "2")
+    bandanna("simulate", *SIZE, *options)
+    ours = [sys.executable, "-m", "bandanna", "simulate", *SIZE, "--replicates", "2"]
+    done = subprocess.run(ours, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,1 @@
+"""What someone else would add: each in one file, with one registration, outside the package."""
