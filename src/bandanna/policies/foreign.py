@@ -32,7 +32,7 @@ KNOWN = (
 
 
 class Drawer(Protocol):
-    """Any bandit with two methods."""
+    """A bandit with two methods."""
 
     def draw(self) -> int:
         """Choose an arm, by index."""
@@ -175,7 +175,7 @@ def adapt(learner: Any, names: tuple[ArmName, ...]) -> ForeignLearner:
     raise InputError(f"learner must be {KNOWN}; got {label}.")
 
 
-def _is_bandit(learner: Any) -> bool:
+def _is_bandit(learner: object) -> bool:
     if inspect.isclass(learner):
         return False
     return (
@@ -185,7 +185,7 @@ def _is_bandit(learner: Any) -> bool:
     )
 
 
-def _comes_from(learner: Any, package: str) -> bool:
+def _comes_from(learner: object, package: str) -> bool:
     return any(f"{base.__module__}.".startswith(f"{package}.") for base in type(learner).__mro__)
 
 
@@ -211,7 +211,7 @@ def _drawer(learner: Any, names: tuple[ArmName, ...], seed: int) -> Drawer:
     return learner  # type: ignore[no-any-return]
 
 
-def reseed(thing: Any, seed: int, depth: int = 3) -> None:
+def reseed(thing: object, seed: int, depth: int = 3) -> None:
     """Give the random generators inside an object a new seed, so that copies differ."""
     if depth == 0 or not hasattr(thing, "__dict__"):
         return

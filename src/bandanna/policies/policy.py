@@ -30,7 +30,7 @@ class Policy:
     """Decides round by round, releases each batch once, and learns from the releases alone.
 
     Batches open while earlier ones still wait for feedback. Used in order it is the paper's
-    Algorithm 1, or 6 or 2 with experts. Any number of threads may use it: one lock lets them in
+    Algorithm 1, or 6 or 2 with experts. Threads may share it: one lock lets them in
     one after the other.
     """
 

@@ -8,7 +8,7 @@ losses over an interval in one step. Where experts advise, ``play_rounds`` goes 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,7 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
 def play_batches(
     play: Play,
     release: NamedTuple,
-    environment: Any,
+    environment: NamedTuple,
     memory: Integers,
     batch: int,
     streams: Streams,

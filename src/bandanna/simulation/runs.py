@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +36,9 @@ Floats = NDArray[np.float64]
 
 def simulate(
     policies: Policies,
-    losses: Any,
+    losses: object,
     *,
-    advice: Any = None,
+    advice: object = None,
     replicates: int = 100,
     first_run: int = 0,
     seed: int = 0,
