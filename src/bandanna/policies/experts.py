@@ -9,6 +9,7 @@ from typing import ClassVar
 from bandanna import checks
 from bandanna.learners import Learner
 from bandanna.policies.inputs import arm_names, check_experts, checked_learner, required_learner
+from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import (
     NOTHING,
@@ -17,9 +18,10 @@ from bandanna.policies.recipe import (
     plain_recipe,
     private_recipe,
 )
-from bandanna.privacy import Release
+from bandanna.privacy import Release, VectorRelease
+from bandanna.privacy.composition import Place
 from bandanna.problem import Problem
-from bandanna.theory.catalogue import AUTO
+from bandanna.theory.catalogue import AUTO, find
 from bandanna.types import ArmName
 
 
@@ -49,6 +51,9 @@ class PrivateExperts(Policy):
         Replace a part of a conversion, as for ``PrivateBandit``.
     loss_range, default_loss, clip, seed
         As for ``PrivateBandit``.
+    per_person, rounds_per_place
+        As for ``PrivateBandit``. With a conversion a place follows one expert; EXP4 credits each
+        round by its own advice, so there a place is one round.
 
     Examples
     --------
@@ -78,10 +83,19 @@ class PrivateExperts(Policy):
         default_loss: float | None = None,
         clip: bool = False,
         seed: int | None = None,
+        per_person: int | None = None,
+        rounds_per_place: int | None = None,
     ) -> None:
         names = arm_names(arms)
         count = check_experts(experts)
-        problem = Problem(len(names), rounds, checks.epsilon(epsilon), count, delta)
+        people = check_rule(epsilon, delta, per_person, rounds_per_place)
+        each = Place(checks.epsilon(epsilon), checks.delta(delta))
+        if people is not None:
+            spends = (
+                algorithm != AUTO and find(algorithm, advised=True).release == VectorRelease.name
+            )
+            each = people.place(spend_delta=spends)
+        problem = Problem(len(names), rounds, each.epsilon, count, each.delta)
         self.delta = problem.delta
         replaced = Replaced(checked_learner(learner, tuple(range(count))), release, batch)
         self.why = f"{algorithm} was asked for."
@@ -97,6 +111,7 @@ class PrivateExperts(Policy):
             clip=clip,
             rounds=problem.rounds,
             seed=seed,
+            people=people,
         )
 
 
