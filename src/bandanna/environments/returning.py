@@ -81,7 +81,8 @@ class Returning(Environment):
 
     def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return each arm's expected total loss before each of the given rounds."""
-        return stops[:, None].astype(np.float64) * self._means
+        totals: NDArray[np.float64] = stops[:, None] * self._means
+        return totals
 
 
 @step

@@ -12,6 +12,7 @@ from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import Replaced, plain_recipe, private_recipe
 from bandanna.privacy import Release
+from bandanna.privacy.composition import place_for
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import DEFAULT
 from bandanna.types import ArmName, InputError
@@ -90,8 +91,10 @@ class PrivateBandit(Policy):
         people = check_rule(epsilon, delta, per_person, rounds_per_place)
         if people is None and delta != 0.0:
             raise InputError("a delta is of use with per_person= only: one place is pure.")
-        each = checks.epsilon(epsilon) if people is None else people.place().epsilon
-        problem = Problem(len(names), rounds, each)
+        problem = Problem(len(names), rounds, checks.epsilon(epsilon))
+        if people is not None:
+            each = place_for(people.epsilon, people.delta, people.per_person)
+            problem = problem.but(epsilon=each.epsilon)
         replaced = Replaced(checked_learner(learner, names), release, batch)
         super().__init__(
             private_recipe(algorithm, problem, replaced),

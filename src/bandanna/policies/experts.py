@@ -18,10 +18,10 @@ from bandanna.policies.recipe import (
     plain_recipe,
     private_recipe,
 )
-from bandanna.privacy import Release, VectorRelease
-from bandanna.privacy.composition import Place
+from bandanna.privacy import Release
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import AUTO, find
+from bandanna.theory.planner import place_problem
 from bandanna.types import ArmName
 
 
@@ -89,18 +89,16 @@ class PrivateExperts(Policy):
         names = arm_names(arms)
         count = check_experts(experts)
         people = check_rule(epsilon, delta, per_person, rounds_per_place)
-        each = Place(checks.epsilon(epsilon), checks.delta(delta))
-        if people is not None:
-            spends = (
-                algorithm != AUTO and find(algorithm, advised=True).release == VectorRelease.name
-            )
-            each = people.place(spend_delta=spends)
-        problem = Problem(len(names), rounds, each.epsilon, count, each.delta)
-        self.delta = problem.delta
+        problem = Problem(len(names), rounds, checks.epsilon(epsilon), count, delta)
         replaced = Replaced(checked_learner(learner, tuple(range(count))), release, batch)
         self.why = f"{algorithm} was asked for."
         if algorithm == AUTO:
-            algorithm, self.why = choose_algorithm(problem, replaced=replaced != NOTHING)
+            algorithm, self.why = choose_algorithm(
+                problem, replaced=replaced != NOTHING, per_person=people and people.per_person
+            )
+        if people is not None:
+            problem = place_problem(problem, people.per_person, find(algorithm, advised=True))
+        self.delta = problem.delta
         super().__init__(
             private_recipe(algorithm, problem, replaced),
             names,

@@ -18,7 +18,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna import checks
-from bandanna.privacy.composition import Place, check_places, place_for
+from bandanna.privacy.composition import check_places
 from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
@@ -37,13 +37,6 @@ class PeopleRule(NamedTuple):
     """Places a person may have, each in a batch of its own."""
     rounds_per_place: int | None
     """Rounds after which a place takes no more; None: it stays open until ``finish``."""
-
-    def place(self, *, spend_delta: bool = False) -> Place:
-        """Return what each place may cost; with a delta of its own only if the release needs one.
-
-        Otherwise all of the person's delta pays for composition.
-        """
-        return place_for(self.epsilon, self.delta, self.per_person, spend_delta=spend_delta)
 
 
 def check_rule(
