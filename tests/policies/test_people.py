@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna.documents import seal
 from bandanna.policies import Policy
 from bandanna.policies.people import People, PeopleRule
 from bandanna.policies.places import PlacesBatch, rounded_mean
+from bandanna.privacy.certificate import verify
+from bandanna.privacy.persons import PERSON_ENTRIES
 
 UNIT = 2**20
 
@@ -270,3 +273,63 @@ def test_rehearsals_begin_with_nobody() -> None:
     assert copy._ledger.people is not None
     assert len(copy._ledger.people) == 0
     assert isinstance(next(iter(policy._ledger.open.values())), PlacesBatch)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "places", "delta"),
+    [
+        ("one-bit", 1, 0.0),
+        ("one-bit", 20, 1e-6),
+        ("htinf", 3, 0.0),
+        ("ldp-exp3", 365, 1e-9),
+        ("calibrated-exp4", 3, 1e-2),
+        ("one-bit-conversion", 7, 1e-6),
+    ],
+)
+def test_certificates_are_derived_again(algorithm: str, places: int, delta: float) -> None:
+    made: Policy
+    if algorithm in ("calibrated-exp4", "one-bit-conversion"):
+        made = bd.PrivateExperts(4, 2, 1.0, delta, 10**6, algorithm, per_person=places)
+    else:
+        made = bd.PrivateBandit(3, 1.0, 10**6, algorithm, per_person=places, delta=delta)
+    document = made.certificate()
+    text = json.dumps(document)
+    findings = verify(text)
+    assert all(finding.holds for finding in findings), findings
+    assert {"place_epsilon", "epsilon"} <= {finding.entry for finding in findings}
+    people = made._ledger.people
+    assert people is not None
+    assert people._key.hex() not in text
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("places", 21),
+        ("places", 0),
+        ("places", 10**9),
+        ("place_epsilon", 0.06),
+        ("place_epsilon", 0.01),
+        ("place_delta", 1e-3),
+        ("epsilon", 0.99),
+        ("delta", 1e-7),
+        ("delta", 0.0),
+        ("protects", "everything"),
+    ],
+)
+def test_forged_certificates_are_refused(entry: str, value: object) -> None:
+    """Sealed again after the change, as a forger would."""
+    made = bd.PrivateBandit(3, 1.0, 10**6, per_person=20, delta=1e-6)
+    forged = made.certificate() | {entry: value}
+    forged["seals"] = forged["seals"] | {entry: seal([entry, value])[:12]}
+    findings = verify(json.dumps(forged))
+    assert not all(finding.holds for finding in findings)
+
+
+def test_a_certificate_without_its_places_is_refused() -> None:
+    """Nobody turns what was promised for one place into a promise about persons, or back."""
+    document = bd.PrivateBandit(3, 1.0, 10**6, per_person=20, delta=1e-6).certificate()
+    for entry in PERSON_ENTRIES:
+        shortened = {key: value for key, value in document.items() if key != entry}
+        shortened["seals"] = {k: v for k, v in document["seals"].items() if k != entry}
+        assert not all(finding.holds for finding in verify(json.dumps(shortened)))

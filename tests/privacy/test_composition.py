@@ -10,6 +10,7 @@ import pytest
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 
+from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.privacy.composition import (
     Place,
     composed_delta,
@@ -19,6 +20,7 @@ from bandanna.privacy.composition import (
     places_for,
 )
 from bandanna.privacy.groups import laplace_group, one_bit_group
+from bandanna.privacy.release import PureRelease
 from bandanna.types import InputError
 
 KNOWN = {20: 1.789, 100: 4.775, 365: 10.31}
@@ -107,8 +109,32 @@ def test_large_batches_make_groups_worse_and_laplace_adds_up() -> None:
     apart = one_bit_group(0.1, 40, batch=1, delta=1e-6)
     pairs = one_bit_group(0.1, 40, batch=2, delta=1e-6)
     assert apart == composed_epsilon(Place(0.1, 0.0), 40, 1e-6) < pairs <= 4.0
-    assert laplace_group(0.1, 40, 1e-7, 0.0) == pytest.approx(4.0)
-    assert laplace_group(0.1, 40, 1e-7, 0.01) == pytest.approx(4.0 + 2 * math.log(0.99), abs=1e-5)
+    assert laplace_group(0.1, 40, 9, 1e-7, 0.0) == pytest.approx(4.0)
+    assert laplace_group(0.1, 40, 9, 1e-7, 0.01) == pytest.approx(
+        4.0 + 2 * math.log(0.99), abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("release", [OneBitRelease(0.1, 1), LaplaceRelease(0.1, 1)])
+def test_groups_in_batches_of_one_compose(release: PureRelease) -> None:
+    promise = release.guarantee()
+    together = promise.for_group(100, delta=1e-6)
+    assert together.epsilon == pytest.approx(4.775, rel=1e-3)
+    assert together.delta == 1e-6
+    assert promise.for_group(100).epsilon == pytest.approx(10.0)
+    assert "worst split" in together.because
+
+
+@pytest.mark.parametrize("release", [OneBitRelease(0.1, 8), LaplaceRelease(0.1, 8)])
+def test_groups_in_larger_batches_cost_more(release: PureRelease) -> None:
+    promise = release.guarantee()
+    found = [promise.for_group(20, delta=delta).epsilon for delta in (0.0, 1e-9, 1e-6, 1e-3)]
+    assert found == sorted(found, reverse=True)
+    assert found[2] > 1.789
+    assert found[0] == pytest.approx(2.0)
+    assert promise.for_group(1, delta=0.01).epsilon == promise.at_delta(0.01).epsilon
+    with pytest.raises(InputError, match="delta must be"):
+        promise.for_group(20, delta=1.0)
 
 
 def partitions(total: int, most: int) -> list[list[int]]:

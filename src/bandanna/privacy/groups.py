@@ -14,7 +14,6 @@ from fractions import Fraction
 import numpy as np
 
 from bandanna.privacy.composition import Place, composed_epsilon, float_above
-from bandanna.types import InputError
 
 LARGEST = 400
 """Rounds up to which splits are searched; beyond, the sum of epsilons is what is promised."""
@@ -71,16 +70,17 @@ def one_bit_group(each: float, size: int, batch: int, delta: float) -> float:
     return min(top, -float(losses[good])) if good >= 0 else top
 
 
-def laplace_group(each: float, size: int, step: float, delta: float) -> float:
+def laplace_group(each: float, size: int, batch: int, step: float, delta: float) -> float:
     """Return an epsilon at a delta for any ``size`` rounds of a Laplace release, rounded up.
 
-    All in one batch is the worst split. The trade-off curve of a Laplace law moved by j is that
-    of a move by 1 composed j times with itself, and no mechanism that keeps the curve of a move by
-    1 for each of j people has a worse one for all j together (Dong, Roth, Su 2022, Theorem 2.14):
-    so also a product of Laplace laws, each moved by its share. ``step`` is the distance between
-    the losses of the discrete law, as for one round.
+    Where batches hold several rounds, all in one is the worst split. The trade-off curve of a
+    Laplace law moved by j is that of a move by 1 composed j times with itself, and no mechanism
+    that keeps the curve of a move by 1 for each of j people has a worse one for all j together
+    (Dong, Roth, Su 2022, Theorem 2.14): so also a product of Laplace laws, each moved by its
+    share. ``step`` is the distance between the losses of the discrete law, as for one round.
     """
     top = float_above(size * Fraction(each))
-    if not 0.0 <= delta < 1.0:
-        raise InputError(f"delta must be from 0 to below 1; got {delta!r}.")
-    return max(0.0, min(top, top + 2.0 * math.log1p(-delta) + size * step))
+    together = max(0.0, min(top, top + 2.0 * math.log1p(-delta) + size * step))
+    if batch > 1 or size == 1:
+        return together
+    return min(together, composed_epsilon(Place(each, 0.0), size, delta))
