@@ -23,6 +23,7 @@ VERDICTS = {
     "conversion": [YES] * 4,
     "one-bit": [YES] * 3,
     "leakage": [YES] * 4,
+    "people": [YES] * 6,
     "limits": [YES] * 3,
 }
 

@@ -77,6 +77,8 @@ class Guarantee:
         The mechanism's numbers, from which the promise can be computed again.
     curve
         The smallest epsilon for each delta, where one is known.
+    group
+        An epsilon for a number of rounds and a delta, however the rounds fall into batches.
     """
 
     epsilon: float
@@ -88,6 +90,7 @@ class Guarantee:
     assumptions: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict, repr=False, hash=False)
     curve: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
+    group: Callable[[int, float], float] | None = field(default=None, repr=False, compare=False)
 
     @property
     def private(self) -> bool:
@@ -98,24 +101,49 @@ class Guarantee:
         """The same guarantee with further assumptions spelled out."""
         return replace(self, assumptions=self.assumptions + assumptions)
 
-    def for_group(self, size: int) -> Guarantee:
-        """Return what holds for someone behind several rounds (Lemma "Group Privacy").
+    def for_group(self, size: int, *, delta: float | None = None) -> Guarantee:
+        """Return what holds for someone behind several rounds, or for several people together.
+
+        Without ``delta`` by the lemma "Group Privacy". With one, by the mechanism's own
+        composition in the worst split of the rounds over batches, where that is known.
 
         Examples
         --------
         >>> import bandanna as bd
         >>> bd.PrivateBandit(arms=2, epsilon=0.5).guarantee.for_group(3).epsilon
         1.5
+        >>> local = bd.PrivateBandit(arms=2, epsilon=0.1, batch=1).guarantee
+        >>> round(local.for_group(100, delta=1e-6).epsilon, 3)
+        4.775
         """
         if not isinstance(size, int) or size < 1:
             raise InputError(f"a group has a whole number of rounds, at least 1; got {size!r}.")
-        return replace(
+        persons = "places" in self.facts
+        whose = (
+            f"everything any {size} persons contribute"
+            if persons
+            else (f"the feedback of any {size} rounds together")
+        )
+        together = replace(
             self,
             epsilon=size * self.epsilon,
             delta=group_delta(self.epsilon, self.delta, size),
-            protects=f"the feedback of any {size} rounds together",
-            because=f"{self.because}; {size} rounds by group privacy",
+            protects=whose,
+            because=f"{self.because}; {size} {'persons' if persons else 'rounds'} by group privacy",
             curve=None,
+            group=None,
+        )
+        if delta is None:
+            return together
+        if not together.delta <= delta < 1:
+            raise InputError(f"delta must be from {together.delta:g} to below 1; got {delta!r}.")
+        if self.group is None or delta == 0.0:
+            return replace(together, delta=delta)
+        return replace(
+            together,
+            epsilon=min(together.epsilon, self.group(size, delta)),
+            delta=delta,
+            because=f"{self.because}; {size} rounds by composition in the worst split over batches",
         )
 
     def repeated(self, times: int) -> Guarantee:
@@ -127,6 +155,7 @@ class Guarantee:
             because=f"{self.because}; its file was resumed {times} times, and what was open in it "
             f"may have been released as often (Lemma 'Basic Composition')",
             curve=None,
+            group=None,
         )
 
     def at_delta(self, delta: float) -> Guarantee:

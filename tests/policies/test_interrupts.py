@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -12,11 +13,14 @@ import numpy as np
 import pytest
 
 import bandanna as bd
-from bandanna.policies import Policy, batch, ledger, player, policy
-from bandanna.privacy import estimates, release
+from bandanna.policies import Policy, batch, ledger, people, places, player, policy
+from bandanna.privacy import VectorRelease, estimates, release
 from tests.contracts.policies import PRIVATE, advise, make
 
-FILES = {module.__file__ for module in (batch, ledger, player, policy, estimates, release)}
+FILES = {
+    module.__file__
+    for module in (batch, ledger, people, places, player, policy, estimates, release)
+}
 
 
 def interrupt_at(line: int, action: Callable[[], object]) -> bool:
@@ -81,6 +85,71 @@ def test_an_interrupt_anywhere_is_survived(name: str, what: str) -> None:
         if not hit:
             return
         line += 1
+
+
+@pytest.mark.parametrize("algorithm", ["one-bit", "calibrated-exp4"])
+@pytest.mark.parametrize("what", ["decide", "observe", "finish"])
+def test_an_interrupt_anywhere_gives_no_person_more(algorithm: str, what: str) -> None:
+    """Whatever line is hit: one place a person, one loss a place, and every batch can close."""
+    advice = None if algorithm == "one-bit" else [0, 1, 1]
+    warm = _make_for_people(algorithm)
+    for person in range(warm.batch):
+        warm.observe(warm.decide(advice, person=person), loss=1.0)
+    line, hit = 1, True
+    while hit:
+        player = _make_for_people(algorithm)
+        sums: list[Any] = []
+        _watch(player, sums)
+        act: Callable[[], object] = partial(player.decide, advice, person="a")
+        if what != "decide":
+            decision = player.decide(advice, person="a")
+            act = partial(player.observe, decision, loss=1.0)
+        if what == "finish":
+            act()
+            act = partial(player.finish, "a")
+        hit = interrupt_at(line, act)
+        if what == "observe":
+            act()
+        for person in ("a", *range(1, 2 * player.batch)):
+            player.observe(player.decide(advice, person=person), loss=1.0)
+        for person in ("a", *range(1, 2 * player.batch)):
+            with suppress(bd.DecisionError):  # their batch has been released
+                player.finish(person)
+        assert player.waiting == 0
+        assert all(not batch.full for batch in player._ledger.open.values())
+        assert sums
+        for total, scale, rounds in sums:
+            assert total <= rounds
+            assert scale is None or scale > 0
+        known = player._ledger.people
+        assert known is not None
+        assert max(known._places.values()) <= 2
+        line += 1
+
+
+def _make_for_people(algorithm: str) -> Policy:
+    if algorithm == "one-bit":
+        return bd.PrivateBandit(3, 1.0, batch=2, per_person=2, rounds_per_place=2, seed=0)
+    saved = bd.PrivateExperts(3, 2, 1.0, 1e-2, 10_000, algorithm, per_person=2, seed=0)
+    return _with_batch(saved, 2)
+
+
+def _with_batch(policy: Policy, size: int) -> Policy:
+    parameters = policy.recipe.release.to_dict() | {"batch": size}
+    del parameters["name"]
+    release = VectorRelease(**parameters)
+    Policy.__init__(
+        policy,
+        policy.recipe._replace(release=release),
+        policy.arms,
+        algorithm=policy.algorithm,
+        loss_range=(0, 1),
+        rounds=10_000,
+        experts=policy.experts,
+        seed=0,
+        people=policy.people,
+    )
+    return policy
 
 
 def _decide(player: Policy, advice: Any, made: list[bd.Decision]) -> None:

@@ -36,6 +36,17 @@ def plan(
         str | None, typer.Option(help="Number of experts, if any; 'most' asks for it.")
     ] = None,
     delta: Annotated[float, typer.Option(help="What may be spent of it.")] = 0.0,
+    per_person: Annotated[
+        str | None,
+        typer.Option(
+            help="Protect persons: places each may have, epsilon and delta for all of them; "
+            "'most' asks for it. Rounds are then places."
+        ),
+    ] = None,
+    people: Annotated[
+        str | None,
+        typer.Option(help="With --per-person, instead of --rounds: how many people take them all."),
+    ] = None,
     regret: Annotated[
         float | None,
         typer.Option(help="A target, as a share of the rounds; asks for what is left out."),
@@ -61,6 +72,7 @@ def plan(
     """Compare guarantees; with --regret, leave out rounds, epsilon or arms to be told them."""
     if regimes:
         others = {"--rounds": rounds, "--epsilon": epsilon, "--experts": experts}
+        others |= {"--per-person": per_person, "--people": people}
         others |= {"--regret": regret, "--explain": explain or None, "--simulate": simulate or None}
         _check_regimes([name for name, value in others.items() if value is not None])
         _show_regimes(None if arms is None else whole_number("--arms", arms), delta, chart, as_json)
@@ -74,7 +86,10 @@ def plan(
         "experts": whole_number("--experts", experts) if experts not in (None, MOST) else None,
         "delta": delta,
     }
-    found, answer = _answered(given, regret, experts == MOST)
+    if per_person is None and people is None:
+        found, answer = _answered(given, regret, experts == MOST)
+    else:
+        found, answer = _for_people(given, regret, per_person, people)
     expected = _expected(found) if simulate else None
     if as_json:
         shown = {**found.to_dict(), "answer": answer}
@@ -114,6 +129,34 @@ def _answered(given: JSON, regret: float | None, most_experts: bool) -> tuple[Pl
     return make_plan(answer.problem), answer.words
 
 
+def _for_people(
+    given: JSON, regret: float | None, per_person: str | None, people: str | None
+) -> tuple[Plan, str | None]:
+    """Plan for persons; or answer how many places they may have."""
+    from bandanna.problem import Problem
+    from bandanna.theory.inverse import places_for
+    from bandanna.theory.planner import plan as make_plan
+
+    if per_person is None:
+        raise InputError("--people goes with --per-person, the places each may have.")
+    asks = per_person == MOST
+    if asks != (regret is not None):
+        raise InputError(f"--per-person {MOST} and --regret go together: how many for which.")
+    places = None if asks else whole_number("--per-person", per_person)
+    if people is not None:
+        if places is None or given["rounds"] is not None:
+            raise InputError(f"--people is instead of --rounds, and not with {MOST}.")
+        given = given | {"rounds": places * whole_number("--people", people, MAX_ROUNDS // places)}
+    missing = [f"--{name}" for name in NEEDED if given[name] is None]
+    if missing:
+        raise InputError(f"needs {', '.join(missing)} for a plan that protects persons.")
+    problem, words = Problem(**given), None
+    if regret is not None:
+        answer = places_for(regret, problem)
+        places, words = int(answer.value), answer.words
+    return make_plan(problem, per_person=places), words
+
+
 def _check_regimes(given: list[str]) -> None:
     if given:
         raise InputError(
@@ -132,5 +175,5 @@ def _show_regimes(arms: int | None, delta: float, chart: Path | None, as_json: b
 def _expected(found: Plan) -> tuple[list[JSON], dict[str, str]]:
     from bandanna.simulation.expect import expected_regret
 
-    rows, left_out = expected_regret(found.problem)
+    rows, left_out = expected_regret(found.best.problem)
     return [row._asdict() for row in rows], left_out

@@ -55,6 +55,8 @@ def print_plan(found: Plan, explain: bool) -> None:
             cells.append(starts[cells[0]])
     left_out = [f"{row.algorithm} {row.reason}" for row in found.rows if row.bound is None]
     title = f"Guaranteed regret after {found.problem}"
+    if found.per_person is not None:
+        title += f" for all of a person's {found.per_person:,} places"
     print_table(title, headings, rows, "\n".join(left_out))
     if explain and found.best.bound is not None:
         typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")
@@ -69,7 +71,7 @@ def _starts(found: Plan) -> dict[str, str]:
     from bandanna.theory.inverse import says_something_from
 
     starts = {
-        row.algorithm: says_something_from(row.entry, found.problem)
+        row.algorithm: says_something_from(row.entry, row.problem)
         for row in found.rows
         if row.bound
     }

@@ -12,6 +12,7 @@ from bandanna.environments.array import LossTable
 from bandanna.environments.base import COMPARATORS, Environment, World
 from bandanna.environments.digits import DigitsExperts
 from bandanna.environments.drift import SinusoidalDrift
+from bandanna.environments.returning import Returning
 from bandanna.environments.segments import Segments
 from bandanna.environments.synthetic import (
     Barrier,
@@ -39,6 +40,7 @@ ENVIRONMENTS: dict[str, Callable[..., Environment | ExpertEnvironment]] = {
     "punish-leader": PunishLeader,
     "barrier": Barrier,
     "trial": ClinicalTrial,
+    "returning": Returning,
     "one-good": OneGoodExpert,
     "clustered": ClusteredExperts,
     "switching-experts": SwitchingExperts,
@@ -135,6 +137,7 @@ __all__ = [
     "OneGoodExpert",
     "PunishLeader",
     "PunishRepeats",
+    "Returning",
     "Segments",
     "SinusoidalDrift",
     "Switching",

@@ -31,7 +31,7 @@ class Bernoulli(Segments):
     def __init__(
         self, arms: int | Sequence[float], rounds: int, gap: float = 0.2, best: int = 0
     ) -> None:
-        means = arms if isinstance(arms, Sequence) else _one_better(checks.arms(arms), best, gap)
+        means = arms if isinstance(arms, Sequence) else one_better(checks.arms(arms), best, gap)
         super().__init__([means], [checks.rounds(rounds)], bernoulli=True)
 
 
@@ -74,7 +74,7 @@ class Switching(Segments):
         opening = min(max(round(first * rounds), 1), rounds - changes)
         edges = np.linspace(opening, rounds, changes + 1).round().astype(np.int64)
         lengths = np.concatenate(([opening], np.diff(edges)))
-        means = [_one_better(arms, segment % arms, gap) for segment in range(changes + 1)]
+        means = [one_better(arms, segment % arms, gap) for segment in range(changes + 1)]
         super().__init__(means, lengths, bernoulli=bernoulli)
 
 
@@ -154,7 +154,8 @@ def _check_gap(gap: float) -> None:
         raise InputError("gap must be above 0 and at most 1; got 0.")
 
 
-def _one_better(arms: int, best: int, gap: float) -> list[float]:
+def one_better(arms: int, best: int, gap: float) -> list[float]:
+    """Return mean losses with one arm better than the others."""
     _check_gap(gap)
     if not 0 <= checks.whole("best", best, 0) < arms:
         raise InputError(f"best must be the index of an arm, 0 to {arms - 1}; got {best!r}.")

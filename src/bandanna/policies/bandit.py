@@ -8,12 +8,14 @@ from typing import ClassVar
 
 from bandanna import checks
 from bandanna.policies.inputs import arm_names, checked_learner, required_learner
+from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import Replaced, plain_recipe, private_recipe
 from bandanna.privacy import Release
+from bandanna.privacy.composition import place_for
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import DEFAULT
-from bandanna.types import ArmName
+from bandanna.types import ArmName, InputError
 
 
 class PrivateBandit(Policy):
@@ -45,6 +47,15 @@ class PrivateBandit(Policy):
         be dropped, and then whether feedback arrives would depend on what it says.
     seed
         Makes the draws of arms repeatable. The noise that protects people never is.
+    per_person
+        Protect persons instead of rounds: how many places each may have, one in a batch. Then
+        ``epsilon`` and ``delta`` are for everything a person contributes, ``batch`` and ``rounds``
+        count places, and ``decide`` asks who it is for. ``docs/people.md`` explains.
+    delta
+        With ``per_person``: what a person's places may cost besides epsilon; 0 is pure.
+    rounds_per_place
+        With ``per_person``: rounds after which a place takes no more. By default it takes them
+        until ``finish``.
 
     Examples
     --------
@@ -72,9 +83,18 @@ class PrivateBandit(Policy):
         default_loss: float | None = None,
         clip: bool = False,
         seed: int | None = None,
+        per_person: int | None = None,
+        delta: float = 0.0,
+        rounds_per_place: int | None = None,
     ) -> None:
         names = arm_names(arms)
+        people = check_rule(epsilon, delta, per_person, rounds_per_place)
+        if people is None and delta != 0.0:
+            raise InputError("a delta is of use with per_person= only: one place is pure.")
         problem = Problem(len(names), rounds, checks.epsilon(epsilon))
+        if people is not None:
+            each = place_for(people.epsilon, people.delta, people.per_person)
+            problem = problem.but(epsilon=each.epsilon)
         replaced = Replaced(checked_learner(learner, names), release, batch)
         super().__init__(
             private_recipe(algorithm, problem, replaced),
@@ -85,6 +105,7 @@ class PrivateBandit(Policy):
             clip=clip,
             rounds=problem.rounds,
             seed=seed,
+            people=people,
         )
 
 
@@ -153,6 +174,9 @@ def privatize(
     default_loss: float | None = None,
     clip: bool = False,
     seed: int | None = None,
+    per_person: int | None = None,
+    delta: float = 0.0,
+    rounds_per_place: int | None = None,
 ) -> PrivateBandit:
     """Make any bandit private (the paper's Theorem "Generic Conversion").
 
@@ -165,7 +189,9 @@ def privatize(
     learner
         A learner by name or object; river's ``bandit.Policy``; MABWiser's ``MAB``; any object
         with ``draw()`` and ``update(arm, loss)``; or a function that takes a seed and makes one.
-    arms, epsilon, rounds, release, batch, loss_range, default_loss, clip, seed
+    arms, epsilon, rounds, release, batch, loss_range, default_loss, clip, seed, per_person
+        As for ``PrivateBandit``.
+    delta, rounds_per_place
         As for ``PrivateBandit``.
 
     Examples
@@ -185,4 +211,7 @@ def privatize(
         default_loss=default_loss,
         clip=clip,
         seed=seed,
+        per_person=per_person,
+        delta=delta,
+        rounds_per_place=rounds_per_place,
     )

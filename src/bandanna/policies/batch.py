@@ -53,7 +53,11 @@ class Batch:
         """Whether it can be released."""
         return self.full and not self.waiting
 
-    def open_round(self, arm: int, ticket: Ticket | None) -> int:
+    def round_of(self, position: int) -> int:
+        """Return which decision of the policy a round is."""
+        return self.first + position
+
+    def open_round(self, arm: int, ticket: Ticket | None, person: int | None = None) -> int:
         """Add a round and return its position; what an interrupt leaves behind is overwritten."""
         position = len(self.losses)
         self.waiting[position] = ticket
@@ -61,6 +65,25 @@ class Batch:
         self.arms.append(arm)
         self.losses.append(WAITING)
         return position
+
+    def count(self, position: int, units: int) -> None:
+        """Count a loss. From the first line on the round has its feedback.
+
+        Interrupted after it, the loss is not counted; the batch still closes, and nothing is
+        counted twice when the feedback is sent again.
+        """
+        self.ticket = ticket = self.waiting.pop(position)
+        self.losses[position] = units
+        self.tally.add(units, ticket)
+
+    def give_up(self, position: int, units: int) -> None:
+        """Count the default loss of a round without feedback."""
+        self.given_up.add(position)
+        self.count(position, units)
+
+    def erase(self) -> None:
+        """Forget all feedback but what the tally holds."""
+        self.losses = array("i")
 
     def to_dict(self) -> JSON:
         """Return everything, raw feedback included, as plain values."""
@@ -82,19 +105,15 @@ class Batch:
         }
 
 
-def batch_from_dict(saved: JSON, release: Release, arms: int, experts: int | None) -> Batch:
-    """Make a batch from what ``Batch.to_dict`` gave, refusing impossible ones."""
+def fill_from_dict(
+    batch: Batch, saved: JSON, release: Release, known: list[int], arms: int, experts: int | None
+) -> None:
+    """Read what ``Batch.to_dict`` gave, refusing impossible values.
+
+    ``known`` is what was counted so far.
+    """
     losses = [WAITING if loss is None else int(loss) for loss in saved["losses"]]
-    known = [loss for loss in losses if loss != WAITING]
-    size = int(saved["size"])
-    batch = Batch(
-        int(saved["number"]),
-        int(saved["first"]),
-        size,
-        int(saved["choice"]),
-        float(saved["importance"]),
-        release.resume(saved["tally"], known, size),
-    )
+    batch.tally = release.resume(saved["tally"], known, batch.size)
     batch.losses = array("i", losses)
     batch.arms = array("l", (int(arm) for arm in saved["arms"]))
     batch.given_up = {int(position) for position in saved["given_up"]}
@@ -104,10 +123,11 @@ def batch_from_dict(saved: JSON, release: Release, arms: int, experts: int | Non
         )
     places = range(len(losses))
     good = (
-        1 <= len(losses) <= size
+        len(losses) >= 1
         and len(batch.arms) == len(losses)
         and all(0 <= arm < arms for arm in batch.arms)
-        and all(0 <= loss <= UNITS for loss in known)
+        and all(loss == WAITING or 0 <= loss <= UNITS for loss in losses)
+        and len(known) <= batch.size
         and all(place in places and losses[place] == WAITING for place in batch.waiting)
         and all(place in places and place not in batch.waiting for place in batch.given_up)
         and math.isfinite(batch.importance)
@@ -115,4 +135,3 @@ def batch_from_dict(saved: JSON, release: Release, arms: int, experts: int | Non
     )
     if not good:
         raise ValueError(f"batch {batch.number} holds impossible values")
-    return batch

@@ -9,6 +9,7 @@ from typing import ClassVar
 from bandanna import checks
 from bandanna.learners import Learner
 from bandanna.policies.inputs import arm_names, check_experts, checked_learner, required_learner
+from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import (
     NOTHING,
@@ -19,7 +20,8 @@ from bandanna.policies.recipe import (
 )
 from bandanna.privacy import Release
 from bandanna.problem import Problem
-from bandanna.theory.catalogue import AUTO
+from bandanna.theory.catalogue import AUTO, find
+from bandanna.theory.planner import place_problem
 from bandanna.types import ArmName
 
 
@@ -49,6 +51,9 @@ class PrivateExperts(Policy):
         Replace a part of a conversion, as for ``PrivateBandit``.
     loss_range, default_loss, clip, seed
         As for ``PrivateBandit``.
+    per_person, rounds_per_place
+        As for ``PrivateBandit``. With a conversion a place follows one expert; EXP4 credits each
+        round by its own advice, so there a place is one round.
 
     Examples
     --------
@@ -78,15 +83,22 @@ class PrivateExperts(Policy):
         default_loss: float | None = None,
         clip: bool = False,
         seed: int | None = None,
+        per_person: int | None = None,
+        rounds_per_place: int | None = None,
     ) -> None:
         names = arm_names(arms)
         count = check_experts(experts)
+        people = check_rule(epsilon, delta, per_person, rounds_per_place)
         problem = Problem(len(names), rounds, checks.epsilon(epsilon), count, delta)
-        self.delta = problem.delta
         replaced = Replaced(checked_learner(learner, tuple(range(count))), release, batch)
         self.why = f"{algorithm} was asked for."
         if algorithm == AUTO:
-            algorithm, self.why = choose_algorithm(problem, replaced=replaced != NOTHING)
+            algorithm, self.why = choose_algorithm(
+                problem, replaced=replaced != NOTHING, per_person=people and people.per_person
+            )
+        if people is not None:
+            problem = place_problem(problem, people.per_person, find(algorithm, advised=True))
+        self.delta = problem.delta
         super().__init__(
             private_recipe(algorithm, problem, replaced),
             names,
@@ -97,6 +109,7 @@ class PrivateExperts(Policy):
             clip=clip,
             rounds=problem.rounds,
             seed=seed,
+            people=people,
         )
 
 

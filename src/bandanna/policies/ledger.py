@@ -8,10 +8,12 @@ identity out twice; ``tests/policies/test_interrupts.py`` stops it everywhere.
 from __future__ import annotations
 
 import secrets
-from array import array
 
-from bandanna.policies.batch import WAITING, Batch, batch_from_dict
+from bandanna.policies.batch import WAITING, Batch, fill_from_dict
 from bandanna.policies.closed import ClosedBatches, Verdict
+from bandanna.policies.issuers import Issuers
+from bandanna.policies.people import People
+from bandanna.policies.places import PlacesBatch, load_places
 from bandanna.privacy.release import Release, Released
 from bandanna.types import JSON, Decision, DecisionError
 
@@ -19,8 +21,9 @@ from bandanna.types import JSON, Decision, DecisionError
 class Ledger:
     """Batches of one policy, from the first decision to the last release."""
 
-    def __init__(self, release: Release) -> None:
+    def __init__(self, release: Release, people: People | None = None) -> None:
         self.release = release
+        self.people = people
         self.identity = secrets.token_hex(8)
         self.open: dict[int, Batch] = {}
         self.current: Batch | None = None
@@ -30,8 +33,7 @@ class Ledger:
         """Rounds of batches before the current one."""
         self.closed = ClosedBatches()
         self.released = 0
-        self._issuers: list[tuple[str, int, int]] = [(self.identity, 0, 0)]
-        """Identities so far, each with the batch and position it begins at."""
+        self._issuers = Issuers(self.identity)
 
     # --- deciding -------------------------------------------------------------------------
 
@@ -40,19 +42,32 @@ class Ledger:
         batch = self.current
         return None if batch is None or batch.full else batch
 
+    def room_for(self, person: int) -> Batch | None:
+        """Return the batch a person's next round is in, if it is open: theirs, or one with room."""
+        assert self.people is not None, "there is no rule for people"
+        last = self.people.batches.get(person)
+        return last if last is not None and person in last.open_places else self.room()
+
     def begin(self, choice: int, importance: float, size: int) -> Batch:
         """Open a batch. Its number is used up first, so that no interrupt gives it out twice."""
         number, first = self.batches, self.rounds
         self.batches = number + 1
-        tally = self.release.start(size)
         self.decided, self.current = first, None
-        self.open[number] = batch = Batch(number, first, size, choice, importance, tally)
+        self.open[number] = batch = self._batch(number, first, size, choice, importance)
         self.current = batch
         return batch
+
+    def _batch(self, number: int, first: int, size: int, choice: int, importance: float) -> Batch:
+        tally = self.release.start(size)
+        if self.people is None:
+            return Batch(number, first, size, choice, importance, tally)
+        return PlacesBatch(self.people, number, first, size, choice, importance, tally)
 
     @property
     def rounds(self) -> int:
         """Decisions made so far."""
+        if self.people is not None:
+            return self.people.decided
         current = self.current
         return self.decided if current is None else current.first + len(current.losses)
 
@@ -72,7 +87,7 @@ class Ledger:
         elif position in batch.given_up:
             verdict = "given up"
         elif position in batch.waiting:
-            _count(batch, position, units)
+            batch.count(position, units)
             verdict = "same"
         else:
             verdict = "same" if batch.losses[position] in (units, WAITING) else "different"
@@ -87,9 +102,24 @@ class Ledger:
         """
         batch = self._find(decision)
         if batch is not None and decision.position in batch.waiting:
-            batch.given_up.add(decision.position)
-            _count(batch, decision.position, units)
+            batch.give_up(decision.position, units)
         return batch if batch is not None and batch.complete else None
+
+    def finish(self, person: int) -> list[Batch]:
+        """Close the open places of a person; returns the batches that are now complete."""
+        theirs = [
+            batch
+            for batch in self.open.values()
+            if isinstance(batch, PlacesBatch) and person in batch.places
+        ]
+        if not theirs:
+            raise DecisionError(
+                "this person has no place in an open batch: they were never decided for, or their "
+                "batch has been released."
+            )
+        for batch in theirs:
+            batch.finish(person)
+        return [batch for batch in theirs if batch.complete]
 
     def close(self, batch: Batch) -> Released:
         """Take a full batch out of reach and only then release it.
@@ -102,7 +132,7 @@ class Ledger:
         if self.current is batch:
             self.decided, self.current = batch.first + len(batch.losses), None
         del self.open[batch.number]
-        batch.losses = array("i")
+        batch.erase()
         self.released += 1
         try:
             return batch.tally.publish()
@@ -111,12 +141,7 @@ class Ledger:
 
     def _find(self, decision: Decision) -> Batch | None:
         """Return the open batch of a decision, or None if it has closed."""
-        place = decision.batch, decision.position
-        issuer = self._issuers[0][0]
-        for identity, *begin in self._issuers:
-            if place >= tuple(begin):
-                issuer = identity
-        if decision.policy != issuer:
+        if decision.policy != self._issuers.issuer_of(decision.batch, decision.position):
             raise DecisionError(f"decision {decision.round} {self._stranger(decision)}")
         batch = self.open.get(decision.batch)
         size = decision.position + 1 if batch is None else len(batch.losses)
@@ -129,7 +154,7 @@ class Ledger:
         return batch
 
     def _stranger(self, decision: Decision) -> str:
-        if decision.policy in (identity for identity, *_ in self._issuers):
+        if decision.policy in self._issuers:
             return (
                 "was made after the file was saved that this policy was loaded from; its feedback "
                 "cannot be credited."
@@ -141,11 +166,12 @@ class Ledger:
     def to_dict(self) -> JSON:
         """Return everything, as plain values; open batches hold raw feedback."""
         return {
-            "issuers": [list(issuer) for issuer in self._issuers],
+            "issuers": self._issuers.to_list(),
             "batches": self.batches,
             "rounds": self.rounds,
             "released": self.released,
             "current": None if self.current is None else self.current.number,
+            "people": None if self.people is None else self.people.to_dict(),
             "open_batches": [batch.to_dict() for batch in self.open.values()],
         }
 
@@ -157,8 +183,10 @@ class Ledger:
         """
         self.batches, self.decided = int(saved["batches"]), int(saved["rounds"])
         self.released = int(saved["released"])
+        if self.people is not None:
+            self.people.load(saved["people"])
         for entry in saved["open_batches"]:
-            batch = batch_from_dict(entry, self.release, arms, experts)
+            batch = self._batch_from(entry, arms, experts)
             if not 0 <= batch.number < self.batches or batch.number in self.open:
                 raise ValueError(f"batch {batch.number} is one too many")
             if not 0 <= batch.choice < choices:
@@ -168,26 +196,28 @@ class Ledger:
         self.current = None if current is None else self.open[int(current)]
         if self.rounds != int(saved["rounds"]) or not 0 <= self.released <= self.batches:
             raise ValueError("its counts do not fit together")
-        here = self.room()
-        begin = (self.batches, 0) if here is None else (here.number, len(here.losses))
-        issuers = [(str(name), int(batch), int(place)) for name, batch, place in saved["issuers"]]
-        self._issuers = [*issuers, (self.identity, *begin)]
+        joined = {number: len(batch.losses) for number, batch in self.open.items()}
+        self._issuers.load(saved["issuers"], self.identity, self.batches, joined)
 
-
-def _count(batch: Batch, position: int, units: int) -> None:
-    """Count a loss. From the first line on the round has its feedback.
-
-    Interrupted after it, the loss is not counted; the batch still closes, and nothing is counted
-    twice when the feedback is sent again.
-    """
-    batch.ticket = ticket = batch.waiting.pop(position)
-    batch.losses[position] = units
-    batch.tally.add(units, ticket)
+    def _batch_from(self, saved: JSON, arms: int, experts: int | None) -> Batch:
+        number, first, size, choice = (
+            int(saved[key]) for key in ("number", "first", "size", "choice")
+        )
+        batch = self._batch(number, first, size, choice, float(saved["importance"]))
+        if isinstance(batch, PlacesBatch):
+            load_places(batch, saved)
+            fill_from_dict(batch, saved, self.release, batch.counted(), arms, experts)
+            return batch
+        known = [int(loss) for loss in saved["losses"] if loss is not None]
+        fill_from_dict(batch, saved, self.release, known, arms, experts)
+        if len(batch.losses) > batch.size:
+            raise ValueError(f"batch {batch.number} holds impossible values")
+        return batch
 
 
 def _belongs(decision: Decision, batch: Batch) -> bool:
     position = decision.position
-    return batch.arms[position] == decision.index and decision.round == batch.first + position
+    return batch.arms[position] == decision.index and decision.round == batch.round_of(position)
 
 
 _REFUSED: dict[Verdict, str] = {

@@ -10,6 +10,7 @@ from bandanna import checks
 from bandanna.policies.bandit import Bandit, PrivateBandit
 from bandanna.policies.experts import Experts, PrivateExperts
 from bandanna.policies.inputs import arm_names, check_experts, check_rounds
+from bandanna.policies.people import check_rule
 from bandanna.policies.plays import FollowExpert, kind_of_play
 from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import recipe_of
@@ -93,6 +94,7 @@ def policy_from_dict(data: JSON) -> Policy:
         rounds=check_rounds(data["rounds"]),
         default_loss=data["default_loss"],
         clip=data["clip"] is True,
+        people=None if data["people"] is None else check_rule(*data["people"]),
     )
     policy.delta = checks.delta(data["delta"])
     policy.why = "It was loaded from a file."

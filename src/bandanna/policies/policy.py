@@ -14,11 +14,20 @@ from bandanna.advice import check_advice
 from bandanna.grid import check_range, feedback_to_units, to_units
 from bandanna.policies.batch import Batch
 from bandanna.policies.ledger import Ledger
+from bandanna.policies.people import People, PeopleRule
 from bandanna.policies.player import Player
-from bandanna.policies.plays import FollowExpert, check_parts, kind_of_play
+from bandanna.policies.plays import (
+    FollowExpert,
+    WeighExperts,
+    WeighInBatches,
+    check_parts,
+    kind_of_play,
+)
 from bandanna.policies.recipe import Recipe, plan_of
 from bandanna.policies.state_file import write_state
+from bandanna.privacy import Release
 from bandanna.privacy.certificate import Setting, make_certificate
+from bandanna.privacy.persons import for_person
 from bandanna.privacy.statements import PUBLIC_ADVICE, assumed_by_all, protected
 from bandanna.problem import Problem
 from bandanna.streams import Stream, new_stream
@@ -52,6 +61,7 @@ class Policy:
         default_loss: float | None = None,
         clip: bool = False,
         seed: int | None = None,
+        people: PeopleRule | None = None,
     ) -> None:
         self.recipe = recipe
         self.arms = tuple(names)
@@ -65,6 +75,7 @@ class Policy:
         self.resumed = 0
         """How often its file was resumed more than once."""
         check_parts(recipe, len(self.arms), experts)
+        self.people = None if people is None else self._fitted(people)
         if rounds is not None and recipe.batch > rounds:
             raise InputError(
                 f"batches of {recipe.batch} are longer than the {rounds} rounds expected: nothing "
@@ -74,11 +85,11 @@ class Policy:
         self._lock = threading.RLock()
         self._stream = new_stream(None if seed is None else checks.whole("seed", seed, 0))
         self._player = Player(recipe, experts, self._stream)
-        self._ledger = Ledger(recipe.release)
+        self._ledger = self._new_ledger(recipe.release)
 
     # --- what a user calls ----------------------------------------------------------------
 
-    def decide(self, advice: object = None) -> Decision:
+    def decide(self, advice: object = None, *, person: str | int | None = None) -> Decision:
         """Choose an arm for the next round.
 
         Parameters
@@ -86,21 +97,26 @@ class Policy:
         advice
             With experts: the index or name of an arm for each, shape (N,); or a distribution over
             the arms for each, shape (N, K), whose rows add up to 1 within 1e-4.
+        person
+            With ``per_person``: whose round it is. Anything that is the same whenever they come;
+            only a keyed hash of it is kept.
         """
         said = None
         if self.experts is not None:
             said = check_advice(advice, self.experts, len(self.arms), self.arms)
         elif advice is not None:
             raise InputError("there are no experts here; call decide() without advice.")
+        who = None if person is None and self.people is None else self._known_as(person)
         self._check_process()
         with self._lock:
-            batch = self._ledger.room() or self._open_batch()
+            room = self._ledger.room() if who is None else self._ledger.room_for(who)
+            batch = room or self._open_batch()
             arm, ticket = self._player.choose(batch.choice, said)
-            position = batch.open_round(arm, ticket)
+            position = batch.open_round(arm, ticket, who)
             return Decision(
                 arm=self.arms[arm],
                 index=arm,
-                round=batch.first + position,
+                round=batch.round_of(position),
                 batch=batch.number,
                 position=position,
                 policy=self._ledger.identity,
@@ -139,19 +155,35 @@ class Policy:
         with self._lock:
             self._learn(self._ledger.give_up(made, units))
 
+    def finish(self, person: str | int) -> None:
+        """Close a person's place with the feedback that has come, so that its batch can close.
+
+        Do so by a rule that is public and looks at nobody's feedback, such as a fixed time after
+        their first round. Feedback of theirs that comes later is refused, whatever it is; when
+        they come back they take another place.
+        """
+        who = self._known_as(person)
+        self._check_process()
+        with self._lock:
+            for batch in self._ledger.finish(who):
+                self._learn(batch)
+
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised about one round's feedback, and why."""
+        """What is promised about one round's feedback, or one person's, and why."""
         promise = self._ledger.release.guarantee()
         if not promise.private:
             return promise
+        places = None if self.people is None else self.people.per_person
         promise = promise.assuming(
-            *assumed_by_all(*self.loss_range, clip=self.clip),
+            *assumed_by_all(*self.loss_range, clip=self.clip, places=places),
             *self.recipe.learner.assumptions,
         )
+        if self.people is not None:
+            promise = for_person(promise, *self.people[:3])
         if self.resumed:
             promise = promise.repeated(self.resumed + 1)
-        if kind_of_play(self.recipe, self.experts) is FollowExpert:
+        if kind_of_play(self.recipe, self.experts) is FollowExpert and self.people is None:
             promise = replace(promise, protects=protected(self.algorithm, self.experts))
         known = self.experts is None or PUBLIC_ADVICE in promise.assumptions
         return promise if known else promise.assuming(PUBLIC_ADVICE)
@@ -208,7 +240,7 @@ class Policy:
         copy._process = os.getpid()
         copy._stream = arm_stream
         copy._player = Player(self.recipe, self.experts, arm_stream)
-        copy._ledger = Ledger(self.recipe.release.seeded(release_stream))
+        copy._ledger = self._new_ledger(self.recipe.release.seeded(release_stream))
         return copy
 
     def save(self, path: str | Path) -> None:
@@ -237,6 +269,7 @@ class Policy:
             "clip": self.clip,
             "rounds": self.rounds,
             "resumed": self.resumed,
+            "people": None if self.people is None else list(self.people),
             "learner": self.recipe.learner.to_dict(),
             "release": self._ledger.release.to_dict(),
             "learned": self._player.state_dict(),
@@ -253,6 +286,33 @@ class Policy:
         )
 
     # --- how it works ---------------------------------------------------------------------
+
+    def _new_ledger(self, release: Release) -> Ledger:
+        if self.people is None:
+            return Ledger(release)
+        default = to_units("default_loss", self.default_loss, self.loss_range)
+        return Ledger(release, People(self.people, default))
+
+    def _fitted(self, rule: PeopleRule) -> PeopleRule:
+        """Return the rule as this play can keep it; EXP4 credits each round by its own advice."""
+        for_person(self.recipe.release.guarantee(), *rule[:3])  # refuses what it cannot keep
+        if kind_of_play(self.recipe, self.experts) not in (WeighExperts, WeighInBatches):
+            return rule
+        if rule.rounds_per_place not in (None, 1):
+            raise InputError(
+                f"{self.algorithm} credits every round by its own advice, so rounds_per_place is "
+                f"1; got {rule.rounds_per_place}. Conversions take longer places."
+            )
+        return rule._replace(rounds_per_place=1)
+
+    def _known_as(self, person: object) -> int:
+        people = self._ledger.people
+        if people is None:
+            raise InputError(
+                "this policy protects rounds and knows no persons; make it with per_person=, the "
+                "places each may have, or leave out person=."
+            )
+        return people.known_as(person)
 
     def _open_batch(self) -> Batch:
         choice, importance, size = self._player.open()

@@ -98,15 +98,20 @@ def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Re
     )
 
 
-def choose_algorithm(problem: Problem, *, replaced: bool) -> tuple[str, str]:
-    """Return the algorithm with experts that has the smallest guarantee, and why it was chosen."""
+def choose_algorithm(
+    problem: Problem, *, replaced: bool, per_person: int | None = None
+) -> tuple[str, str]:
+    """Return the algorithm with experts that has the smallest guarantee, and why it was chosen.
+
+    With ``per_person`` the problem's epsilon and delta are a person's.
+    """
     if problem.experts == 1:
         return CONVERTED, "There is one expert: it is followed, and nothing is learned."
     if replaced:
         return CONVERTED, "Conversions are what takes a learner, release or batch."
     if problem.rounds is None:
         return CONVERTED, "Without rounds= there is no bound to compare others by."
-    found = plan(problem)
+    found = plan(problem, per_person=per_person)
     return found.best.algorithm, found.why
 
 

@@ -19,9 +19,15 @@ from bandanna.checks import MAX_ARMS, MAX_EPSILON, MIN_EPSILON
 from bandanna.documents import seal
 from bandanna.grid import check_range
 from bandanna.privacy.mechanism import Finding, Mechanism, float_of
+from bandanna.privacy.persons import PERSON_ENTRIES, check_places, impossible_places
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.signature import SIGNATURE, check_signature
-from bandanna.privacy.statements import protected, wrong_assumptions
+from bandanna.privacy.statements import (
+    composition_of,
+    protected,
+    protected_person,
+    wrong_assumptions,
+)
 from bandanna.types import JSON, Guarantee, InputError
 from bandanna.version import __version__
 
@@ -145,17 +151,24 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
     if kind is None:
         yield Finding("mechanism", False, f"unknown; there are {', '.join(MECHANISMS)}")
         return
+    persons = PERSON_ENTRIES if "places" in data else ()
     wrong = [
         Finding(key, False, "is not known here" if key in data else "is missing")
-        for key in sorted(set(data) ^ {*ENTRIES, *kind.entries()})
+        for key in sorted(set(data) ^ {*ENTRIES, *kind.entries(), *persons})
     ] or [*_impossible(data), *kind.impossible(data)]
+    if persons and not wrong:
+        wrong = list(impossible_places(data))
     if wrong:
         yield from wrong
         return
     mechanism = kind.read(data)
     words = list(_check_words(data, mechanism))
     yield from words
-    if all(finding.holds for finding in words):  # what words refute needs no arithmetic
+    if not all(finding.holds for finding in words):
+        return  # what words refute needs no arithmetic
+    if persons:
+        yield from check_places(mechanism, data)
+    else:
         yield from mechanism.check(data["epsilon"], data["delta"])
 
 
@@ -185,8 +198,17 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     for key, shape in SHAPES.items():
         if not isinstance(data[key], str) or not re.fullmatch(shape, data[key]):
             yield Finding(key, False, "is not what this software writes")
-    same = data["protects"] == protected(str(data["algorithm"]), data["experts"])
-    yield Finding("protects", same, f"one round's feedback, as is proved for {data['algorithm']}")
+    places = data.get("places")
+    if places is None:
+        same = data["protects"] == protected(str(data["algorithm"]), data["experts"])
+        what = f"one round's feedback, as is proved for {data['algorithm']}"
+        reasons = mechanism.reasons
+    else:
+        same = data["protects"] == protected_person(places)
+        what = f"all that one person contributes in {places} places"
+        added = composition_of(places, data["delta"])
+        reasons = tuple(f"{reason}; {added}" for reason in mechanism.reasons)
+    yield Finding("protects", same, what)
     if "experts" in mechanism.entries() and data["experts"] is None:
         yield Finding("experts", False, "this mechanism is one for experts")
     sampler = data["sampler"] == mechanism.sampler
@@ -197,13 +219,13 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     low, high, stated = data["loss_low"], data["loss_high"], data["assumptions"]
     yield Finding("loss_low", True, f"a public range, {low} to {high}")
     wrong = wrong_assumptions(
-        stated if isinstance(stated, list) else [None], low, high, data["experts"]
+        stated if isinstance(stated, list) else [None], low, high, data["experts"], places
     )
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
     together = f"batches of {mechanism.batch}: {mechanism.model}"
     yield Finding("model", data["model"] == mechanism.model, together)
-    if data["because"] not in mechanism.reasons:
-        yield Finding("because", False, f"the proof says: {mechanism.reasons[0]}")
+    if data["because"] not in reasons:
+        yield Finding("because", False, f"the proof says: {reasons[0]}")
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> JSON:

@@ -26,6 +26,7 @@ from bandanna.compiled import step
 from bandanna.grid import UNITS
 from bandanna.privacy.calibration import continuous_laplace_loss
 from bandanna.privacy.faces import publish
+from bandanna.privacy.groups import laplace_group
 from bandanna.privacy.mechanism import (
     Finding,
     Numerics,
@@ -124,6 +125,7 @@ class LaplaceRelease(PureRelease):
             ),
             law=LaplaceMechanism(self.batch, UNITS, scale),
             curve=self._epsilon_at,
+            group=self._group_at,
         )
 
     def _epsilon_at(self, delta: float) -> float:
@@ -136,6 +138,11 @@ class LaplaceRelease(PureRelease):
         step = 2.0 / laplace_scale(self.epsilon)
         smaller = self.epsilon + 2.0 * math.log1p(-delta)
         return max(0.0, min(self.epsilon, smaller + step))
+
+    def _group_at(self, size: int, delta: float) -> float:
+        """Return an epsilon for several rounds at a delta, in the worst split over batches."""
+        step = 2.0 / laplace_scale(self.epsilon)
+        return laplace_group(self.epsilon, size, self.batch, step, delta)
 
     def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where the two laws' ratio is largest: outside of their centres."""

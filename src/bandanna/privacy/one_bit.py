@@ -35,6 +35,7 @@ from bandanna import checks
 from bandanna.compiled import step
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish
+from bandanna.privacy.groups import one_bit_group
 from bandanna.privacy.mechanism import (
     Finding,
     Numerics,
@@ -173,6 +174,7 @@ class OneBitRelease(PureRelease):
             ),
             law=OneBitMechanism(self.batch, UNITS, self.a, self.b, self.denominator),
             curve=self._epsilon_at,
+            group=self._group_at,
         )
 
     def _epsilon_at(self, delta: float) -> float:
@@ -184,6 +186,12 @@ class OneBitRelease(PureRelease):
         """
         left = self.a + self.b * UNITS - Fraction(delta) * self.denominator
         return math.log1p(float(left / self.a - 1)) if left > self.a else 0.0
+
+    def _group_at(self, size: int, delta: float) -> float:
+        """Return an epsilon for several rounds at a delta, in the worst split over batches."""
+        if size == 1:
+            return self._epsilon_at(delta)
+        return one_bit_group(self.epsilon, size, self.batch, delta)
 
     def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where a bit is 1: among zeros, that is where it tells most."""

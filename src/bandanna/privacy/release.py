@@ -197,6 +197,7 @@ class PureRelease(SumRelease):
         mechanism: str,
         law: Mechanism,
         curve: Callable[[float], float],
+        group: Callable[[int, float], float] | None = None,
     ) -> Guarantee:
         """Return the guarantee of a mechanism that is proved to have this epsilon."""
         return Guarantee(
@@ -208,6 +209,7 @@ class PureRelease(SumRelease):
             because=law.reasons[0],
             facts=law.facts(),
             curve=curve,
+            group=group,
         )
 
     def to_dict(self) -> JSON:

@@ -20,8 +20,12 @@ PROTECTED_WITH_EXPERTS = (
 FOLLOWING = "-conversion"
 """Algorithms whose names end so draw an expert and follow it; no others can hide advice."""
 
+ONE_ROUND = "each person's feedback is one round's; k rounds of one person cost k times epsilon"
+ONE_NAME = (
+    "each person comes under one name, and places close by a public rule that looks at nobody's "
+    "feedback; whoever comes under two names counts as two people"
+)
 ALWAYS_ASSUMED = (
-    "each person's feedback is one round's; k rounds of one person cost k times epsilon",
     "whether and when feedback arrives does not depend on what it says",
     "only those who may see feedback call observe: it tells whether a repeated value is the same",
     "between saving a file and resuming from it no feedback is observed, and it is resumed once; "
@@ -47,9 +51,36 @@ def range_assumed(low: float, high: float, *, clip: bool = False) -> str:
     )
 
 
-def assumed_by_all(low: float, high: float, *, clip: bool = False) -> tuple[str, ...]:
-    """Return what every policy assumes."""
-    return range_assumed(low, high, clip=clip), *ALWAYS_ASSUMED
+def assumed_by_all(
+    low: float, high: float, *, clip: bool = False, places: int | None = None
+) -> tuple[str, ...]:
+    """Return what every policy assumes; ``places`` are those a person may have, if it knows any."""
+    who = ONE_ROUND if places is None else ONE_NAME
+    return range_assumed(low, high, clip=clip), who, *ALWAYS_ASSUMED
+
+
+def protected_person(places: int) -> str:
+    """Return what is protected with so many places a person: all that they contribute."""
+    where = "one place, ever" if places == 1 else f"up to {places} places, each in its own batch"
+    return (
+        f"everything one person contributes, however often they come ({where}; what they say "
+        f"beyond is not used), against everyone who sees all decisions and releases"
+    )
+
+
+def composition_of(places: int, delta: float) -> str:
+    """Return by which argument the places of a person add up."""
+    if places == 1 and delta == 0.0:
+        return "a person's rounds count once, by their mean, and a person has one place"
+    if delta == 0.0:
+        return (
+            f"a person's rounds in a place count once, by their mean, and {places} places add up "
+            f"(Lemma 'Basic Composition')"
+        )
+    return (
+        f"a person's rounds in a place count once, by their mean, and {places} places compose as "
+        f"randomised response does (Kairouz, Oh, Viswanath 2017, Theorem 3.3)"
+    )
 
 
 def protected(algorithm: str, experts: int | None) -> str:
@@ -59,13 +90,17 @@ def protected(algorithm: str, experts: int | None) -> str:
 
 
 def wrong_assumptions(
-    stated: Sequence[object], low: float, high: float, experts: int | None
+    stated: Sequence[object],
+    low: float,
+    high: float,
+    experts: int | None,
+    places: int | None = None,
 ) -> list[str]:
     """Return what is missing from stated assumptions, repeated or not known here."""
     texts = [text for text in stated if isinstance(text, str)]
     clip = range_assumed(low, high, clip=True) in texts
     advice = () if experts is None else (PUBLIC_ADVICE,)
-    needed = {*assumed_by_all(low, high, clip=clip), *advice}
+    needed = {*assumed_by_all(low, high, clip=clip, places=places), *advice}
     wrong = [f"missing: {text}" for text in sorted(needed - set(texts))]
     wrong += [f"not known here: {text}" for text in texts if text not in needed | SOMETIMES_ASSUMED]
     if len(texts) != len(stated) or len(set(texts)) != len(texts):

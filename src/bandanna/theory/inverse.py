@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from bandanna import checks
+from bandanna.privacy.composition import MAX_PLACES
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
 from bandanna.theory.planner import Row, plan, row_of
@@ -46,8 +47,7 @@ def ask(question: str, target: float, problem: Problem) -> Answer:
     """
     if question not in QUESTIONS:
         raise InputError(f"unknown question {question!r}; there are {', '.join(QUESTIONS)}.")
-    if not 0.0 < checks.positive("regret", target) < 1.0:
-        raise InputError(f"regret must be a share of the rounds, below 1; got {target!r}.")
+    _check_target(target)
     value = QUESTIONS[question](target, problem)
     more = " and more" if value in (MOST_ARMS, MOST_EXPERTS) else ""
     words = {
@@ -58,6 +58,29 @@ def ask(question: str, target: float, problem: Problem) -> Answer:
     }[question]
     promise = f"regret of at most {target:g} of the rounds is guaranteed."
     return Answer(value, problem.but(**{question: value}), f"{words}, {promise}")
+
+
+def places_for(target: float, problem: Problem) -> Answer:
+    """Answer how many places a person may have for a target regret; rounds are places.
+
+    Examples
+    --------
+    >>> places_for(0.02, Problem(arms=3, rounds=10**6, epsilon=1.0, delta=1e-6)).value
+    10
+    """
+    _check_target(target)
+
+    def share(places: int) -> float:
+        return plan(problem, per_person=places).best.share
+
+    if share(1) > target:
+        raise InputError(
+            f"a regret of {target:g} of the places is not guaranteed even if everyone has one of "
+            f"the {problem.rounds:,}: the best is {share(1):.3g}. Use more of them."
+        )
+    value = _smallest(lambda places: share(places) > target, 2, MAX_PLACES) - 1
+    words = f"Up to {value:,} places a person, regret of at most {target:g} of the places"
+    return Answer(value, problem, f"{words} is guaranteed.")
 
 
 def says_something_from(entry: Algorithm, problem: Problem) -> int | None:
@@ -138,6 +161,11 @@ def _largest(things: str, most: int, target: float, problem: Problem) -> int:
     if share(most) <= target:
         return most
     return _smallest(lambda count: share(count) > target, 2, most) - 1
+
+
+def _check_target(target: float) -> None:
+    if not 0.0 < checks.positive("regret", target) < 1.0:
+        raise InputError(f"regret must be a share of the rounds, below 1; got {target!r}.")
 
 
 def _smallest(good: Callable[[int], bool], low: int, high: int) -> int:

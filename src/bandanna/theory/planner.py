@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bandanna import checks
+from bandanna.privacy import VectorRelease
+from bandanna.privacy.composition import check_places, place_for
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm, Bound
 from bandanna.theory.catalogue import DEFAULT, algorithms
@@ -72,6 +74,8 @@ class Plan:
     rows: list[Row]
     own: Row | None = None
     """What a policy guarantees that was asked for its plan."""
+    per_person: int | None = None
+    """Places a person may have, where epsilon and delta are a person's and rounds are places."""
 
     @property
     def best(self) -> Row:
@@ -91,8 +95,16 @@ class Plan:
             )
         return (
             f"{best.algorithm} has the smallest guaranteed regret, {best.share:.1%} of the rounds, "
-            f"with batches of {best.bound.batch:,}."
+            f"with batches of {best.bound.batch:,}{self._each()}."
         )
+
+    def _each(self) -> str:
+        """Say what a place may cost, where persons are protected."""
+        if self.per_person is None:
+            return ""
+        place = self.best.problem
+        more = f" and delta {place.delta:.3g}" if place.delta else ""
+        return f" and epsilon {place.epsilon:.4g}{more} for each of a person's {self.per_person:,}"
 
     @property
     def default(self) -> str:
@@ -107,7 +119,10 @@ class Plan:
 
     def to_dict(self) -> JSON:
         """Return the plan with stable keys."""
-        own = {} if self.own is None else {"own": self.own.to_dict()}
+        own: JSON = {} if self.own is None else {"own": self.own.to_dict()}
+        if self.per_person is not None:
+            place = self.best.problem
+            own |= {"per_person": self.per_person, "place_epsilon": place.epsilon}
         return {
             **self.problem.to_dict(),
             "best": self.best.algorithm,
@@ -118,7 +133,8 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        lines = [f"Guaranteed regret after {self.problem}:"]
+        people = "" if self.per_person is None else f" for a person's {self.per_person:,} places"
+        lines = [f"Guaranteed regret after {self.problem}{people}:"]
         width = max(len(row.algorithm) for row in self.rows)
         for row in self.rows:
             if row.bound is not None:
@@ -137,6 +153,7 @@ def plan(
     *,
     experts: int | None = None,
     delta: float = 0.0,
+    per_person: int | None = None,
 ) -> Plan:
     """Compare what every algorithm guarantees.
 
@@ -148,6 +165,9 @@ def plan(
         Number of experts, for bandits with expert advice.
     delta
         What may be spent; algorithms that need none use none.
+    per_person
+        Protect persons who may have so many places: epsilon and delta are then theirs, and rounds
+        are places. A problem is given besides it.
 
     Examples
     --------
@@ -167,12 +187,19 @@ def plan(
     if problem.advised:
         problem = replace(problem, experts=problem.advisers)
     rows = [
-        row_of(entry, problem)
+        row_of(entry, problem if per_person is None else place_problem(problem, per_person, entry))
         for entry in algorithms(advised=problem.advised)
         if _is_planned(entry)
     ]
     rows.sort(key=lambda row: row.regret)
-    return Plan(problem, rows)
+    return Plan(problem, rows, per_person=per_person)
+
+
+def place_problem(problem: Problem, per_person: int, entry: Algorithm) -> Problem:
+    """Return the problem of one place, with what it may cost of a person's epsilon and delta."""
+    places, spends = check_places(per_person), entry.release == VectorRelease.name
+    each = place_for(problem.epsilon, problem.delta, places, spend_delta=spends)
+    return problem.but(epsilon=each.epsilon, delta=each.delta)
 
 
 def _is_planned(entry: Algorithm) -> bool:

@@ -1,0 +1,106 @@
+"""People who come back: a round is a person's place, its loss the mean over their visits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna import checks
+from bandanna.compiled import step
+from bandanna.environments.base import Environment
+from bandanna.environments.steps import Memory, register
+from bandanna.environments.synthetic import one_better
+from bandanna.grid import UNITS
+from bandanna.streams import Stream, binomial, uniform
+from bandanna.types import InputError
+
+
+class ReturningParams(NamedTuple):
+    """Each arm's mean, how often everyone comes, and the chance to come once more."""
+
+    means: NDArray[np.float64]
+    visits: int
+    again: float
+
+
+class Returning(Environment):
+    """Persons with places: each visits several times, and every visit's loss is 0 or 1.
+
+    A round is a place, and its loss the mean over the person's visits, rounded to the grid half to
+    even: what a policy with ``per_person`` counts. So regret is counted by people.
+
+    Parameters
+    ----------
+    arms
+        Their mean losses; or how many, one with mean ``1/2 - gap/2``, the others ``1/2 + gap/2``.
+    rounds
+        How many places, one a person where each has one.
+    returning
+        After each visit, the chance to come once more while the place is open.
+    visits
+        Instead: how often everyone comes.
+    gap
+        How much better the best arm, the first, is; above 0 and at most 1.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> people = bd.environments.Returning(arms=2, rounds=2000, visits=10)
+    >>> policy = bd.PrivateBandit(2, epsilon=1.0, rounds=2000, per_person=1)
+    >>> bd.simulate(policy, people, replicates=5).regret("policy").shape
+    (5,)
+    """
+
+    name = "returning"
+    comparator = "expected"
+
+    def __init__(
+        self,
+        arms: int | Sequence[float],
+        rounds: int,
+        returning: float = 0.0,
+        visits: int | None = None,
+        gap: float = 0.2,
+    ) -> None:
+        means = arms if isinstance(arms, Sequence) else one_better(checks.arms(arms), 0, gap)
+        self._means = np.array([checks.within("a mean", mean, 0.0, 1.0) for mean in means])
+        self.arms = checks.arms(self._means.size)
+        self.rounds = checks.rounds(rounds)
+        again = checks.within("returning", returning, 0.0, 0.999)
+        if visits is not None and again > 0.0:
+            raise InputError("give returning= or visits=, not both.")
+        often = 1 if visits is None else checks.whole("visits", visits, 1, 10**6)
+        self._params = ReturningParams(self._means, often, again)
+
+    def params(self) -> ReturningParams:
+        """Return the means and how often people come."""
+        return self._params
+
+    def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return each arm's expected total loss before each of the given rounds."""
+        totals: NDArray[np.float64] = stops[:, None] * self._means
+        return totals
+
+
+@step
+def _sum_losses(
+    params: ReturningParams, memory: Memory, arm: int, start: int, stop: int, stream: Stream
+) -> int:
+    total = 0
+    for _ in range(start, stop):
+        visits = params.visits
+        while params.again > 0.0 and uniform(stream) < params.again:
+            visits += 1
+        bad = binomial(stream, visits, params.means[arm])
+        whole, rest = divmod(bad * UNITS, visits)
+        twice = 2 * rest - visits
+        if twice > 0 or (twice == 0 and whole % 2 == 1):
+            whole += 1
+        total += whole
+    return total
+
+
+register(ReturningParams, _sum_losses)

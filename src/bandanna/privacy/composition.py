@@ -1,0 +1,185 @@
+"""Composition for people: what holds for everything one person contributes, in several places.
+
+A person's place in a batch is one contribution to one release, which is ``(e, d)``-private for it.
+At most ``places`` of them, each in a batch of its own, are a composition of so many mechanisms,
+also when each is chosen by what the earlier ones published. The best that can be said of it, for
+every epsilon, is (Kairouz, Oh, Viswanath 2017, Theorem 3.3)
+
+    delta = 1 - (1 - d)**places * (1 - E[(1 - exp(epsilon - L))+]),   L = (2 X - places) e,
+
+with X binomial of chance ``exp(e) / (1 + exp(e))``: that of randomised response, the worst
+mechanism there is with parameter e. ``docs/theory/people.md`` has the argument for batches.
+
+Everything is rounded so that what is returned holds: deltas and epsilons up, a place's epsilon
+down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from bandanna import checks
+from bandanna.checks import MAX_EPSILON, MIN_EPSILON
+from bandanna.types import InputError
+
+MAX_PLACES = 10**6
+"""More places than this a person does not have."""
+
+ULP = 2.0**-53
+FEW = 16.0
+"""Rounding errors of a logarithmic binomial, in units of the last place of its largest term."""
+
+
+class Place(NamedTuple):
+    """What one place may cost."""
+
+    epsilon: float
+    delta: float
+
+
+def check_places(places: object) -> int:
+    """Require a number of places a person may have."""
+    return checks.whole("per_person", places, at_least=1, at_most=MAX_PLACES)
+
+
+def composed_delta(epsilon: float, each: Place, places: int) -> float:
+    """Return the smallest delta at an epsilon for someone in several places, rounded up.
+
+    Examples
+    --------
+    >>> round(composed_delta(1.0, Place(1.0, 0.0), places=2), 6)
+    0.337835
+    """
+    top = places * each.epsilon
+    below = epsilon - 4.0 * ULP * top  # delta falls in epsilon: rounding of losses is covered
+    spread = 0.0
+    if below < top:
+        least = min(places, max(0, math.floor((below / each.epsilon + places) / 2.0)))
+        x = np.arange(least, places + 1, dtype=np.float64)
+        logs = gammaln(places + 1.0) - gammaln(x + 1.0) - gammaln(places - x + 1.0)
+        logs += x * each.epsilon - places * float(np.logaddexp(0.0, each.epsilon))
+        beyond = np.minimum(below - (2.0 * x - places) * each.epsilon, 0.0)
+        size = 3.0 * float(gammaln(places + 1.0)) + 2.0 * places * (each.epsilon + 1.0)
+        spread = math.fsum(np.exp(logs) * -np.expm1(beyond)) * math.exp(FEW * ULP * size)
+    if spread >= 1.0:
+        return 1.0
+    if each.delta == 0.0:
+        return spread
+    missed = places * math.log1p(-each.delta) + math.log1p(-spread)
+    return min(1.0, -math.expm1(missed) * (1.0 + FEW * ULP))
+
+
+def composed_epsilon(each: Place, places: int, delta: float) -> float:
+    """Return the smallest epsilon at a delta for someone in several places, rounded up.
+
+    Examples
+    --------
+    >>> round(composed_epsilon(Place(0.1, 0.0), places=100, delta=1e-6), 3)
+    4.775
+    >>> composed_epsilon(Place(0.5, 0.0), places=3, delta=0.0)
+    1.5
+    """
+    top = float_above(places * Fraction(each.epsilon))
+    if delta == 0.0 and each.delta == 0.0:
+        return top
+    if composed_delta(top, each, places) > delta:
+        raise InputError(f"{places} places of delta {each.delta:g} cost more than delta {delta:g}.")
+    return _bisect(lambda epsilon: composed_delta(epsilon, each, places) <= delta, 0.0, top)
+
+
+@lru_cache(maxsize=256)
+def place_for(epsilon: float, delta: float, places: int, *, spend_delta: bool = False) -> Place:
+    """Return what each place may cost for a person's epsilon and delta: the inverse of the above.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The person's.
+    places
+        How many the person may have.
+    spend_delta
+        Whether the mechanism needs a delta of its own: half of the person's is then shared out
+        among the places. Otherwise all of it pays for composition.
+
+    Examples
+    --------
+    >>> round(place_for(1.0, 1e-6, 100).epsilon, 4), place_for(1.0, 0.0, 4).epsilon
+    (0.024, 0.25)
+    """
+    pure = float_below(Fraction(epsilon) / places)
+    if delta == 0.0:
+        return _checked(Place(pure, 0.0), epsilon, places)
+    own = delta / (2.0 * places) if spend_delta else 0.0
+
+    def good(each: float) -> bool:
+        return composed_delta(epsilon, Place(each, own), places) <= delta
+
+    most = min(2.0 * pure, MAX_EPSILON)
+    while most < MAX_EPSILON and good(most):
+        most = min(2.0 * most, MAX_EPSILON)
+    found = most if good(most) else -_bisect(lambda each: good(-each), -most, -pure)
+    return _checked(Place(found, own), epsilon, places)
+
+
+def keeps(epsilon: float, delta: float, each: Place, places: int) -> bool:
+    """Whether so many places keep the person's epsilon and delta."""
+    if delta == 0.0:
+        return each.delta == 0.0 and places * Fraction(each.epsilon) <= Fraction(epsilon)
+    return composed_delta(epsilon, each, places) <= delta
+
+
+def places_for(epsilon: float, delta: float, each: Place) -> int:
+    """Return how many places of a given cost a person's epsilon and delta allow; 0 if none.
+
+    Examples
+    --------
+    >>> places_for(1.0, 1e-6, Place(0.024, 0.0)), places_for(1.0, 0.0, Place(0.25, 0.0))
+    (100, 4)
+    """
+    low, high = 0, 1
+    while high <= MAX_PLACES and keeps(epsilon, delta, each, high):
+        low, high = high, 2 * high
+    high = min(high, MAX_PLACES + 1)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if keeps(epsilon, delta, each, middle) else (low, middle)
+    return low
+
+
+def float_above(number: Fraction) -> float:
+    """Return the smallest float that is not below a fraction."""
+    found = float(number)
+    return found if Fraction(found) >= number else math.nextafter(found, math.inf)
+
+
+def float_below(number: Fraction) -> float:
+    """Return the largest float that is not above a fraction."""
+    found = float(number)
+    return found if Fraction(found) <= number else math.nextafter(found, -math.inf)
+
+
+def _checked(each: Place, epsilon: float, places: int) -> Place:
+    if each.epsilon < MIN_EPSILON:
+        raise InputError(
+            f"epsilon {epsilon:g} for {places} places leaves {each.epsilon:.3g} for each, below "
+            f"the smallest, {MIN_EPSILON:g}; allow fewer places, or a larger epsilon or delta."
+        )
+    return each
+
+
+def _bisect(good: Callable[[float], bool], low: float, high: float) -> float:
+    """Return a number that is good, hardly above the smallest; ``high`` must be good."""
+    if good(low):
+        return low
+    while True:
+        middle = low + (high - low) / 2.0
+        if middle in (low, high) or abs(high - low) <= 1e-13 * abs(high):
+            return high
+        low, high = (low, middle) if good(middle) else (middle, high)

@@ -1,0 +1,117 @@
+"""People who come back: what it costs to protect persons instead of rounds."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from bandanna.environments import Returning
+from bandanna.policies import PrivateBandit
+from bandanna.privacy.composition import Place, composed_epsilon
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.simulation.runs import simulate
+from bandanna.studies.figure import Figure, Point
+from bandanna.types import JSON
+
+COMPOSED, PURE, NAIVE = "composition", "pure", "naive: epsilon for each place"
+
+
+class Regret(NamedTuple):
+    """Regret counted by people, and its standard error."""
+
+    mean: float
+    error: float
+
+
+def reproduce(quick: bool) -> Reproduction:
+    """Measure regret by people for several numbers of places, and against rounds that are people's.
+
+    Everyone comes ``visits`` times; k places take ``visits / k`` of these each.
+    """
+    settings = frozen_settings("people", quick)
+    epsilon, delta, visits = settings["epsilon"], settings["delta"], settings["visits"]
+    rows, drawn = [], []
+    for places in settings["places"]:
+        policies = {
+            COMPOSED: _policy(settings, places, per_person=places, delta=delta),
+            PURE: _policy(settings, places, per_person=places),
+            NAIVE: _policy(settings, places),
+        }
+        for name, policy in policies.items():
+            found = _measure(policy, settings, places, visits // places)
+            each = policy.recipe.release.guarantee().epsilon
+            whole = epsilon if policy.people else places * epsilon
+            cells = [name, f"{places}", f"{each:.4g}", f"{whole:g}"]
+            rows.append([*cells, f"{found.mean:,.0f}", f"{found.error:,.0f}"])
+            half = 1.96 * found.error
+            low, high = max(found.mean - half, 1.0), found.mean + half
+            drawn.append(Point("", name, places, found.mean, low, high))
+    return Reproduction(
+        name="people",
+        claim=f"{settings['people']:,} people who come {visits} times each, epsilon {epsilon:g}",
+        headings=["accounting", "places", "eps a place", "eps a person", "regret", "s.e."],
+        rows=rows,
+        verdicts=[*_sticky(settings), *_costs(settings)],
+        settings=settings,
+        figure=Figure("Regret by people", "places per person", "regret, counted by people", drawn),
+    )
+
+
+def _sticky(settings: JSON) -> list[Verdict]:
+    """Compare one place a person with one round a person, and with a share of epsilon a round."""
+    base = _measure(_policy(settings, 1), settings, 1, 1)
+    verdicts = []
+    for visits in settings["sticky"]:
+        found = _measure(_policy(settings, 1, per_person=1), settings, 1, visits)
+        ratio, most = found.mean / base.mean, settings["most"]
+        verdicts.append(
+            Verdict(
+                f"one place and {visits} visits each: regret as with one round each",
+                f"{ratio:.2f} times",
+                f"at most {most:g} times",
+                ratio <= most,
+            )
+        )
+    split = settings["split"]
+    share = _policy(settings | {"epsilon": settings["epsilon"] / split}, split)
+    ratio = _measure(share, settings, split, 1).mean / base.mean
+    low, high = settings["split_from"], settings["split_to"]
+    verdicts.append(
+        Verdict(
+            f"a share eps/{split} for each of {split} rounds costs more",
+            f"{ratio:.2f} times",
+            f"{low:g} to {high:g} times",
+            low <= ratio <= high,
+        )
+    )
+    return verdicts
+
+
+def _costs(settings: JSON) -> list[Verdict]:
+    each, tolerance = settings["each"], settings["costs_tolerance"]
+    verdicts = []
+    for places, known in settings["costs"].items():
+        found = composed_epsilon(Place(each, 0.0), int(places), settings["delta"])
+        holds = abs(found / known - 1.0) <= tolerance
+        claim = f"{places} places of epsilon {each:g} cost {known:g}"
+        verdicts.append(Verdict(claim, f"{found:.4f}", f"{tolerance:.1%}", holds))
+    return verdicts
+
+
+def _policy(
+    settings: JSON, places: int, per_person: int | None = None, delta: float = 0.0
+) -> PrivateBandit:
+    rounds = settings["people"] * places
+    return PrivateBandit(
+        settings["arms"], settings["epsilon"], rounds, per_person=per_person, delta=delta
+    )
+
+
+def _measure(policy: PrivateBandit, settings: JSON, places: int, visits: int) -> Regret:
+    """Play so many places of so many visits each, for each person."""
+    rounds = settings["people"] * places
+    people = Returning(settings["arms"], rounds, visits=visits, gap=settings["gap"])
+    runs, seed = settings["replicates"], settings["seed"]
+    played = simulate({"it": policy}, people, replicates=runs, seed=seed, checkpoints=1)
+    regret = played.regret("it") / places
+    return Regret(float(regret.mean()), float(regret.std(ddof=1)) / math.sqrt(regret.size))
