@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bandanna.learners.adaptive import Adaptive
 from bandanna.learners.base import Compiled, CompiledLearner, Learner
 from bandanna.learners.clipped_exp3 import ClippedExp3
 from bandanna.learners.exp3 import Exp3
@@ -15,7 +16,7 @@ from bandanna.types import InputError
 
 LEARNERS: dict[str, type[CompiledLearner]] = {
     learner.name: learner
-    for learner in (Exp3, ClippedExp3, Htinf, TsallisInf, Ftpl, Uniform, FixedArm)
+    for learner in (Exp3, ClippedExp3, Htinf, TsallisInf, Ftpl, Adaptive, Uniform, FixedArm)
 }
 """Every learner by the name under which it is saved."""
 
@@ -32,6 +33,7 @@ def add(learner: type[CompiledLearner]) -> None:
 
 __all__ = [
     "LEARNERS",
+    "Adaptive",
     "ClippedExp3",
     "Compiled",
     "CompiledLearner",
