@@ -16,10 +16,13 @@ from bandanna.learners import (
     Adaptive,
     ClippedExp3,
     CompiledLearner,
+    DpKlucb,
     Exp3,
     FixedArm,
     Ftpl,
     Htinf,
+    KlUcb,
+    Thompson,
     TsallisInf,
     Uniform,
 )
@@ -43,6 +46,10 @@ LEARNERS_UNDER_TEST: dict[str, CompiledLearner] = {
     "ftpl": Ftpl(4, learning_rate=0.05, resamples=20),
     "adaptive": Adaptive(4),
     "adaptive that forgets": Adaptive(4, losses=6000, memory=1000),
+    "kl-ucb": KlUcb(4),
+    "dp-klucb": DpKlucb(4, epsilon=0.5),
+    "dp-klucb without guard": DpKlucb(4, epsilon=0.5, guard=False),
+    "thompson": Thompson(4),
     "uniform": Uniform(4),
     "fixed": FixedArm(4, arm=2),
 }
@@ -69,7 +76,7 @@ def play(
 def moves_all(learner: CompiledLearner) -> bool:
     settings = learner.to_dict()
     return (
-        learner.name == "adaptive"
+        learner.name in ("adaptive", "kl-ucb", "thompson", "dp-klucb")
         or bool(settings.get("centred"))
         or settings.get("estimator") == "centred"
     )
@@ -92,7 +99,7 @@ def test_same_stream_same_decisions(learner: CompiledLearner) -> None:
         return (t * 7 + arm * 3) % 11 / 10
 
     assert play(learner, 300, loss, seed=5) == play(learner, 300, loss, seed=5)
-    if learner.name != "fixed":
+    if learner.name not in ("fixed", "kl-ucb", "dp-klucb"):  # they draw nothing
         assert play(learner, 300, loss, seed=5) != play(learner, 300, loss, seed=6)
 
 

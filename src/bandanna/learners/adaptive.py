@@ -137,7 +137,10 @@ class Adaptive(CompiledLearner):
 
 
 @step
-def _draw(params: AdaptiveParams, state: AdaptiveState, stream: Stream) -> tuple[int, float]:
+def adaptive_draw(
+    params: AdaptiveParams, state: AdaptiveState, stream: Stream
+) -> tuple[int, float]:
+    """Draw an arm."""
     root, slope = solve_log_barrier(
         state.losses, state.predictions, state.rates, state.chances, state.solution[ROOT]
     )
@@ -151,7 +154,7 @@ def _draw(params: AdaptiveParams, state: AdaptiveState, stream: Stream) -> tuple
 
 
 @step
-def _update(
+def adaptive_update(
     params: AdaptiveParams, state: AdaptiveState, arm: int, importance: float, loss: float
 ) -> None:
     """Add the estimate ``m_i + 1[i = arm] (loss - m) / chance``; raise the arm's rate by its cost.
@@ -229,4 +232,4 @@ def _higher_orders(u: float) -> float:
     return 1.0 + 2.0 / 3.0 * u + 0.5 * u * u / (1.0 - u)
 
 
-register(AdaptiveParams, _draw, _update)
+register(AdaptiveParams, adaptive_draw, adaptive_update)
