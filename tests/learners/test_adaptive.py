@@ -135,7 +135,7 @@ def test_forgets_and_tracks() -> None:
 def test_how_to_run_it() -> None:
     assert adaptive_batch(1.0, 5) == 4
     assert adaptive_batch(0.001, 5) == 5
-    assert adaptive_memory(1.0, 10**6) == 10**6 / 2
+    assert adaptive_memory(1.0, 10**6) == 10**6 / 3
     assert adaptive_memory(0.1, 1000) > 1000
     assert adaptive_memory(1.0, 3000, changes=10) == 100
 

@@ -77,7 +77,7 @@ class Adaptive(CompiledLearner):
         How many losses it will see, if that is known.
     memory
         How many losses it remembers: older ones fade. None is all of them. A third of what lies
-        between changes tracks them; half of all makes it robust at little cost.
+        between changes tracks them; a third of all makes it robust at little cost.
     first_rate
         What every arm's rate starts from, above 0. Smaller is bolder.
     clamp

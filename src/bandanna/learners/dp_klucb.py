@@ -97,7 +97,7 @@ class DpKlucb(CompiledLearner):
     false_alarm
         Probability of an alarm in a whole run where nothing changes, at most.
     rounds
-        How many rounds there will be, if that is known: the adaptive learner remembers half.
+        How many rounds there will be, if that is known: the adaptive learner remembers a third.
 
     References
     ----------
@@ -130,7 +130,7 @@ class DpKlucb(CompiledLearner):
         return DpKlucbParams(*shape, float(self.false_alarm), *behind)
 
     def _adaptive(self, batch: int) -> Adaptive:
-        memory = None if self.rounds is None else max(self.rounds / (2.0 * batch), 1.0)
+        memory = None if self.rounds is None else max(self.rounds / (3.0 * batch), 1.0)
         return Adaptive(self.arms, memory=memory)
 
     def start(self) -> DpKlucbState:

@@ -101,10 +101,10 @@ def adaptive_batch(epsilon: float, rounds: int | None = None) -> int:
 
 
 def adaptive_memory(epsilon: float, rounds: int, changes: int | None = None) -> float:
-    """Return how many rounds to remember: half of a long run, all of a short one.
+    """Return how many rounds to remember: a third of a long run, all of a short one.
 
     Where the world changes a known number of times, a third of what lies between changes.
     """
     if changes:
         return rounds / (3.0 * changes)
-    return rounds / min(2.0, rounds * epsilon / math.sqrt(8.0) / 3500.0)
+    return rounds / min(3.0, rounds * epsilon / math.sqrt(8.0) / 2500.0)
