@@ -12,9 +12,9 @@ import pytest
 from mpmath import mpf
 
 from bandanna.learners.centring import entropy_baseline, root_baseline
-from bandanna.theory import centred
+from bandanna.problem import Problem
+from bandanna.theory import centred, exp3
 from bandanna.theory.one_bit import one_bit_price, tsallis_inf_regret
-from bandanna.theory.tight_bounds import one_bit_exp3
 
 GRID = [mpmath.mpf(k) / 40 for k in range(-400, 321)]
 """Logarithms of z, from e^-10 to e^8."""
@@ -140,11 +140,11 @@ def test_guarantees_at_the_size_that_is_promised() -> None:
 @pytest.mark.parametrize("epsilon", [0.02, 0.1, 1.0, 4.0])
 def test_centred_bounds_are_below_those_before(arms: int, epsilon: float) -> None:
     new = centred.one_bit_centred_exp3(arms, 10**6, epsilon)
-    assert new.regret < one_bit_exp3(arms, 10**6, epsilon).regret
+    assert new.regret < exp3.one_bit_bound(Problem(arms, 10**6, epsilon)).regret
     for near in (new.batch - 1, new.batch + 1):
         if near >= 1:
             at = centred.one_bit_centred_exp3(arms, 10**6, epsilon, batch=near)
-            assert at.regret >= new.regret
+            assert at.regret >= new.regret * (1 - 1e-4)
     for losses in (1, 20, 1000, 10**6):
         anytime = centred.centred_tsallis_regret(losses, arms, known=False)
         assert anytime < tsallis_inf_regret(losses, arms)

@@ -29,6 +29,8 @@ from bandanna.types import InputError
 
 __all__ = [
     "Exp4",
+    "Exp4Params",
+    "Exp4State",
     "advised_arm",
     "exp4_choose",
     "exp4_learn",

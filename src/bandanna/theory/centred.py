@@ -27,12 +27,12 @@ class OneBit(NamedTuple):
 # --- exponential weights --------------------------------------------------------------------
 
 
-def centred_rate(choices: float, losses: int, arms: int) -> float:
+def centred_rate(choices: float, losses: float, arms: int) -> float:
     """Return the learning rate ``sqrt(8 choices / (n K))``."""
     return math.sqrt(8.0 * choices / (losses * arms))
 
 
-def centred_regret(choices: float, losses: int, arms: int) -> float:
+def centred_regret(choices: float, losses: float, arms: int) -> float:
     """Bound the regret of centred EXP3 or EXP4 at that rate.
 
     ``sqrt(n K choices / 2) + 0.254 exp(eta / 2) choices``.
@@ -48,7 +48,9 @@ def centred_regret(choices: float, losses: int, arms: int) -> float:
     return centred_regret_paid(choices, rate, losses, arms, losses * arms / 8.0)
 
 
-def centred_regret_paid(choices: float, rate: float, losses: int, arms: int, cost: float) -> float:
+def centred_regret_paid(
+    choices: float, rate: float, losses: float, arms: int, cost: float
+) -> float:
     """Bound the regret by what was really paid: ``cost`` is the sum of ``f(p_i / eta)``.
 
     That sum is in the learner's state. In expectation over runs the regret is at most the mean of
@@ -58,7 +60,7 @@ def centred_regret_paid(choices: float, rate: float, losses: int, arms: int, cos
     return choices / rate + rate * cost + rest
 
 
-def tracking_choices(changes: int, losses: int, arms: int) -> float:
+def tracking_choices(changes: float, losses: float, arms: int) -> float:
     """Return what sequences of arms with so many changes cost a fixed share of ``S / (n - 1)``.
 
     ``(S + 1) log K + S log(1 / alpha) + (n - 1 - S) log(1 / (1 - alpha))``.
@@ -72,7 +74,7 @@ def tracking_choices(changes: int, losses: int, arms: int) -> float:
     return (changes + 1) * math.log(arms) - changes * math.log(share) + stay
 
 
-def tracking_share(changes: int, losses: int) -> float:
+def tracking_share(changes: float, losses: float) -> float:
     """Return the share that suits a number of changes: ``S / (n - 1)``."""
     return min(changes / max(losses - 1.0, 1.0), 1.0)
 
@@ -80,7 +82,7 @@ def tracking_share(changes: int, losses: int) -> float:
 # --- Tsallis-INF ----------------------------------------------------------------------------
 
 
-def centred_tsallis_regret(losses: int, arms: int, known: bool = True) -> float:
+def centred_tsallis_regret(losses: float, arms: int, known: bool = True) -> float:
     """Bound the regret of centred Tsallis-INF, the number of losses known in advance or not.
 
     ``sqrt(2 n (K - sqrt(K))) + (1 - 1/sqrt(K)) / (1 - eta/4)`` with a fixed rate, and
@@ -117,16 +119,14 @@ def one_bit_centred_exp3(
     True
     """
 
-    def whole(size: int) -> float:
-        losses = rounds // size
-        choices = tracking_choices(changes, losses, arms)
-        learning = centred_regret(choices, losses, arms)
+    def whole(size: float, count: float) -> float:
+        learning = centred_regret(tracking_choices(changes, count, arms), count, arms)
         return one_bit_price(size, epsilon) * learning + (changes + 1) * size
 
-    batch = batch or best_batch(whole, rounds)
+    batch = batch or best_batch(whole, rounds, max(32, 4 * changes))
     losses = max(rounds // batch, 1)
     rate = centred_rate(tracking_choices(changes, losses, arms), losses, arms)
-    return OneBit(whole(batch), batch, rate)
+    return OneBit(whole(batch, losses), batch, rate)
 
 
 def one_bit_centred_tsallis(
@@ -134,13 +134,12 @@ def one_bit_centred_tsallis(
 ) -> OneBit:
     """Bound centred Tsallis-INF at a fixed rate on released bits; smaller beyond 20 arms."""
 
-    def whole(size: int) -> float:
-        losses = rounds // size
-        return one_bit_price(size, epsilon) * centred_tsallis_regret(losses, arms) + size
+    def whole(size: float, count: float) -> float:
+        return one_bit_price(size, epsilon) * centred_tsallis_regret(count, arms) + size
 
     batch = batch or best_batch(whole, rounds)
     losses = max(rounds // batch, 1)
-    return OneBit(whole(batch), batch, math.sqrt(32.0 * (1.0 - arms**-0.5) / losses))
+    return OneBit(whole(batch, losses), batch, math.sqrt(32.0 * (1.0 - arms**-0.5) / losses))
 
 
 def one_bit_centred_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> OneBit:
