@@ -10,16 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandanna.learners import Exp4
-from bandanna.learners.exp4 import (
-    SMALL,
-    TINY,
-    Exp4State,
-    _exp_small,
-    _exp_tiny,
-    exp4_choose,
-    exp4_learn,
-    exp4_learn_all,
-)
+from bandanna.learners.exp4 import exp4_choose, exp4_learn, exp4_learn_all
+from bandanna.learners.exp4_weights import SMALL, TINY, Exp4State, exp_small, exp_tiny
 from bandanna.streams import new_stream
 from bandanna.types import InputError
 from tests.laws import assert_law
@@ -113,7 +105,7 @@ def test_a_forgotten_expert_comes_back() -> None:
     assert state.weights[0] / state.total[0] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(("function", "limit"), [(_exp_tiny, TINY), (_exp_small, SMALL)])
+@pytest.mark.parametrize(("function", "limit"), [(exp_tiny, TINY), (exp_small, SMALL)])
 def test_short_exponentials_are_exact_to_rounding(function: object, limit: float) -> None:
     for x in np.linspace(-limit, limit, 2001):
         assert function(x) == pytest.approx(math.exp(x), rel=4e-16)  # type: ignore[operator]

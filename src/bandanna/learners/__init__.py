@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from bandanna.learners.adaptive import Adaptive
 from bandanna.learners.base import Compiled, CompiledLearner, Learner
 from bandanna.learners.clipped_exp3 import ClippedExp3
+from bandanna.learners.dp_klucb import DpKlucb
 from bandanna.learners.exp3 import Exp3
 from bandanna.learners.exp4 import Exp4
 from bandanna.learners.fixed import FixedArm
 from bandanna.learners.ftpl import Ftpl
 from bandanna.learners.htinf import Htinf
+from bandanna.learners.kl_ucb import KlUcb
+from bandanna.learners.thompson import Thompson
 from bandanna.learners.tsallis_inf import TsallisInf
 from bandanna.learners.uniform import Uniform
 from bandanna.types import InputError
 
 LEARNERS: dict[str, type[CompiledLearner]] = {
     learner.name: learner
-    for learner in (Exp3, ClippedExp3, Htinf, TsallisInf, Ftpl, Uniform, FixedArm)
+    for learner in (
+        Exp3,
+        ClippedExp3,
+        Htinf,
+        TsallisInf,
+        Ftpl,
+        Adaptive,
+        KlUcb,
+        Thompson,
+        DpKlucb,
+        Uniform,
+        FixedArm,
+    )
 }
 """Every learner by the name under which it is saved."""
 
@@ -32,15 +48,19 @@ def add(learner: type[CompiledLearner]) -> None:
 
 __all__ = [
     "LEARNERS",
+    "Adaptive",
     "ClippedExp3",
     "Compiled",
     "CompiledLearner",
+    "DpKlucb",
     "Exp3",
     "Exp4",
     "FixedArm",
     "Ftpl",
     "Htinf",
+    "KlUcb",
     "Learner",
+    "Thompson",
     "TsallisInf",
     "Uniform",
     "add",

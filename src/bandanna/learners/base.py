@@ -18,7 +18,7 @@ LINE = 8
 """Floats in a cache line."""
 
 SCRATCH = "scratch"
-"""Field of a state that means nothing between steps."""
+"""How fields of a state are named that mean nothing between steps."""
 
 
 NEVER_NEGATIVE = frozenset({"chances", "weights", "blocks", "total", "updates"})
@@ -142,12 +142,13 @@ class CompiledPlayer:
 def dump_arrays(state: NamedTuple) -> JSON:
     """Return a named tuple of arrays as plain lists, without what is scratch."""
     arrays = state._asdict().items()
-    return {field: array.tolist() for field, array in arrays if field != SCRATCH}
+    return {field: array.tolist() for field, array in arrays if not field.startswith(SCRATCH)}
 
 
 def load_arrays(state: NamedTuple, saved: JSON) -> None:
     """Fill a state with what ``dump_arrays`` gave, checked before anything is changed."""
-    arrays = {field: array for field, array in state._asdict().items() if field != SCRATCH}
+    kept = state._asdict().items()
+    arrays = {field: array for field, array in kept if not field.startswith(SCRATCH)}
     if set(saved) != set(arrays):
         raise InputError(f"the learner's state needs {sorted(arrays)}; got {sorted(saved)}.")
     loaded = {}

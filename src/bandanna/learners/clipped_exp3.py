@@ -61,7 +61,8 @@ class ClippedExp3(CompiledLearner):
 
     def start(self) -> Exp3State:
         """Return the state before the first round."""
-        return self._exp3().start()
+        state: Exp3State = self._exp3().start()
+        return state
 
 
 @step

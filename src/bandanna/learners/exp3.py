@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from bandanna import checks
 from bandanna.compiled import python_source, step
 from bandanna.learners.base import CompiledLearner, aligned_zeros
+from bandanna.learners.centred_exp3 import CentredExp3Params, start_centred
 from bandanna.learners.sampling import MAX_IMPORTANCE, pick
 from bandanna.learners.steps import register
 from bandanna.streams import Stream, uniform
+from bandanna.types import InputError
 
 ONE_LEVEL = 64
 """Up to this many arms one scan finds the arm; beyond it weights are also summed in blocks of
@@ -62,9 +64,16 @@ class Exp3(CompiledLearner):
     arms
         Number of arms K, at least 2.
     learning_rate
-        Above 0. ``sqrt(2 log(K) / (K T))`` is the usual choice for T losses in [0, 1].
+        Above 0. ``sqrt(2 log(K) / (K T))`` is the usual choice for T losses in [0, 1], twice
+        that when centred.
     mixing
         Share of uniform draws, from 0 to 1.
+    centred
+        Estimate losses with the baseline of ``bandanna.learners.centring``: half the regret bound,
+        ``sqrt(K T log(K) / 2)``, for losses in [0, 1]. Not with mixing.
+    share
+        When centred, what is given to all arms alike after each loss, from 0 to below 1: it tracks
+        a best arm that changes about once in ``1 / share`` losses.
 
     References
     ----------
@@ -86,23 +95,35 @@ class Exp3(CompiledLearner):
     arms: int
     learning_rate: float
     mixing: float = 0.0
+    centred: bool = False
+    share: float = 0.0
     name: ClassVar[str] = "exp3"
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))
         checks.positive("learning_rate", self.learning_rate)
         checks.within("mixing", self.mixing, 0.0, 1.0)
+        if not 0.0 <= checks.as_float(self.share) < 1.0:
+            raise InputError(f"share must be a number from 0 to below 1; got {self.share!r}.")
+        if self.centred and self.mixing:
+            raise InputError(f"centred EXP3 has no mixing; got mixing {self.mixing!r}.")
+        if self.share and not self.centred:
+            raise InputError(f"share {self.share!r} needs centred=True.")
 
-    def params(self) -> Exp3Params:
+    def params(self) -> Any:
         """Return the numbers for the compiled steps."""
+        if self.centred:
+            return CentredExp3Params(float(self.learning_rate), float(self.share))
         return Exp3Params(float(self.learning_rate), float(self.mixing), block_bits(self.arms))
 
-    def start(self) -> Exp3State:
-        """Return the state before the first round: all weights 1."""
+    def start(self) -> Any:
+        """Return the state before the first round: all weights equal."""
+        if self.centred:
+            return start_centred(self.arms)
         blocks = 0 if self.arms <= ONE_LEVEL else -(-self.arms // (1 << block_bits(self.arms)))
         state = Exp3State(*aligned_zeros(self.arms, self.arms, 3, blocks, blocks))
         state.weights[:] = 1.0
-        python_source(_refresh)(self.params(), state)
+        python_source(_refresh)(Exp3Params(1.0, 0.0, block_bits(self.arms)), state)
         return state
 
 

@@ -11,9 +11,8 @@ instructions without reordering them.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,42 +21,23 @@ from bandanna import checks
 from bandanna.advice import MAX_EXPERTS, Advice
 from bandanna.compiled import step
 from bandanna.learners.base import Compiled, aligned_zeros
+from bandanna.learners.exp4_learning import exp4_learn, exp4_learn_all, exp4_update
+from bandanna.learners.exp4_weights import LANES, Exp4Params, Exp4State, lane_sum
 from bandanna.learners.sampling import capped_inverse, pick
 from bandanna.streams import Stream, uniform
+from bandanna.types import InputError
 
-SMALLEST, LARGEST = 1e-9, 1e9
-"""Weights are rebuilt from the losses when their sum leaves this interval."""
-
-NEGLIGIBLE = 1e-280
-"""Weights below this become zero until they are rebuilt: numbers near the end of the range of
-floats are slow, and the share of such an expert is below 10**-270 anyway."""
-
-MOST_GROWTH = 300.0
-"""Negative losses let weights grow, zeros excepted. Before a zero could have grown by more than
-``exp(300)``, which is still negligible, all are rebuilt."""
-
-LANES = 8
-TINY, SMALL = 1.0 / 16.0, 0.25
-"""Up to these the exponential is a short polynomial, exact to rounding, and vectorised."""
-
-
-class Exp4Params(NamedTuple):
-    """Numbers for the compiled steps."""
-
-    learning_rate: float
-    mixing: float
-    arms: int
-
-
-class Exp4State(NamedTuple):
-    """Estimated losses of the experts (up to a common constant), their weights, and their sum."""
-
-    losses: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    total: NDArray[np.float64]
-    """Sum of the weights, and by how much they may have grown since they were rebuilt."""
-    scratch: NDArray[np.float64]
-    """Room to compute in; means nothing between steps."""
+__all__ = [
+    "Exp4",
+    "Exp4Params",
+    "Exp4State",
+    "advised_arm",
+    "exp4_choose",
+    "exp4_learn",
+    "exp4_learn_all",
+    "exp4_update",
+    "support",
+]
 
 
 @dataclass(frozen=True)
@@ -71,15 +51,20 @@ class Exp4(Compiled):
     arms
         Number of arms K, at least 2.
     learning_rate
-        Above 0. ``sqrt(2 log(N) / (K T))`` is the usual choice for T losses in [0, 1].
+        Above 0. ``sqrt(2 log(N) / (K T))`` is the usual choice for T losses in [0, 1], twice
+        that when centred.
     mixing
         Share of uniform draws of arms, from 0 to 1.
+    centred
+        Estimate losses with the baseline of ``bandanna.learners.centring``: half the regret bound,
+        ``sqrt(K T log(N) / 2)``, for losses in [0, 1]. Not with mixing.
     """
 
     experts: int
     arms: int
     learning_rate: float
     mixing: float = 0.0
+    centred: bool = False
     name: ClassVar[str] = "exp4"
     assumptions: ClassVar[tuple[str, ...]] = ()
 
@@ -88,20 +73,21 @@ class Exp4(Compiled):
         checks.settle(self, experts=experts, arms=checks.arms(self.arms))
         checks.positive("learning_rate", self.learning_rate)
         checks.within("mixing", self.mixing, 0.0, 1.0)
+        if self.centred and self.mixing:
+            raise InputError(f"centred EXP4 has no mixing; got mixing {self.mixing!r}.")
 
     def params(self) -> Exp4Params:
         """Return the numbers for the compiled steps."""
-        return Exp4Params(float(self.learning_rate), float(self.mixing), self.arms)
+        rates = float(self.learning_rate), float(self.mixing)
+        return Exp4Params(*rates, self.arms, bool(self.centred))
 
     def start(self) -> Exp4State:
         """Return the state before the first round: all weights 1."""
-        state = Exp4State(*aligned_zeros(self.experts, self.experts, 2, self.experts))
+        experts, arms = self.experts, self.arms if self.centred else 0
+        state = Exp4State(*aligned_zeros(experts, experts, 2, experts, arms, 2))
         state.weights[:] = 1.0
         state.total[0] = self.experts
         return state
-
-
-# --- drawing --------------------------------------------------------------------------------
 
 
 @step
@@ -173,114 +159,4 @@ def support(
     else:
         for j in range(weights.size):
             scratch[j] = weights[j] * advice[arm, j]
-    return _sum(scratch)
-
-
-@step
-def _sum(weights: NDArray[np.float64]) -> float:
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-    size = weights.size
-    whole = size - size % LANES
-    for j in range(0, whole, LANES):
-        a0 += weights[j]
-        a1 += weights[j + 1]
-        a2 += weights[j + 2]
-        a3 += weights[j + 3]
-        a4 += weights[j + 4]
-        a5 += weights[j + 5]
-        a6 += weights[j + 6]
-        a7 += weights[j + 7]
-    for j in range(whole, size):
-        a0 += weights[j]
-    return ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
-
-
-# --- learning -------------------------------------------------------------------------------
-
-
-@step
-def exp4_learn(
-    params: Exp4Params, state: Exp4State, advice: Advice, arm: int, estimate: float
-) -> None:
-    """Count an estimated loss of an arm for every expert, as far as it advised the arm."""
-    losses, weights = state.losses, state.weights
-    exponent = -params.learning_rate * estimate
-    if advice.ndim == 1:
-        factor = math.exp(exponent)
-        for j in range(weights.size):
-            says_so = advice[j] == arm
-            losses[j] += estimate if says_so else 0.0
-            weight = weights[j] * (factor if says_so else 1.0)
-            weights[j] = weight if weight > NEGLIGIBLE else 0.0
-    # Three times the same loop: one that chooses inside would not be vectorised.
-    elif abs(exponent) <= TINY:
-        for j in range(weights.size):
-            losses[j] += estimate * advice[arm, j]
-            weight = weights[j] * _exp_tiny(exponent * advice[arm, j])
-            weights[j] = weight if weight > NEGLIGIBLE else 0.0
-    elif abs(exponent) <= SMALL:
-        for j in range(weights.size):
-            losses[j] += estimate * advice[arm, j]
-            weight = weights[j] * _exp_small(exponent * advice[arm, j])
-            weights[j] = weight if weight > NEGLIGIBLE else 0.0
-    else:
-        for j in range(weights.size):
-            losses[j] += estimate * advice[arm, j]
-            weight = weights[j] * math.exp(exponent * advice[arm, j])
-            weights[j] = weight if weight > NEGLIGIBLE else 0.0
-    state.total[0] = _sum(weights)
-    state.total[1] += max(exponent, 0.0)
-    if not SMALLEST < state.total[0] < LARGEST or state.total[1] > MOST_GROWTH:
-        _rebuild(params, state)
-
-
-@step
-def exp4_learn_all(params: Exp4Params, state: Exp4State, estimates: NDArray[np.float64]) -> None:
-    """Count an estimated loss for each expert."""
-    for j in range(estimates.size):
-        state.losses[j] += estimates[j]
-    _rebuild(params, state)
-
-
-@step
-def _exp_tiny(x: float) -> float:
-    """The exponential for |x| <= 1/16: the first neglected term is below 2**-54."""
-    p = 1.0 / 5040.0 + x * (1.0 / 40320.0)
-    p = 1.0 / 720.0 + x * p
-    p = 1.0 / 120.0 + x * p
-    p = 1.0 / 24.0 + x * p
-    p = 1.0 / 6.0 + x * p
-    p = 0.5 + x * p
-    p = 1.0 + x * p
-    return 1.0 + x * p
-
-
-@step
-def _exp_small(x: float) -> float:
-    """The exponential for |x| <= 1/4: the first neglected term is below 2**-52."""
-    p = 1.0 / 3628800.0 + x * (1.0 / 39916800.0)
-    p = 1.0 / 362880.0 + x * p
-    p = 1.0 / 40320.0 + x * p
-    p = 1.0 / 5040.0 + x * p
-    p = 1.0 / 720.0 + x * p
-    p = 1.0 / 120.0 + x * p
-    p = 1.0 / 24.0 + x * p
-    p = 1.0 / 6.0 + x * p
-    p = 0.5 + x * p
-    p = 1.0 + x * p
-    return 1.0 + x * p
-
-
-@step
-def _rebuild(params: Exp4Params, state: Exp4State) -> None:
-    """Compute the weights anew from the losses, the smallest of which becomes zero."""
-    losses = state.losses
-    smallest = losses[0]
-    for j in range(losses.size):
-        smallest = min(smallest, losses[j])
-    for j in range(losses.size):
-        losses[j] -= smallest
-        weight = math.exp(-params.learning_rate * losses[j])
-        state.weights[j] = weight if weight > NEGLIGIBLE else 0.0
-    state.total[0] = _sum(state.weights)
-    state.total[1] = 0.0
+    return lane_sum(scratch)

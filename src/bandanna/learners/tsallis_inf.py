@@ -9,15 +9,19 @@ from typing import ClassVar, NamedTuple
 from bandanna import checks
 from bandanna.compiled import step
 from bandanna.learners.base import CompiledLearner
+from bandanna.learners.centring import root_baseline
 from bandanna.learners.ftrl import FtrlState, centre, draw_arm, solve_square, start_uniform
 from bandanna.learners.steps import register
 from bandanna.streams import Stream
 from bandanna.types import InputError
 
-ESTIMATORS = ("reduced-variance", "importance-weighted")
+ESTIMATORS = ("reduced-variance", "importance-weighted", "centred")
 
 BASELINE_FROM = 16
 """First round with a baseline: from there on the learning rate 4 / sqrt(t) is at most 1."""
+
+SHORTEST = 18
+"""Least number of losses for a fixed rate: it is then at most 4/3, and its bound holds."""
 
 
 class TsallisInfParams(NamedTuple):
@@ -27,13 +31,21 @@ class TsallisInfParams(NamedTuple):
     reduced_variance: bool
 
 
+class CentredTsallisParams(NamedTuple):
+    """Numbers for the compiled steps: 2 / eta, or 0 where it is ``sqrt(t) / 2``."""
+
+    fixed: float
+
+
 @dataclass(frozen=True)
 class TsallisInf(CompiledLearner):
     """Follow the leader regularised by the square roots of the probabilities.
 
     Needs no horizon and is optimal up to constants, whether losses are adversarial or random.
-    Regret over T losses in [0, 1]: at most ``4 sqrt(K T) + 1`` importance weighted, and
-    ``2 sqrt(K T) + 4.07 K max(0, log(T / 15)) + 16`` with reduced variance (``docs/theory``).
+    Regret over T losses in [0, 1]: at most ``4 sqrt(K T) + 1`` importance weighted,
+    ``2 sqrt(K T) + 4.07 K max(0, log(T / 15)) + 16`` with reduced variance, and centred
+    ``2 sqrt(K T) - sqrt(T) + log(T) / 2 + 2``, or ``sqrt(2 T (K - sqrt(K))) + 4/3`` where the
+    number of losses is known (``docs/theory``).
 
     Parameters
     ----------
@@ -42,7 +54,11 @@ class TsallisInf(CompiledLearner):
     estimator
         ``"reduced-variance"`` subtracts a baseline of 1/2 from the losses of arms that are not
         too rare (probability at least a quarter of the squared learning rate, from round 16 on);
-        ``"importance-weighted"`` is the plain one.
+        ``"importance-weighted"`` is the plain one; ``"centred"`` has for every arm the baseline of
+        ``bandanna.learners.centring``.
+    losses
+        When centred, how many losses there will be, if that is known: the learning rate is then
+        fixed. At least 18.
 
     References
     ----------
@@ -52,6 +68,7 @@ class TsallisInf(CompiledLearner):
 
     arms: int
     estimator: str = "reduced-variance"
+    losses: int | None = None
     name: ClassVar[str] = "tsallis-inf"
 
     def __post_init__(self) -> None:
@@ -60,9 +77,17 @@ class TsallisInf(CompiledLearner):
             raise InputError(
                 f"estimator must be one of {', '.join(ESTIMATORS)}; got {self.estimator!r}."
             )
+        if self.losses is not None:
+            checks.settle(self, losses=checks.whole("losses", self.losses, SHORTEST))
+            if self.estimator != "centred":
+                raise InputError(f"losses needs estimator='centred'; got {self.estimator!r}.")
 
-    def params(self) -> TsallisInfParams:
+    def params(self) -> TsallisInfParams | CentredTsallisParams:
         """Return the numbers for the compiled steps."""
+        if self.estimator == "centred":
+            # 2 / eta where eta**2 = 32 (1 - 1 / sqrt(K)) / n
+            spread = 1.0 - 1.0 / math.sqrt(self.arms)
+            return CentredTsallisParams(math.sqrt((self.losses or 0) / (8.0 * spread)))
         reduced = self.estimator == "reduced-variance"
         return TsallisInfParams(rate=0.5 if reduced else 1.0, reduced_variance=reduced)
 
@@ -103,4 +128,27 @@ def _update(
     state.updates[0] = t
 
 
+@step
+def _centred_draw(
+    params: CentredTsallisParams, state: FtrlState, stream: Stream
+) -> tuple[int, float]:
+    c = params.fixed or 0.5 * math.sqrt(state.updates[0] + 1.0)
+    centre(state.losses)
+    state.root[0] = solve_square(state.losses, state.chances, c, state.root[0])
+    return draw_arm(state, stream)
+
+
+@step
+def _centred_update(
+    params: CentredTsallisParams, state: FtrlState, arm: int, importance: float, loss: float
+) -> None:
+    """Add ``b_i - 1/2`` to every arm, and ``(loss - b) / chance`` to the one that was played."""
+    c = params.fixed or 0.5 * math.sqrt(state.updates[0] + 1.0)
+    state.losses[arm] += (loss - root_baseline(state.chances[arm], c)) * importance
+    for i in range(state.losses.size):
+        state.losses[i] += root_baseline(state.chances[i], c) - 0.5
+    state.updates[0] += 1
+
+
+register(CentredTsallisParams, _centred_draw, _centred_update)
 register(TsallisInfParams, _draw, _update)

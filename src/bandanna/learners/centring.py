@@ -1,0 +1,68 @@
+"""Baselines that make a bandit's loss estimates as steady as they can be.
+
+The estimate of arm ``i`` is ``b_i + 1[I = i] (loss - b_i) / p_i``: unbiased for every baseline
+``b_i`` that does not depend on the arm drawn. The two here make the worst cost of a step smallest,
+for entropy (EXP3, EXP4) and for square roots (Tsallis-INF). Proofs: ``docs/theory/centred.md``.
+
+With late feedback the baseline is judged by the newest distribution, for the arm played and for
+all others alike. That one does not depend on which arm this late draw gave, so the estimate stays
+unbiased.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bandanna.compiled import step
+
+NOTHING_LEFT = 37.0
+"""From here on ``1 - exp(-u)`` is 1 to the last bit."""
+
+
+@step
+def entropy_baseline(z: float) -> tuple[float, float]:
+    """Return the baseline for EXP3 and EXP4, and what the arm's step then costs.
+
+    ``z`` is the probability over the learning rate. The baseline ``-z ln(z (1 - exp(-1/z)))`` rises
+    from 0 to 1/2, the cost ``z (1 / (1 - exp(-1/z)) - z - b(z))``, in units of the squared rate,
+    from 0 to 1/8. From ``z = 1`` on those are differences of nearly equal numbers and their series
+    are summed: ``1/2 - sum_k c_k z**(1 - 2k)`` and ``sum_k (2k + 1) c_k z**(2 - 2k)`` with
+    ``c_k = B_2k / (2k (2k)!)``, Bernoulli's numbers. Errors stay below 1e-12.
+    """
+    if z >= 1.0:
+        u = 1.0 / z
+        v = u * u
+        series = -691.0 / 15692092416000.0 + v / 1046139494400.0
+        series = 1.0 / 479001600.0 + v * series
+        series = -1.0 / 9676800.0 + v * series
+        series = 1.0 / 181440.0 + v * series
+        series = -1.0 / 2880.0 + v * series
+        costs = -691.0 / 1207084032000.0 + v / 69742632960.0
+        costs = 1.0 / 43545600.0 + v * costs
+        costs = -1.0 / 1075200.0 + v * costs
+        costs = 1.0 / 25920.0 + v * costs
+        costs = -1.0 / 576.0 + v * costs
+        return 0.5 - u * (1.0 / 24.0 + v * series), 0.125 + v * costs
+    if z <= 1e-300:  # 1 / z would overflow
+        return 0.0, 0.0
+    u = 1.0 / z
+    if u > NOTHING_LEFT:
+        baseline = z * math.log(u)
+        return baseline, z * (1.0 - z - baseline)
+    rest = -math.expm1(-u)
+    baseline = z * math.log(u / rest)
+    return baseline, z * (1.0 / rest - z - baseline)
+
+
+@step
+def root_baseline(chance: float, c: float) -> float:
+    """Return the baseline for Tsallis-INF, whose probabilities are ``(c / (L_i + y))**2``.
+
+    With ``v = 1 / (c sqrt(chance))`` the loss to compare with is
+    ``w = (v + 2 - sqrt(v*v + 4)) / (2 v)``: there losses 0 and 1 cost the same, ``w (1 - w)``. The
+    baseline ``b`` solves ``b + chance (1/2 - b) = w``, because an arm that is not played moves by
+    ``b - 1/2``; where the arm is nearly certain, ``b`` stays within about 1/8 of 1/2 instead.
+    """
+    v = 1.0 / (c * math.sqrt(chance))
+    w = 2.0 / (v + 2.0 + math.sqrt(v * v + 4.0))
+    return 0.5 - (0.5 - w) / max(1.0 - chance, min(v, 0.5))

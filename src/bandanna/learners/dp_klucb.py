@@ -1,0 +1,258 @@
+"""DP-KLUCB (Azize, Wu, Honda, Orabona, Ito, Basu 2025), and a guard for when it does not apply."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna import checks
+from bandanna.compiled import step
+from bandanna.learners.adaptive import (
+    Adaptive,
+    AdaptiveParams,
+    AdaptiveState,
+    adaptive_draw,
+    adaptive_update,
+)
+from bandanna.learners.base import CompiledLearner, aligned_zeros
+from bandanna.learners.kl_ucb import untried
+from bandanna.learners.stationarity import largest_difference
+from bandanna.learners.steps import register
+from bandanna.learners.upper_index import private_upper
+from bandanna.streams import Stream
+from bandanna.types import JSON
+
+Floats = NDArray[np.float64]
+
+ROUND = 2.0**60
+"""A batch's rounds travel as its importance, in this unit: they must come back with its release,
+whatever else has happened meanwhile. Importances of the adaptive learner, which plays after an
+alarm, are never above 1e15, so a late release says itself which of the two asked for it."""
+
+LONGEST = 10**12
+SHARE = 0.1
+"""With the guard a batch is at most this share of all rounds, so that the leader is looked at."""
+
+TESTS, ALARM, CLOSEST, ARM, AFTER, OLD, NEW, ALLOWED = range(8)
+
+
+class DpKlucbParams(NamedTuple):
+    """Numbers for the compiled steps."""
+
+    epsilon: float
+    growth: float
+    first: int
+    guard: bool
+    false_alarm: float
+    batch: int
+    adaptive: AdaptiveParams
+
+
+class DpKlucbState(NamedTuple):
+    """What is known of each arm, what the guard has seen, and the learner that waits behind it."""
+
+    rewards: Floats
+    """Released sums of ``1 - loss``."""
+    plays: Floats
+    releases: Floats
+    waiting: Floats
+    """Batches that have not been released yet."""
+    guard: Floats
+    """Tests; alarm or not; the largest difference over what is allowed; then of that test: its arm,
+    rounds before it, old mean, new mean and what was allowed."""
+    losses: Floats
+    predictions: Floats
+    seen: Floats
+    rates: Floats
+    chances: Floats
+    below: Floats
+    solution: Floats
+    totals: Floats
+
+
+@dataclass(frozen=True)
+class DpKlucb(CompiledLearner):
+    """Play the arm whose mean loss may still be smallest, for longer and longer, on noisy means.
+
+    For losses drawn from one law for each arm, and releases with Laplace noise of scale
+    ``1 / epsilon`` on a batch's sum: there its regret is within ``growth`` of the least that any
+    epsilon-private policy can have. Where losses change the guard notices, unless all that happens
+    is that an arm no longer played becomes the best.
+
+    Parameters
+    ----------
+    arms
+        Number of arms K, at least 2.
+    epsilon
+        The privacy parameter of the releases.
+    growth
+        By how much an arm's rounds grow from batch to batch, above 1.
+    guard
+        Test each arm's releases against its earlier ones, and leave the rest to the adaptive
+        learner when they contradict each other. Without it, the algorithm of the paper.
+    false_alarm
+        Probability of an alarm in a whole run where nothing changes, at most.
+    rounds
+        How many rounds there will be, if that is known: the adaptive learner remembers a third.
+
+    References
+    ----------
+    A. Azize, Y. Wu, J. Honda, F. Orabona, S. Ito, D. Basu. Optimal regret of Bernoulli bandits
+    under global differential privacy. NeurIPS 2025.
+    """
+
+    arms: int
+    epsilon: float
+    growth: float = 1.5
+    guard: bool = True
+    false_alarm: float = 1e-4
+    rounds: int | None = None
+    name: ClassVar[str] = "dp-klucb"
+
+    def __post_init__(self) -> None:
+        checks.settle(self, arms=checks.arms(self.arms))
+        checks.epsilon(self.epsilon)
+        checks.within("growth", self.growth, 1.01, 100.0)
+        checks.within("false_alarm", self.false_alarm, 1e-12, 1.0)
+        if self.rounds is not None:
+            checks.settle(self, rounds=checks.rounds(self.rounds))
+
+    def params(self) -> DpKlucbParams:
+        """Return the numbers for the compiled steps."""
+        batch = max(1, round(3.0 * math.sqrt(8.0) / self.epsilon))
+        first = min(math.ceil(2.0 / self.epsilon), LONGEST) if self.guard else 1
+        shape = float(self.epsilon), float(self.growth), first, bool(self.guard)
+        behind = min(batch, LONGEST), self._adaptive(batch).params()
+        return DpKlucbParams(*shape, float(self.false_alarm), *behind)
+
+    def _adaptive(self, batch: int) -> Adaptive:
+        memory = None if self.rounds is None else max(self.rounds / (3.0 * batch), 1.0)
+        return Adaptive(self.arms, memory=memory)
+
+    def start(self) -> DpKlucbState:
+        """Return the state before the first round."""
+        known = aligned_zeros(*[self.arms] * 4, ALLOWED + 1)
+        return DpKlucbState(*known, **self._adaptive(1).start()._asdict())
+
+    def stationarity(self, state: JSON) -> dict[str, Any]:
+        """Say what the guard has seen, given the learner's state."""
+        seen = state["guard"]
+        report: dict[str, Any] = {
+            "guard": bool(self.guard),
+            "tests": int(seen[TESTS]),
+            "alarm": bool(seen[ALARM]),
+            "false_alarm": float(self.false_alarm),
+        }
+        if seen[TESTS]:
+            report["most_telling"] = {
+                "arm": int(seen[ARM]),
+                "after_rounds": int(seen[AFTER]),
+                "loss_before": 1.0 - seen[OLD],
+                "loss_then": 1.0 - seen[NEW],
+                "difference_allowed": seen[ALLOWED],
+            }
+        return report
+
+
+@step
+def _behind(state: DpKlucbState) -> AdaptiveState:
+    return AdaptiveState(
+        state.losses,
+        state.predictions,
+        state.seen,
+        state.rates,
+        state.chances,
+        state.below,
+        state.solution,
+        state.totals,
+    )
+
+
+@step
+def _rounds(state: DpKlucbState) -> float:
+    total = 0.0
+    for i in range(state.plays.size):
+        total += state.plays[i]
+    return total
+
+
+@step
+def _draw(params: DpKlucbParams, state: DpKlucbState, stream: Stream) -> tuple[int, float]:
+    if state.guard[ALARM] > 0.0:
+        return adaptive_draw(params.adaptive, _behind(state), stream)
+    arm = untried(state.plays, state.waiting)
+    if arm < 0:
+        logarithm = math.log(max(_rounds(state), 2.0))
+        largest = -1.0
+        for i in range(state.plays.size):
+            plays = state.plays[i]
+            if plays > 0.0:
+                mean = min(max(state.rewards[i] / plays, 0.0), 1.0)
+                index = private_upper(mean, logarithm / plays, params.epsilon)
+                # Many indices are 1 at first: the arm known least goes first.
+                if index > largest or (index == largest and plays < state.plays[arm]):
+                    arm, largest = i, index
+    state.waiting[arm] += 1.0
+    return arm, ROUND * _length(params, state, arm)
+
+
+@step
+def _length(params: DpKlucbParams, state: DpKlucbState, arm: int) -> int:
+    if state.guard[ALARM] > 0.0:
+        return params.batch
+    if state.plays[arm] == 0.0:
+        return params.first
+    rounds = max(math.ceil((params.growth - 1.0) * state.plays[arm]), 1.0)
+    if params.guard:
+        rounds = min(rounds, max(math.floor(SHARE * _rounds(state)), 1.0))
+    return int(min(rounds, float(LONGEST)))
+
+
+@step
+def _update(
+    params: DpKlucbParams, state: DpKlucbState, arm: int, importance: float, loss: float
+) -> None:
+    if importance < ROUND:
+        adaptive_update(params.adaptive, _behind(state), arm, importance, loss)
+        return
+    rounds = importance / ROUND
+    state.waiting[arm] -= 1.0
+    if state.guard[ALARM] > 0.0:  # asked for before the alarm, and of no use any more
+        return
+    if params.guard and state.releases[arm] > 0.0:
+        _test(params, state, arm, rounds, 1.0 - loss)
+    state.rewards[arm] += (1.0 - loss) * rounds
+    state.plays[arm] += rounds
+    state.releases[arm] += 1.0
+
+
+@step
+def _test(params: DpKlucbParams, state: DpKlucbState, arm: int, rounds: float, mean: float) -> None:
+    """Compare a release with the earlier ones of its arm."""
+    seen = state.guard
+    old = state.rewards[arm] / state.plays[arm]
+    allowed = largest_difference(
+        rounds,
+        state.plays[arm],
+        state.releases[arm],
+        params.epsilon,
+        params.false_alarm,
+        state.plays.size,
+    )
+    seen[TESTS] += 1.0
+    ratio = abs(mean - old) / allowed
+    if ratio > seen[CLOSEST]:
+        seen[CLOSEST] = ratio
+        seen[ARM] = arm
+        seen[AFTER] = _rounds(state)
+        seen[OLD] = old
+        seen[NEW] = mean
+        seen[ALLOWED] = allowed
+        seen[ALARM] = 1.0 if ratio > 1.0 else 0.0
+
+
+register(DpKlucbParams, _draw, _update, _length)

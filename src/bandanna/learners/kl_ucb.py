@@ -1,0 +1,117 @@
+"""KL-UCB (Garivier, Cappe 2011): for stationary losses, the strongest without privacy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna import checks
+from bandanna.compiled import step
+from bandanna.learners.base import CompiledLearner, aligned_zeros
+from bandanna.learners.steps import register
+from bandanna.learners.upper_index import kl_upper
+from bandanna.streams import Stream
+
+Floats = NDArray[np.float64]
+
+
+class KlUcbParams(NamedTuple):
+    """Numbers for the compiled steps: none."""
+
+    unused: float
+
+
+class KlUcbState(NamedTuple):
+    """Sums of losses and how many, for each arm; draws whose loss has not come back."""
+
+    losses: Floats
+    plays: Floats
+    waiting: Floats
+
+
+@dataclass(frozen=True)
+class KlUcb(CompiledLearner):
+    """Play the arm whose mean loss may still be smallest.
+
+    How small it may be is judged by the divergence of Bernoulli laws, which is right for 0s and 1s
+    and safe for all losses in [0, 1]. Optimal to the constant for stationary Bernoulli losses, and
+    defenceless where they change.
+
+    Parameters
+    ----------
+    arms
+        Number of arms K, at least 2.
+
+    References
+    ----------
+    A. Garivier, O. Cappe. The KL-UCB algorithm for bounded stochastic bandits and beyond. COLT
+    2011.
+    """
+
+    arms: int
+    name: ClassVar[str] = "kl-ucb"
+
+    def __post_init__(self) -> None:
+        checks.settle(self, arms=checks.arms(self.arms))
+
+    def params(self) -> KlUcbParams:
+        """Return the numbers for the compiled steps."""
+        return KlUcbParams(0.0)
+
+    def start(self) -> KlUcbState:
+        """Return the state before the first round."""
+        return KlUcbState(*aligned_zeros(self.arms, self.arms, self.arms))
+
+
+@step
+def untried(plays: Floats, waiting: Floats) -> int:
+    """Return an arm nothing is known of, or -1.
+
+    Those whose first loss is on its way come last, and only while no arm is known at all.
+    """
+    best = -1
+    known = False
+    for i in range(plays.size):
+        if plays[i] > 0.0:
+            known = True
+        elif best < 0 or waiting[i] < waiting[best]:
+            best = i
+    if best >= 0 and waiting[best] > 0.0 and known:
+        return -1
+    return best
+
+
+@step
+def _draw(params: KlUcbParams, state: KlUcbState, stream: Stream) -> tuple[int, float]:
+    arm = untried(state.plays, state.waiting)
+    if arm < 0:
+        total = 0.0
+        for i in range(state.plays.size):
+            total += state.plays[i]
+        logarithm = math.log(max(total, 2.0))
+        largest = -1.0
+        for i in range(state.plays.size):
+            plays = state.plays[i]
+            if plays > 0.0:
+                reward = min(max(1.0 - state.losses[i] / plays, 0.0), 1.0)
+                index = kl_upper(reward, logarithm / plays, 1.0)
+                if index > largest:
+                    arm, largest = i, index
+    state.waiting[arm] += 1.0
+    return arm, 1.0
+
+
+@step
+def _update(
+    params: KlUcbParams, state: KlUcbState, arm: int, importance: float, loss: float
+) -> None:
+    state.losses[arm] += loss
+    state.plays[arm] += 1.0
+    state.waiting[arm] -= 1.0
+
+
+register(KlUcbParams, _draw, _update)

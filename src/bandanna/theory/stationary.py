@@ -1,0 +1,48 @@
+"""What any private policy must pay when losses are stationary (``docs/theory/stationary.md``)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def stationary_lower_bound(means: Sequence[float], rounds: int, epsilon: float) -> float:
+    """Return ``sum_i (mu_i - mu*) ln T / d(mu_i, mu*)``: the least regret for long horizons.
+
+    For Bernoulli losses with these means and any epsilon-private policy that is good on all such
+    problems. It is a statement about long runs; short ones can have less regret. An infinite
+    epsilon gives the bound without privacy.
+
+    Examples
+    --------
+    >>> round(stationary_lower_bound([0.45] + 9 * [0.55], 1_000_000, epsilon=0.1))
+    1420
+    """
+    best = min(means)
+    total = math.fsum(
+        (mean - best) / loss_divergence(mean, best, epsilon) for mean in means if mean > best
+    )
+    return total * math.log(rounds)
+
+
+def loss_divergence(worse: float, best: float, epsilon: float) -> float:
+    """Return ``d``: how well an epsilon-private policy can tell a mean loss from a smaller one.
+
+    ``min over z of epsilon |z - x| + kl(z, y)`` for mean rewards ``x = 1 - worse`` and
+    ``y = 1 - best``.
+    """
+    x, y = 1.0 - worse, 1.0 - best
+    if y <= x:
+        return 0.0
+    e = math.exp(-epsilon)
+    if y * e / (1.0 - y + y * e) <= x:
+        return _kl(x, y)
+    return -epsilon * x - math.log1p(y * math.expm1(-epsilon))
+
+
+def _kl(x: float, y: float) -> float:
+    total = 0.0
+    for p, q in ((x, y), (1.0 - x, 1.0 - y)):
+        if p > 0.0:
+            total += p * math.log(p / q) if q > 0.0 else math.inf
+    return total
