@@ -36,6 +36,7 @@ from bandanna.compiled import step
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish
 from bandanna.privacy.mechanism import (
+    Bins,
     Finding,
     Numerics,
     PrivacyLoss,
@@ -44,7 +45,7 @@ from bandanna.privacy.mechanism import (
 )
 from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
 from bandanna.privacy.rational import log_of
-from bandanna.privacy.release import Bins, PureRelease, SumTally
+from bandanna.privacy.release import PureRelease, SumTally
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.streams import Stream, uniform
 from bandanna.types import Guarantee, InputError
