@@ -168,7 +168,7 @@ def test_audit_as_json() -> None:
         (("audit", "--draws", "50"), "use at least"),
         (("audit", "--epsilon", "x"), "numbers separated by commas"),
         (("audit", "--epsilon", "-1"), "epsilon must be"),
-        (("audit", "--release", "magic"), "one-bit, laplace or both"),
+        (("audit", "--release", "magic"), "one-bit, laplace or all"),
         (("audit", "--batch", "0"), "batch"),
         (("reproduce", "nothing"), "There are rates, separation"),
         (("reproduce",), "There are rates, separation"),

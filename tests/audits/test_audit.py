@@ -155,7 +155,7 @@ FAULTS = {
     "float Laplace": (float_laplace, 0.1, 1.0),
     "noise repeated by a fork": (forked_noise, CLAIMED, 4.0),
     "noise used again later": (noise_used_again, CLAIMED, 4.0),
-    "a little in each of many outputs": (spread_over_many, CLAIMED, 4.0),
+    "a little in each of many outputs": (spread_over_many, CLAIMED, 3.0),
 }
 
 

@@ -31,6 +31,13 @@ def test_every_private_policy_has_a_certificate_that_verifies(
     assert all("arrives" not in key for key in certificate)
 
 
+@pytest.mark.parametrize("algorithm", names(advised=True, private=True))
+def test_every_private_policy_with_experts_has_one_too(algorithm: str) -> None:
+    policy = bd.PrivateExperts(5, 3, 0.5, 1e-6, 10**8, algorithm, clip=True)
+    findings = verify(to_text(policy.certificate()))
+    assert all(finding.holds for finding in findings), findings
+
+
 TEXT = to_text(bd.PrivateBandit(3, 0.5, batch=4).certificate())
 DIGITS = [match.start() for match in re.finditer(r"[0-9]", TEXT)]
 

@@ -19,7 +19,8 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from bandanna import checks
-from bandanna.privacy.mechanism import Numerics, PrivacyLoss
+from bandanna.privacy.losses import continuous_laplace_loss
+from bandanna.privacy.mechanism import Numerics
 from bandanna.types import InputError
 
 GRID = 2**30
@@ -221,33 +222,6 @@ def composed_laplace_delta(epsilon: float, scale: float, experts: int) -> float:
     step = min(1e-4 * max(1.0, epsilon), 1.0 / (20.0 * scale))
     single = continuous_laplace_loss(scale, Numerics(step))
     return float(single.self_compose(experts).get_delta_for_epsilon(epsilon))
-
-
-def continuous_laplace_loss(scale: float, numerics: Numerics) -> PrivacyLoss:
-    """Return dp-accounting's privacy loss distribution of Laplace noise, sensitivity 1."""
-    from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
-
-    loss: PrivacyLoss = pld.from_laplace_mechanism(
-        scale,
-        sensitivity=1,
-        pessimistic_estimate=numerics.pessimistic,
-        value_discretization_interval=numerics.step,
-    )
-    return loss
-
-
-def gaussian_loss(sigma: float, numerics: Numerics | None = None) -> PrivacyLoss:
-    """Return dp-accounting's privacy loss distribution of Gaussian noise, sensitivity 1."""
-    from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
-
-    step, pessimistic = numerics or Numerics(min(1e-4, 1.0 / (2000.0 * sigma)))
-    loss: PrivacyLoss = pld.from_gaussian_mechanism(
-        sigma,
-        sensitivity=1,
-        pessimistic_estimate=pessimistic,
-        value_discretization_interval=step,
-    )
-    return loss
 
 
 def _smallest(

@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from bandanna.compiled import step
 from bandanna.grid import UNITS
-from bandanna.privacy.calibration import continuous_laplace_loss
 from bandanna.privacy.faces import publish
 from bandanna.privacy.groups import laplace_group
+from bandanna.privacy.losses import continuous_laplace_loss
 from bandanna.privacy.mechanism import (
+    Bins,
     Finding,
     Numerics,
     PrivacyLoss,
@@ -35,7 +36,7 @@ from bandanna.privacy.mechanism import (
     on_the_grid,
 )
 from bandanna.privacy.noise import discrete_laplace_noise, within_reach
-from bandanna.privacy.release import Bins, PureRelease
+from bandanna.privacy.release import PureRelease
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.streams import Stream, discrete_laplace
 from bandanna.types import Guarantee

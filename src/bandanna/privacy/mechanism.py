@@ -13,9 +13,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from importlib import metadata
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
 
 from bandanna.types import JSON, Model
+
+if TYPE_CHECKING:  # the planner imports this, and needs no arrays
+    import numpy as np
+    from numpy.typing import NDArray
 
 SECOND_DELTA, TOLERANCE = 1e-9, 1e-3
 """Where dp-accounting's numerical epsilon is compared with a pure claim, and how far it may be off,
@@ -28,6 +32,13 @@ class Finding(NamedTuple):
     entry: str
     holds: bool
     why: str
+
+
+class Bins(NamedTuple):
+    """The law of what a release publishes: edges between bins, and each bin's chance."""
+
+    edges: NDArray[np.float64]
+    chances: NDArray[np.float64]
 
 
 class PrivacyLoss(Protocol):

@@ -37,6 +37,7 @@ from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish
 from bandanna.privacy.groups import one_bit_group
 from bandanna.privacy.mechanism import (
+    Bins,
     Finding,
     Numerics,
     PrivacyLoss,
@@ -45,7 +46,7 @@ from bandanna.privacy.mechanism import (
 )
 from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
 from bandanna.privacy.rational import log_of
-from bandanna.privacy.release import Bins, PureRelease, SumTally
+from bandanna.privacy.release import PureRelease, SumTally
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.streams import Stream, uniform
 from bandanna.types import Guarantee, InputError

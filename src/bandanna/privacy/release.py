@@ -26,7 +26,7 @@ from bandanna import checks
 from bandanna.advice import Ticket
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import Memory, SumMemory, publish_once
-from bandanna.privacy.mechanism import Mechanism
+from bandanna.privacy.mechanism import Bins, Mechanism
 from bandanna.privacy.statements import PROTECTED
 from bandanna.streams import Stream
 from bandanna.types import JSON, Guarantee, InputError, no_guarantee
@@ -52,13 +52,6 @@ class Tally(ABC):
     @abstractmethod
     def to_dict(self) -> JSON:
         """What must be known to go on after a restart: private, like the losses."""
-
-
-class Bins(NamedTuple):
-    """The law of what a release publishes: edges between bins, and each bin's chance."""
-
-    edges: NDArray[np.float64]
-    chances: NDArray[np.float64]
 
 
 class Release(ABC):

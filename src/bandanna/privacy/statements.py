@@ -18,7 +18,7 @@ PROTECTED_WITH_EXPERTS = (
 )
 
 FOLLOWING = "-conversion"
-"""Algorithms whose names end so draw an expert and follow it; no others can hide advice."""
+"""Algorithms with this in their names draw an expert and follow it; no others can hide advice."""
 
 ONE_ROUND = "each person's feedback is one round's; k rounds of one person cost k times epsilon"
 ONE_NAME = (
@@ -85,7 +85,7 @@ def composition_of(places: int, delta: float) -> str:
 
 def protected(algorithm: str, experts: int | None) -> str:
     """Return what an algorithm protects."""
-    hides_advice = algorithm.endswith(FOLLOWING) and experts is not None and experts > 1
+    hides_advice = FOLLOWING in algorithm and experts is not None and experts > 1
     return PROTECTED_WITH_EXPERTS if hides_advice else PROTECTED
 
 

@@ -18,11 +18,10 @@ from bandanna.privacy.calibration import (
     SMALLEST_COMPOSED,
     Calibration,
     composed_laplace_delta,
-    continuous_laplace_loss,
     gaussian_delta,
-    gaussian_loss,
     gaussian_multiplier,
 )
+from bandanna.privacy.losses import continuous_laplace_loss, gaussian_loss
 from bandanna.privacy.mechanism import Finding, Mechanism, Numerics, PrivacyLoss
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.types import InputError, Model
