@@ -1,0 +1,127 @@
+"""One person against a whole policy: honest ones pass, and each planted fault is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import bandanna as bd
+from bandanna.advice import Ticket
+from bandanna.audits.people import audit_person
+from bandanna.policies import Policy
+from bandanna.policies.batch import WAITING
+from bandanna.policies.people import People
+from bandanna.policies.places import Place, PlacesBatch
+from bandanna.types import JSON
+
+HONEST: dict[str, Policy] = {
+    "one place": bd.PrivateBandit(2, 2.0, batch=2, per_person=1),
+    "three places": bd.PrivateBandit(2, 2.0, batch=3, per_person=3, delta=1e-3),
+    "of two rounds": bd.PrivateBandit(2, 2.0, batch=2, per_person=2, rounds_per_place=2),
+    "of one round": bd.PrivateBandit(2, 2.0, batch=2, per_person=2, rounds_per_place=1),
+    "laplace": bd.PrivateBandit(3, 2.0, algorithm="htinf", batch=2, per_person=2, delta=1e-3),
+    "conversion": bd.PrivateExperts(3, 2, 2.0, 1e-3, None, "one-bit-conversion", per_person=2),
+    "exp4": bd.PrivateExperts(3, 2, 2.0, 1e-3, 10**4, "one-bit-exp4", per_person=2),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_policies_pass(name: str) -> None:
+    """The exact attack has no false alarms; the other is asked for one in ten million."""
+    result = audit_person(HONEST[name], runs=200, significance=1e-7)
+    assert result.passed, result
+    assert result.batches == result.allowed
+    assert result.most == 1.0
+    assert "passed" in str(result)
+
+
+def test_most_of_epsilon_is_found() -> None:
+    result = audit_person(bd.PrivateBandit(2, 3.0, batch=1, per_person=2), runs=2000)
+    assert result.attack is not None
+    assert 1.5 < result.attack.epsilon <= 3.0
+
+
+def test_policies_that_protect_rounds_are_refused() -> None:
+    with pytest.raises(bd.InputError, match="protects rounds"):
+        audit_person(bd.PrivateBandit(2, 1.0))
+
+
+def forgets(self: People, saved: JSON) -> None:
+    """Go on from a file without counting who had how many places."""
+    self._use(bytes.fromhex(saved["key"]))
+    self.decided = saved["decided"]
+
+
+def new_key(self: People, saved: JSON) -> None:
+    """Go on with counts that belong to nobody any more."""
+    honest_load(self, saved | {"key": "00" * 16})
+
+
+def uncounted(self: People, person: int) -> bool:
+    """Let everyone in."""
+    return True
+
+
+def two_places(self: PlacesBatch, arm: int, ticket: Ticket | None, person: int) -> int:
+    """Give a person whose place closed another in the same batch."""
+    place = self.places.get(person)
+    if place is not None and place.counted is not None:
+        del self.places[person]
+        place.person ^= len(self.losses)
+        self.places[place.person] = place
+    return honest_open(self, arm, ticket, person)
+
+
+def not_divided(self: PlacesBatch, place: Place, ticket: Ticket | None) -> None:
+    """Count every round of a place instead of their mean."""
+    for position in place.rounds if place.counted is None else ():
+        if self.losses[position] != WAITING:
+            self.tally.add(self.losses[position], ticket)
+    honest_settle(self, place, ticket)
+
+
+def used_beyond(self: People, person: int) -> bool:
+    """Enforce a cap that is one too high."""
+    beyond: set[int] = self.__dict__.setdefault("beyond", set())
+    if honest_admit(self, person):
+        return True
+    once_more = person not in beyond
+    beyond.add(person)
+    return once_more
+
+
+honest_load, honest_open = People.load, PlacesBatch.open_round
+honest_settle, honest_admit = PlacesBatch._settle, People.admit
+FAULTS: dict[str, tuple[type, str, Any]] = {
+    "places are forgotten by files": (People, "load", forgets),
+    "files change the key": (People, "load", new_key),
+    "no cap": (People, "admit", uncounted),
+    "a cap that is one too high": (People, "admit", used_beyond),
+    "two places in a batch": (PlacesBatch, "open_round", two_places),
+    "rounds are not averaged": (PlacesBatch, "_settle", not_divided),
+}
+
+
+@pytest.mark.parametrize("rounds_per_place", [None, 1, 2])
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_faults_are_found(
+    name: str, rounds_per_place: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(*FAULTS[name])
+    policy = bd.PrivateBandit(2, 1.0, batch=3, per_person=2, rounds_per_place=rounds_per_place)
+    result = audit_person(policy, runs=0)
+    assert not result.passed, result
+    assert "FAILED" in str(result)
+
+
+def test_a_cap_that_files_forget_is_found_in_what_is_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The person's epsilon of 2 is then 4; found for both of two seeds."""
+    monkeypatch.setattr(People, "load", forgets)
+    policy = bd.PrivateBandit(2, 2.0, batch=1, per_person=1, rounds_per_place=1)
+    for seed in range(2):
+        result = audit_person(policy, runs=2000, significance=1e-4, seed=seed)
+        assert result.attack is not None
+        assert not result.attack.passed, result
