@@ -77,7 +77,7 @@ class Ledger:
         else:
             verdict = "same" if batch.losses[position] in (units, WAITING) else "different"
         if verdict != "same":
-            raise DecisionError(f"decision {decision.round} {_REFUSED[verdict]}")
+            raise _refusal(decision, verdict)
         return batch if batch is not None and batch.complete else None
 
     def give_up(self, decision: Decision, units: int) -> Batch | None:
@@ -138,22 +138,27 @@ class Ledger:
 
     # --- files ----------------------------------------------------------------------------
 
-    def to_dict(self) -> JSON:
+    def to_dict(self, *, batches: bool = True) -> JSON:
         """Return everything, as plain values; open batches hold raw feedback."""
+        here = self.open.values() if batches else ()
         return {
             "issuers": [list(issuer) for issuer in self._issuers],
             "batches": self.batches,
             "rounds": self.rounds,
             "released": self.released,
             "current": None if self.current is None else self.current.number,
-            "open_batches": [batch.to_dict() for batch in self.open.values()],
+            "open_batches": [batch.to_dict() for batch in here],
         }
 
-    def load(self, saved: JSON, choices: int, arms: int, experts: int | None) -> None:
+    def load(
+        self, saved: JSON, choices: int, arms: int, experts: int | None, *, latest: bool = False
+    ) -> None:
         """Go on from what ``to_dict`` gave, checking every value anew.
 
         What is decided from here on has a new identity: the rounds that follow may have been
         given out before, after the file was saved, and their feedback must not be credited here.
+        Only whoever records every decision before giving it out knows that this is the ``latest``
+        state, and keeps the identity.
         """
         self.batches, self.decided = int(saved["batches"]), int(saved["rounds"])
         self.released = int(saved["released"])
@@ -171,7 +176,10 @@ class Ledger:
         here = self.room()
         begin = (self.batches, 0) if here is None else (here.number, len(here.losses))
         issuers = [(str(name), int(batch), int(place)) for name, batch, place in saved["issuers"]]
-        self._issuers = [*issuers, (self.identity, *begin)]
+        if latest:
+            self.identity, self._issuers = issuers[-1][0], issuers
+        else:
+            self._issuers = [*issuers, (self.identity, *begin)]
 
 
 def _count(batch: Batch, position: int, units: int) -> None:
@@ -183,6 +191,12 @@ def _count(batch: Batch, position: int, units: int) -> None:
     batch.ticket = ticket = batch.waiting.pop(position)
     batch.losses[position] = units
     batch.tally.add(units, ticket)
+
+
+def _refusal(decision: Decision, verdict: Verdict) -> DecisionError:
+    error = DecisionError(f"decision {decision.round} {_REFUSED[verdict]}")
+    error.reason = verdict
+    return error
 
 
 def _belongs(decision: Decision, batch: Batch) -> bool:
