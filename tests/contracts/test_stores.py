@@ -168,11 +168,11 @@ def test_experiments_are_found_stopped_and_charged(store: Store) -> None:
 def test_keys_are_kept_and_revoked(store: Store) -> None:
     key = KeyRow("k1", "web", b"hash", ("decide", "reward"), "exp_1", 1.0)
     store.add_key(key)
-    assert store.keys() == [key]
+    assert store.all_keys() == [key]
     assert store.revoke_key("k1", 2.0)
     assert not store.revoke_key("k1", 3.0)
     assert not store.revoke_key("none", 3.0)
-    assert store.keys() == [key._replace(revoked_at=2.0)]
+    assert store.all_keys() == [key._replace(revoked_at=2.0)]
 
 
 def test_tidying_changes_nothing(store: Store) -> None:

@@ -107,7 +107,7 @@ class Store(ABC):
         """Keep a key."""
 
     @abstractmethod
-    def keys(self) -> list[KeyRow]:
+    def all_keys(self) -> list[KeyRow]:
         """Return all keys, revoked ones included."""
 
     @abstractmethod

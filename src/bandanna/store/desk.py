@@ -108,8 +108,11 @@ class Desk:
         """Say that a decision has been shown to somebody."""
         self._show(self._check_shown_in_time(event, now))
 
-    def expire(self, now: float) -> None:
-        """Count the default loss where the deadline has passed; free what was never shown."""
+    def expire(self, now: float) -> float | None:
+        """Count the default loss where the deadline has passed; free what was never shown.
+
+        Returns the next deadline, if there is one.
+        """
         self._now = now
         while self._due and self._due[0][0] <= now:
             _, place = self._due.popleft()
@@ -125,10 +128,6 @@ class Desk:
                 self._touched.add(place)
                 with _whole_or_broken():
                     self.policy.give_up(self._decision_at(batch, place[1]))
-
-    @property
-    def next_deadline(self) -> float | None:
-        """When something expires, if nothing else happens."""
         return self._due[0][0] if self._due else None
 
     def collect(self) -> Changes | None:

@@ -69,9 +69,13 @@ class Fence:
             charged.append(name)
         return charged
 
-    def close(self) -> None:
+    def sync(self) -> None:
         """Write everything to the disk."""
         os.fsync(self._file)
+
+    def close(self) -> None:
+        """Write everything to the disk, and let go."""
+        self.sync()
         os.close(self._file)
 
     def _behind(self, store: Store) -> list[tuple[int, str, int]]:

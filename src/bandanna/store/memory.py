@@ -92,7 +92,7 @@ class MemoryStore(Store):
         with self._lock:
             self._keys[key.id] = key
 
-    def keys(self) -> list[KeyRow]:
+    def all_keys(self) -> list[KeyRow]:
         """Return all keys."""
         with self._lock:
             return list(self._keys.values())

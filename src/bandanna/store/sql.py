@@ -125,7 +125,7 @@ class SqlStore(Store):
             row = key._asdict() | {"scopes": " ".join(key.scopes)}
             connection.execute(insert(tables.keys).values(row))
 
-    def keys(self) -> list[KeyRow]:
+    def all_keys(self) -> list[KeyRow]:
         """Return all keys."""
         query = select(tables.keys).order_by(tables.keys.c.created_at)
         found = (KeyRow(**row._mapping) for row in self._rows(query))
