@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
+
+from tests.postgres import Postgres, open_postgres
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -12,3 +15,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("BANDANNA_NO_SKIPS") and reporter and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server, for all tests of one worker."""
+    with open_postgres() as server:
+        yield server

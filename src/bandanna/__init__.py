@@ -13,6 +13,7 @@ from bandanna.version import __version__
 if TYPE_CHECKING:
     from bandanna import environments, learners, privacy
     from bandanna.audits.attack import audit
+    from bandanna.client import Client
     from bandanna.policies import (
         Bandit,
         Experts,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Bandit": "bandanna.policies",
+    "Client": "bandanna.client",
     "Experts": "bandanna.policies",
     "Policy": "bandanna.policies",
     "PrivateBandit": "bandanna.policies",
@@ -62,6 +64,7 @@ _ROOMS = ("environments", "learners", "privacy")
 __all__ = [
     "BandannaError",
     "Bandit",
+    "Client",
     "Decision",
     "DecisionError",
     "Experts",

@@ -12,10 +12,18 @@ EXTRAS = {
     "cluster": ("distributed", "joblib", "polars"),
     "digits": ("sklearn",),
     "signatures": ("cryptography",),
+    "service": (
+        *("alembic", "cryptography", "fastapi", "httpx"),
+        *("prometheus_client", "sqlalchemy", "uvicorn"),
+    ),
 }
 """Packages by the name of what asks for them: ``pip install 'bandanna[studies]'``."""
 
-NAMES = {"sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
+NAMES = {
+    "prometheus_client": "prometheus-client",
+    "sklearn": "scikit-learn",
+    "vl_convert": "vl-convert-python",
+}
 """What is installed under another name than it is imported by."""
 
 

@@ -22,6 +22,9 @@ class InputError(BandannaError, ValueError):
 class DecisionError(BandannaError):
     """Feedback that does not belong to a waiting decision. Nothing was changed."""
 
+    reason: str = "unknown"
+    """``different``, ``given up`` or ``forgotten`` where the decision had its feedback."""
+
 
 class StateFileError(BandannaError):
     """A saved policy that cannot be read or written."""

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import bandanna as bd
 from bandanna.documents import seal, to_text
+from bandanna.policies.loading import policy_from_dict
 from bandanna.policies.state_file import VERSION
 from tests.contracts.policies import ARMS, EXPERTS, make
 
@@ -259,3 +260,39 @@ def test_forged_files_are_refused(forgery: str, tmp_path: Path) -> None:
     path.write_text(to_text(data), encoding="utf-8")
     with pytest.raises(bd.StateFileError, match="damaged"):
         bd.load(path)
+
+
+def test_a_policy_whose_latest_state_was_recorded_keeps_its_identity() -> None:
+    policy = bd.PrivateBandit(["a", "b"], 0.5, batch=3, seed=1)
+    decision = policy.decide()
+    again = policy_from_dict(json.loads(json.dumps(policy.to_dict())), latest=True)
+    assert again.decide() == policy.decide()
+    again.observe(decision, loss=0.5)
+    assert len(again.to_dict()["ledger"]["issuers"]) == 1
+
+
+def test_whoever_asks_is_told_of_each_release() -> None:
+    policy = bd.PrivateBandit(["a", "b"], 0.5, batch=2, seed=1)
+    told: list[tuple[int, int, int, Any]] = []
+    policy.on_release = lambda batch, value: told.append(
+        (batch.number, batch.choice, len(batch.losses), value)
+    )
+    arms = []
+    for _ in range(5):
+        decision = policy.decide()
+        arms.append(decision.index)
+        policy.observe(decision, loss=0.5)
+    assert [what[:3] for what in told] == [(0, arms[0], 0), (1, arms[2], 0)]
+    assert policy.to_dict(batches=False)["ledger"]["open_batches"] == []
+    assert all(value in (0.0, 1.0) for *_, value in told)
+
+
+def test_a_refusal_says_why_in_a_word() -> None:
+    policy = bd.PrivateBandit(["a", "b"], 0.5, batch=3, seed=1)
+    first, second = policy.decide(), policy.decide()
+    policy.observe(first, loss=0.5)
+    policy.give_up(second)
+    for decision, reason in ((first, "different"), (second, "given up")):
+        with pytest.raises(bd.DecisionError) as caught:
+            policy.observe(decision, loss=0.25)
+        assert caught.value.reason == reason

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bandanna.cli import audit, certificate, plan, reproduce, simulate, study, verify
+from bandanna.cli import audit, certificate, plan, reproduce, serve, simulate, study, verify
 from bandanna.types import BandannaError
 from bandanna.version import __version__
 
@@ -25,6 +25,9 @@ app.command()(audit.audit)
 app.command()(verify.verify)
 app.add_typer(certificate.app, name="certificate")
 app.command()(reproduce.reproduce)
+app.command()(serve.serve)
+app.add_typer(serve.keys, name="keys")
+app.add_typer(serve.db, name="db")
 
 
 def _print_version(wanted: bool) -> None:

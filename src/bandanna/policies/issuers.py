@@ -41,12 +41,17 @@ class Issuers:
         """Return plain values."""
         return [[who, batch, [*map(list, joined.items())]] for who, batch, joined in self._all]
 
+    def resume(self, saved: list[Any]) -> str:
+        """Go on from what ``to_list`` gave under the latest identity, which is returned."""
+        self._all = [
+            Issuer(str(who), int(batch), {int(number): int(place) for number, place in begun})
+            for who, batch, begun in saved
+        ]
+        return self._all[-1].identity
+
     def load(
         self, saved: list[Any], identity: str, batches: int, joined: Mapping[int, int]
     ) -> None:
         """Go on from what ``to_list`` gave, under a new identity."""
-        before = [
-            Issuer(str(who), int(batch), {int(number): int(place) for number, place in begun})
-            for who, batch, begun in saved
-        ]
-        self._all = [*before, Issuer(identity, batches, dict(joined))]
+        self.resume(saved)
+        self._all.append(Issuer(identity, batches, dict(joined)))

@@ -92,7 +92,7 @@ class Ledger:
         else:
             verdict = "same" if batch.losses[position] in (units, WAITING) else "different"
         if verdict != "same":
-            raise DecisionError(f"decision {decision.round} {_REFUSED[verdict]}")
+            raise _refusal(decision, verdict)
         return batch if batch is not None and batch.complete else None
 
     def give_up(self, decision: Decision, units: int) -> Batch | None:
@@ -163,8 +163,9 @@ class Ledger:
 
     # --- files ----------------------------------------------------------------------------
 
-    def to_dict(self) -> JSON:
+    def to_dict(self, *, batches: bool = True) -> JSON:
         """Return everything, as plain values; open batches hold raw feedback."""
+        here = self.open.values() if batches else ()
         return {
             "issuers": self._issuers.to_list(),
             "batches": self.batches,
@@ -172,14 +173,18 @@ class Ledger:
             "released": self.released,
             "current": None if self.current is None else self.current.number,
             "people": None if self.people is None else self.people.to_dict(),
-            "open_batches": [batch.to_dict() for batch in self.open.values()],
+            "open_batches": [batch.to_dict() for batch in here],
         }
 
-    def load(self, saved: JSON, choices: int, arms: int, experts: int | None) -> None:
+    def load(
+        self, saved: JSON, choices: int, arms: int, experts: int | None, *, latest: bool = False
+    ) -> None:
         """Go on from what ``to_dict`` gave, checking every value anew.
 
         What is decided from here on has a new identity: the rounds that follow may have been
         given out before, after the file was saved, and their feedback must not be credited here.
+        Only whoever records every decision before giving it out knows that this is the ``latest``
+        state, and keeps the identity.
         """
         self.batches, self.decided = int(saved["batches"]), int(saved["rounds"])
         self.released = int(saved["released"])
@@ -196,6 +201,9 @@ class Ledger:
         self.current = None if current is None else self.open[int(current)]
         if self.rounds != int(saved["rounds"]) or not 0 <= self.released <= self.batches:
             raise ValueError("its counts do not fit together")
+        if latest:
+            self.identity = self._issuers.resume(saved["issuers"])
+            return
         joined = {number: len(batch.losses) for number, batch in self.open.items()}
         self._issuers.load(saved["issuers"], self.identity, self.batches, joined)
 
@@ -213,6 +221,12 @@ class Ledger:
         if len(batch.losses) > batch.size:
             raise ValueError(f"batch {batch.number} holds impossible values")
         return batch
+
+
+def _refusal(decision: Decision, verdict: Verdict) -> DecisionError:
+    error = DecisionError(f"decision {decision.round} {_REFUSED[verdict]}")
+    error.reason = verdict
+    return error
 
 
 def _belongs(decision: Decision, batch: Batch) -> bool:

@@ -69,8 +69,11 @@ def load(path: str | Path, *, epsilon: float | None = None, again: bool = False)
     return policy
 
 
-def policy_from_dict(data: JSON) -> Policy:
-    """Make a policy from what ``Policy.to_dict`` returned, checking every value anew."""
+def policy_from_dict(data: JSON, *, latest: bool = False) -> Policy:
+    """Make a policy from what ``Policy.to_dict`` returned, checking every value anew.
+
+    ``latest`` promises that nothing was decided after ``data``: it then keeps its identity.
+    """
     kind = KINDS[data["kind"]]
     recipe = recipe_of(Tuning(data["learner"], data["release"]))
     names = arm_names(data["arms"])
@@ -105,5 +108,5 @@ def policy_from_dict(data: JSON) -> Policy:
     policy._stream[:] = words
     policy._player.load_state(data["learned"])
     choices = len(names) if experts is None else experts
-    policy._ledger.load(data["ledger"], choices, len(names), experts)
+    policy.ledger.load(data["ledger"], choices, len(names), experts, latest=latest)
     return policy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, NoReturn, Self
@@ -28,6 +28,7 @@ from bandanna.policies.state_file import write_state
 from bandanna.privacy import Release
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.persons import for_person
+from bandanna.privacy.release import Released
 from bandanna.privacy.statements import PUBLIC_ADVICE, assumed_by_all, protected
 from bandanna.problem import Problem
 from bandanna.streams import Stream, new_stream
@@ -86,6 +87,8 @@ class Policy:
         self._stream = new_stream(None if seed is None else checks.whole("seed", seed, 0))
         self._player = Player(recipe, experts, self._stream)
         self._ledger = self._new_ledger(recipe.release)
+        self.on_release: Callable[[Batch, Released], None] | None = None
+        """Told of each release: the batch, which has forgotten its losses, and what came out."""
 
     # --- what a user calls ----------------------------------------------------------------
 
@@ -202,6 +205,11 @@ class Policy:
         return self.recipe.batch
 
     @property
+    def ledger(self) -> Ledger:
+        """Its batches, for whoever stores them: as private as the feedback."""
+        return self._ledger
+
+    @property
     def waiting(self) -> int:
         """Decisions whose feedback has not been observed."""
         return self._ledger.waiting
@@ -241,6 +249,7 @@ class Policy:
         copy._stream = arm_stream
         copy._player = Player(self.recipe, self.experts, arm_stream)
         copy._ledger = self._new_ledger(self.recipe.release.seeded(release_stream))
+        copy.on_release = None
         return copy
 
     def save(self, path: str | Path) -> None:
@@ -253,8 +262,11 @@ class Policy:
         with self._lock:
             write_state(Path(path), self.to_dict())
 
-    def to_dict(self) -> JSON:
-        """Return everything a policy knows, as plain values: as private as the feedback."""
+    def to_dict(self, *, batches: bool = True) -> JSON:
+        """Return everything a policy knows, as plain values: as private as the feedback.
+
+        Without its open ``batches`` nothing private is left.
+        """
         kind = vars(type(self)).get("saved_as")
         if kind is None:
             raise InputError(f"a {type(self).__name__} cannot be saved; only Bandanna's own can.")
@@ -274,7 +286,7 @@ class Policy:
             "release": self._ledger.release.to_dict(),
             "learned": self._player.state_dict(),
             "arm_stream": [int(word) for word in self._stream],
-            "ledger": self._ledger.to_dict(),
+            "ledger": self._ledger.to_dict(batches=batches),
         }
 
     def __repr__(self) -> str:
@@ -323,6 +335,8 @@ class Policy:
         if batch is not None:
             released = self._ledger.close(batch)
             self._player.learn(batch.choice, batch.importance, batch.ticket, released)
+            if self.on_release is not None:
+                self.on_release(batch, released)
 
     def _check_process(self) -> None:
         if self._process != os.getpid():

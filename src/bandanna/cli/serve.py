@@ -1,0 +1,152 @@
+"""``bandanna serve``, ``bandanna keys`` and ``bandanna db``: the decision service."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bandanna.extras import need
+from bandanna.types import InputError
+
+if TYPE_CHECKING:
+    from bandanna.service.settings import Settings
+    from bandanna.store import SqlStore
+
+Database = Annotated[
+    str, typer.Option(envvar="BANDANNA_DATABASE", help="A SQLite file or postgresql://...")
+]
+SecretFile = Annotated[
+    Path | None, typer.Option(help="The secret; beside the SQLite file by default.")
+]
+FILE = "bandanna.db"
+
+
+def serve(
+    database: Database = FILE,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    key_file: Annotated[
+        Path | None, typer.Option(help="Also write the first key to this file.")
+    ] = None,
+    secret_file: SecretFile = None,
+    fence_file: Annotated[
+        Path | None, typer.Option(help="Remembers how far the database has come.")
+    ] = None,
+    accept_restored: Annotated[
+        bool,
+        typer.Option(
+            "--accept-restored", help="Take an older copy of the database; it is charged."
+        ),
+    ] = False,
+    rate: Annotated[float, typer.Option(help="Requests a second for each key.")] = 10_000.0,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    check: Annotated[bool, typer.Option("--check", help="Look at everything, then end.")] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Make an experiment and play people against it.")
+    ] = False,
+) -> None:
+    """Answer decisions over HTTP, with a page at /."""
+    if log_level not in ("debug", "info", "warning", "error"):
+        raise InputError(f"--log-level is debug, info, warning or error; got {log_level!r}.")
+    if rate <= 0:
+        raise InputError(f"--rate must be above 0; got {rate!r}.")
+    settings = _settings(database, secret_file, fence_file, accept_restored, rate)
+    from bandanna.service import running
+    from bandanna.service.core import Core
+
+    if check:
+        for line in running.check(settings):
+            typer.echo(line)
+        return
+    core = Core(settings)
+    for name in core.charged:
+        typer.echo(f"charged: {name} was put back from an older copy; its guarantee says so.")
+    text = running.first_key(core, key_file)
+    if text is not None:
+        typer.echo(f"The first key, which opens everything and is shown once:\n\n  {text}\n")
+    typer.echo(f"http://{host}:{port}")
+    running.serve(core, host, port, log_level=log_level, demo=demo)
+
+
+keys = typer.Typer(help="Keys to the decision service.", no_args_is_help=True)
+
+
+@keys.command("new")
+def new_key(
+    name: Annotated[str, typer.Argument(help="What the key is for.")],
+    scope: Annotated[list[str], typer.Option(help="decide, reward, read or manage; repeatable.")],
+    experiment: Annotated[
+        str | None, typer.Option(help="The only experiment that it opens.")
+    ] = None,
+    database: Database = FILE,
+    secret_file: SecretFile = None,
+) -> None:
+    """Make a key and show it, once."""
+    settings = _settings(database, secret_file)
+    from bandanna.service.keys import make_key
+    from bandanna.store import SqlStore, read_secret
+
+    secret = read_secret(settings.secret)
+    store = SqlStore(settings.database, secret)
+    _, text = make_key(store, secret, name, tuple(scope), experiment)
+    typer.echo(text)
+
+
+@keys.command("list")
+def list_keys(database: Database = FILE, secret_file: SecretFile = None) -> None:
+    """List keys, without what makes them secret."""
+    for key in _open(database, secret_file).all_keys():
+        state = "revoked" if key.revoked_at else "good"
+        where = key.experiment or "everywhere"
+        typer.echo(f"{key.id}  {state:8}{' '.join(key.scopes):20}  {where}  {key.name}")
+
+
+@keys.command("revoke")
+def revoke_key(
+    key: Annotated[str, typer.Argument(help="The key's id, as the list shows it.")],
+    database: Database = FILE,
+    secret_file: SecretFile = None,
+) -> None:
+    """Make a key open nothing, within two seconds."""
+    if not _open(database, secret_file).revoke_key(key, time.time()):
+        raise InputError(f"there is no key {key!r} to revoke.")
+    typer.echo(f"{key} opens nothing any more.")
+
+
+db = typer.Typer(help="The decision service's database.", no_args_is_help=True)
+
+
+@db.command()
+def backup(
+    path: Annotated[Path, typer.Argument(help="Where the copy goes.")],
+    database: Database = FILE,
+    secret_file: SecretFile = None,
+) -> None:
+    """Copy a SQLite database, whole, while it is used; keep the secret apart from the copy."""
+    _open(database, secret_file).backup(path)
+    typer.echo(f"{path} is a copy; starting from it is charged: see --accept-restored.")
+
+
+def _settings(
+    database: str,
+    secret: Path | None = None,
+    fence: Path | None = None,
+    accept_restored: bool = False,
+    rate: float = 10_000.0,
+) -> Settings:
+    need("service", "the decision service")
+    from bandanna.service.settings import settings_beside
+
+    return settings_beside(
+        database, secret=secret, fence=fence, accept_restored=accept_restored, rate=rate
+    )
+
+
+def _open(database: str, secret_file: Path | None) -> SqlStore:
+    settings = _settings(database, secret_file)
+    from bandanna.store import SqlStore, read_secret
+
+    return SqlStore(settings.database, read_secret(settings.secret))

@@ -1,0 +1,1 @@
+"""Private decisions over HTTP."""

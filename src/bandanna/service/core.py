@@ -1,0 +1,200 @@
+"""The service without HTTP: experiments, decisions, feedback, deadlines."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from asyncio import wrap_future
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from bandanna.policies import PrivateBandit, PrivateExperts
+from bandanna.policies.policy import Policy
+from bandanna.service.settings import Settings
+from bandanna.store import ConflictError, SqlStore, read_secret
+from bandanna.store.desk import Desk
+from bandanna.store.fence import Fence, RestoredError
+from bandanna.store.rows import Event, Experiment, Release
+from bandanna.store.writer import Task, UnknownError, Writer
+from bandanna.types import JSON
+
+
+class Core:
+    """Everything a service does; answers come when they are durable."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.secret = read_secret(settings.secret)
+        self.store = SqlStore(settings.database, self.secret)
+        self.fence = Fence(settings.fence, self.store.identity)
+        self.charged = self._check_copy()
+        self.writer = Writer(self.store, self.fence)
+        self._known: dict[str, Experiment] = {}
+        self._next_look: dict[int, float] = {}
+        self._tidied = 0
+        self.closing = threading.Event()
+        """Set when the service is about to end."""
+
+    def close(self) -> None:
+        """Finish what was begun, and leave no trace of feedback in logs of the database."""
+        self.writer.close()
+        self.store.tidy()
+        self.store.close()
+        self.fence.close()
+
+    # --- experiments ----------------------------------------------------------------------
+
+    async def create(self, name: str, settings: JSON) -> Experiment:
+        """Make an experiment."""
+
+        def make() -> Experiment:
+            policy = make_policy(settings)
+            kept = settings | {"arms": list(policy.arms), "algorithm": policy.algorithm}
+            kept |= {"default_loss": policy.default_loss, "batch": policy.batch}
+            identity = f"exp_{secrets.token_hex(8)}"
+            head = policy.to_dict(batches=False)
+            made = Experiment(identity, name, kept, head, self.clock())
+            made.number = self.store.create(made)
+            return made
+
+        made = await run_in_threadpool(make)
+        self._known[made.id] = made
+        return made
+
+    async def find(self, identity: str) -> Experiment:
+        """Return an experiment as it was made; only its settings are sure to be current."""
+        if identity not in self._known:
+            found = await run_in_threadpool(self.store.experiments, identity)
+            if not found:
+                raise UnknownError(f"there is no experiment {identity!r}.")
+            self._known[identity] = found[0]
+        return self._known[identity]
+
+    async def current(self, identity: str) -> Experiment:
+        """Return an experiment as it is now."""
+        found = await run_in_threadpool(self.store.experiments, identity)
+        if not found:
+            raise UnknownError(f"there is no experiment {identity!r}.")
+        return found[0]
+
+    async def all_experiments(self) -> list[Experiment]:
+        """Return all experiments as they are now."""
+        return await run_in_threadpool(self.store.experiments)
+
+    async def stop(self, identity: str) -> None:
+        """Take no more decisions in an experiment."""
+        await run_in_threadpool(self.store.stop, (await self.find(identity)).number)
+
+    async def look(self, identity: str, what: Callable[[Policy], Any]) -> Any:
+        """Ask an experiment's policy something."""
+        number = (await self.find(identity)).number
+        return await self._do(Task(lambda desk, _: what(desk.policy), number))
+
+    async def releases(self, identity: str, after: int = 0) -> list[Release]:
+        """Return what an experiment released."""
+        number = (await self.find(identity)).number
+        return await run_in_threadpool(self.store.releases, number, after)
+
+    # --- decisions and feedback -----------------------------------------------------------
+
+    async def decide(
+        self, identity: str, name: str | None = None, advice: object = None, *, defer: bool = False
+    ) -> Event:
+        """Decide for an event; the same id gets the same answer."""
+        number = (await self.find(identity)).number
+        fresh = name or f"evt_{secrets.token_hex(12)}"
+
+        def work(desk: Desk, known: Event | None) -> Event:
+            if known is not None and known.experiment != number:
+                raise ConflictError(f"event {name!r} belongs to another experiment.")
+            return known or desk.decide(fresh, advice, defer=defer, now=self.clock())
+
+        made: Event = await self._do(Task(work, number, name, must_exist=False))
+        return made
+
+    async def reward(
+        self, name: str, loss: float | None, reward: float | None, only: str | None = None
+    ) -> None:
+        """Count the feedback of an event."""
+
+        def work(desk: Desk, event: Event) -> None:
+            _check_opened(desk, name, only)
+            desk.observe(event, loss, reward, now=self.clock())
+
+        await self._do(Task(work, event=name))
+
+    async def activate(self, name: str, only: str | None = None) -> None:
+        """Say that the decision of an event was shown."""
+
+        def work(desk: Desk, event: Event) -> None:
+            _check_opened(desk, name, only)
+            desk.activate(event, now=self.clock())
+
+        await self._do(Task(work, event=name))
+
+    async def sweep(self) -> None:
+        """Expire what is due; every experiment is looked at before its next deadline."""
+        now = self.clock()
+        for experiment in await self.all_experiments():
+            wait = experiment.settings.get("deadline_seconds")
+            if wait is not None and self._next_look.get(experiment.number, now) <= now:
+                task = Task(lambda desk, _: desk.expire(now), experiment.number)
+                self._next_look[experiment.number] = await self._do(task) or now + wait
+
+    async def tidy(self) -> None:
+        """Erase what is left of deleted feedback, if anything was written since the last time."""
+        written = self.writer.transactions
+        if written != self._tidied:
+            await run_in_threadpool(self.store.tidy)
+            self._tidied = written
+        self.fence.sync()
+
+    async def _do(self, task: Task) -> Any:
+        return await wrap_future(self.writer.submit(task))
+
+    def _check_copy(self) -> list[str]:
+        """Refuse a database put back from a copy, or charge it if told to."""
+        if not self.settings.accept_restored:
+            self.fence.check(self.store)
+            if self.store.copied:
+                raise RestoredError(
+                    "this database is a backup: what it releases may have been released before. "
+                    "Use the newest database; or --accept-restored, and the guarantee will say so."
+                )
+            return []
+        charged = self.fence.accept(self.store)
+        if self.store.copied:
+            for one in self.store.experiments():
+                if one.id not in charged:
+                    self.store.charge(one.number, one.version + 1)
+                    charged.append(one.id)
+            self.store.adopt()
+        return charged
+
+    @property
+    def disk(self) -> Path:
+        """Where room is needed."""
+        return self.settings.fence.absolute().parent
+
+
+def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
+    """Make the policy that was asked for."""
+    options = {name: settings[name] for name in OPTIONS if settings.get(name) is not None}
+    if settings.get("experts") is not None:
+        if settings.get("delta"):
+            options["delta"] = settings["delta"]
+        return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **options)
+    return PrivateBandit(settings["arms"], settings["epsilon"], **options)
+
+
+OPTIONS = ("rounds", "algorithm", "loss_range", "default_loss", "clip")
+
+
+def _check_opened(desk: Desk, name: str, only: str | None) -> None:
+    if only is not None and desk.experiment.id != only:
+        raise UnknownError(f"there is no such event {name!r}.")

@@ -1,0 +1,30 @@
+"""A population that plays against an experiment, so that the page lives."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from bandanna.service.core import Core
+from bandanna.types import BandannaError
+
+ARMS = {"green": 0.45, "blue": 0.55, "red": 0.75}
+"""How often each disappoints."""
+
+PAUSE_SECONDS = 0.02
+
+
+async def play(core: Core) -> None:
+    """Make an experiment and play people against it until the service stops."""
+    settings = {"arms": list(ARMS), "epsilon": 1.0, "rounds": 100_000, "deadline_seconds": 5.0}
+    made = await core.create("demonstration", settings)
+    people = random.Random(1)  # noqa: S311
+    while not core.closing.is_set():
+        try:
+            event = await core.decide(made.id)
+            if people.random() < 0.9:  # some never answer
+                unhappy = people.random() < list(ARMS.values())[event.arm]
+                await core.reward(event.id, float(unhappy), None)
+        except BandannaError:
+            return  # it was stopped
+        await asyncio.sleep(PAUSE_SECONDS)

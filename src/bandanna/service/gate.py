@@ -1,0 +1,154 @@
+"""What every request passes first: size, key, rate; and what is noted of it afterwards."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bandanna.service.keys import REFRESH_SECONDS, KeyRing
+from bandanna.service.metrics import Metrics
+from bandanna.service.problems import problem
+from bandanna.store import KeyRow, StoreUnavailableError
+
+logger = logging.getLogger("bandanna.service")
+
+OPEN_PATHS = ("/healthz", "/", "/page/")
+"""What needs no key: a sign of life, and the page, which holds nothing until it is given one."""
+
+NEW_KEY_SECONDS = 0.1
+"""How often a key that is not known may make us look again."""
+
+SAFE_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+)
+
+
+class Buckets:
+    """Lets through ``rate`` requests a second on average, ten times as many at once."""
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._clock = rate, clock
+        self._levels: dict[str, tuple[float, float]] = {}
+
+    def take(self, who: str) -> bool:
+        """Take one, if there is one."""
+        now, most = self._clock(), 10.0 * self._rate
+        level, then = self._levels.get(who, (most, now))
+        level = min(most, level + (now - then) * self._rate)
+        if level < 1.0:
+            return False
+        self._levels[who] = level - 1.0, now
+        return True
+
+
+class Gate:
+    """Refuses what is too large, unknown or too frequent, before anything is parsed."""
+
+    def __init__(
+        self, app: ASGIApp, ring: KeyRing, metrics: Metrics, most_bytes: int, rate: float
+    ) -> None:
+        self._app, self._ring, self._metrics = app, ring, metrics
+        self._most_bytes = most_bytes
+        self._too_large = f"a request may have {most_bytes} bytes."
+        self._buckets = Buckets(rate)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it here."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *SAFE_HEADERS]
+            await send(message)
+
+        try:
+            await self._pass(scope, receive, sending)
+        finally:
+            self._note(scope, status, time.perf_counter() - began)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        refusal = await self._refusal(scope, headers)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        read = 0
+
+        async def receiving() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self._most_bytes:
+                raise HTTPException(413, self._too_large)
+            return message
+
+        await self._app(scope, receiving, send)
+
+    async def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Any:
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self._most_bytes:
+            return problem(413, self._too_large)
+        path = scope["path"]
+        if path in OPEN_PATHS or path.startswith(OPEN_PATHS[2]):
+            return None
+        kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        try:
+            key = await self._find(text) if kind.lower() == "bearer" else None
+        except StoreUnavailableError as error:
+            return problem(503, str(error), {"Retry-After": "1"})
+        who = f"address {(scope.get('client') or '?')[0]}" if key is None else key.id
+        if not self._buckets.take(who):
+            return problem(429, "too many requests.", {"Retry-After": "1"})
+        if key is None:
+            return problem(
+                401, "send a key: Authorization: Bearer bdn_...", {"WWW-Authenticate": "Bearer"}
+            )
+        scope.setdefault("state", {})["key"] = key
+        return None
+
+    async def _find(self, text: str) -> KeyRow | None:
+        """Find a key; an unknown one may have been made a moment ago."""
+        key = self._ring.find(text)
+        age = self._ring.age
+        if age > REFRESH_SECONDS or (key is None and age > NEW_KEY_SECONDS):
+            await run_in_threadpool(self._ring.refresh)
+            key = self._ring.find(text)
+        return key
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        """Note the route, not the path, and nothing of what was sent."""
+        route = getattr(scope.get("route"), "path", "none")
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self._metrics.requests.labels(method, route, status).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
+        key = scope.get("state", {}).get("key")
+        facts = {
+            "method": method,
+            "route": route,
+            "status": status,
+            "ms": round(seconds * 1000, 2),
+            "key": None if key is None else key.id,
+        }
+        logger.info("request", extra={"facts": facts})
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")

@@ -1,0 +1,72 @@
+"""Keys to the service: made once, shown once, kept as a hash that needs the secret to be tried."""
+
+from __future__ import annotations
+
+import hmac
+import math
+import secrets
+import time
+
+from bandanna.store import KeyRow, Secret, Store
+from bandanna.types import InputError
+
+SCOPES = ("decide", "reward", "read", "manage")
+"""What a key may open; ``manage`` opens everything."""
+
+REFRESH_SECONDS = 2.0
+"""A revoked key opens nothing after this."""
+
+
+def make_key(
+    store: Store,
+    secret: Secret,
+    name: str,
+    scopes: tuple[str, ...],
+    experiment: str | None = None,
+) -> tuple[KeyRow, str]:
+    """Make a key; returns what is kept of it, and the key itself, which is kept nowhere."""
+    unknown = [scope for scope in scopes if scope not in SCOPES]
+    if unknown or not scopes:
+        raise InputError(f"scopes are {', '.join(SCOPES)}; got {', '.join(unknown) or 'none'}.")
+    if experiment is not None and not store.experiments(experiment):
+        raise InputError(f"there is no experiment {experiment!r}.")
+    identity, rest = secrets.token_hex(6), secrets.token_urlsafe(32)
+    text = f"bdn_{identity}_{rest}"
+    row = KeyRow(identity, name, secret.hash("keys", text), scopes, experiment, time.time())
+    store.add_key(row)
+    return row, text
+
+
+class KeyRing:
+    """Knows which key opens what; looks again at the store every two seconds."""
+
+    def __init__(self, store: Store, secret: Secret) -> None:
+        self._store, self._secret = store, secret
+        self._rows: dict[str, KeyRow] = {}
+        self._read_at = -math.inf
+
+    @property
+    def age(self) -> float:
+        """Seconds since it last looked."""
+        return time.monotonic() - self._read_at
+
+    def refresh(self) -> None:
+        """Look at the store."""
+        at = time.monotonic()
+        self._rows = {row.id: row for row in self._store.all_keys() if row.revoked_at is None}
+        self._read_at = at
+
+    def find(self, text: str) -> KeyRow | None:
+        """Return what a key opens, or None; how long that takes does not depend on its secret."""
+        parts = text.split("_", 2)
+        row = self._rows.get(parts[1]) if len(parts) == 3 else None
+        right = hmac.compare_digest(
+            self._secret.hash("keys", text), b"\0" * 32 if row is None else row.hash
+        )
+        return row if right else None
+
+
+def opens(row: KeyRow, scope: str, experiment: str | None = None) -> bool:
+    """Say whether a key opens something."""
+    may = scope in row.scopes or "manage" in row.scopes
+    return may and (row.experiment is None or row.experiment == experiment)

@@ -1,0 +1,48 @@
+"""Numbers for operators: counts, times and room on the disk; never a loss."""
+
+from __future__ import annotations
+
+import os
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class Metrics:
+    """All metrics of one service."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.requests = Counter(
+            "bandanna_requests", "Requests.", ["method", "route", "status"], registry=registry
+        )
+        self.seconds = Histogram(
+            "bandanna_request_seconds",
+            "How long requests took.",
+            ["route"],
+            buckets=BUCKETS,
+            registry=registry,
+        )
+        self.transactions = Gauge(
+            "bandanna_transactions", "Transactions that were committed.", registry=registry
+        )
+        self.failures = Gauge(
+            "bandanna_failed_transactions", "Transactions that failed.", registry=registry
+        )
+        self.waiting = Gauge("bandanna_queue", "Tasks that wait.", registry=registry)
+        self.available = Gauge(
+            "bandanna_database_available", "1 if the database answered.", registry=registry
+        )
+        self.disk = Gauge(
+            "bandanna_disk_free_bytes", "Room where the fence lies.", registry=registry
+        )
+
+    def measure_disk(self, path: str) -> None:
+        """Look how much room is left."""
+        found = os.statvfs(path)
+        self.disk.set(found.f_bavail * found.f_frsize)
+
+    def text(self) -> bytes:
+        """Return everything, as Prometheus reads it."""
+        return generate_latest(self.registry)

@@ -1,0 +1,147 @@
+"""What is sent and answered, as documents."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bandanna.store.rows import Event, Experiment
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Label = Annotated[str, Field(min_length=1, max_length=200)]
+EventId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
+Feedback = bool | Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Document(BaseModel):
+    """A document that may hold nothing unknown."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewExperiment(Document):
+    """What an experiment is made of."""
+
+    name: Label
+    arms: (
+        Annotated[int, Field(ge=2, le=10_000)]
+        | Annotated[list[Label], Field(min_length=2, max_length=10_000)]
+    )
+    epsilon: Finite = Field(description="The privacy parameter, from 1e-9 to 100.")
+    rounds: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    algorithm: str | None = None
+    delta: Annotated[float, Field(ge=0, lt=1)] | None = None
+    experts: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    loss_range: tuple[Finite, Finite] | None = None
+    deadline_seconds: Annotated[float, Field(gt=0, le=10**9)] | None = Field(
+        default=None, description="When feedback has not come by then, the default loss is counted."
+    )
+    default_loss: Finite | None = None
+    clip: bool = Field(
+        default=False, description="Count feedback outside the range as its nearer end."
+    )
+
+
+class NewDecision(Document):
+    """What a decision is asked for with."""
+
+    event_id: EventId | None = Field(
+        default=None, description="The same id gets the same answer. Made here if left out."
+    )
+    advice: list[str | int] | list[list[Finite]] | None = Field(
+        default=None, description="With experts: an arm for each, or a distribution for each."
+    )
+    defer: bool = Field(
+        default=False,
+        description="The decision may never be shown: it counts once it is activated or rewarded.",
+    )
+
+
+class NewReward(Document):
+    """Feedback: a reward, or a loss."""
+
+    reward: Feedback | None = None
+    loss: Feedback | None = None
+
+
+class PlanRequest(Document):
+    """A problem to plan for."""
+
+    arms: Annotated[int, Field(ge=2, le=10_000)]
+    rounds: Annotated[int, Field(ge=1, le=10**12)]
+    epsilon: Finite
+    experts: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+class DecisionAnswer(BaseModel):
+    """A decision."""
+
+    event_id: str
+    arm: str | int
+    chance: float | None = Field(description="With which the arm was drawn, where it is known.")
+    expires_at: str | None
+
+
+class ExperimentAnswer(BaseModel):
+    """An experiment, without anything private."""
+
+    id: str
+    name: str
+    created_at: str
+    stopped: bool
+    arms: list[str | int]
+    epsilon: float
+    algorithm: str
+    settings: dict[str, Any]
+    decided: int
+    observed: int
+    released: int
+    guarantee: str | None = None
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def moment(seconds: float) -> str:
+    """Write a time as RFC 3339 has it."""
+    return (
+        datetime.fromtimestamp(seconds, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
+
+
+def decision_answer(event: Event, arms: list[str | int]) -> DecisionAnswer:
+    """Write down a decision."""
+    expires = None if event.expires_at is None else moment(event.expires_at)
+    return DecisionAnswer(
+        event_id=event.id, arm=arms[event.arm], chance=event.chance, expires_at=expires
+    )
+
+
+def experiment_answer(experiment: Experiment, guarantee: str | None = None) -> ExperimentAnswer:
+    """Write down an experiment."""
+    settings, ledger = experiment.settings, experiment.head["ledger"]
+    return ExperimentAnswer(
+        id=experiment.id,
+        name=experiment.name,
+        created_at=moment(experiment.created_at),
+        stopped=experiment.stopped,
+        arms=settings["arms"],
+        epsilon=settings["epsilon"],
+        algorithm=settings["algorithm"],
+        settings=settings,
+        decided=ledger["rounds"],
+        observed=experiment.observed,
+        released=ledger["released"],
+        guarantee=guarantee,
+    )

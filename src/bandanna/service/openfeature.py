@@ -1,0 +1,103 @@
+"""OpenFeature's remote evaluation protocol (OFREP): an experiment is a feature flag.
+
+The flag's key is the experiment's id or, if only one has it, its name; the value is the arm. The
+event id travels in the metadata: a reward is sent to ``/v1/events/{event_id}/reward``. Every
+evaluation is a decision, unless the context holds an ``event_id`` that was used before.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+
+from bandanna.service.access import CanDecide, CoreHere
+from bandanna.service.core import Core
+from bandanna.service.models import EventId
+from bandanna.service.routes import PROBLEMS
+from bandanna.store.rows import Experiment
+from bandanna.store.writer import UnknownError
+from bandanna.types import JSON, BandannaError, InputError
+
+router = APIRouter(prefix="/ofrep/v1/evaluate", responses=PROBLEMS)
+
+
+class Context(BaseModel):
+    """What is known of whoever the flag is evaluated for; other entries are not looked at."""
+
+    targetingKey: str | None = Field(default=None, max_length=1000)  # noqa: N815
+    event_id: EventId | None = None
+
+
+class Evaluation(BaseModel):
+    """A request to evaluate."""
+
+    context: Context = Context()
+
+
+@router.post("/flags/{key}")
+async def evaluate(
+    key: Annotated[str, Path(min_length=1, max_length=200)],
+    request: Evaluation,
+    core: CoreHere,
+    access: CanDecide,
+) -> JSONResponse:
+    """Evaluate one flag: decide."""
+    try:
+        experiment = await _find(core, key, access.experiment)
+        return JSONResponse(await _decide(core, key, experiment, request.context))
+    except UnknownError as error:
+        content = {"key": key, "errorCode": "FLAG_NOT_FOUND", "errorDetails": str(error)}
+        return JSONResponse(content, status_code=404)
+    except InputError as error:
+        content = {"key": key, "errorCode": "INVALID_CONTEXT", "errorDetails": str(error)}
+        return JSONResponse(content, status_code=400)
+
+
+@router.post("/flags")
+async def evaluate_all(request: Evaluation, core: CoreHere, access: CanDecide) -> dict[str, Any]:
+    """Evaluate every flag that runs and needs no advice; each is a deferred decision.
+
+    Whoever shows one activates its event, or rewards it; the others expire without counting.
+    """
+    flags: list[JSON] = []
+    for one in await core.all_experiments():
+        ready = not one.stopped and one.settings.get("experts") is None
+        if ready and access.experiment in (None, one.id):
+            try:
+                flags.append(await _decide(core, one.id, one, Context(), defer=True))
+            except BandannaError as error:
+                content = {"key": one.id, "errorCode": "GENERAL", "errorDetails": str(error)}
+                flags.append(content)
+    return {"flags": flags}
+
+
+async def _decide(
+    core: Core, key: str, experiment: Experiment, context: Context, *, defer: bool = False
+) -> JSON:
+    event = await core.decide(experiment.id, context.event_id, defer=defer)
+    arm = experiment.settings["arms"][event.arm]
+    metadata: JSON = {"event_id": event.id, "experiment": experiment.id}
+    if event.chance is not None:
+        metadata["chance"] = event.chance
+    return {
+        "key": key,
+        "value": arm,
+        "variant": str(arm),
+        "reason": "SPLIT",
+        "metadata": metadata,
+    }
+
+
+async def _find(core: Core, key: str, only: str | None) -> Experiment:
+    if key.startswith("exp_"):
+        found = [await core.find(key)]
+    else:
+        found = [one for one in await core.all_experiments() if one.name == key]
+    found = [one for one in found if only in (None, one.id)]
+    if len(found) != 1:
+        few = "no experiment" if not found else "more than one experiment"
+        raise UnknownError(f"{few} has this id or name.")
+    return found[0]

@@ -1,0 +1,118 @@
+"""The API for those who look: the promise, released values, and changes as they happen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from bandanna.policies.policy import Policy
+from bandanna.service.access import CanRead, CoreHere
+from bandanna.service.core import Core
+from bandanna.service.models import experiment_answer
+from bandanna.service.results import as_csv, as_parquet, export_rows, summary
+from bandanna.service.routes import PROBLEMS, ExperimentPath
+from bandanna.types import JSON, Guarantee
+
+router = APIRouter(prefix="/v1/experiments/{experiment}", responses=PROBLEMS)
+
+LIVE_SECONDS = 1.0
+
+
+@router.get("/privacy")
+async def privacy(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> dict[str, Any]:
+    """Return what is promised, how far the ledger has come, and the certificate."""
+    return await core.look(experiment, _promise)  # type: ignore[no-any-return]
+
+
+def _promise(policy: Policy) -> JSON:
+    ledger, certificate = policy.ledger, None
+    if not policy.resumed:
+        certificate = policy.certificate()
+    return {
+        "guarantee": _guarantee(policy.guarantee),
+        "in_words": str(policy.guarantee),
+        "ledger": {
+            "batches_begun": ledger.batches,
+            "batches_released": ledger.released,
+            "batches_open": len(ledger.open),
+            "decided": ledger.rounds,
+            "resumed_from_older_copies": policy.resumed,
+        },
+        "certificate": certificate,
+    }
+
+
+def _guarantee(promise: Guarantee) -> JSON:
+    names = ("epsilon", "delta", "protects", "model", "mechanism", "because", "assumptions")
+    return {name: getattr(promise, name) for name in names}
+
+
+@router.get("/results")
+async def results(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> dict[str, Any]:
+    """Return what releases say: shares over time, means with intervals, the regret bound."""
+    return await _results(core, experiment)
+
+
+async def _results(core: Core, experiment: str) -> JSON:
+    released = await core.releases(experiment)
+    return await core.look(experiment, lambda policy: summary(policy, released))  # type: ignore[no-any-return]
+
+
+@router.get(
+    "/export",
+    response_class=Response,
+    responses={200: {"content": {"application/json": {}, "text/csv": {}}}},
+)
+async def export(
+    experiment: ExperimentPath,
+    core: CoreHere,
+    _: CanRead,
+    form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
+) -> Response:
+    """Return released values and arms, and nothing else."""
+    released = await core.releases(experiment)
+    rows = await core.look(experiment, lambda policy: export_rows(policy, released))
+    if form == "csv":
+        return Response(await run_in_threadpool(as_csv, rows), media_type="text/csv")
+    if form == "parquet":
+        data = await run_in_threadpool(as_parquet, rows)
+        return Response(data, media_type="application/vnd.apache.parquet")
+    return Response(json.dumps(rows), media_type="application/json")
+
+
+@router.get(
+    "/live",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}}},
+)
+async def live(
+    experiment: ExperimentPath,
+    core: CoreHere,
+    _: CanRead,
+    once: Annotated[bool, Query(description="Send the present state alone.")] = False,
+) -> StreamingResponse:
+    """Send the experiment and its results whenever they change, as server-sent events."""
+    await core.find(experiment)
+
+    async def changes() -> AsyncIterator[str]:
+        version = None
+        while not core.closing.is_set():
+            now = await core.current(experiment)
+            if now.version != version:
+                version = now.version
+                shown = experiment_answer(now).model_dump()
+                data = {"experiment": shown, "results": await _results(core, experiment)}
+                yield f"data: {json.dumps(data)}\n\n"
+            else:
+                yield ": nothing new\n\n"
+            if once:
+                return
+            await asyncio.sleep(LIVE_SECONDS)
+
+    return StreamingResponse(changes(), media_type="text/event-stream")

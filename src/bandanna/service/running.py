@@ -1,0 +1,92 @@
+"""Run the service until it is told to stop; check one without running it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from bandanna.service.app import make_app
+from bandanna.service.core import Core
+from bandanna.service.demo import play
+from bandanna.service.keys import make_key
+from bandanna.service.logs import JsonLines, start_logs
+from bandanna.service.settings import Settings
+from bandanna.types import StateFileError
+
+GRACE_SECONDS = 10
+
+
+class Server(uvicorn.Server):
+    """Tells streams to end before it waits for them."""
+
+    core: Core
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop."""
+        self.core.closing.set()
+        super().handle_exit(sig, frame)
+
+
+def first_key(core: Core, key_file: Path | None) -> str | None:
+    """Make a key that opens everything, if there is no key yet; also write it to a file."""
+    if core.store.all_keys():
+        return None
+    _, text = make_key(core.store, core.secret, "the first key", ("manage",))
+    if key_file is not None:
+        try:
+            handle = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        except OSError as error:
+            raise StateFileError(f"cannot write {key_file}: {error.strerror}.") from None
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(text + "\n")
+    return text
+
+
+def serve(core: Core, host: str, port: int, *, log_level: str = "info", demo: bool = False) -> None:
+    """Answer requests until told to stop; then finish what was begun."""
+    start_logs(log_level)
+    for name in ("uvicorn", "uvicorn.error", "asyncio"):
+        logging.getLogger(name).handlers = []
+    quiet = logging.StreamHandler()
+    quiet.setFormatter(JsonLines())
+    logging.getLogger().handlers = [quiet]
+    config = uvicorn.Config(
+        make_app(core),
+        host=host,
+        port=port,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    server = Server(config)
+    server.core = core
+
+    async def run() -> None:
+        player = asyncio.create_task(play(core)) if demo else None
+        await server.serve()
+        if player is not None:
+            player.cancel()
+
+    asyncio.run(run())
+
+
+def check(settings: Settings) -> list[str]:
+    """Open everything a service needs, and say what was found; errors say what is wrong."""
+    core = Core(settings)
+    experiments = core.store.experiments()
+    running = sum(not one.stopped for one in experiments)
+    keys = [key for key in core.store.all_keys() if key.revoked_at is None]
+    core.close()
+    return [
+        f"database: {'SQLite' if core.store.sqlite else 'PostgreSQL'}, tables up to date",
+        f"experiments: {len(experiments)}, {running} running",
+        f"keys: {len(keys)}",
+        "secret and fence: good",
+    ]

@@ -1,0 +1,20 @@
+"""Durable state of running experiments: what a store promises, and the stores there are."""
+
+from __future__ import annotations
+
+from bandanna.store.contract import ConflictError, KeyRow, Store, StoreUnavailableError, Turn
+from bandanna.store.memory import MemoryStore
+from bandanna.store.secret import Secret, read_secret
+from bandanna.store.sql import SqlStore
+
+__all__ = [
+    "ConflictError",
+    "KeyRow",
+    "MemoryStore",
+    "Secret",
+    "SqlStore",
+    "Store",
+    "StoreUnavailableError",
+    "Turn",
+    "read_secret",
+]

@@ -1,0 +1,47 @@
+"""A policy from what a store kept of it."""
+
+from __future__ import annotations
+
+from bandanna.policies.loading import DAMAGE, policy_from_dict
+from bandanna.policies.policy import Policy
+from bandanna.store.rows import Event, Feedback, OpenBatch, Place, Saved, State
+from bandanna.types import JSON, StateFileError
+
+
+def assemble(saved: Saved) -> tuple[Policy, dict[Place, Event]]:
+    """Return the policy, checked anew, and for each open place the event that holds it."""
+    holders: dict[Place, Event] = {}
+    for event in saved.events:
+        if event.place not in holders or event.state is not State.VOID:
+            holders[event.place] = event
+    by_batch: dict[int, list[Event]] = {batch.number: [] for batch in saved.batches}
+    feedback = {(row.batch, row.position): row for row in saved.feedback}
+    try:
+        for place in sorted(holders):
+            by_batch[place[0]].append(holders[place])
+        opened = [_batch(batch, by_batch[batch.number], feedback) for batch in saved.batches]
+        head = saved.experiment.head
+        data = head | {"ledger": head["ledger"] | {"open_batches": opened}}
+        return policy_from_dict(data, latest=True), holders
+    except DAMAGE as error:
+        raise StateFileError(
+            f"what the database holds of {saved.experiment.id} is damaged: {type(error).__name__}."
+        ) from None
+
+
+def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Place, Feedback]) -> JSON:
+    """Return what ``Batch.to_dict`` would."""
+    if [event.position for event in events] != list(range(len(events))):
+        raise ValueError("a place is missing")
+    rows = [feedback.get(event.place) for event in events]
+    losses = [None if row is None else row.loss for row in rows]
+    return batch._asdict() | {
+        "arms": [event.arm for event in events],
+        "losses": losses,
+        "waiting": [
+            [position, None if row is None else row.ticket]
+            for position, row in enumerate(rows)
+            if losses[position] is None
+        ],
+        "given_up": [k for k, row in enumerate(rows) if row is not None and row.given_up],
+    }

@@ -1,0 +1,123 @@
+"""What a store promises.
+
+A store makes experiments durable. The policy in memory decides, counts and learns; the store is
+asked, in one transaction for everything that arrived together, to remember it.
+
+1. **All or nothing.** A turn that ends without an error is durable, as a whole; one that ends
+   with an error, or with the end of the process, has changed nothing.
+2. **One at a time.** Between ``lock`` and the end of the turn nobody else changes the experiment.
+   Its version grows by one with each turn that wrote to it: whoever kept a policy of an older
+   version reads it again.
+3. **What was written is read back.** ``read`` gives the head, the open batches, their events and
+   their feedback exactly as they were written.
+4. **A batch is released once.** A second release of the same batch is refused, whoever writes it.
+5. **An identity is given once.** A second event of the same id is refused, in any experiment.
+6. **Losses go with their batch.** The turn that records a release deletes all feedback of its
+   batch and its tally; after ``tidy`` not even free pages of the database or its log hold them.
+7. **Trouble has one name.** A disk that is full and a database that is gone raise
+   ``StoreUnavailableError`` and nothing else; the next turn tries again.
+
+``tests/contracts/test_stores.py`` holds every store to this.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from bandanna.store.rows import Changes, Event, Experiment, Release, Saved
+from bandanna.types import BandannaError
+
+
+class StoreUnavailableError(BandannaError):
+    """The database cannot be reached or written to. Nothing was changed."""
+
+
+class ConflictError(BandannaError):
+    """Something that exists already, or contradicts what does. Nothing was changed."""
+
+
+class KeyRow(NamedTuple):
+    """A key to the service: a hash of it, and what it opens."""
+
+    id: str
+    name: str
+    hash: bytes
+    scopes: tuple[str, ...]
+    experiment: str | None
+    """The only experiment it opens, or None for all."""
+    created_at: float
+    revoked_at: float | None = None
+
+
+class Turn(ABC):
+    """One transaction."""
+
+    @abstractmethod
+    def events(self, ids: Iterable[str]) -> dict[str, Event]:
+        """Return the events with these ids that exist."""
+
+    @abstractmethod
+    def lock(self, experiments: Iterable[int]) -> dict[int, int]:
+        """Keep others out of experiments until the turn ends; returns their versions."""
+
+    @abstractmethod
+    def read(self, experiment: int) -> Saved:
+        """Return all that is needed to go on with a locked experiment."""
+
+    @abstractmethod
+    def write(self, experiment: int, changes: Changes) -> None:
+        """Change a locked experiment, and raise its version by one."""
+
+
+class Store(ABC):
+    """Durable experiments; see the top of this file for what it promises."""
+
+    identity: str
+    """Of the database, made with it: 32 hexadecimal digits."""
+
+    @abstractmethod
+    def turn(self) -> AbstractContextManager[Turn]:
+        """Begin a transaction; it is durable when the context ends without an error."""
+
+    @abstractmethod
+    def create(self, experiment: Experiment) -> int:
+        """Add an experiment; returns its number, which is never given again."""
+
+    @abstractmethod
+    def experiments(self, identity: str | None = None) -> list[Experiment]:
+        """Return all experiments in the order of their making, or the one with that id."""
+
+    @abstractmethod
+    def stop(self, experiment: int) -> None:
+        """Take no more decisions in an experiment. Feedback is still taken."""
+
+    @abstractmethod
+    def charge(self, experiment: int, version: int) -> None:
+        """Count one more resumption of an older copy, and go on from another version."""
+
+    @abstractmethod
+    def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[Release]:
+        """Return releases in the order of their making, from the one numbered ``after`` on."""
+
+    @abstractmethod
+    def add_key(self, key: KeyRow) -> None:
+        """Keep a key."""
+
+    @abstractmethod
+    def all_keys(self) -> list[KeyRow]:
+        """Return all keys, revoked ones included."""
+
+    @abstractmethod
+    def revoke_key(self, identity: str, at: float) -> bool:
+        """Revoke a key; returns whether there was one to revoke."""
+
+    @abstractmethod
+    def tidy(self) -> None:
+        """Leave no trace of deleted feedback in free pages and logs."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of everything."""

@@ -1,0 +1,248 @@
+"""One experiment at work in memory: its policy, its deadlines, and what the store must be told."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bandanna.grid import feedback_to_units
+from bandanna.learners import Ftpl
+from bandanna.policies.batch import WAITING, Batch
+from bandanna.policies.plays import FollowExpert, kind_of_play
+from bandanna.privacy.release import Released
+from bandanna.store.assembly import assemble
+from bandanna.store.contract import ConflictError
+from bandanna.store.rows import Changes, Event, Feedback, OpenBatch, Place, Release, Saved, State
+from bandanna.types import BandannaError, Decision, DecisionError, InputError
+
+
+class GoneError(BandannaError):
+    """Too late: the deadline has passed. Nothing was changed."""
+
+
+class Desk:
+    """A policy whose every change is collected, to be written in one transaction.
+
+    Nothing it returns may leave before that transaction has ended well; if it does not, the desk
+    is thrown away, and with it all noise that was drawn.
+    """
+
+    def __init__(self, saved: Saved) -> None:
+        self.experiment = saved.experiment
+        self.policy, holders = assemble(saved)
+        self.policy.on_release = self._note_release
+        self._deadline: float | None = self.experiment.settings.get("deadline_seconds")
+        kind = kind_of_play(self.policy.recipe, self.policy.experts)
+        learner = self.policy.recipe.learner
+        self._chance_known = kind is not FollowExpert and not isinstance(learner, Ftpl)
+        waiting = {place: event for place, event in holders.items() if self._waits(place)}
+        self._free = deque(p for p, event in waiting.items() if event.state is State.VOID)
+        """Places of events that were never shown."""
+        self._deferred = {p for p, event in waiting.items() if event.state is State.DEFERRED}
+        due = [(e.expires_at, p) for p, e in waiting.items() if e.state is not State.VOID]
+        self._due = deque(sorted((at, place) for at, place in due if at is not None))
+        """Deadlines in their order: the newest decision has the last."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Start to collect what one transaction changes."""
+        self._events: dict[str, Event] = {}
+        self._holders: dict[Place, str] = {}
+        self._states: dict[Place, State] = {}
+        self._touched: set[Place] = set()
+        self._opened: set[int] = set()
+        self._releases: list[Release] = []
+        self._now = 0.0
+
+    # --- what is asked of it --------------------------------------------------------------
+
+    def decide(self, name: str, advice: object, *, defer: bool, now: float) -> Event:
+        """Decide for an event; one of the same id in this transaction gets the same answer."""
+        if name in self._events:
+            return self._events[name]
+        if self.experiment.stopped:
+            raise ConflictError("this experiment has been stopped; it decides nothing more.")
+        if defer and self.policy.experts is not None:
+            raise InputError("defer is for experiments without experts.")
+        if self._free:
+            place = self._free.popleft()
+        else:
+            made = self.policy.decide(advice)
+            place = made.batch, made.position
+            if made.position == 0:
+                self._opened.add(made.batch)
+        event = self._event(name, place, State.DEFERRED if defer else State.SHOWN, now)
+        if defer:
+            self._deferred.add(place)
+        if event.expires_at is not None:
+            self._due.append((event.expires_at, place))
+        self._events[name], self._holders[place] = event, name
+        self._touched.add(place)
+        return event
+
+    def observe(
+        self, event: Event, loss: float | None, reward: float | None, *, now: float
+    ) -> None:
+        """Count the feedback of an event, once."""
+        place = self._check_shown_in_time(event, now)
+        waited = self._waits(place)
+        feedback_to_units(loss, reward, self.policy.loss_range, clip=self.policy.clip)
+        try:
+            with _whole_or_broken():
+                self.policy.observe(self._decision(event), loss, reward=reward)
+        except DecisionError as error:
+            if error.reason == "given up":
+                raise _gone(event) from None
+            if error.reason == "forgotten":
+                return  # it was counted before its batch was released: the first value stands
+            raise ConflictError(
+                f"event {event.id!r} has been rewarded with another value; the first one stands."
+            ) from None
+        if waited:
+            self.experiment.observed += 1
+            self._show(place)
+            self._touched.add(place)
+
+    def activate(self, event: Event, *, now: float) -> None:
+        """Say that a decision has been shown to somebody."""
+        self._show(self._check_shown_in_time(event, now))
+
+    def expire(self, now: float) -> float | None:
+        """Count the default loss where the deadline has passed; free what was never shown.
+
+        Returns the next deadline, if there is one.
+        """
+        self._now = now
+        while self._due and self._due[0][0] <= now:
+            _, place = self._due.popleft()
+            if not self._waits(place):
+                continue
+            if place in self._deferred:
+                self._deferred.discard(place)
+                self._set_state(place, State.VOID)
+                self._free.append(place)
+            else:
+                batch = self.policy.ledger.open[place[0]]
+                self._set_state(place, State.EXPIRED)
+                self._touched.add(place)
+                with _whole_or_broken():
+                    self.policy.give_up(self._decision_at(batch, place[1]))
+        return self._due[0][0] if self._due else None
+
+    def collect(self) -> Changes | None:
+        """Return what has changed since ``begin``, or None if nothing has."""
+        if not (self._events or self._states or self._touched or self._releases):
+            return None
+        opened = self.policy.ledger.open
+        touched = {batch for batch, _ in self._touched if batch in opened}
+        tallies = {number: opened[number].tally.to_dict() for number in touched}
+        return Changes(
+            head=self.policy.to_dict(batches=False),
+            observed=self.experiment.observed,
+            events=list(self._events.values()),
+            states=self._states,
+            batches=[
+                _batch_row(opened[number], tally)
+                for number, tally in tallies.items()
+                if tally or number in self._opened
+            ],
+            feedback=[
+                row
+                for batch, position in sorted(self._touched)
+                if batch in opened and (row := _feedback_row(opened[batch], position)) is not None
+            ],
+            releases=self._releases,
+        )
+
+    # --- how it works ---------------------------------------------------------------------
+
+    def _waits(self, place: Place) -> bool:
+        batch = self.policy.ledger.open.get(place[0])
+        return batch is not None and place[1] in batch.waiting
+
+    def _check_shown_in_time(self, event: Event, now: float) -> Place:
+        """Refuse what comes too late; the clock is the only judge."""
+        self.expire(now)
+        void = self._states.get(event.place) is State.VOID
+        if void or event.state in (State.EXPIRED, State.VOID):
+            raise _gone(event)
+        return event.place
+
+    def _show(self, place: Place) -> None:
+        if place in self._deferred:
+            self._deferred.discard(place)
+            self._set_state(place, State.SHOWN)
+
+    def _set_state(self, place: Place, state: State) -> None:
+        name = self._holders.get(place)
+        if name is None:
+            self._states[place] = state
+        else:
+            self._events[name] = self._events[name]._replace(state=state)
+        if state is State.VOID:
+            self._holders.pop(place, None)
+
+    def _event(self, name: str, place: Place, state: State, now: float) -> Event:
+        number, position = place
+        batch = self.policy.ledger.open[number]
+        ticket = batch.waiting[position]
+        importance = batch.importance if ticket is None else ticket.importance
+        return Event(
+            name,
+            self.experiment.number,
+            number,
+            position,
+            batch.arms[position],
+            batch.first + position,
+            min(1.0, 1.0 / importance) if self._chance_known else None,
+            now,
+            None if self._deadline is None else now + self._deadline,
+            state,
+        )
+
+    def _decision(self, event: Event) -> Decision:
+        arm, identity = self.policy.arms[event.arm], self.policy.ledger.identity
+        return Decision(arm, event.arm, event.round, event.batch, event.position, identity)
+
+    def _decision_at(self, batch: Batch, position: int) -> Decision:
+        arm = batch.arms[position]
+        place = batch.first + position, batch.number, position
+        return Decision(self.policy.arms[arm], arm, *place, self.policy.ledger.identity)
+
+    def _note_release(self, batch: Batch, released: Released) -> None:
+        value = released if isinstance(released, float) else released.tolist()
+        self._releases.append(Release(batch.number, batch.choice, batch.size, value, self._now))
+
+
+@contextmanager
+def _whole_or_broken() -> Iterator[None]:
+    """Let a refusal through, which changes nothing; any other error undoes the transaction."""
+    try:
+        yield
+    except DecisionError:
+        raise
+    except BandannaError as error:
+        raise RuntimeError(f"a release or learner failed: {error}") from None
+
+
+def _gone(event: Event) -> GoneError:
+    return GoneError(f"the deadline of event {event.id!r} has passed; nothing more is counted.")
+
+
+def _batch_row(batch: Batch, tally: dict[str, object]) -> OpenBatch:
+    place = batch.number, batch.first, batch.size
+    return OpenBatch(*place, batch.choice, batch.importance, tally)
+
+
+def _feedback_row(batch: Batch, position: int) -> Feedback | None:
+    loss, ticket = batch.losses[position], batch.waiting.get(position)
+    if loss == WAITING and ticket is None:
+        return None
+    return Feedback(
+        batch.number,
+        position,
+        None if loss == WAITING else loss,
+        position in batch.given_up,
+        None if ticket is None else ticket.to_dict(),
+    )

@@ -1,0 +1,86 @@
+"""Connections: SQLite as durable and as forgetful as it gets, PostgreSQL as it is."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from bandanna.store.contract import ConflictError, StoreUnavailableError
+from bandanna.types import InputError
+
+WAIT_SECONDS = 10
+
+
+def make_engines(address: str) -> tuple[Engine, Engine]:
+    """Return an engine for turns and one for looking, which never waits for a turn."""
+    try:
+        url = make_url(address)
+    except ArgumentError:
+        raise InputError(
+            f"a database is a file, sqlite:///file or postgresql://user@host/name; got {address!r}."
+        ) from None
+    if url.get_backend_name() == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+        options: dict[str, Any] = {"pool_pre_ping": True, "pool_timeout": WAIT_SECONDS}
+        options["connect_args"] = {"connect_timeout": WAIT_SECONDS}
+        engine = create_engine(url, **options)
+        return engine, engine
+    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+        raise InputError(f"the database must be a SQLite file or PostgreSQL; got {address!r}.")
+    _make_private(Path(url.database))
+    return _sqlite(str(url), "BEGIN IMMEDIATE"), _sqlite(str(url), "BEGIN")
+
+
+def _make_private(path: Path) -> None:
+    """Make the file before SQLite does, for its owner alone; its log takes after it."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise StoreUnavailableError(f"cannot open {path}: {error.strerror}.") from None
+    if path.stat().st_mode & 0o077:
+        raise InputError(f"others can read {path}, which holds feedback; run: chmod 600 {path}")
+
+
+def _sqlite(url: str, begin: str) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": WAIT_SECONDS})
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _: object) -> None:
+        connection.isolation_level = None  # transactions begin where we say, not the driver
+        for setting in (
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "secure_delete = ON",
+            "temp_store = MEMORY",
+            "cache_size = -65536",
+        ):
+            connection.execute(f"PRAGMA {setting}").close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+@contextmanager
+def named_trouble() -> Iterator[None]:
+    """Give what databases raise the names of the contract; details may hold values: none are."""
+    try:
+        yield
+    except IntegrityError:
+        raise ConflictError("this exists already; nothing was changed.") from None
+    except (DBAPIError, sqlite3.Error, PoolTimeoutError, OSError) as error:
+        cause = getattr(error, "orig", None) or error
+        raise StoreUnavailableError(
+            f"the database cannot be used now ({type(cause).__name__}); nothing was changed."
+        ) from None

@@ -1,0 +1,174 @@
+"""A store that forgets when the process ends: for tests, demonstrations and as a reference."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
+
+from bandanna.store.contract import ConflictError, KeyRow, Store, Turn
+from bandanna.store.rows import (
+    Changes,
+    Event,
+    Experiment,
+    Feedback,
+    OpenBatch,
+    Place,
+    Release,
+    Saved,
+    State,
+)
+
+
+class Shelf:
+    """What is kept of one experiment."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self.batches: dict[int, OpenBatch] = {}
+        self.events: dict[Place, str] = {}
+        """Of open batches: ids of the events that hold a place."""
+        self.feedback: dict[Place, Feedback] = {}
+        self.releases: dict[int, Release] = {}
+
+
+class MemoryStore(Store):
+    """Everything in dictionaries, one turn at a time."""
+
+    def __init__(self) -> None:
+        self.identity = secrets.token_hex(16)
+        self._lock = threading.RLock()
+        self._shelves: dict[int, Shelf] = {}
+        self._events: dict[str, Event] = {}
+        self._keys: dict[str, KeyRow] = {}
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Begin a transaction."""
+        with self._lock:
+            turn = MemoryTurn(self._shelves, self._events)
+            yield turn
+            turn.commit()
+
+    def create(self, experiment: Experiment) -> int:
+        """Add an experiment."""
+        with self._lock:
+            if any(shelf.experiment.id == experiment.id for shelf in self._shelves.values()):
+                raise ConflictError(f"there is an experiment {experiment.id!r} already.")
+            number = len(self._shelves) + 1
+            kept = replace(deepcopy(experiment), number=number, version=1)
+            self._shelves[number] = Shelf(kept)
+            return number
+
+    def experiments(self, identity: str | None = None) -> list[Experiment]:
+        """Return all experiments, or the one with that id."""
+        with self._lock:
+            everything = [deepcopy(shelf.experiment) for shelf in self._shelves.values()]
+        return [one for one in everything if identity in (None, one.id)]
+
+    def stop(self, experiment: int) -> None:
+        """Take no more decisions."""
+        with self._lock:
+            here = self._shelves[experiment].experiment
+            here.stopped, here.version = True, here.version + 1
+
+    def charge(self, experiment: int, version: int) -> None:
+        """Count one more resumption of an older copy."""
+        with self._lock:
+            here = self._shelves[experiment].experiment
+            here.head["resumed"] += 1
+            here.version = version
+
+    def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[Release]:
+        """Return releases in the order of their making."""
+        with self._lock:
+            return list(self._shelves[experiment].releases.values())[after : after + limit]
+
+    def add_key(self, key: KeyRow) -> None:
+        """Keep a key."""
+        with self._lock:
+            self._keys[key.id] = key
+
+    def all_keys(self) -> list[KeyRow]:
+        """Return all keys."""
+        with self._lock:
+            return list(self._keys.values())
+
+    def revoke_key(self, identity: str, at: float) -> bool:
+        """Revoke a key."""
+        with self._lock:
+            key = self._keys.get(identity)
+            if key is None or key.revoked_at is not None:
+                return False
+            self._keys[identity] = key._replace(revoked_at=at)
+            return True
+
+    def tidy(self) -> None:
+        """Nothing is left behind."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class MemoryTurn(Turn):
+    """A transaction: what it writes is checked, and kept when it ends."""
+
+    def __init__(self, shelves: dict[int, Shelf], events: dict[str, Event]) -> None:
+        self._shelves, self._events = shelves, events
+        self._staged: list[tuple[Shelf, Changes]] = []
+
+    def events(self, ids: Iterable[str]) -> dict[str, Event]:
+        """Return the events with these ids that exist."""
+        return {name: self._events[name] for name in ids if name in self._events}
+
+    def lock(self, experiments: Iterable[int]) -> dict[int, int]:
+        """Return the versions of experiments."""
+        wanted = [number for number in experiments if number in self._shelves]
+        return {number: self._shelves[number].experiment.version for number in wanted}
+
+    def read(self, experiment: int) -> Saved:
+        """Return all that is needed to go on with an experiment."""
+        shelf = self._shelves[experiment]
+        return Saved(
+            deepcopy(shelf.experiment),
+            list(shelf.batches.values()),
+            [self._events[name] for name in shelf.events.values()],
+            list(shelf.feedback.values()),
+        )
+
+    def write(self, experiment: int, changes: Changes) -> None:
+        """Check changes; they are kept when the turn ends."""
+        shelf = self._shelves[experiment]
+        staged = [event.id for _, other in self._staged for event in other.events]
+        new = staged + [event.id for event in changes.events]
+        if len(set(new)) < len(new) or any(name in self._events for name in new):
+            raise ConflictError("an event of this id exists already.")
+        if any(release.batch in shelf.releases for release in changes.releases):
+            raise ConflictError("this batch has been released already.")
+        self._staged.append((shelf, changes))
+
+    def commit(self) -> None:
+        """Keep what was written."""
+        for shelf, changes in self._staged:
+            here = shelf.experiment
+            here.head, here.observed = deepcopy(changes.head), changes.observed
+            here.version += 1
+            for place, state in changes.states.items():
+                name = shelf.events[place]
+                self._events[name] = self._events[name]._replace(state=state)
+            for event in changes.events:
+                self._events[event.id] = event
+                if event.state is not State.VOID:
+                    shelf.events[event.place] = event.id
+            shelf.batches |= {batch.number: batch for batch in changes.batches}
+            shelf.feedback |= {(row.batch, row.position): row for row in changes.feedback}
+            shelf.releases |= {release.batch: release for release in changes.releases}
+            gone = {release.batch for release in changes.releases}
+            for number in gone:
+                shelf.batches.pop(number, None)
+            for place in [place for place in shelf.events if place[0] in gone]:
+                del shelf.events[place]
+                shelf.feedback.pop(place, None)

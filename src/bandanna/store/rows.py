@@ -1,0 +1,124 @@
+"""What a store keeps: experiments, events, open batches, feedback that waits, releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from bandanna.types import JSON
+
+Place = tuple[int, int]
+"""A batch's number and a position in it."""
+
+
+class State(IntEnum):
+    """Where an event stands. Whether feedback has come is not told here."""
+
+    SHOWN = 0
+    EXPIRED = 1
+    """Its deadline passed without feedback: the default loss was counted."""
+    VOID = 2
+    """It was never shown: it counts for nothing, and its place went to another event."""
+    DEFERRED = 3
+    """Decided, and not yet shown to anybody."""
+
+
+@dataclass
+class Experiment:
+    """An experiment: what was asked for, and all that has been learned; nothing private."""
+
+    id: str
+    name: str
+    settings: JSON
+    """As it was made: arms, deadline, default loss. Never changed."""
+    head: JSON
+    """The policy without its open batches."""
+    created_at: float
+    number: int = 0
+    """Given by the store."""
+    version: int = 0
+    """Counts the transactions that changed it."""
+    stopped: bool = False
+    observed: int = 0
+
+
+class Event(NamedTuple):
+    """One decision, as it was given out."""
+
+    id: str
+    experiment: int
+    batch: int
+    position: int
+    arm: int
+    round: int
+    chance: float | None
+    made_at: float
+    expires_at: float | None
+    state: State
+
+    @property
+    def place(self) -> Place:
+        """Where its feedback is counted."""
+        return self.batch, self.position
+
+
+class OpenBatch(NamedTuple):
+    """A batch that has not been released."""
+
+    number: int
+    first: int
+    size: int
+    choice: int
+    importance: float
+    tally: JSON
+    """What its release needs beside the losses: private."""
+
+
+class Feedback(NamedTuple):
+    """What is known of one place in an open batch."""
+
+    batch: int
+    position: int
+    loss: int | None
+    """In grid units, or None while it waits: private."""
+    given_up: bool
+    ticket: JSON | None
+    """What crediting experts will need."""
+
+
+class Release(NamedTuple):
+    """What left a batch: public."""
+
+    batch: int
+    choice: int
+    """The arm, or with experts the expert that was followed."""
+    size: int
+    value: float | list[float]
+    released_at: float
+
+
+class Saved(NamedTuple):
+    """All that is needed to go on with an experiment."""
+
+    experiment: Experiment
+    batches: list[OpenBatch]
+    events: list[Event]
+    """Of open batches."""
+    feedback: list[Feedback]
+
+
+@dataclass
+class Changes:
+    """What one transaction changes in one experiment."""
+
+    head: JSON
+    observed: int
+    events: list[Event] = field(default_factory=list)
+    states: dict[Place, State] = field(default_factory=dict)
+    """New states of events that are not void."""
+    batches: list[OpenBatch] = field(default_factory=list)
+    """Opened, or with a tally that changed."""
+    feedback: list[Feedback] = field(default_factory=list)
+    releases: list[Release] = field(default_factory=list)
+    """Whatever was kept of their batches is deleted."""

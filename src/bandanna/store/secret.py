@@ -1,0 +1,94 @@
+"""The service's secret: kept outside the database, so that the database alone tells little.
+
+Three keys are derived from it: one hashes keys to the service, one hashes people, one encrypts
+feedback that waits in open batches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from pathlib import Path
+
+from bandanna.types import JSON, StateFileError
+
+BYTES = 32
+NONCE = 12
+BLOCK, LARGE_BLOCK = 16, 1024
+"""What a sealed number and a sealed tally are padded to a multiple of."""
+
+
+class Secret:
+    """32 random bytes, and what is done with them."""
+
+    def __init__(self, value: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        self._value = value
+        self._sealing = AESGCM(self._derive("open batches"))
+        self._hashing = {purpose: self._derive(purpose) for purpose in ("keys", "people")}
+
+    @classmethod
+    def new(cls) -> Secret:
+        """Make one that is kept nowhere."""
+        return cls(secrets.token_bytes(BYTES))
+
+    @property
+    def fingerprint(self) -> str:
+        """What a database remembers of the secret it was made with."""
+        return self._derive("fingerprint").hex()
+
+    def hash(self, purpose: str, text: str) -> bytes:
+        """Hash a key or a person so that nobody without the secret can try candidates."""
+        return hmac.digest(self._hashing[purpose], text.encode(), "sha256")
+
+    def seal(self, value: JSON | int, place: str) -> bytes:
+        """Encrypt a value so that it can be read at one place alone."""
+        nonce, text = secrets.token_bytes(NONCE), json.dumps(value)
+        block = BLOCK if isinstance(value, int) else LARGE_BLOCK
+        padded = text.ljust(-(-len(text) // block) * block)  # its length tells nothing
+        return nonce + self._sealing.encrypt(nonce, padded.encode(), place.encode())
+
+    def unseal(self, sealed: bytes, place: str) -> JSON | int:
+        """Decrypt a value, refusing one that was sealed elsewhere or changed."""
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            plain = self._sealing.decrypt(sealed[:NONCE], sealed[NONCE:], place.encode())
+        except InvalidTag:
+            raise StateFileError(
+                f"what the database holds for {place} was changed, or sealed with another secret."
+            ) from None
+        value: JSON | int = json.loads(plain)
+        return value
+
+    def _derive(self, purpose: str) -> bytes:
+        return hmac.digest(self._value, purpose.encode(), hashlib.sha256)
+
+
+def read_secret(path: Path) -> Secret:
+    """Read the secret from a file, making one, readable by its owner only, if there is none."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StateFileError(f"cannot make the secret {path}: {error.strerror}.") from None
+    else:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(secrets.token_hex(BYTES) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    try:
+        value = bytes.fromhex(path.read_text(encoding="ascii").strip())
+        open_to_others = path.stat().st_mode & 0o077
+    except (OSError, ValueError) as error:
+        raise StateFileError(f"cannot read the secret {path}: {error}.") from None
+    if len(value) != BYTES:
+        raise StateFileError(f"the secret {path} must be {2 * BYTES} hexadecimal digits.")
+    if open_to_others:
+        raise StateFileError(f"others can read the secret {path}; run: chmod 600 {path}")
+    return Secret(value)

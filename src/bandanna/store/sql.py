@@ -1,0 +1,189 @@
+"""A store in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, literal, select, update
+
+from bandanna.store import tables
+from bandanna.store.contract import ConflictError, KeyRow, Store, Turn
+from bandanna.store.engines import make_engines, named_trouble
+from bandanna.store.rows import Experiment, Release
+from bandanna.store.secret import Secret
+from bandanna.store.sql_turn import SqlTurn, experiment_of
+from bandanna.types import InputError, StateFileError
+
+ADVISORY = 0x62616E64
+"""Keeps two processes from making the tables of a PostgreSQL database at the same time."""
+
+
+class SqlStore(Store):
+    """Experiments in a database; feedback that waits is encrypted with the secret.
+
+    Parameters
+    ----------
+    address
+        ``sqlite:///file`` or ``postgresql://user@host/name``.
+    secret
+        Kept outside the database; the same for every process that shares it.
+    """
+
+    def __init__(self, address: str, secret: Secret) -> None:
+        from bandanna.store.migrations import upgrade
+
+        self._secret = secret
+        self._writing, self._reading = make_engines(address)
+        self.sqlite = self._writing.dialect.name == "sqlite"
+        with named_trouble(), self._writing.begin() as connection:
+            if not self.sqlite:
+                connection.execute(select(func.pg_advisory_xact_lock(ADVISORY)))
+            upgrade(connection)
+            known = dict(map(tuple, connection.execute(select(tables.facts))))
+            if not known:
+                known = {"identity": secrets.token_hex(16), "secret": secret.fingerprint}
+                rows = [{"name": name, "value": value} for name, value in known.items()]
+                connection.execute(insert(tables.facts), rows)
+        self.identity = known["identity"]
+        self.copied = "copied" in known
+        """Whether this is a copy that ``backup`` made, used for the first time."""
+        if known["secret"] != secret.fingerprint:
+            self.close()
+            raise StateFileError("this database was made with another secret; use that one.")
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Begin a transaction."""
+        with named_trouble(), self._writing.begin() as connection:
+            yield SqlTurn(connection, self._secret)
+
+    def create(self, experiment: Experiment) -> int:
+        """Add an experiment."""
+        row = {
+            "id": experiment.id,
+            "name": experiment.name,
+            "settings": json.dumps(experiment.settings),
+            "head": json.dumps(experiment.head),
+            "created_at": experiment.created_at,
+            "version": 1,
+            "stopped": experiment.stopped,
+            "observed": experiment.observed,
+        }
+        try:
+            with self._change() as connection:
+                query = (
+                    insert(tables.experiments).values(row).returning(tables.experiments.c.number)
+                )
+                return int(connection.execute(query).scalar_one())
+        except ConflictError:
+            raise ConflictError(f"there is an experiment {experiment.id!r} already.") from None
+
+    def experiments(self, identity: str | None = None) -> list[Experiment]:
+        """Return all experiments, or the one with that id."""
+        table = tables.experiments
+        query = select(table).order_by(table.c.number)
+        if identity is not None:
+            query = query.where(table.c.id == identity)
+        return [experiment_of(row) for row in self._rows(query)]
+
+    def stop(self, experiment: int) -> None:
+        """Take no more decisions."""
+        table = tables.experiments
+        changed = {"stopped": True, "version": table.c.version + 1}
+        with self._change() as connection:
+            connection.execute(update(table).where(table.c.number == experiment).values(changed))
+
+    def charge(self, experiment: int, version: int) -> None:
+        """Count one more resumption of an older copy."""
+        table = tables.experiments
+        here = table.c.number == experiment
+        with self._change() as connection:
+            head = json.loads(connection.execute(select(table.c.head).where(here)).scalar_one())
+            head["resumed"] += 1
+            changed = {"head": json.dumps(head), "version": version}
+            connection.execute(update(table).where(here).values(changed))
+
+    def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[Release]:
+        """Return releases in the order of their making."""
+        table = tables.releases
+        columns = (table.c.batch, table.c.choice, table.c.size, table.c.value, table.c.released_at)
+        query = select(*columns).order_by(table.c.sequence).limit(limit)
+        query = query.where(table.c.experiment == experiment, table.c.sequence >= after)
+        return [
+            Release(row.batch, row.choice, row.size, json.loads(row.value), row.released_at)
+            for row in self._rows(query)
+        ]
+
+    def add_key(self, key: KeyRow) -> None:
+        """Keep a key."""
+        with self._change() as connection:
+            row = key._asdict() | {"scopes": " ".join(key.scopes)}
+            connection.execute(insert(tables.keys).values(row))
+
+    def all_keys(self) -> list[KeyRow]:
+        """Return all keys."""
+        query = select(tables.keys).order_by(tables.keys.c.created_at)
+        found = (KeyRow(**row._mapping) for row in self._rows(query))
+        return [key._replace(scopes=tuple(str(key.scopes).split())) for key in found]
+
+    def revoke_key(self, identity: str, at: float) -> bool:
+        """Revoke a key."""
+        table = tables.keys
+        query = update(table).where(table.c.id == identity, table.c.revoked_at.is_(None))
+        with self._change() as connection:
+            return bool(connection.execute(query.values(revoked_at=at)).rowcount)
+
+    def check(self) -> None:
+        """Ask the database for a sign of life."""
+        self._rows(select(literal(1)))
+
+    def backup(self, path: Path) -> None:
+        """Copy a SQLite database, whole, while it is used; the copy knows that it is one."""
+        if not self.sqlite:
+            raise InputError("PostgreSQL brings its own tool for backups: pg_dump.")
+        if path.exists():
+            raise InputError(f"{path} exists already; a backup overwrites nothing.")
+        self._alone("VACUUM INTO ?", str(path))
+        path.chmod(0o600)
+        copy = SqlStore(f"sqlite:///{path}", self._secret)
+        with copy._change() as connection:
+            connection.execute(insert(tables.facts).values(name="copied", value="yes"))
+        copy.close()
+
+    def adopt(self) -> None:
+        """Forget that this is a copy: it has been charged."""
+        with self._change() as connection:
+            connection.execute(tables.facts.delete().where(tables.facts.c.name == "copied"))
+        self.copied = False
+
+    def tidy(self) -> None:
+        """Empty SQLite's log; free pages are overwritten when they become free.
+
+        In PostgreSQL only ciphertext was ever written.
+        """
+        if self.sqlite:
+            self._alone("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._writing.dispose()
+        self._reading.dispose()
+
+    @contextmanager
+    def _change(self) -> Iterator[Connection]:
+        with named_trouble(), self._writing.begin() as connection:
+            yield connection
+
+    def _alone(self, statement: str, *values: str) -> None:
+        """Run something in SQLite that must not be part of a transaction."""
+        with named_trouble(), closing(self._reading.raw_connection()) as connection:
+            connection.cursor().execute(statement, values)
+
+    def _rows(self, query: Any) -> list[Row[Any]]:
+        with named_trouble(), self._reading.connect() as connection:
+            return list(connection.execute(query))

@@ -1,0 +1,187 @@
+"""One transaction in SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, cast
+
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from bandanna.store import tables
+from bandanna.store.contract import Turn
+from bandanna.store.rows import Changes, Event, Experiment, Feedback, OpenBatch, Saved, State
+from bandanna.store.secret import Secret
+from bandanna.types import JSON
+
+
+def experiment_of(row: Row[Any]) -> Experiment:
+    """Read an experiment."""
+    values = dict(row._mapping)
+    values["settings"], values["head"] = json.loads(row.settings), json.loads(row.head)
+    return Experiment(**values)
+
+
+def _event_of(row: Row[Any]) -> Event:
+    return Event(**row._mapping)._replace(state=State(row.state))
+
+
+def _replacing(connection: Connection, table: Any) -> Any:
+    """Insert rows, or replace what is not their key."""
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    query = dialect.insert(table)
+    return query.on_conflict_do_update(
+        index_elements=list(table.primary_key.columns),
+        set_={c.name: query.excluded[c.name] for c in table.columns if not c.primary_key},
+    )
+
+
+_MOVE = (
+    update(tables.events)
+    .where(
+        tables.events.c.experiment == bindparam("here"),
+        tables.events.c.batch == bindparam("in_batch"),
+        tables.events.c.position == bindparam("at"),
+        tables.events.c.state != State.VOID,
+    )
+    .values(state=bindparam("new"))
+)
+
+
+class SqlTurn(Turn):
+    """One transaction on a connection that has begun it."""
+
+    def __init__(self, connection: Connection, secret: Secret) -> None:
+        self._connection = connection
+        self._secret = secret
+
+    def events(self, ids: Iterable[str]) -> dict[str, Event]:
+        """Return the events with these ids that exist."""
+        wanted = list(ids)
+        if not wanted:
+            return {}
+        rows = self._connection.execute(select(tables.events).where(tables.events.c.id.in_(wanted)))
+        return {row.id: _event_of(row) for row in rows}
+
+    def lock(self, experiments: Iterable[int]) -> dict[int, int]:
+        """Lock experiments in one order everywhere, so that nobody waits in a circle.
+
+        SQLite's transaction has locked the whole database.
+        """
+        table = tables.experiments
+        query = (
+            select(table.c.number, table.c.version)
+            .where(table.c.number.in_(sorted(experiments)))
+            .order_by(table.c.number)
+            .with_for_update()
+        )
+        return {row.number: row.version for row in self._connection.execute(query)}
+
+    def read(self, experiment: int) -> Saved:
+        """Return all that is needed to go on with an experiment."""
+        run = self._connection.execute
+        here = tables.experiments.c.number == experiment
+        head = experiment_of(run(select(tables.experiments).where(here)).one())
+        of = tables.batches.c
+        rows = run(select(tables.batches).where(of.experiment == experiment).order_by(of.number))
+        batches = [
+            OpenBatch(
+                row.number,
+                row.first,
+                row.size,
+                row.choice,
+                row.importance,
+                self._tally(row.tally, experiment, row.number),
+            )
+            for row in rows
+        ]
+        events = tables.events.c
+        join = (of.experiment == events.experiment) & (of.number == events.batch)
+        query = select(tables.events).join(tables.batches, join)
+        query = query.where(of.experiment == experiment, events.state != State.VOID)
+        found = [_event_of(row) for row in run(query.order_by(events.round))]
+        rows = run(select(tables.feedback).where(tables.feedback.c.experiment == experiment))
+        return Saved(head, batches, found, [self._feedback(row) for row in rows])
+
+    def write(self, experiment: int, changes: Changes) -> None:
+        """Change an experiment; the order lets a new event take the place of a void one."""
+        run, table = self._connection.execute, tables.experiments
+        changed = {
+            "head": json.dumps(changes.head),
+            "observed": changes.observed,
+            "version": table.c.version + 1,
+        }
+        run(update(table).where(table.c.number == experiment).values(changed))
+        if changes.states:
+            moves = [
+                {"here": experiment, "in_batch": batch, "at": position, "new": int(state)}
+                for (batch, position), state in changes.states.items()
+            ]
+            run(_MOVE, moves)
+        if changes.events:
+            run(insert(tables.events), [event._asdict() for event in changes.events])
+        if changes.batches:
+            rows = [self._batch_row(experiment, batch) for batch in changes.batches]
+            run(_replacing(self._connection, tables.batches), rows)
+        if changes.feedback:
+            feedback = [self._feedback_row(experiment, row) for row in changes.feedback]
+            run(_replacing(self._connection, tables.feedback), feedback)
+        if changes.releases:
+            self._release(experiment, changes)
+
+    def _release(self, experiment: int, changes: Changes) -> None:
+        """Record releases, and delete whatever was kept of their batches."""
+        run, table = self._connection.execute, tables.releases
+        newest = select(func.coalesce(func.max(table.c.sequence) + 1, 0))
+        begin = run(newest.where(table.c.experiment == experiment)).scalar_one()
+        rows = [
+            release._asdict()
+            | {"value": json.dumps(release.value), "experiment": experiment, "sequence": begin + k}
+            for k, release in enumerate(changes.releases)
+        ]
+        run(insert(table), rows)
+        gone = [release.batch for release in changes.releases]
+        feedback, batches = tables.feedback.c, tables.batches.c
+        run(
+            delete(tables.feedback).where(
+                feedback.experiment == experiment, feedback.batch.in_(gone)
+            )
+        )
+        run(
+            delete(tables.batches).where(batches.experiment == experiment, batches.number.in_(gone))
+        )
+
+    # --- what is private ------------------------------------------------------------------
+
+    def _batch_row(self, experiment: int, batch: OpenBatch) -> JSON:
+        sealed = None
+        if batch.tally:
+            sealed = self._secret.seal(batch.tally, f"{experiment}/{batch.number}")
+        return batch._asdict() | {"experiment": experiment, "tally": sealed}
+
+    def _tally(self, sealed: bytes | None, experiment: int, number: int) -> JSON:
+        if sealed is None:
+            return {}
+        return cast(JSON, self._secret.unseal(sealed, f"{experiment}/{number}"))
+
+    def _feedback_row(self, experiment: int, row: Feedback) -> JSON:
+        place = f"{experiment}/{row.batch}/{row.position}"
+        return {
+            "experiment": experiment,
+            "batch": row.batch,
+            "position": row.position,
+            "loss": None if row.loss is None else self._secret.seal(row.loss, place),
+            "given_up": row.given_up,
+            "ticket": None if row.ticket is None else json.dumps(row.ticket),
+        }
+
+    def _feedback(self, row: Row[Any]) -> Feedback:
+        place = f"{row.experiment}/{row.batch}/{row.position}"
+        return Feedback(
+            row.batch,
+            row.position,
+            None if row.loss is None else cast(int, self._secret.unseal(row.loss, place)),
+            bool(row.given_up),
+            None if row.ticket is None else json.loads(row.ticket),
+        )

@@ -1,0 +1,107 @@
+"""The tables, as SQLAlchemy sees them; ``migrations/`` makes them."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+)
+
+metadata = MetaData()
+NUMBER = BigInteger().with_variant(Integer, "sqlite")
+
+facts = Table(
+    "facts",
+    metadata,
+    Column("name", String(100), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+experiments = Table(
+    "experiments",
+    metadata,
+    Column("number", NUMBER, primary_key=True, autoincrement=True),
+    Column("id", String(100), nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("head", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("stopped", Boolean, nullable=False),
+    Column("observed", BigInteger, nullable=False),
+    sqlite_autoincrement=True,  # numbers are never given again
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", String(200), primary_key=True),
+    Column("experiment", BigInteger, nullable=False),
+    Column("batch", BigInteger, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("arm", Integer, nullable=False),
+    Column("round", BigInteger, nullable=False),
+    Column("chance", Float),
+    Column("made_at", Float, nullable=False),
+    Column("expires_at", Float),
+    Column("state", SmallInteger, nullable=False),
+    Index("events_by_place", "experiment", "batch", "position"),
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("experiment", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("first", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("choice", Integer, nullable=False),
+    Column("importance", Float, nullable=False),
+    Column("tally", LargeBinary),
+)
+
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("experiment", BigInteger, primary_key=True, autoincrement=False),
+    Column("batch", BigInteger, primary_key=True, autoincrement=False),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("loss", LargeBinary),
+    Column("given_up", Boolean, nullable=False),
+    Column("ticket", Text),
+)
+
+releases = Table(
+    "releases",
+    metadata,
+    Column("experiment", BigInteger, primary_key=True, autoincrement=False),
+    Column("batch", BigInteger, primary_key=True, autoincrement=False),
+    Column("choice", Integer, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("value", Text, nullable=False),
+    Column("released_at", Float, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Index("releases_in_order", "experiment", "sequence", unique=True),
+)
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("experiment", String(100)),
+    Column("created_at", Float, nullable=False),
+    Column("revoked_at", Float),
+)

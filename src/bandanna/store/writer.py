@@ -1,0 +1,159 @@
+"""The writer: whatever arrives together is decided, counted and committed together.
+
+One thread does all the work on policies. It takes everything that waits, applies it to the
+policies in memory and writes it in one transaction; answers leave after that. If the transaction
+fails, the policies are thrown away and read again from the store when next needed: noise that was
+drawn and not committed is never used.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from bandanna.store.contract import Store, StoreUnavailableError, Turn
+from bandanna.store.desk import Desk
+from bandanna.store.fence import Fence, RestoredError
+from bandanna.store.rows import Event
+from bandanna.types import BandannaError
+
+MOST_TOGETHER = 1_000
+
+
+class UnknownError(BandannaError):
+    """Something that does not exist. Nothing was changed."""
+
+
+@dataclass
+class Task:
+    """Something to be done with an experiment, or with the experiment of an event."""
+
+    work: Callable[[Desk, Any], Any]
+    """Takes the desk, and the event if it exists."""
+    experiment: int | None = None
+    event: str | None = None
+    must_exist: bool = True
+    """Whether the event has to exist already."""
+    answer: Future[Any] = field(default_factory=Future)
+
+
+class Writer:
+    """Does tasks in the order they arrive."""
+
+    def __init__(self, store: Store, fence: Fence | None = None) -> None:
+        self._store = store
+        self._fence = fence
+        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._desks: dict[int, Desk] = {}
+        self._thread = threading.Thread(target=self._run, name="bandanna writer", daemon=True)
+        self._thread.start()
+        self.transactions = 0
+        self.failures = 0
+
+    def submit(self, task: Task) -> Future[Any]:
+        """Hand in a task; its answer comes when it is durable."""
+        self._tasks.put(task)
+        return task.answer
+
+    def close(self) -> None:
+        """Finish what was handed in, and stop."""
+        self._tasks.put(None)
+        self._thread.join()
+
+    @property
+    def waiting(self) -> int:
+        """Tasks that have not been begun."""
+        return self._tasks.qsize()
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            group = [self._tasks.get()]
+            while len(group) < MOST_TOGETHER and not self._tasks.empty():
+                group.append(self._tasks.get())
+            going = None not in group
+            wanted = [task for task in group if task is not None]
+            self._do([task for task in wanted if task.answer.set_running_or_notify_cancel()])
+
+    def _do(self, group: list[Task]) -> None:
+        if not group:
+            return
+        try:
+            answers = self._attempt(group)
+        except StoreUnavailableError as error:
+            self._fail(group, error)
+        except Exception as error:  # one task's trouble must not become another's
+            if len(group) == 1:
+                self._fail(group, error)
+                return
+            for task in group:
+                self._do([task])
+        else:
+            for task, answer in zip(group, answers, strict=True):
+                if isinstance(answer, BandannaError):
+                    task.answer.set_exception(answer)
+                else:
+                    task.answer.set_result(answer)
+
+    def _fail(self, group: list[Task], error: Exception) -> None:
+        self.failures += 1
+        for task in group:
+            task.answer.set_exception(error.with_traceback(None))
+
+    def _attempt(self, group: list[Task]) -> list[Any]:
+        """Do tasks in one transaction; whatever goes wrong, no desk survives that took part."""
+        used: dict[int, Desk] = {}
+        written: list[int] = []
+        try:
+            with self._store.turn() as turn:
+                places = turn.events({t.event for t in group if t.event and t.experiment is None})
+                for task in group:
+                    if task.event in places:
+                        task.experiment = places[task.event].experiment
+                self._prepare(turn, {t.experiment for t in group if t.experiment is not None}, used)
+                # Again, now that nobody else can change them.
+                events = turn.events({task.event for task in group if task.event})
+                answers = [_answer(task, used, events) for task in group]
+                for number, desk in used.items():
+                    changes = desk.collect()
+                    if changes is not None:
+                        turn.write(number, changes)
+                        written.append(number)
+        except BaseException:
+            for number in used:
+                self._desks.pop(number, None)
+            raise
+        for number in written:
+            desk = used[number]
+            desk.experiment.version += 1
+            if self._fence is not None:
+                self._fence.note(number, desk.experiment.version)
+        self.transactions += 1
+        return answers
+
+    def _prepare(self, turn: Turn, numbers: set[int], used: dict[int, Desk]) -> None:
+        """Lock experiments, and read those again that others have changed."""
+        for number, version in turn.lock(numbers).items():
+            if self._fence is not None and version < self._fence.seen(number):
+                raise RestoredError("the database was put back from an older copy.")
+            desk = self._desks.get(number)
+            if desk is None or desk.experiment.version != version:
+                desk = self._desks[number] = Desk(turn.read(number))
+            desk.begin()
+            used[number] = desk
+
+
+def _answer(task: Task, desks: dict[int, Desk], events: dict[str, Event]) -> Any:
+    event = None if task.event is None else events.get(task.event)
+    desk = None if task.experiment is None else desks.get(task.experiment)
+    try:
+        if desk is None or (event is None and task.must_exist and task.event is not None):
+            what = "experiment" if task.event is None else f"event {task.event!r}"
+            raise UnknownError(f"there is no such {what}.")
+        return task.work(desk, event)
+    except BandannaError as error:
+        return error.with_traceback(None)

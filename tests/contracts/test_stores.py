@@ -1,0 +1,181 @@
+"""Every store keeps what ``bandanna.store.contract`` promises."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bandanna.store import ConflictError, KeyRow, Store
+from bandanna.store.rows import Feedback, OpenBatch, Release, State
+from tests.postgres import Postgres, needs_postgres
+from tests.store.stores import KINDS, changes, event, experiment, open_store
+
+BATCH = OpenBatch(0, 0, 3, 1, 2.0, {})
+MARKS = [pytest.param(k, marks=needs_postgres) if k == "postgresql" else k for k in KINDS]
+
+
+@pytest.fixture(params=MARKS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    server: Postgres | None = None
+    if request.param == "postgresql":
+        server = request.getfixturevalue("postgres")
+    with open_store(request.param, tmp_path, server) as opened:
+        yield opened
+
+
+def write(store: Store, number: int, **parts: Any) -> None:
+    """Write in a turn of its own."""
+    with store.turn() as turn:
+        turn.lock([number])
+        turn.write(number, changes(**parts))
+
+
+def test_what_was_written_is_read_back(store: Store) -> None:
+    made = experiment(deadline_seconds=5)
+    number = store.create(made)
+    tallied = OpenBatch(1, 3, 3, 0, 1.25, {"sums": [1, 2], "scale": 0.5})
+    events = [
+        event("one", number, 0, 0),
+        event("two", number, 0, 1, expires_at=7.5, chance=None, state=State.DEFERRED),
+    ]
+    rows = [Feedback(0, 0, 77, False, None), Feedback(0, 1, None, False, {"advice": [0, 1]})]
+    with store.turn() as turn:
+        assert turn.lock([number]) == {number: 1}
+        turn.write(number, changes(events=events, batches=[BATCH, tallied], feedback=rows))
+    with store.turn() as turn:
+        assert turn.lock([number]) == {number: 2}
+        saved = turn.read(number)
+        assert turn.events(["one", "none"]) == {"one": events[0]}
+    assert saved.batches == [BATCH, tallied]
+    assert sorted(saved.events) == sorted(events)
+    assert sorted(saved.feedback, key=lambda row: row.position) == rows
+    assert (saved.experiment.id, saved.experiment.settings) == (made.id, made.settings)
+    assert saved.experiment.head == {"resumed": 0}
+
+
+def test_a_turn_that_fails_changes_nothing(store: Store) -> None:
+    number = store.create(experiment())
+
+    def fail() -> None:
+        with store.turn() as turn:
+            turn.lock([number])
+            turn.write(number, changes(events=[event("one", number)], batches=[BATCH]))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    with store.turn() as turn:
+        assert turn.lock([number]) == {number: 1}
+        assert turn.events(["one"]) == {}
+        assert turn.read(number).batches == []
+
+
+def test_a_batch_is_released_once_and_its_feedback_goes(store: Store) -> None:
+    number = store.create(experiment())
+    release = Release(0, 1, 3, 1.0, 4.0)
+    with store.turn() as turn:
+        turn.lock([number])
+        rows = [Feedback(0, 0, 77, False, None)]
+        turn.write(number, changes(events=[event("one", number)], batches=[BATCH], feedback=rows))
+    write(store, number, releases=[release])
+    with store.turn() as turn:
+        turn.lock([number])
+        saved = turn.read(number)
+        assert (saved.batches, saved.events, saved.feedback) == ([], [], [])
+        assert "one" in turn.events(["one"])
+    with pytest.raises(ConflictError):
+        write(store, number, releases=[release._replace(value=0.0)])
+    assert store.releases(number) == [release]
+
+
+def test_releases_come_in_the_order_of_their_making(store: Store) -> None:
+    number = store.create(experiment())
+    made = [Release(batch, 0, 3, [0.5, float(batch)], 4.0) for batch in (4, 0, 2)]
+    for some in (made[:2], made[2:]):
+        write(store, number, releases=some)
+    assert store.releases(number) == made
+    assert store.releases(number, after=1, limit=1) == made[1:2]
+
+
+def test_an_identity_is_given_once_in_all_experiments(store: Store) -> None:
+    first, second = store.create(experiment()), store.create(experiment())
+    write(store, first, events=[event("one", first)])
+    for number in (first, second):
+        with pytest.raises(ConflictError):
+            write(store, number, events=[event("one", number, 1)])
+
+
+def test_a_place_never_shown_goes_to_another_event(store: Store) -> None:
+    number = store.create(experiment())
+    with store.turn() as turn:
+        turn.lock([number])
+        old = event("old", number, state=State.DEFERRED)
+        turn.write(number, changes(events=[old], batches=[BATCH]))
+    with store.turn() as turn:
+        turn.lock([number])
+        new = event("new", number)
+        turn.write(number, changes(events=[new], states={(0, 0): State.VOID}))
+    with store.turn() as turn:
+        turn.lock([number])
+        turn.write(number, changes(states={(0, 0): State.EXPIRED}))
+    with store.turn() as turn:
+        found = turn.events(["old", "new"])
+    assert {name: one.state for name, one in found.items()} == {
+        "old": State.VOID,
+        "new": State.EXPIRED,
+    }
+
+
+def test_one_at_a_time(store: Store) -> None:
+    number = store.create(experiment())
+    seen = []
+
+    def count() -> None:
+        for _ in range(20):
+            with store.turn() as turn:
+                turn.lock([number])
+                observed = turn.read(number).experiment.observed
+                turn.write(number, changes(observed=observed + 1))
+                seen.append(observed)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == list(range(80))
+    (found,) = store.experiments()
+    assert (found.observed, found.version) == (80, 81)
+
+
+def test_experiments_are_found_stopped_and_charged(store: Store) -> None:
+    made = [experiment(), experiment()]
+    numbers = [store.create(one) for one in made]
+    assert [one.id for one in store.experiments()] == [one.id for one in made]
+    store.stop(numbers[1])
+    store.charge(numbers[1], 9)
+    (found,) = store.experiments(made[1].id)
+    assert (found.stopped, found.version, found.head["resumed"]) == (True, 9, 1)
+    assert store.experiments("none") == []
+    with pytest.raises(ConflictError, match="already"):
+        store.create(made[0])
+
+
+def test_keys_are_kept_and_revoked(store: Store) -> None:
+    key = KeyRow("k1", "web", b"hash", ("decide", "reward"), "exp_1", 1.0)
+    store.add_key(key)
+    assert store.all_keys() == [key]
+    assert store.revoke_key("k1", 2.0)
+    assert not store.revoke_key("k1", 3.0)
+    assert not store.revoke_key("none", 3.0)
+    assert store.all_keys() == [key._replace(revoked_at=2.0)]
+
+
+def test_tidying_changes_nothing(store: Store) -> None:
+    number = store.create(experiment())
+    store.tidy()
+    assert [one.number for one in store.experiments()] == [number]

@@ -1,0 +1,89 @@
+"""A PostgreSQL server of our own, for as long as tests run."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.browser import missing
+
+FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: int(p.parent.name))
+PROGRAMS = str(FOLDERS[-1] / "postgres") if FOLDERS else "postgres"
+
+needs_postgres = pytest.mark.skipif(
+    missing(PROGRAMS), reason="no PostgreSQL server on this machine"
+)
+
+
+class Postgres:
+    """A server in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._bin = Path(shutil.which(PROGRAMS) or PROGRAMS).parent
+        self._folder = folder
+        self._user: str | None = None
+        if os.geteuid() == 0:  # it refuses to run as root
+            self._user = "postgres"
+            account = pwd.getpwnam("postgres")
+            os.chown(folder, account.pw_uid, account.pw_gid)
+        self._run("initdb", "-A", "trust", "-U", "bandanna", "-D", str(folder / "data"))
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            self.port = found.getsockname()[1]
+        self.start()
+
+    def start(self) -> None:
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -k {self._folder}"
+        log = str(self._folder / "log")
+        self._run(
+            "pg_ctl", "-D", str(self._folder / "data"), "-o", options, "-l", log, "-w", "start"
+        )
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "-D", str(self._folder / "data"), "-m", "immediate", "-w", "stop")
+
+    def new_database(self) -> str:
+        """Make an empty database and return its address."""
+        name = f"test_{secrets.token_hex(4)}"
+        host = ("-h", "127.0.0.1", "-p", str(self.port), "-U", "bandanna")
+        self._run("createdb", *host, name)
+        return f"postgresql://bandanna@127.0.0.1:{self.port}/{name}"
+
+    def files(self) -> Iterator[Path]:
+        """Everything the server wrote, its log of changes included."""
+        return (path for path in self._folder.rglob("*") if path.is_file())
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [str(self._bin / program), *arguments],
+            user=self._user,
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{program}: {done.stderr}"
+
+
+@contextmanager
+def open_postgres() -> Iterator[Postgres]:
+    """Start a server, and leave nothing of it behind."""
+    with tempfile.TemporaryDirectory(prefix="bandanna-pg-") as folder:
+        server = Postgres(Path(folder))
+        try:
+            yield server
+        finally:
+            server.stop()

@@ -1,0 +1,258 @@
+"""The API: what it answers, to whom, and what it never tells."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bandanna.service.keys import REFRESH_SECONDS
+from bandanna.store import StoreUnavailableError
+from tests.service.running import Here, service_here
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Here]:
+    with service_here(tmp_path) as running:
+        yield running
+
+
+def test_the_same_event_gets_the_same_answer(here: Here) -> None:
+    experiment = here.create()
+    first = here.decide(experiment, event_id="one")
+    assert first["arm"] in ("a", "b")
+    assert 0 < first["chance"] <= 1
+    assert first["expires_at"] is None
+    assert here.decide(experiment, event_id="one") == first
+    assert here.decide(experiment)["event_id"] != here.decide(experiment)["event_id"]
+    other = here.create()
+    answer = here.http.post(f"/v1/experiments/{other}/decisions", json={"event_id": "one"})
+    assert answer.status_code == 409
+
+
+def test_feedback_counts_once(here: Here) -> None:
+    experiment = here.create(epsilon=0.2)
+    here.decide(experiment, event_id="one")
+    assert here.reward("one", reward=0.75) == 204
+    assert here.reward("one", reward=0.75) == 204
+    assert here.reward("one", loss=0.25) == 204
+    assert here.reward("one", reward=0.5) == 409
+    assert here.reward("none", reward=0.5) == 404
+    shown = here.http.get(f"/v1/experiments/{experiment}").json()
+    assert (shown["decided"], shown["observed"], shown["released"]) == (1, 1, 0)
+    assert "epsilon = 0.2" in shown["guarantee"]
+
+
+def test_the_deadline_counts_the_default_and_what_is_late_is_gone(here: Here) -> None:
+    experiment = here.create(deadline_seconds=10, default_loss=1.0)
+    answer = here.decide(experiment, event_id="one")
+    assert answer["expires_at"] == "1970-01-12T13:46:50.000Z"
+    here.decide(experiment, event_id="two")
+    assert here.reward("one", reward=1) == 204
+    here.clock.now += 10
+    for _ in range(60):  # the sweeper comes by every second
+        if here.http.get(f"/v1/experiments/{experiment}").json()["released"] == 2:
+            break
+        time.sleep(0.1)
+    assert here.reward("two", reward=1) == 410
+    assert here.reward("one", reward=1) == 204
+
+
+def test_a_deferred_decision_that_is_never_shown_counts_for_nothing(here: Here) -> None:
+    experiment = here.create(deadline_seconds=10, epsilon=0.2)
+    here.decide(experiment, event_id="one", defer=True)
+    here.decide(experiment, event_id="two", defer=True)
+    assert here.http.post("/v1/events/two/activate").status_code == 204
+    here.clock.now += 5
+    here.decide(experiment, event_id="three")
+    here.clock.now += 6
+    assert here.http.post("/v1/events/one/activate").status_code == 410
+    here.decide(experiment, event_id="four")
+    shown = here.http.get(f"/v1/experiments/{experiment}").json()
+    assert shown["decided"] == 3, "the place of the first went to the fourth"
+
+
+def test_experts_advise(here: Here) -> None:
+    experiment = here.create(experts=3, rounds=10_000)
+    assert here.decide(experiment, event_id="one", advice=["a", "a", "b"])["arm"] in ("a", "b")
+    assert here.reward("one", loss=0.5) == 204
+    spread = [[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]]
+    assert here.decide(experiment, advice=spread)["chance"] <= 1
+    for bad in (None, ["a"], ["a", "b", "c"], [[0.5, 0.6]] * 3):
+        answer = here.http.post(f"/v1/experiments/{experiment}/decisions", json={"advice": bad})
+        assert answer.status_code == 422, bad
+
+
+def test_only_released_data_leaves(here: Here) -> None:
+    experiment = here.create(epsilon=0.2)
+    batch = here.http.get(f"/v1/experiments/{experiment}").json()["settings"]["batch"]
+    for k in range(batch + 1):
+        here.decide(experiment, event_id=f"{k}")
+        here.reward(f"{k}", loss=0.654321)
+    base = f"/v1/experiments/{experiment}"
+    rows = here.http.get(f"{base}/export").json()
+    assert len(rows) == 1
+    assert set(rows[0]) == {"batch", "arm", "rounds", "released", "released_at"}
+    assert rows[0]["released"] in (0.0, 1.0)
+    table = here.http.get(f"{base}/export?format=csv").text
+    assert table.splitlines()[0] == "batch,arm,rounds,released,released_at"
+    assert here.http.get(f"{base}/export?format=parquet").content[:4] == b"PAR1"
+    results = here.http.get(f"{base}/results").json()
+    assert sum(choice["batches"] for choice in results["choices"]) == 1
+    assert results["regret_bound"] > 0
+    promise = here.http.get(f"{base}/privacy").json()
+    assert promise["guarantee"]["epsilon"] == 0.2
+    assert promise["ledger"]["batches_released"] == 1
+    assert promise["certificate"]["epsilon"] == 0.2
+    everything = [here.http.get(path).text for path in (base, f"{base}/results", f"{base}/privacy")]
+    everything += [json.dumps(rows), table, here.http.get("/metrics").text]
+    everything.append(here.http.get(f"{base}/live?once=true").text)
+    for trace in ("654321", "686105"):
+        assert not any(trace in text for text in everything)
+
+
+def test_stopping(here: Here) -> None:
+    experiment = here.create(epsilon=0.2)
+    here.decide(experiment, event_id="one")
+    assert here.http.post(f"/v1/experiments/{experiment}/stop").status_code == 204
+    answer = here.http.post(f"/v1/experiments/{experiment}/decisions", json={})
+    assert (answer.status_code, "stopped" in answer.text) == (409, True)
+    assert here.reward("one", reward=1) == 204
+    assert here.http.get("/v1/experiments").json()[0]["stopped"]
+
+
+def test_plans(here: Here) -> None:
+    body = {"arms": 4, "rounds": 100_000, "epsilon": 0.5}
+    found = here.http.post("/v1/plan", json=body).json()
+    assert found["best"] in [row["algorithm"] for row in found["rows"]]
+    assert here.http.post("/v1/plan", json=body | {"epsilon": -1}).status_code == 422
+
+
+BAD: list[tuple[str, Any, int]] = [
+    ("/v1/experiments", b"{", 400),
+    ("/v1/experiments", b"", 422),
+    ("/v1/experiments", b"[" * 50_000, 400),
+    ("/v1/experiments", {"name": "x", "arms": 2}, 422),
+    ("/v1/experiments", {"name": "x", "arms": ["a", "a"], "epsilon": 1}, 422),
+    ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "colour": "red"}, 422),
+    ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "algorithm": "none"}, 422),
+    ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "loss_range": [1, 0]}, 422),
+    ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "default_loss": 7}, 422),
+    ("/v1/experiments", b'{"name": "x", "arms": 2, "epsilon": NaN}', 422),
+    ("/v1/experiments/none/decisions", {}, 404),
+    ("/v1/experiments/a%20b/decisions", {}, 422),
+    ("/v1/events/one/reward", {}, 422),
+    ("/v1/events/one/reward", {"reward": 1, "loss": 0}, 422),
+    ("/v1/events/one/reward", {"loss": 654321.5}, 422),
+    ("/v1/events/one/reward", {"loss": "654321.5"}, 422),
+    ("/v1/events/one/reward", {"loss": [654321.5]}, 422),
+    ("/v1/events/one/reward", b'{"loss": 1e999}', 422),
+    ("/v1/events/one/reward", b'{"loss": ' + b"9" * 5000 + b"}", 400),
+    ("/v1/events/one/reward", b'{"loss": "\xff654321"}', 400),
+    ("/v1/events/one/reward", b"0" * 1_000_001, 413),
+    ("/v1/none", {}, 404),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "status"), BAD)
+def test_bad_input_is_named_and_never_repeated(
+    here: Here, path: str, body: Any, status: int
+) -> None:
+    here.decide(here.create(epsilon=0.2), event_id="one")
+    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    answer = here.http.post(path, content=sent, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == status
+    assert "654321" not in answer.text
+    assert here.reward("one", reward=1) == 204
+
+
+def test_a_request_without_a_length_is_cut_off_too(here: Here) -> None:
+    def pieces() -> Iterator[bytes]:
+        for _ in range(30):
+            yield b" " * 100_000
+
+    headers = {"Content-Type": "application/json"}
+    answer = here.http.post("/v1/plan", content=pieces(), headers=headers)
+    assert answer.status_code == 413
+
+
+def test_keys_open_what_they_say_and_nothing_else(here: Here) -> None:
+    one, two = here.create(epsilon=0.2), here.create(epsilon=0.2)
+    event = here.decide(one)["event_id"]
+    calls: dict[str, tuple[str, str, Any]] = {
+        "decide": ("POST", f"/v1/experiments/{one}/decisions", {}),
+        "reward": ("POST", f"/v1/events/{event}/reward", {"reward": 1}),
+        "read": ("GET", f"/v1/experiments/{one}/privacy", None),
+        "manage": ("POST", "/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1}),
+    }
+    here.http.headers.pop("Authorization")
+    for method, path, body in calls.values():
+        assert here.http.request(method, path, json=body).status_code == 401
+        wrong = {"Authorization": "Bearer bdn_0_0"}
+        assert here.http.request(method, path, json=body, headers=wrong).status_code == 401
+    assert here.http.get("/openapi.json").status_code == 401
+    for scope in calls:
+        headers = {"Authorization": f"Bearer {here.key(scope)}"}
+        for needed, (method, path, body) in calls.items():
+            status = here.http.request(method, path, json=body, headers=headers).status_code
+            good = scope in (needed, "manage")
+            assert (status < 300) if good else (status == 403), (scope, needed, status)
+    narrow = {"Authorization": f"Bearer {here.key('manage', experiment=two)}"}
+    for needed, (method, path, body) in calls.items():
+        status = here.http.request(method, path, json=body, headers=narrow).status_code
+        assert status == (403 if needed == "manage" else 404), needed
+    assert [e["id"] for e in here.http.get("/v1/experiments", headers=narrow).json()] == [two]
+
+
+def test_a_revoked_key_opens_nothing(here: Here) -> None:
+    key = here.key("read")
+    headers = {"Authorization": f"Bearer {key}"}
+    assert here.http.get("/v1/experiments", headers=headers).status_code == 200
+    assert here.core.store.revoke_key(key.split("_")[1], 1.0)
+    time.sleep(REFRESH_SECONDS + 0.1)
+    assert here.http.get("/v1/experiments", headers=headers).status_code == 401
+
+
+def test_requests_are_limited(tmp_path: Path) -> None:
+    with service_here(tmp_path, rate=2.0) as here:
+        answers = [here.http.get("/v1/experiments").status_code for _ in range(40)]
+        assert answers[:10] == [200] * 10
+        assert 429 in answers
+        here.http.headers.pop("Authorization")
+        assert 429 in [here.http.get("/v1/experiments").status_code for _ in range(40)]
+
+
+def test_answers_cannot_be_framed_sniffed_kept_or_read_by_other_origins(here: Here) -> None:
+    for path in ("/", "/v1/experiments", "/healthz"):
+        headers = here.http.get(path, headers={"Origin": "https://elsewhere.example"}).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert "access-control-allow-origin" not in headers
+
+
+def test_a_database_that_is_gone_is_503_and_comes_back(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = here.create(epsilon=0.2)
+    here.decide(experiment, event_id="one")
+
+    def gone(*_: object) -> Any:
+        raise StoreUnavailableError("the database is gone")
+
+    with monkeypatch.context() as patch:
+        for name in ("turn", "check", "experiments"):
+            patch.setattr(here.core.store, name, gone)
+        assert here.reward("one", reward=1) == 503
+        assert here.http.get("/healthz").status_code == 503
+        answer = here.http.get("/v1/experiments")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert here.reward("one", reward=1) == 204
+    assert here.http.get("/healthz").status_code == 200

@@ -1,0 +1,159 @@
+"""The Python client, the commands and OpenFeature's SDK, against the service as people run it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import bandanna as bd
+from bandanna.client import ServiceError
+from tests.service.running import Process, process
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    with process(tmp_path_factory.mktemp("service")) as here:
+        yield here
+
+
+@pytest.fixture
+def client(running: Process) -> Iterator[bd.Client]:
+    with bd.Client(running.url, running.key, patience=20) as here:
+        yield here
+
+
+def play(bandit: Any) -> None:
+    """The same program for a policy of one's own and for one in the service."""
+    first, second = bandit.decide(), bandit.decide()
+    assert first.arm in bandit.arms
+    bandit.observe(first, reward=1.0)
+    bandit.observe(first, reward=1.0)
+    with pytest.raises(bd.DecisionError):
+        bandit.observe(first, reward=0.25)
+    with pytest.raises(bd.InputError):
+        bandit.observe(second, reward=7.0)
+    bandit.give_up(second)
+    bandit.give_up(first)
+    with pytest.raises(bd.DecisionError):
+        bandit.observe(second, reward=0.25)
+    assert bandit.decided == 2
+    assert bandit.guarantee.epsilon == 0.2
+    assert bandit.certificate()["epsilon"] == 0.2
+
+
+def test_a_program_moves_to_the_service_by_changing_a_line(client: bd.Client) -> None:
+    play(bd.PrivateBandit(["a", "b"], 0.2, 1000))
+    play(client.create("test", ["a", "b"], 0.2, rounds=1000))
+
+
+def test_what_fails_for_a_while_is_tried_again_with_the_same_ids(
+    running: Process, client: bd.Client
+) -> None:
+    bandit = client.create("test", ["a", "b"], 0.2, rounds=1000)
+    before = bandit.decide(event_id="before")
+    running.kill()
+    impatient = bd.Client(running.url, running.key, patience=0.2)
+    with pytest.raises(ServiceError, match="did not answer"):
+        impatient.experiment(bandit.id).decide()
+    running.start()
+    assert bandit.decide(event_id="before") == before
+    bandit.observe(before, loss=0.5)
+
+
+def test_refusals_have_names(running: Process, client: bd.Client) -> None:
+    with pytest.raises(ServiceError) as caught:
+        client.experiment("none").decide()
+    assert caught.value.status == 404
+    with pytest.raises(ServiceError) as caught:
+        bd.Client(running.url, "bdn_0_0").experiment("none").decide()
+    assert caught.value.status == 401
+
+
+def command(running: Process, *arguments: str) -> subprocess.CompletedProcess[str]:
+    where = ["--database", str(running.folder / "service.db")]
+    where += ["--secret-file", str(running.folder / "secret")]
+    return subprocess.run(
+        [sys.executable, "-m", "bandanna", *arguments, *where],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_keys_are_made_listed_and_revoked_by_command(running: Process, client: bd.Client) -> None:
+    made = command(running, "keys", "new", "web", "--scope", "read")
+    key = made.stdout.strip()
+    with bd.Client(running.url, key) as reader:
+        assert isinstance(reader.send("GET", "/v1/experiments"), list)
+        with pytest.raises(ServiceError, match="does not open"):
+            reader.create("x", 2, 1.0)
+    listed = command(running, "keys", "list").stdout
+    assert key.split("_")[1] in listed
+    assert key not in listed
+    assert command(running, "keys", "revoke", key.split("_")[1]).returncode == 0
+    assert command(running, "keys", "revoke", "none").returncode == 2
+    assert "scopes are" in command(running, "keys", "new", "x", "--scope", "all").stderr
+
+
+def test_backups_and_checks(running: Process, client: bd.Client, tmp_path: Path) -> None:
+    assert command(running, "db", "backup", str(tmp_path / "copy.db")).returncode == 0
+    fence = ["--fence-file", str(tmp_path / "fence")]
+    assert "tables up to date" in command(running, "serve", "--check", *fence).stdout
+    secret = ["--secret-file", str(running.folder / "secret")]
+    here = ["--database", str(tmp_path / "copy.db"), *secret, *fence]
+    run = [sys.executable, "-m", "bandanna", "serve", "--check", *here]
+    (tmp_path / "fence").unlink()
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "is a backup" in done.stderr
+    charged = subprocess.run(
+        [*run, "--accept-restored"], capture_output=True, text=True, check=False
+    )
+    assert charged.returncode == 0, charged.stderr
+
+
+def test_openfeature_sees_a_feature_flag(running: Process, client: bd.Client) -> None:
+    from openfeature import api
+    from openfeature.contrib.provider.ofrep import OFREPProvider
+    from openfeature.evaluation_context import EvaluationContext
+
+    bandit = client.create("button colour", ["green", "blue"], 0.2, rounds=1000)
+    headers = {"Authorization": f"Bearer {running.key}"}
+    api.set_provider(OFREPProvider(running.url, headers_factory=lambda: headers))
+    flags = api.get_client()
+    for key in (bandit.id, "button colour"):
+        found = flags.get_string_details(key, "default", EvaluationContext("user-17"))
+        assert found.value in ("green", "blue")
+        assert found.variant == found.value
+        bandit.observe(str(found.flag_metadata["event_id"]), reward=1.0)
+    again = EvaluationContext("user-17", {"event_id": "mine"})
+    assert len({flags.get_string_value(bandit.id, "default", again) for _ in range(5)}) == 1
+    missing = flags.get_string_details("none", "default", EvaluationContext("user-17"))
+    assert (missing.value, missing.error_code) == ("default", "FLAG_NOT_FOUND")
+    assert bandit.decided == 3
+    body = {"context": {"targetingKey": "user-17"}}
+    every = httpx.post(f"{running.url}/ofrep/v1/evaluate/flags", json=body, headers=headers)
+    assert bandit.id in [flag["key"] for flag in every.json()["flags"]]
+    api.shutdown()
+
+
+def test_it_ends_well_when_told_to(tmp_path: Path) -> None:
+    with process(tmp_path) as here:
+        with bd.Client(here.url, here.key) as client:
+            bandit = client.create("test", ["a", "b"], 0.2)
+            bandit.decide()
+        with httpx.Client(headers={"Authorization": f"Bearer {here.key}"}) as http:
+            live = f"{here.url}/v1/experiments/{bandit.id}/live"
+            with http.stream("GET", live) as stream:
+                assert next(stream.iter_lines()).startswith("data:")
+                assert here.stop() in (0, -signal.SIGTERM)
+        assert not (tmp_path / "service.db-wal").exists() or not (
+            (tmp_path / "service.db-wal").stat().st_size
+        )

@@ -1,0 +1,53 @@
+"""The stores there are, and experiments to put into them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import bandanna as bd
+from bandanna.store import MemoryStore, Secret, SqlStore, Store
+from bandanna.store.rows import Changes, Event, Experiment, State
+from tests.postgres import Postgres
+
+KINDS = ("memory", "sqlite", "postgresql")
+
+
+@contextmanager
+def open_store(kind: str, folder: Path, server: Postgres | None) -> Iterator[Store]:
+    """Open an empty store of a kind."""
+    store: Store
+    if kind == "memory":
+        store = MemoryStore()
+    elif kind == "sqlite":
+        store = SqlStore(f"sqlite:///{folder}/store.db", Secret.new())
+    else:
+        assert server is not None
+        store = SqlStore(server.new_database(), Secret.new())
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def experiment(policy: bd.Policy | None = None, **settings: Any) -> Experiment:
+    """Make an experiment around a policy."""
+    policy = policy or bd.PrivateBandit(["a", "b"], 0.5, batch=3)
+    head = policy.to_dict(batches=False)
+    return Experiment(f"exp_{secrets.token_hex(4)}", "a test", settings, head, 1.5)
+
+
+def event(name: str, number: int, batch: int = 0, position: int = 0, **other: Any) -> Event:
+    """Make an event."""
+    values: dict[str, Any] = {"arm": 1, "round": position, "chance": 0.5, "made_at": 2.5}
+    values |= {"expires_at": None, "state": State.SHOWN} | other
+    return Event(id=name, experiment=number, batch=batch, position=position, **values)
+
+
+def changes(**parts: Any) -> Changes:
+    """Make changes."""
+    values: dict[str, Any] = {"head": {"resumed": 0}, "observed": 0} | parts
+    return Changes(**values)

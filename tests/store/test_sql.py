@@ -1,0 +1,209 @@
+"""What is particular to databases: files, traces, copies, trouble."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+import bandanna as bd
+from bandanna.store import Secret, SqlStore, StoreUnavailableError, read_secret
+from bandanna.store.fence import Fence, RestoredError
+from bandanna.store.tables import metadata
+from bandanna.types import StateFileError
+from tests.postgres import Postgres, needs_postgres
+from tests.store.stores import experiment
+from tests.store.test_writer import Office
+
+SECRET = Secret.new()
+
+
+def open_file(folder: Path, name: str = "store.db") -> SqlStore:
+    return SqlStore(f"sqlite:///{folder / name}", SECRET)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    opened = open_file(tmp_path)
+    yield opened
+    opened.close()
+
+
+def work(store: SqlStore, rounds: int, batch: int = 50) -> Office:
+    here = Office(store, store.create(experiment(bd.PrivateBandit(2, 1.0, batch=batch))))
+    for k in range(rounds):
+        here.decide(f"{here.number}-{k}")
+    for k in range(rounds):
+        here.reward(f"{here.number}-{k}", 0.625)
+    return here
+
+
+def test_files_are_private_and_settings_are_as_promised(store: SqlStore, tmp_path: Path) -> None:
+    work(store, 3)
+    for path in tmp_path.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    with store._writing.connect() as connection:
+        for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("secure_delete", 1)):
+            assert connection.exec_driver_sql(f"PRAGMA {pragma}").scalar() == value
+    (tmp_path / "store.db").chmod(0o640)
+    with pytest.raises(bd.InputError, match="chmod 600"):
+        open_file(tmp_path)
+
+
+def test_migrations_make_the_tables_that_are_used(store: SqlStore) -> None:
+    with store._reading.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def sealed(path: Path) -> list[bytes]:
+    """Return all feedback in a database, encrypted as it is."""
+    with sqlite3.connect(path) as connection:
+        return [row[0] for row in connection.execute("SELECT loss FROM feedback")]
+
+
+def test_nothing_of_a_loss_is_left_when_its_batch_has_closed(tmp_path: Path) -> None:
+    """Even its ciphertext is gone from free pages and log: with the secret it could be read."""
+    store = open_file(tmp_path)
+    number = store.create(experiment(bd.PrivateBandit(2, 1.0, batch=200)))
+    here = Office(store, number)
+    for k in range(200):
+        here.decide(f"{k}")
+    for k in range(199):
+        here.reward(f"{k}", 0.625)
+    traces = sealed(tmp_path / "store.db")
+    assert len(traces) == 199
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert sum(trace in content for trace in traces) == 199, "the search finds what is there"
+    assert b"655360" not in content, "encrypted: 0.625 in grid units is 655360"
+    here.reward("199", 0.625)
+    store.tidy()
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert not any(trace in content for trace in traces)
+
+
+def test_feedback_cannot_be_moved_or_read_with_another_secret(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    here = work(store, 2)
+    here.writer.close()
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.execute("UPDATE feedback SET position = 1 - position + 10")
+        connection.execute("UPDATE feedback SET position = position - 10")
+    here.writer = type(here.writer)(store)
+    with pytest.raises(StateFileError, match="changed"):
+        here.decide("more")
+    with pytest.raises(StateFileError, match="another secret"):
+        SqlStore(f"sqlite:///{tmp_path}/store.db", Secret.new())
+
+
+def test_a_copy_put_back_is_noticed_refused_and_charged(tmp_path: Path) -> None:
+    store = open_file(tmp_path)
+    here = work(store, 60)
+    fence = Fence(tmp_path / "fence", store.identity)
+    here.writer = type(here.writer)(store, fence)
+    here.decide("a")
+    store.tidy()
+    copy = (tmp_path / "store.db").read_bytes()
+    fence.check(store)
+    here.decide("b")
+    here.writer.close()
+    store.close()
+    (tmp_path / "store.db").write_bytes(copy)
+    older = open_file(tmp_path)
+    with pytest.raises(RestoredError, match="older"):
+        fence.check(older)
+    again = Office(older, here.number)
+    again.writer = type(again.writer)(older, fence)
+    with pytest.raises(RestoredError):
+        again.decide("c")
+    assert len(fence.accept(older)) == 1
+    fence.check(older)
+    again.decide("c")
+    assert again.look(lambda policy: policy.guarantee.epsilon) == 2.0
+    fence.close()
+    older.close()
+    with pytest.raises(StateFileError, match="another database"):
+        Fence(tmp_path / "fence", "0" * 32)
+
+
+def test_a_backup_is_whole_and_knows_that_it_is_one(store: SqlStore, tmp_path: Path) -> None:
+    here = work(store, 60)
+    store.backup(tmp_path / "copy.db")
+    copy = open_file(tmp_path, "copy.db")
+    assert (copy.copied, store.copied) == (True, False)
+    assert copy.releases(here.number) == store.releases(here.number)
+    copy.adopt()
+    copy.close()
+    assert not open_file(tmp_path, "copy.db").copied
+    with pytest.raises(bd.InputError, match="overwrites nothing"):
+        store.backup(tmp_path / "copy.db")
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost(store: SqlStore, tmp_path: Path) -> None:
+    here = work(store, 30)
+    with store._writing.connect() as connection:  # the pool hands out this connection again
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    before = here.look(bd.Policy.to_dict)
+    with pytest.raises(StoreUnavailableError):
+        [here.decide(f"more-{k}") for k in range(1000)]
+    assert here.look(lambda policy: policy.released) == before["ledger"]["released"]
+    with store._writing.connect() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 100000")
+    here.decide("again")
+    for k in range(30):
+        here.reward(f"{here.number}-{k}", 0.625)
+
+
+@needs_postgres
+def test_a_server_that_is_gone_is_named_and_comes_back(postgres: Postgres) -> None:
+    store = SqlStore(postgres.new_database(), SECRET)
+    here = work(store, 30, batch=20)
+    released = store.releases(here.number)
+    postgres.stop()
+    try:
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError):
+                here.reward(f"{here.number}-25", 0.625)
+        with pytest.raises(StoreUnavailableError):
+            store.check()
+    finally:
+        postgres.start()
+    here.reward(f"{here.number}-25", 0.625)
+    assert store.releases(here.number) == released
+    store.close()
+
+
+@needs_postgres
+def test_a_server_never_sees_a_loss(postgres: Postgres) -> None:
+    store = SqlStore(postgres.new_database(), SECRET)
+    here = Office(store, store.create(experiment(bd.PrivateBandit(2, 1.0, batch=5))))
+    for k in range(12):
+        here.decide(f"{here.number}-{k}")
+        here.reward(f"{here.number}-{k}", 0.654321)
+    store.close()
+    content = b"".join(path.read_bytes() for path in postgres.files())
+    assert f"{here.number}-11".encode() in content, "the search finds what is there"
+    for trace in (b"654321", b"686105"):
+        assert trace not in content
+
+
+def test_the_secret_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    first = read_secret(path)
+    assert read_secret(path).fingerprint == first.fingerprint
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    lengths = {len(first.seal(value, "x")) for value in (0, 7, 1048576)}
+    assert len(lengths) == 1, "the length of what is sealed tells nothing"
+    path.chmod(0o644)
+    with pytest.raises(StateFileError, match="chmod"):
+        read_secret(path)
+    path.chmod(0o600)
+    path.write_text("abc")
+    with pytest.raises(StateFileError):
+        read_secret(path)

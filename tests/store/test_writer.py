@@ -1,0 +1,248 @@
+"""The writer: durable before answered, the same after a restart, never noised twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import bandanna as bd
+from bandanna.store import ConflictError, MemoryStore, Store, StoreUnavailableError
+from bandanna.store.contract import Turn
+from bandanna.store.desk import GoneError
+from bandanna.store.rows import Event
+from bandanna.store.writer import Task, UnknownError, Writer
+from tests.contracts.policies import make
+from tests.store.stores import experiment
+
+
+class Office:
+    """A writer at work on one experiment, in words a test can use."""
+
+    def __init__(self, store: Store, number: int) -> None:
+        self.store, self.number, self.writer, self.now = store, number, Writer(store), 0.0
+
+    def ask(self, task: Task) -> Any:
+        return self.writer.submit(task).result(timeout=20)
+
+    def decide(self, name: str, advice: object = None, *, defer: bool = False) -> Event:
+        def work(desk: Any, known: Event | None) -> Event:
+            return known or desk.decide(name, advice, defer=defer, now=self.now)
+
+        found = self.ask(Task(work, self.number, name, must_exist=False))
+        assert isinstance(found, Event)
+        return found
+
+    def reward(self, name: str, loss: Any) -> None:
+        self.ask(Task(lambda desk, e: desk.observe(e, loss, None, now=self.now), event=name))
+
+    def activate(self, name: str) -> None:
+        self.ask(Task(lambda desk, e: desk.activate(e, now=self.now), event=name))
+
+    def expire(self) -> None:
+        self.ask(Task(lambda desk, _: desk.expire(self.now), self.number))
+
+    def look(self, what: Callable[[bd.Policy], Any]) -> Any:
+        return self.ask(Task(lambda desk, _: what(desk.policy), self.number))
+
+    def restart(self) -> None:
+        self.writer.close()
+        self.writer = Writer(self.store)
+
+
+def office(policy: bd.Policy | None = None, **settings: Any) -> Office:
+    store = MemoryStore()
+    return Office(store, store.create(experiment(policy, **settings)))
+
+
+def test_the_same_id_gets_the_same_answer_also_after_a_restart() -> None:
+    here = office()
+    first = here.decide("one")
+    assert here.decide("one") == first
+    here.restart()
+    assert here.decide("one") == first
+    assert here.look(lambda policy: policy.decided) == 1
+
+
+def test_every_state_goes_on_after_a_restart_as_if_nothing_had_happened() -> None:
+    """Whatever the policy, restarting after every step changes no number."""
+    for kind in ("one-bit", "htinf", "one-bit-exp4", "calibrated-exp4", "one-bit-conversion"):
+        steady, restarted = (office(make(kind, seed=3)) for _ in range(2))
+        experts = make(kind).experts
+        advice = None if experts is None else [k % 2 for k in range(experts)]
+        for step in range(7):
+            answers = [one.decide(f"{step}", advice)[2:] for one in (steady, restarted)]
+            assert answers[0] == answers[1], kind
+            restarted.restart()
+            if step % 3 != 2:
+                steady.reward(f"{step}", 0.25)
+                restarted.reward(f"{step}", 0.25)
+            restarted.restart()
+            states = [one.look(bd.Policy.to_dict) for one in (steady, restarted)]
+            if steady.look(lambda policy: policy.released):
+                break  # from here on noise differs, as it must
+            for state in states:
+                state["ledger"]["issuers"] = None
+            assert states[0] == states[1], kind
+
+
+def test_feedback_counts_once_and_another_value_is_refused() -> None:
+    here = office()
+    for name in ("one", "two", "three"):
+        here.decide(name)
+    here.reward("one", 0.5)
+    here.reward("one", 0.5)
+    with pytest.raises(ConflictError, match="first one stands") as caught:
+        here.reward("one", 0.8125)
+    assert "0.8125" not in str(caught.value)
+    here.restart()
+    here.reward("one", 0.5)
+    assert here.look(lambda policy: policy.waiting) == 2
+    here.reward("two", 0.5)
+    here.reward("three", 0.5)
+    (released,) = here.store.releases(here.number)
+    here.restart()
+    here.reward("one", 0.5)
+    assert here.store.releases(here.number) == [released]
+    with pytest.raises(UnknownError):
+        here.reward("four", 0.5)
+    with pytest.raises(bd.InputError):
+        here.reward("two", 1.5)
+
+
+def test_a_passed_deadline_counts_the_default_once_and_refuses_what_comes_late() -> None:
+    here = office(deadline_seconds=10.0)
+    for name in ("one", "two", "three"):
+        assert here.decide(name).expires_at == 10.0
+    here.reward("one", 0.25)
+    here.now = 9.9
+    here.expire()
+    assert here.look(lambda policy: policy.waiting) == 2
+    here.now = 10.0
+    here.expire()
+    assert len(here.store.releases(here.number)) == 1
+    here.reward("one", 0.25)
+    with pytest.raises(GoneError):
+        here.reward("two", 0.25)
+    here.restart()
+    with pytest.raises(GoneError):
+        here.reward("two", 0.25)
+    with pytest.raises(GoneError):
+        here.activate("three")
+    assert len(here.store.releases(here.number)) == 1
+
+
+def test_the_clock_decides_even_before_anyone_has_swept() -> None:
+    here = office(deadline_seconds=10.0)
+    here.decide("one")
+    here.now = 11.0
+    with pytest.raises(GoneError):
+        here.reward("one", 0.25)
+    assert here.look(lambda policy: policy.waiting) == 0
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_was_never_shown_expires_without_counting(restarts: bool) -> None:
+    here = office(deadline_seconds=10.0)
+    first = here.decide("one", defer=True)
+    here.decide("two", defer=True)
+    here.activate("two")
+    here.now = 5.0
+    here.decide("three")
+    here.now = 12.0
+    here.expire()
+    if restarts:
+        here.restart()
+    again = here.decide("four")
+    assert (again.place, again.arm, again.expires_at) == (first.place, first.arm, 22.0)
+    with pytest.raises(GoneError):
+        here.reward("one", 0.25)
+    here.reward("three", 0.25)
+    here.now = 16.0
+    here.expire()
+    assert here.store.releases(here.number) == []
+    here.reward("four", 0.25)
+    assert len(here.store.releases(here.number)) == 1
+
+
+class Failing(MemoryStore):
+    """A store whose next commits fail, after everything was done in memory."""
+
+    failures = 0
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        with super().turn() as turn:
+            yield turn
+            if self.failures:
+                self.failures -= 1
+                raise StoreUnavailableError("the disk is full")
+
+
+def test_noise_of_a_commit_that_failed_is_never_used() -> None:
+    store = Failing()
+    here = Office(store, store.create(experiment(bd.PrivateBandit(2, 1.0, batch=1))))
+    for k in range(40):
+        here.decide(f"{k}")
+        before = here.look(bd.Policy.to_dict)
+        store.failures = 1
+        with pytest.raises(StoreUnavailableError):
+            here.reward(f"{k}", 0.5)
+        assert here.look(bd.Policy.to_dict) == before
+        here.reward(f"{k}", 0.5)
+    released = store.releases(here.number)
+    assert [release.batch for release in released] == list(range(40))
+    assert here.look(lambda policy: policy.released) == 40
+
+
+def test_a_release_that_fails_leaves_its_batch_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = office(bd.PrivateBandit(2, 1.0, batch=1))
+    here.decide("one")
+    with monkeypatch.context() as patch:
+        broken = "bandanna.privacy.one_bit.secrets.randbelow"
+
+        def fail(_: int) -> int:
+            raise bd.InputError("no randomness")
+
+        patch.setattr(broken, fail)
+        with pytest.raises(RuntimeError):
+            here.reward("one", 0.5)
+    assert here.look(lambda policy: policy.waiting) == 1
+    here.reward("one", 0.5)
+    assert len(here.store.releases(here.number)) == 1
+
+
+def test_many_threads_and_two_writers_lose_nothing() -> None:
+    """Two processes on one database, as far as one process can show it."""
+    store = MemoryStore()
+    number = store.create(experiment(bd.PrivateBandit(2, 1.0, batch=4)))
+    offices = [Office(store, number) for _ in range(2)]
+
+    def work(which: int) -> None:
+        for k in range(40):
+            here, there = offices[(which + k) % 2], offices[which % 2]
+            here.decide(f"{which}-{k}")
+            there.reward(f"{which}-{k}", 0.5)
+
+    threads = [threading.Thread(target=work, args=(which,)) for which in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(release.batch for release in store.releases(number)) == list(range(50))
+    (found,) = store.experiments()
+    assert found.observed == 200
+    assert sum(one.writer.transactions for one in offices) > 0
+
+
+def test_a_stopped_experiment_takes_feedback_and_decides_nothing() -> None:
+    here = office()
+    here.decide("one")
+    here.store.stop(here.number)
+    with pytest.raises(ConflictError, match="stopped"):
+        here.decide("two")
+    here.decide("one")
+    here.reward("one", 0.5)
