@@ -55,6 +55,9 @@ class Decision(NamedTuple):
     """Place inside the batch, from 0."""
     policy: str
     """Identity of the policy that decided."""
+    chance: float | None = None
+    """With which probability this arm was chosen, for off-policy estimates; None where that is not
+    known. Rounds of one batch share a draw. FTPL's is an estimate, by resampling."""
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna.learners.steps import draw_once, update_once
-from bandanna.streams import Stream
+from bandanna.streams import Stream, new_stream
 from bandanna.types import JSON, InputError
 
 LINE = 8
@@ -65,6 +65,20 @@ class Compiled(ABC):
     """
 
     name: ClassVar[str]
+    tells_chance: ClassVar[bool] = True
+    """Whether a draw's importance is one over its probability, or an estimate of that."""
+
+    def chances(self, state: Any) -> NDArray[np.float64] | None:
+        """Return the distribution of the next draw; None where it is not known.
+
+        Where a state holds it under the name ``chances``, a draw from a copy brings it up to date.
+        """
+        if not self.tells_chance or not hasattr(state, "chances"):
+            return None
+        copy = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
+        draw_once(self.params(), copy, new_stream(0))
+        found: NDArray[np.float64] = copy.chances
+        return found
 
     @abstractmethod
     def params(self) -> NamedTuple:

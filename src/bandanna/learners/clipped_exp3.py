@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.compiled import step
@@ -63,6 +66,10 @@ class ClippedExp3(CompiledLearner):
         """Return the state before the first round."""
         state: Exp3State = self._exp3().start()
         return state
+
+    def chances(self, state: Any) -> NDArray[np.float64] | None:
+        """Return the distribution of the next draw."""
+        return self._exp3().chances(state)
 
 
 @step

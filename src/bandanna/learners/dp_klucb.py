@@ -112,6 +112,7 @@ class DpKlucb(CompiledLearner):
     false_alarm: float = 1e-4
     rounds: int | None = None
     name: ClassVar[str] = "dp-klucb"
+    tells_chance: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))

@@ -126,6 +126,13 @@ class Exp3(CompiledLearner):
         python_source(_refresh)(Exp3Params(1.0, 0.0, block_bits(self.arms)), state)
         return state
 
+    def chances(self, state: Any) -> NDArray[np.float64] | None:
+        """Return the distribution of the next draw: the weights' shares, mixed with the uniform."""
+        if self.centred:
+            return super().chances(state)
+        shares: NDArray[np.float64] = state.weights / state.weights.sum()
+        return (1.0 - self.mixing) * shares + self.mixing / self.arms
+
 
 def block_bits(arms: int) -> int:
     """Return the base-two logarithm of the size of a block of weights."""

@@ -12,7 +12,7 @@ instructions without reordering them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,11 @@ class Exp4(Compiled):
         state.weights[:] = 1.0
         state.total[0] = self.experts
         return state
+
+    def chances(self, state: Any) -> NDArray[np.float64] | None:
+        """Return the weight of each expert."""
+        found: NDArray[np.float64] = state.weights / state.weights.sum()
+        return found
 
 
 @step

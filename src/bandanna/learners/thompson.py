@@ -49,6 +49,7 @@ class Thompson(CompiledLearner):
 
     arms: int
     name: ClassVar[str] = "thompson"
+    tells_chance: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,11 @@ class Uniform(CompiledLearner):
     def start(self) -> UniformState:
         """Return the state before the first round."""
         return UniformState(np.zeros(self.arms, dtype=np.int64))
+
+    def chances(self, state: Any) -> NDArray[np.float64] | None:
+        """Return the distribution of every draw."""
+        found: NDArray[np.float64] = np.full(self.arms, 1.0 / self.arms)
+        return found
 
 
 @step

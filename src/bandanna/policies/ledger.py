@@ -7,6 +7,7 @@ identity out twice; ``tests/policies/test_interrupts.py`` stops it everywhere.
 
 from __future__ import annotations
 
+import math
 import secrets
 
 from bandanna.policies.batch import WAITING, Batch, fill_from_dict
@@ -14,6 +15,7 @@ from bandanna.policies.closed import ClosedBatches, Verdict
 from bandanna.policies.issuers import Issuers
 from bandanna.policies.people import People
 from bandanna.policies.places import PlacesBatch, load_places
+from bandanna.privacy.reading import Told
 from bandanna.privacy.release import Release, Released
 from bandanna.types import JSON, Decision, DecisionError
 
@@ -33,6 +35,8 @@ class Ledger:
         """Rounds of batches before the current one."""
         self.closed = ClosedBatches()
         self.released = 0
+        self.told: dict[int, Told] = {}
+        """What was released of each arm, or expert, that batches were opened with: public."""
         self._issuers = Issuers(self.identity)
 
     # --- deciding -------------------------------------------------------------------------
@@ -135,9 +139,13 @@ class Ledger:
         batch.erase()
         self.released += 1
         try:
-            return batch.tally.publish()
+            released = batch.tally.publish()
         except BaseException as error:
             raise error.with_traceback(None) from None
+        if isinstance(released, float):
+            so_far = self.told.get(batch.choice, Told())
+            self.told[batch.choice] = so_far.and_also(released, batch.size)
+        return released
 
     def _find(self, decision: Decision) -> Batch | None:
         """Return the open batch of a decision, or None if it has closed."""
@@ -171,6 +179,7 @@ class Ledger:
             "batches": self.batches,
             "rounds": self.rounds,
             "released": self.released,
+            "told": [[choice, *told] for choice, told in self.told.items()],
             "current": None if self.current is None else self.current.number,
             "people": None if self.people is None else self.people.to_dict(),
             "open_batches": [batch.to_dict() for batch in here],
@@ -188,6 +197,11 @@ class Ledger:
         """
         self.batches, self.decided = int(saved["batches"]), int(saved["rounds"])
         self.released = int(saved["released"])
+        for choice, count, *sums in saved["told"]:
+            told = Told(int(count), *map(float, sums))
+            if not 0 <= choice < choices or not all(map(math.isfinite, told)) or told.batches < 1:
+                raise ValueError(f"what was released of {choice} is impossible")
+            self.told[int(choice)] = told
         if self.people is not None:
             self.people.load(saved["people"])
         for entry in saved["open_batches"]:

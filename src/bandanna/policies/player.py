@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bandanna.advice import Advice, Ticket, ticket_of
 from bandanna.compiled import kernel, python_source
+from bandanna.learners import Compiled
 from bandanna.learners.base import dump_arrays, load_arrays
 from bandanna.policies.plays import (
     NO_ADVICE,
     NO_ESTIMATES,
     Estimates,
+    FollowExpert,
     Play,
     WeighExperts,
     WeighInBatches,
@@ -60,7 +65,10 @@ class Player:
         self._open = open_once if compiled else python_source(open_once)
         self._choose = choose_once if compiled else python_source(choose_once)
         self._learn = learn_once if compiled else python_source(learn_once)
-        self._weighs = isinstance(self._play, WeighExperts | WeighInBatches)
+        self.weighs = isinstance(self._play, WeighExperts | WeighInBatches)
+        self._learner = recipe.learner if isinstance(recipe.learner, Compiled) else None
+        self._tells = self._learner is not None and self._learner.tells_chance
+        self._follows = isinstance(self._play, FollowExpert)
 
     def open(self) -> tuple[int, float, int]:
         """Begin a batch."""
@@ -71,7 +79,17 @@ class Player:
         if advice is None:
             return choice, None
         arm, importance = self._choose(self._play, choice, advice, self._stream)
-        return arm, ticket_of(advice, arm, importance) if self._weighs else None
+        return arm, ticket_of(advice, arm, importance) if self.weighs else None
+
+    def chance(self, weight: float, ticket: Ticket | None) -> float | None:
+        """Return the probability of an arm just chosen, from what came with its draw."""
+        if not self._tells or self._follows:
+            return None
+        return 1.0 / (weight if ticket is None else ticket.importance)
+
+    def chances(self) -> NDArray[np.float64] | None:
+        """Return the distribution of the next draw, of an arm or an expert, where it is known."""
+        return None if self._learner is None else self._learner.chances(self._play.state)
 
     def learn(self, choice: int, weight: float, ticket: Ticket | None, released: Released) -> None:
         """Learn from what a batch released; ``ticket`` is its last round's."""

@@ -23,6 +23,7 @@ from bandanna.policies.plays import (
     check_parts,
     kind_of_play,
 )
+from bandanna.policies.reading import Summary, chances_of, leader_of, summary_of
 from bandanna.policies.recipe import Recipe, plan_of
 from bandanna.policies.state_file import write_state
 from bandanna.privacy import Release
@@ -123,6 +124,7 @@ class Policy:
                 batch=batch.number,
                 position=position,
                 policy=self._ledger.identity,
+                chance=self._player.chance(batch.importance, ticket),
             )
 
     def observe(
@@ -223,6 +225,26 @@ class Policy:
     def released(self) -> int:
         """Batches released so far."""
         return self._ledger.released
+
+    @property
+    def chances(self) -> dict[ArmName, float]:
+        """Probabilities with which each arm, or expert, would be drawn for the next batch."""
+        with self._lock:
+            return chances_of(self)
+
+    @property
+    def leader(self) -> ArmName:
+        """The arm, or expert, that is likeliest to be drawn for the next batch."""
+        with self._lock:
+            return leader_of(self)
+
+    def summary(self) -> Summary:
+        """Return what was learned of each arm: chances, and means from what was released.
+
+        It follows from released values, so it costs no privacy and may be shown to anyone.
+        """
+        with self._lock:
+            return summary_of(self)
 
     def certificate(self) -> JSON:
         """Return the guarantee as a document that ``bandanna verify`` can check.

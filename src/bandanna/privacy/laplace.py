@@ -36,6 +36,7 @@ from bandanna.privacy.mechanism import (
     on_the_grid,
 )
 from bandanna.privacy.noise import discrete_laplace_noise, within_reach
+from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.release import PureRelease
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.streams import Stream, discrete_laplace
@@ -144,6 +145,18 @@ class LaplaceRelease(PureRelease):
         """Return an epsilon for several rounds at a delta, in the worst split over batches."""
         step = 2.0 / laplace_scale(self.epsilon)
         return laplace_group(self.epsilon, size, self.batch, step, delta)
+
+    def read(self, told: Told, log_odds: float) -> Reading:
+        """Average the values; noise is bounded by Chernoff's argument.
+
+        ``E exp(l z) = 1 / (1 - (l s)^2) <= exp(2 (l s)^2)`` for noise of scale s and
+        ``l s <= 1 / sqrt(2)``, which the discrete law's does not exceed.
+        """
+        unit = laplace_scale(self.epsilon) / UNITS
+        squares, largest = told.squares * unit**2, told.largest * unit
+        rate = min(math.sqrt(log_odds / (2.0 * squares)), 1.0 / (math.sqrt(2.0) * largest))
+        radius = (log_odds + 2.0 * rate**2 * squares) / rate
+        return Reading(told.total / told.batches, radius / told.batches)
 
     def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where the two laws' ratio is largest: outside of their centres."""

@@ -46,6 +46,7 @@ from bandanna.privacy.mechanism import (
 )
 from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
 from bandanna.privacy.rational import log_of
+from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.release import PureRelease, SumTally
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.streams import Stream, uniform
@@ -193,6 +194,12 @@ class OneBitRelease(PureRelease):
         if size == 1:
             return self._epsilon_at(delta)
         return one_bit_group(self.epsilon, size, self.batch, delta)
+
+    def read(self, told: Told, log_odds: float) -> Reading:
+        """Turn the share of ones back into a mean loss; by Azuma and Hoeffding's inequality."""
+        ones, slope = told.total / told.batches, self.slope
+        mean = (ones - (1.0 - slope) / 2.0) / slope
+        return Reading(mean, math.sqrt(log_odds / (2.0 * told.batches)) / slope)
 
     def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where a bit is 1: among zeros, that is where it tells most."""

@@ -9,6 +9,7 @@ from bandanna import checks
 from bandanna.compiled import step
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish
+from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.release import SumRelease
 from bandanna.streams import Stream
 from bandanna.types import JSON, Guarantee, no_guarantee
@@ -33,6 +34,10 @@ class PlainRelease(SumRelease):
     def release(self, total: int, size: int | None = None) -> float:
         """Publish the mean."""
         return self.clamped(total, size) * (1.0 / ((size or self.batch) * UNITS))
+
+    def read(self, told: Told, log_odds: float) -> Reading:
+        """Average the means, which have no noise."""
+        return Reading(told.total / told.batches, 0.0)
 
     def guarantee(self) -> Guarantee:
         """Return that nothing is promised."""

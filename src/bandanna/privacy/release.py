@@ -27,6 +27,7 @@ from bandanna.advice import Ticket
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import Memory, SumMemory, publish_once
 from bandanna.privacy.mechanism import Bins, Mechanism
+from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.statements import PROTECTED
 from bandanna.streams import Stream
 from bandanna.types import JSON, Guarantee, InputError, no_guarantee
@@ -143,6 +144,14 @@ class SumRelease(Release):
     @abstractmethod
     def release(self, total: int, size: int | None = None) -> float:
         """Publish a sum, clamped to ``[0, size * UNITS]``; ``size`` is the batch's own if None."""
+
+    def read(self, told: Told, log_odds: float) -> Reading | None:
+        """Estimate the mean loss of the batches behind some values; None if it is not known how.
+
+        Noise moves it further than the radius with probability at most ``2 exp(-log_odds)``, also
+        where each batch was chosen by what the earlier ones told.
+        """
+        return None
 
     def start(self, size: int | None = None) -> SumTally:
         """Open a batch."""

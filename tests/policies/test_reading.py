@@ -1,0 +1,111 @@
+"""What a policy says it has learned: chances, a leader, means with the noise taken into account."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bandanna as bd
+from bandanna.policies import Policy
+from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease
+from bandanna.privacy.reading import Told
+from bandanna.privacy.release import SumRelease
+from tests.contracts.policies import PLAIN, PRIVATE, advise, make
+
+MEANS = [0.7, 0.2, 0.6]
+SILENT = ("ftpl", "thompson", "dp-klucb", "kl-ucb")
+
+
+def played(policy: Policy, rounds: int, advice: object = None) -> Policy:
+    rng = np.random.default_rng(0)
+    for _ in range(rounds):
+        decision = policy.decide(advice)
+        policy.observe(decision, loss=float(rng.random() < MEANS[decision.index]))
+    return policy
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, *PLAIN])
+def test_chances_are_those_of_the_next_draw(name: str) -> None:
+    """Asked before a batch opens, and told by the decision that opens it."""
+    policy = make(name, seed=3)
+    advice = advise(name, np.random.default_rng(1))
+    played(policy, 3 * policy.batch, advice)
+    while policy._ledger.room() is not None:
+        played(policy, 1, advice)
+    before = policy._player.state_dict()
+    if policy._player.chances() is None:
+        assert any(silent in name for silent in SILENT)
+        with pytest.raises(bd.InputError, match="knows no probabilities"):
+            _ = policy.chances
+        return
+    chances = policy.chances
+    assert policy._player.state_dict() == before
+    assert sum(chances.values()) == pytest.approx(1.0)
+    assert policy.leader == max(chances, key=lambda arm: chances[arm])
+    decision = policy.decide(advice)
+    if policy.experts is None:
+        assert decision.chance == pytest.approx(chances[decision.arm])
+    elif decision.chance is not None:
+        assert 0.0 < decision.chance <= 1.0
+    assert bd.Decision(**decision._asdict()) == decision
+
+
+@pytest.mark.parametrize("algorithm", ["one-bit", "htinf", "ftpl", "ldp-exp3"])
+def test_means_are_without_bias_and_intervals_hold(algorithm: str) -> None:
+    """An interval misses one time in twenty at most; these bounds are far from tight."""
+    policy = played(bd.PrivateBandit(["a", "b", "c"], 2.0, 3000, algorithm, seed=0), 3000)
+    summary = policy.summary()
+    assert policy.leader == "b"
+    assert sum(row.batches for row in summary.rows) == summary.released
+    for row, mean in zip(summary.rows, MEANS, strict=True):
+        if row.batches > 20:
+            assert row.low is not None
+            assert row.high is not None
+            assert row.low <= mean + 0.1
+            assert row.high >= mean - 0.1
+            assert 0.0 <= row.low <= row.high <= 1.0
+    assert "batches released" in str(summary)
+
+
+@pytest.mark.parametrize("release", [OneBitRelease(1.0, 3), LaplaceRelease(1.0, 3)])
+def test_readings_are_right_on_average_and_hardly_ever_too_far_off(release: SumRelease) -> None:
+    """2000 readings of 25 batches; a radius for one in a thousand is missed at most 20 times."""
+    total, missed, means = round(0.4 * 3 * 2**20), 0, []
+    for _ in range(2000):
+        told = Told()
+        for _ in range(25):
+            told = told.and_also(release.release(total), 3)
+        reading = release.read(told, np.log(2000.0))
+        assert reading is not None
+        means.append(reading.mean)
+        missed += abs(reading.mean - 0.4) > reading.radius
+    assert missed <= 20
+    error = float(np.std(means)) / np.sqrt(len(means))
+    assert abs(np.mean(means) - 0.4) < 5.5 * error  # a false alarm: below one in ten million
+
+
+def test_plain_means_have_no_noise() -> None:
+    reading = PlainRelease(2).read(Told(4, 1.0), 3.0)
+    assert (reading.mean, reading.radius) == (0.25, 0.0)
+
+
+def test_what_was_told_survives_files_and_losses_are_in_their_range(tmp_path: Path) -> None:
+    policy = bd.PrivateBandit(2, 1.0, loss_range=(10, 30), seed=0)
+    for _ in range(50):
+        policy.observe(policy.decide(), loss=20)
+    policy.save(tmp_path / "policy.json")
+    loaded = bd.load(tmp_path / "policy.json")
+    assert loaded.summary() == policy.summary()
+    for row in loaded.summary().rows:
+        assert row.low is None or row.high is None or 10 <= row.low <= row.high <= 30
+
+
+def test_before_the_first_release_nothing_is_known() -> None:
+    policy = bd.PrivateBandit(2, 1.0)
+    assert policy.chances == {0: 0.5, 1: 0.5}
+    assert [row.mean for row in policy.summary().rows] == [None, None]
+    assert "no release yet" in str(policy.summary())
+    with pytest.raises(bd.InputError, match="no leader"):
+        _ = bd.PrivateBandit(2, 1.0, 1000, "ftpl").leader
