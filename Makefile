@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs package fresh picture bench lock clean
+.PHONY: demo test soak lint docs package fresh picture bench lock clean
 
 demo: $(VENV)/ready
 	mkdir -p demo
@@ -15,6 +15,10 @@ demo: $(VENV)/ready
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 2
+
+# The decision service killed 200 times on SQLite and 100 on PostgreSQL, under load.
+soak: $(VENV)/ready
+	BANDANNA_KILLS=10 $(BIN)/python -m pytest -x -q tests/service/test_faults.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -108,6 +108,8 @@ def test_only_released_data_leaves(here: Here) -> None:
     assert promise["guarantee"]["epsilon"] == 0.2
     assert promise["ledger"]["batches_released"] == 1
     assert promise["certificate"]["epsilon"] == 0.2
+    audit = here.http.get(f"{base}/audit").json()
+    assert 0 < audit["audited"] <= audit["claimed"] == 0.2
     everything = [here.http.get(path).text for path in (base, f"{base}/results", f"{base}/privacy")]
     everything += [json.dumps(rows), table, here.http.get("/metrics").text]
     everything.append(here.http.get(f"{base}/live?once=true").text)

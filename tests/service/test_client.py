@@ -59,9 +59,10 @@ def test_what_fails_for_a_while_is_tried_again_with_the_same_ids(
     bandit = client.create("test", ["a", "b"], 0.2, rounds=1000)
     before = bandit.decide(event_id="before")
     running.kill()
-    impatient = bd.Client(running.url, running.key, patience=0.2)
-    with pytest.raises(ServiceError, match="did not answer"):
-        impatient.experiment(bandit.id).decide()
+    with bd.Client(running.url, running.key, patience=0.2) as impatient:
+        gone = impatient.experiment(bandit.id)
+        with pytest.raises(ServiceError, match="did not answer"):
+            gone.decide()
     running.start()
     assert bandit.decide(event_id="before") == before
     bandit.observe(before, loss=0.5)
@@ -71,8 +72,8 @@ def test_refusals_have_names(running: Process, client: bd.Client) -> None:
     with pytest.raises(ServiceError) as caught:
         client.experiment("none").decide()
     assert caught.value.status == 404
-    with pytest.raises(ServiceError) as caught:
-        bd.Client(running.url, "bdn_0_0").experiment("none").decide()
+    with bd.Client(running.url, "bdn_0_0") as stranger, pytest.raises(ServiceError) as caught:
+        stranger.experiment("none").decide()
     assert caught.value.status == 401
 
 

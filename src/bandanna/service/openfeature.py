@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from bandanna.service.access import CanDecide, CoreHere
 from bandanna.service.core import Core
-from bandanna.service.models import EventId
+from bandanna.service.models import EventId, Problem
 from bandanna.service.routes import PROBLEMS
 from bandanna.store.rows import Experiment
 from bandanna.store.writer import UnknownError
@@ -37,7 +37,21 @@ class Evaluation(BaseModel):
     context: Context = Context()
 
 
-@router.post("/flags/{key}")
+class FlagError(BaseModel):
+    """Why a flag could not be evaluated, as OFREP has it."""
+
+    key: str
+    errorCode: str  # noqa: N815
+    errorDetails: str  # noqa: N815
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    400: {"model": FlagError | Problem, "description": "No context that can be used"},
+    404: {"model": FlagError, "description": "No such flag"},
+}
+
+
+@router.post("/flags/{key}", responses=REFUSALS)
 async def evaluate(
     key: Annotated[str, Path(min_length=1, max_length=200)],
     request: Evaluation,

@@ -11,17 +11,21 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from bandanna.audits.attack import NO_PROOF
+from bandanna.audits.releases import audit_release
 from bandanna.policies.policy import Policy
+from bandanna.privacy.release import SumRelease
 from bandanna.service.access import CanRead, CoreHere
 from bandanna.service.core import Core
 from bandanna.service.models import experiment_answer
 from bandanna.service.results import as_csv, as_parquet, export_rows, summary
 from bandanna.service.routes import PROBLEMS, ExperimentPath
-from bandanna.types import JSON, Guarantee
+from bandanna.types import JSON, Guarantee, InputError
 
 router = APIRouter(prefix="/v1/experiments/{experiment}", responses=PROBLEMS)
 
 LIVE_SECONDS = 1.0
+AUDIT_DRAWS = 200_000
 
 
 @router.get("/privacy")
@@ -51,6 +55,22 @@ def _promise(policy: Policy) -> JSON:
 def _guarantee(promise: Guarantee) -> JSON:
     names = ("epsilon", "delta", "protects", "model", "mechanism", "because", "assumptions")
     return {name: getattr(promise, name) for name in names}
+
+
+@router.get("/audit")
+async def audit(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> dict[str, Any]:
+    """Attack the experiment's release with made-up losses: a lower bound on its true epsilon."""
+    release = await core.look(experiment, lambda policy: policy.recipe.release)
+    if not isinstance(release, SumRelease):
+        raise InputError("only releases of one value a batch are audited here.")
+    found = await run_in_threadpool(audit_release, release, draws=AUDIT_DRAWS)
+    return {
+        "claimed": release.guarantee().epsilon,
+        "audited": found.epsilon,
+        "draws": AUDIT_DRAWS,
+        "significance": found.significance,
+        "note": NO_PROOF,
+    }
 
 
 @router.get("/results")

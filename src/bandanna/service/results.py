@@ -14,12 +14,14 @@ from bandanna.policies.policy import Policy
 from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.problem import Problem
 from bandanna.service.models import moment
+from bandanna.service.steady import steadiness
 from bandanna.store.rows import Release
 from bandanna.theory.catalogue import find
 from bandanna.theory.planner import row_of
 from bandanna.types import JSON, InputError
 
-POINTS = 100
+POINTS, FEWEST = 50, 10
+"""Most points of a chart, and fewest batches behind each."""
 CONFIDENCE = 0.95
 _NORMAL = 1.959963984540054
 
@@ -39,6 +41,7 @@ def summary(policy: Policy, releases: Sequence[Release]) -> JSON:
         "batches_released": len(releases),
         "rounds_released": sum(release.size for release in releases),
         "regret_bound": _bound_so_far(policy, policy.decided),
+        "steadiness": steadiness(releases, len(names)),
     }
 
 
@@ -80,8 +83,8 @@ def _mean(
 
 
 def _shares(count: int, releases: Sequence[Release]) -> list[JSON]:
-    """Return the shares of arms in the released rounds, at up to 100 moments."""
-    step = max(1, math.ceil(len(releases) / POINTS))
+    """Return the shares of arms in the rounds released since the moment before."""
+    step = max(FEWEST, math.ceil(len(releases) / POINTS))
     points: list[JSON] = []
     for begin in range(0, len(releases), step):
         some = releases[begin : begin + step]

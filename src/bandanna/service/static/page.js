@@ -1,0 +1,196 @@
+// The page: everything on it comes from the API, with the reader's key.
+import { meansChart, sharesChart } from "/page/charts.js";
+
+const $ = (id) => document.getElementById(id);
+const number = (value) => Number(value).toLocaleString("en", { maximumSignificantDigits: 6 });
+let watching = null;
+
+function say(text) { $("message").textContent = text; }
+
+function show(id) {
+  for (const part of ["enter", "home", "one"]) $(part).hidden = part !== id;
+  $("forget").hidden = id === "enter";
+}
+
+async function ask(path, body, signal) {
+  const headers = { Authorization: `Bearer ${sessionStorage.getItem("key") ?? ""}` };
+  const options = { headers, signal };
+  if (body !== undefined) {
+    options.method = "POST";
+    options.body = JSON.stringify(body);
+    headers["Content-Type"] = "application/json";
+  }
+  const answer = await fetch(path, options);
+  if (answer.ok) return answer;
+  let detail = `The service answered ${answer.status}.`;
+  try { detail = (await answer.json()).detail ?? detail; } catch { /* not a document */ }
+  const error = new Error(detail);
+  error.status = answer.status;
+  throw error;
+}
+
+async function json(path, body) {
+  const answer = await ask(path, body);
+  return answer.status === 204 ? null : answer.json();
+}
+
+function guarded(work) {
+  return async (event) => {
+    event?.preventDefault?.();
+    try {
+      say("");
+      await work(event);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      if (error.status === 401) {
+        sessionStorage.removeItem("key");
+        show("enter");
+        $("key").focus();
+      }
+      say(error.message);
+    }
+  };
+}
+
+function row(one) {
+  const line = document.createElement("tr");
+  const link = document.createElement("a");
+  link.href = `#${one.id}`;
+  link.textContent = one.name;
+  const cells = [link, number(one.epsilon), number(one.decided), number(one.released), one.stopped ? "stopped" : "running"];
+  for (const cell of cells) {
+    const place = document.createElement("td");
+    place.append(cell);
+    line.append(place);
+  }
+  return line;
+}
+
+async function home() {
+  const found = await json("/v1/experiments");
+  $("list").replaceChildren(...found.reverse().map(row));
+  $("none").hidden = found.length > 0;
+  show("home");
+  planned();
+}
+
+const arms = () => $("arms").value.split("\n").map((line) => line.trim()).filter(Boolean);
+
+const planned = guarded(async () => {
+  const problem = { arms: arms().length, rounds: Number($("rounds").value), epsilon: Number($("epsilon").value) };
+  if (problem.arms < 2 || !(problem.epsilon > 0) || !(problem.rounds >= 1)) {
+    $("plan").textContent = "Give at least two arms, an epsilon and a number of decisions.";
+    return;
+  }
+  const found = await json("/v1/plan", problem);
+  $("plan").textContent = `${found.why} ${found.default}`;
+});
+
+const make = guarded(async () => {
+  const body = { name: $("name").value, arms: arms(), epsilon: Number($("epsilon").value), rounds: Number($("rounds").value) };
+  if ($("deadline").value) body.deadline_seconds = Number($("deadline").value);
+  location.hash = (await json("/v1/experiments", body)).id;
+});
+
+function fill(now, results) {
+  $("title").textContent = now.name + (now.stopped ? " (stopped)" : "");
+  $("stop").disabled = now.stopped;
+  const bound = results.regret_bound;
+  const facts = {
+    "Decisions": number(now.decided),
+    "Batches released": number(results.batches_released),
+    "Decisions in a batch": number(results.batch),
+    "Regret at most, expected": bound === null || bound >= now.decided ? "nothing yet" : number(Math.round(bound)),
+    "Algorithm": now.algorithm,
+  };
+  $("numbers").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => {
+    const term = document.createElement("dt"), data = document.createElement("dd"), pair = document.createElement("div");
+    term.textContent = name;
+    data.textContent = value;
+    pair.append(term, data);
+    return [pair];
+  }));
+  sharesChart($("shares"), results.shares, results.choices.map((choice) => choice.name));
+  meansChart($("means"), results.choices, now.settings.loss_range ?? [0, 1]);
+  const p = results.steadiness.p_value;
+  $("steady").textContent = results.steadiness.says + (p === null ? "" : ` (p = ${p.toPrecision(2)})`);
+}
+
+function inWords(promise) {
+  const times = Math.exp(promise.epsilon);
+  const most = times > 1000 ? "more than a thousand" : times.toPrecision(3);
+  return `Epsilon is ${number(promise.epsilon)}: whatever one piece of feedback says, nothing that leaves becomes more than ${most} times as likely. It protects ${promise.protects}.`;
+}
+
+async function watch(id) {
+  const stop = new AbortController();
+  watching = stop;
+  const answer = await ask(`/v1/experiments/${id}/live`, undefined, stop.signal);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    text += value;
+    const parts = text.split("\n\n");
+    text = parts.pop();
+    for (const part of parts.filter((one) => one.startsWith("data: "))) {
+      const news = JSON.parse(part.slice(6));
+      fill(news.experiment, news.results);
+    }
+  }
+}
+
+async function one(id) {
+  const [now, results, privacy] = await Promise.all(["", "/results", "/privacy"].map((part) => json(`/v1/experiments/${id}${part}`)));
+  $("promise").textContent = inWords(privacy.guarantee);
+  $("full").textContent = privacy.in_words;
+  $("certificate").disabled = privacy.certificate === null;
+  show("one");
+  fill(now, results);
+  json(`/v1/experiments/${id}/audit`).then((found) => {
+    $("audit").textContent = `Claimed epsilon ${number(found.claimed)}; an attack with ${number(found.draws)} draws shows at least ${number(found.audited)}. ${found.note}`;
+  }, (error) => { $("audit").textContent = error.message; });
+  watch(id).catch(() => {});
+}
+
+function save(name, blob) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+const here = () => location.hash.slice(1);
+
+const go = guarded(async () => {
+  watching?.abort();
+  if (!sessionStorage.getItem("key")) { show("enter"); return; }
+  await (here() ? one(here()) : home());
+});
+
+addEventListener("hashchange", () => { go(); $("main").focus(); });
+$("enter").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem("key", $("key").value.trim());
+  $("key").value = "";
+  go();
+});
+$("forget").addEventListener("click", () => { sessionStorage.removeItem("key"); go(); });
+$("make").addEventListener("submit", make);
+for (const id of ["arms", "epsilon", "rounds"]) $(id).addEventListener("change", planned);
+$("certificate").addEventListener("click", guarded(async () => {
+  const found = await json(`/v1/experiments/${here()}/privacy`);
+  save(`${here()}-certificate.json`, new Blob([JSON.stringify(found.certificate, null, 2)]));
+}));
+$("export").addEventListener("click", guarded(async () => {
+  save(`${here()}.csv`, await (await ask(`/v1/experiments/${here()}/export?format=csv`)).blob());
+}));
+$("stop").addEventListener("click", () => $("sure").showModal());
+$("sure").addEventListener("close", guarded(async () => {
+  if ($("sure").returnValue !== "yes") return;
+  await json(`/v1/experiments/${here()}/stop`, {});
+  await go();
+}));
+go();

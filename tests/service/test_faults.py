@@ -1,0 +1,96 @@
+"""Killed under load, again and again: nothing acknowledged is lost, nothing is released twice.
+
+``BANDANNA_KILLS`` multiplies the number of kills; ``make soak`` sets it to 10.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from bandanna.store import SqlStore, read_secret, tables
+from tests.postgres import Postgres, needs_postgres
+from tests.service.load import TRACES, Load, loss_of
+from tests.service.running import Process, process
+
+TIMES = int(os.environ.get("BANDANNA_KILLS", "1"))
+
+
+def kill_again_and_again(load: Load, victims: list[Process], kills: int) -> None:
+    """Kill and start services at random moments; what was released before stays as it was."""
+    dice = random.Random(7)
+    for _ in range(kills):
+        load.wait_for(dice.randint(5, 60))
+        before = [load.exported(bandit) for bandit in (load.quiet, load.open)]
+        time.sleep(dice.uniform(0.0, 0.1))
+        victim = dice.choice(victims)
+        victim.kill()
+        victim.start()
+        after = [load.exported(bandit) for bandit in (load.quiet, load.open)]
+        for earlier, later in zip(before, after, strict=True):
+            assert earlier.items() <= later.items(), "the same values before and after"
+    load.finish()
+
+
+def check(load: Load, store: SqlStore) -> None:
+    """Compare what programs were told with what the store holds."""
+    for event, (identity, told) in random.Random(1).sample(sorted(load.decided.items()), 50):
+        assert load.client.experiment(identity).decide(event_id=event) == told
+    events, releases = tables.events, tables.releases
+    for bandit in (load.quiet, load.open):
+        (found,) = store.experiments(bandit.id)
+        sent = load.rewarded[bandit.id]
+        assert found.observed == len(sent), "every reward exactly once"
+        ledger = found.head["ledger"]
+        here = events.c.experiment == found.number
+        places = select(events.c.batch, events.c.position).where(here)
+        rows = [tuple(row) for row in store._rows(places)]
+        assert len(set(rows)) == len(rows) == ledger["rounds"], "no identity twice"
+        assert len(rows) >= len(sent)
+        count = select(func.count()).where(releases.c.experiment == found.number)
+        assert store._rows(count)[0][0] == ledger["released"] == len(load.exported(bandit))
+    (shown,) = store.experiments(load.open.id)
+    where = select(events.c.batch, events.c.id).where(events.c.experiment == shown.number)
+    by_batch = {row.batch: row.id for row in store._rows(where)}
+    released = load.exported(load.open)
+    assert set(released) == {k for k, event in by_batch.items() if event in sent}
+    for batch, value in released.items():  # beyond 0.35 with probability exp(-35)
+        assert abs(value - loss_of(by_batch[batch])) < 0.35, "its own loss, and no other"
+
+
+def traces(files: list[Path]) -> list[tuple[Path, bytes]]:
+    """Look for planted losses."""
+    contents = [(path, path.read_bytes()) for path in files if path.is_file()]
+    return [(path, trace) for path, content in contents for trace in TRACES if trace in content]
+
+
+def test_killed_on_sqlite(tmp_path: Path) -> None:
+    with process(tmp_path) as service, closing(Load([service], threads=4)) as load:
+        kill_again_and_again(load, [service], 20 * TIMES)
+        store = SqlStore(f"sqlite:///{tmp_path}/service.db", read_secret(tmp_path / "secret"))
+        check(load, store)
+        store.close()
+        assert traces(list(tmp_path.iterdir())) == []
+        pages = [load.client._http.get(path).content for path in ("/metrics", "/v1/experiments")]
+        assert not any(trace in page for trace in TRACES for page in pages)
+
+
+@needs_postgres
+@pytest.mark.parametrize("processes", [1, 2])
+def test_killed_on_postgresql(tmp_path: Path, postgres: Postgres, processes: int) -> None:
+    """Two processes share an experiment; one of them is killed."""
+    database = postgres.new_database()
+    with process(tmp_path, database) as first, process(tmp_path, database) as second:
+        services = [first, second][:processes]
+        with closing(Load(services, threads=4)) as load:
+            kill_again_and_again(load, services[-1:], 5 * TIMES)
+            store = SqlStore(database, read_secret(tmp_path / "secret"))
+            check(load, store)
+            store.close()
+            assert traces([*tmp_path.iterdir(), *postgres.files()]) == []

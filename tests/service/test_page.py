@@ -1,0 +1,150 @@
+"""The page in a real browser: by keyboard, on a phone, in the dark, live."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import bandanna as bd
+from tests.browser import needs_browser, open_browser
+from tests.service.running import Process, process
+
+pytestmark = needs_browser
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    with process(tmp_path_factory.mktemp("page")) as here:
+        yield here
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with open_browser() as driver:
+        yield driver
+
+
+def until(driver: Any, what: Callable[[Any], Any]) -> Any:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(driver, 30).until(what)
+
+
+def text(driver: Any, name: str) -> str:
+    return str(driver.execute_script(f"return document.getElementById('{name}').innerText"))
+
+
+def keys(driver: Any, *sequence: str) -> None:
+    from selenium.webdriver import ActionChains
+
+    ActionChains(driver).send_keys(*sequence).perform()
+
+
+def picture(driver: Any, name: str) -> None:
+    """Keep a picture of the whole page, where someone wants to look at it."""
+    if folder := os.environ.get("BANDANNA_PICTURES"):
+        options = {"captureBeyondViewport": True}
+        shot = driver.execute_cdp_cmd("Page.captureScreenshot", options)
+        Path(folder, f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+
+def open_page(driver: Any, running: Process, experiment: str = "") -> None:
+    driver.get(f"{running.url}/")
+    driver.execute_script("sessionStorage.setItem('key', arguments[0])", running.key)
+    driver.get("about:blank")
+    driver.get(f"{running.url}/#{experiment}")
+
+
+def play(bandit: Any, rounds: int) -> None:
+    for k in range(rounds):
+        decision = bandit.decide()
+        bandit.observe(decision, loss=0.9 if decision.arm == "slow" else float(k % 2) * 0.3)
+
+
+def test_an_experiment_is_made_watched_and_stopped_by_keyboard_alone(
+    running: Process, browser: Any
+) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser.get(f"{running.url}/")
+    until(browser, lambda d: d.find_element("id", "key").is_displayed())
+    keys(browser, Keys.TAB)  # past the link that skips, the title, and into the field
+    while browser.switch_to.active_element.get_attribute("id") != "key":
+        keys(browser, Keys.TAB)
+    keys(browser, "bdn_0_0", Keys.ENTER)
+    until(browser, lambda d: "send a key" in text(d, "message"))
+    keys(browser, running.key, Keys.ENTER)
+    until(browser, lambda d: "guaranteed regret" in text(d, "plan"))
+    while browser.switch_to.active_element.get_attribute("id") != "name":
+        keys(browser, Keys.TAB)
+    keys(browser, "button <b>colour</b>", Keys.ENTER)
+    until(browser, lambda d: text(d, "title") == "button <b>colour</b>")
+    assert "Epsilon is 1" in text(browser, "promise")
+    with bd.Client(running.url, running.key) as client:
+        bandit = client.experiment(browser.execute_script("return location.hash.slice(1)"))
+        play(bandit, 30)
+        until(browser, lambda d: "30" in text(d, "numbers").split())
+        while browser.switch_to.active_element.get_attribute("id") != "stop":
+            keys(browser, Keys.TAB)
+        keys(browser, Keys.ENTER)
+        until(browser, lambda d: d.find_element("id", "sure").is_displayed())
+        keys(browser, Keys.TAB, Keys.ENTER)
+        until(browser, lambda d: "(stopped)" in text(d, "title"))
+        with pytest.raises(bd.DecisionError):
+            bandit.decide()
+    assert [entry for entry in browser.get_log("browser") if "401" not in entry["message"]] == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [360, 1000])
+def test_everything_fits_and_can_be_read(
+    running: Process, browser: Any, width: int, dark: bool
+) -> None:
+    with bd.Client(running.url, running.key) as client:
+        bandit = client.create("prices", ["fast", "slow", "old"], 1.0, rounds=10_000)
+        play(bandit, 60)
+    features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    open_page(browser, running)
+    until(browser, lambda d: "guaranteed regret" in text(d, "plan"))
+    picture(browser, f"home-{width}-{'dark' if dark else 'light'}")
+    open_page(browser, running, bandit.id)
+    until(browser, lambda d: "attack" in text(d, "audit"))
+    wide = browser.execute_script("return document.documentElement.scrollWidth")
+    assert wide <= width
+    ink, paper = browser.execute_script(
+        "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
+    )
+    assert luminance(paper) < 0.1 if dark else luminance(paper) > 0.9
+    lighter, darker = sorted((luminance(ink), luminance(paper)), reverse=True)
+    assert (lighter + 0.05) / (darker + 0.05) > 7
+    charts = browser.find_elements("css selector", "#shares svg[role=img], #means svg[role=img]")
+    assert all(chart.get_attribute("aria-label") is not None for chart in charts)
+    assert len(charts) >= 2
+    picture(browser, f"one-{width}-{'dark' if dark else 'light'}")
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of a colour (WCAG)."""
+    inside = colour[colour.index("(") + 1 : -1].replace("srgb", "")
+    parts = [float(part) for part in inside.replace(",", " ").split()[:3]]
+    shares = [part / 255 if colour.startswith("rgb") else part for part in parts]
+    linear = [s / 12.92 if s <= 0.03928 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_page_holds_nothing_and_loads_nothing_from_elsewhere(running: Process) -> None:
+    for path in ("/", "/page/page.js", "/page/charts.js", "/page/page.css", "/page/icon.svg"):
+        answer = httpx.get(running.url + path)
+        assert answer.status_code == 200
+        assert "https://" not in answer.text
+    assert httpx.get(f"{running.url}/page/../core.py").status_code in (401, 404, 422)
+    assert httpx.get(f"{running.url}/page/none").status_code == 422

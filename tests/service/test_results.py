@@ -1,0 +1,56 @@
+"""What is said about released values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bandanna as bd
+from bandanna.service.results import as_csv, summary
+from bandanna.service.steady import FEWEST, steadiness
+from bandanna.store.rows import Release
+
+
+def releases(values: list[float], choice: int = 0, size: int = 3) -> list[Release]:
+    return [Release(k, choice, size, value, 1.0 + k) for k, value in enumerate(values)]
+
+
+@pytest.mark.parametrize("kind", ["one-bit", "laplace"])
+def test_means_are_unbiased_and_intervals_hold(kind: str) -> None:
+    """400 runs at 95%: more than 45 misses has probability below 1e-6 where 5% is exact."""
+    policy = bd.PrivateBandit(2, 0.5, release=kind, batch=3)
+    release, missed, means = policy.recipe.release, 0, []
+    for _ in range(400):
+        values = [release.release(3 * 2**18) for _ in range(400)]  # type: ignore[attr-defined]
+        (first, second) = summary(policy, releases(values))["choices"]
+        missed += not first["low"] <= 0.25 <= first["high"]
+        means.append(first["mean"])
+        assert second["mean"] is None
+    assert missed <= 45
+    assert abs(np.mean(means) - 0.25) < 6 * np.std(means) / 20
+
+
+def test_shares_are_of_released_rounds() -> None:
+    policy = bd.PrivateBandit(["a", "b"], 0.5, batch=3)
+    found = summary(policy, releases([1.0] * 150) + releases([0.0] * 50, choice=1))
+    assert [choice["share"] for choice in found["choices"]] == [0.75, 0.25]
+    assert len(found["shares"]) == 20
+    assert found["shares"][0]["shares"] == [1.0, 0.0]
+
+
+def test_steadiness_has_few_false_alarms_and_sees_a_change() -> None:
+    """2 000 steady runs: more than 60 alarms at 1% has probability below 1e-6 where it is exact."""
+    rng = np.random.default_rng(0)
+    alarms = 0
+    for _ in range(2_000):
+        values = rng.integers(0, 2, 200).astype(float).tolist()
+        alarms += steadiness(releases(values), 2)["p_value"] < 0.01
+    assert alarms <= 60
+    changed = [0.0] * 50 + [1.0] * 50
+    assert steadiness(releases(changed), 2)["p_value"] < 1e-6
+    assert steadiness(releases([1.0] * (FEWEST - 1)), 2)["p_value"] is None
+    assert steadiness(releases([1.0] * FEWEST), 2)["p_value"] == 1.0
+
+
+def test_a_spreadsheet_runs_nothing() -> None:
+    assert "'=1+1" in as_csv([{"batch": 0, "arm": "=1+1", "released": 1.0}])
