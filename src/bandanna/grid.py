@@ -71,9 +71,11 @@ def feedback_to_units(
 
 
 def array_to_units(
-    losses: object, where: Callable[[int, int], str] | None = None
+    losses: object,
+    where: Callable[[int, int], str] | None = None,
+    loss_range: LossRange = (0.0, 1.0),
 ) -> NDArray[np.int64]:
-    """Turn a (rounds, arms) table of losses in [0, 1] into grid units.
+    """Turn a (rounds, arms) table of losses in a range into grid units.
 
     ``where`` says for people what is in a row and a column, both counted from 0.
     """
@@ -88,18 +90,23 @@ def array_to_units(
             f"losses must have shape (rounds, arms) with at least 1 round and 2 arms; "
             f"got shape {table.shape}."
         )
-    outside = (table < 0.0) | (table > 1.0)
+    low, high = loss_range
+    ends = plain(low), plain(high)
+    outside = (table < low) | (table > high)
     for wrong, what in (
         (np.isnan(table), "missing (empty or NaN). Fill them in, or leave those rounds out."),
-        (outside, "below 0 or above 1. Rescale them first."),
+        (
+            outside,
+            f"below {ends[0]} or above {ends[1]}. Rescale them first, or say what range they have.",
+        ),
     ):
         if wrong.any():
             place = (where or _where)(*np.argwhere(wrong)[0])
             raise InputError(
-                f"losses must be numbers from 0 to 1; {place} is the first of "
+                f"losses must be numbers from {ends[0]} to {ends[1]}; {place} is the first of "
                 f"{int(wrong.sum()):,} that are {what}"
             )
-    return np.rint(table * UNITS).astype(np.int64)
+    return np.rint((table - low) / (high - low) * UNITS).astype(np.int64)
 
 
 def _where(row: int, column: int) -> str:

@@ -170,8 +170,8 @@ def test_losses_of_ones_own_from_every_kind_of_file(tmp_path: Path) -> None:
     regret = study.run(tmp_path / "r", workers=1).table().filter(rounds=300)["mean"].item()
     played = bd.simulate(bd.PrivateBandit(3, 1.0, 300), losses, replicates=3)
     assert regret == played.regret("policy").mean()
-    names = ResultsFolder(tmp_path / "r").read_index()["arm_names"]
-    assert names["c.csv"] == ["red", "green", "blue"]
+    names = ResultsFolder(tmp_path / "r").read_index()["places"]
+    assert names["c.csv"]["arms"] == ["red", "green", "blue"]
     (tmp_path / "a.npy").write_bytes(b"nothing")
     with pytest.raises(bd.InputError, match=r"a\.npy"):
         Study.read(tmp_path / "study.toml")
@@ -182,7 +182,7 @@ def test_the_same_settings_give_the_same_numbers_as_ever() -> None:
     digest = hashlib.sha256()
     for cell in small(environment=["switching"], rounds=[500]).cells:
         digest.update(play(Part(cell, 0, cell.replicates), None)[1].regret.T.tobytes())
-    assert (NUMBERS, digest.hexdigest()[:16]) == (3, "fbd733c267536396")
+    assert (NUMBERS, digest.hexdigest()[:16]) == (4, "fbd733c267536396")
 
 
 def test_a_study_survives_being_written_down(tmp_path: Path) -> None:

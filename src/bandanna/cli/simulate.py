@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bandanna.checks import MAX_ROUNDS
+from bandanna.cli.data import (
+    ArmColumn,
+    OutcomeColumn,
+    Propensity,
+    Range,
+    Replay,
+    Reward,
+    Segment,
+    Time,
+    read_log,
+    read_range,
+)
 from bandanna.cli.options import whole_number, without_nan
 from bandanna.theory.catalogue import contestants
 from bandanna.types import InputError
 
 if TYPE_CHECKING:
+    from bandanna.environments import Environment, ExpertEnvironment
     from bandanna.policies import Policy
     from bandanna.simulation import Results
 
+ROUNDS = 100_000
+WITHOUT = "one-bit,htinf,ldp-exp3,no-privacy"
+WITH_EXPERTS = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
 HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "median", "95%")
 
 
@@ -23,7 +40,10 @@ def simulate(
     arms: Annotated[
         str | None, typer.Option(help="Number of arms; 10 where the environment leaves it open.")
     ] = None,
-    rounds: Annotated[str, typer.Option(help="Decisions in a run, such as 100000 or 1e6.")] = "1e5",
+    rounds: Annotated[
+        str | None,
+        typer.Option(help="Decisions in a run, such as 1e6; by default 1e5, or what data allow."),
+    ] = None,
     epsilon: Annotated[float, typer.Option(help="Privacy parameter, above 0.")] = 0.1,
     delta: Annotated[
         float, typer.Option(help="What batched and calibrated EXP4 may spend; 0 is pure.")
@@ -39,9 +59,25 @@ def simulate(
         typer.Option(
             help="bernoulli (default), switching, drift, constrained, punish-repeats, "
             "punish-leader, barrier or trial. With experts: one-good (default), clustered, "
-            "switching-experts; digits and trial-rules bring their own experts."
+            "switching-experts; digits and trial-rules bring their own experts. Or a file with "
+            "every arm's loss in every round: .csv, .parquet or .npy."
         ),
     ] = None,
+    advice: Annotated[
+        Path | None, typer.Option(help="With a file of losses, one of what each expert advised.")
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(help="A log: one row for each decision made, .csv or .parquet."),
+    ] = None,
+    arm: ArmColumn = None,
+    outcome: OutcomeColumn = None,
+    loss_range: Range = None,
+    reward: Reward = False,
+    propensity: Propensity = None,
+    segment: Segment = None,
+    time: Time = None,
+    replay: Replay = False,
     algorithms: Annotated[
         str | None,
         typer.Option(
@@ -57,34 +93,40 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Compare algorithms by their regret over many runs."""
-    horizon = whole_number("--rounds", rounds, MAX_ROUNDS)
+    horizon = None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS)
     count = None if arms is None else whole_number("--arms", arms)
     advisers = None if experts is None else whole_number("--experts", experts)
-    from bandanna.environments import has_experts, make_environment
-
-    advised = advisers is not None or (environment is not None and has_experts(environment))
+    source: Environment | ExpertEnvironment
+    if log is not None:
+        if (environment, advice, count, advisers) != (None,) * 4:
+            raise InputError("--log brings its arms; leave out --environment, --advice and sizes.")
+        columns = {"propensity": propensity, "segment": segment, "time": time}
+        source = read_log(
+            log, arm, outcome, loss_range, reward=reward, rounds=horizon, replay=replay, **columns
+        )
+        environment = log.name
+    elif any((arm, outcome, reward, propensity, segment, time, replay)):
+        raise InputError("--arm, --outcome and the like are columns of a log; give it: --log.")
+    else:
+        environment = environment or ("bernoulli" if advisers is None else "one-good")
+        source = _environment(
+            environment, count, horizon, advisers, spread, advice, read_range(loss_range)
+        )
+    if spread and source.experts is None:
+        raise InputError("--spread is about experts' advice; it needs --experts.")
+    advised = source.experts is not None
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
     from bandanna.simulation import simulate as run
     from bandanna.simulation.contestants import make_contestant
 
-    if advised:
-        environment = environment or "one-good"
-        options = {"spread": True} if spread else {}
-        source = make_environment(environment, count, horizon, advisers, **options)
-        default = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
-        names = _names(algorithms or default)
-    else:
-        if spread:
-            raise InputError("--spread is about experts' advice; it needs --experts.")
-        environment = environment or "bernoulli"
-        source = make_environment(environment, count, horizon)
-        names = _names(algorithms or "one-bit,htinf,ldp-exp3,no-privacy")
+    usual = WITH_EXPERTS if advised else WITHOUT
+    names = _names(algorithms or usual)
     policies = {name: make_contestant(name, source, epsilon, delta) for name in names}
     results = run(policies, source, replicates=runs, seed=seed, cores=cores)
     setting: dict[str, object] = {
         "environment": environment,
         "arms": source.arms,
-        "rounds": horizon,
+        "rounds": source.rounds,
         "epsilon": epsilon,
         "replicates": runs,
         "seed": seed,
@@ -94,10 +136,44 @@ def simulate(
     if as_json:
         uniform = float(results.uniform_regret[-1])
         rows = [{**row, **_privacy(policies[str(row["policy"])])} for row in results.summary()]
-        extra = {"against": results.against, "uniform_regret": uniform, "rows": rows}
+        extra = {
+            "against": results.against,
+            "about": results.about,
+            "uniform_regret": uniform,
+            "rows": rows,
+        }
         typer.echo(json.dumps(without_nan(setting | extra), indent=2, allow_nan=False))
     else:
         _print_table(results, policies, setting)
+
+
+def _environment(
+    name: str,
+    arms: int | None,
+    rounds: int | None,
+    experts: int | None,
+    spread: bool,
+    advice: Path | None,
+    loss_range: tuple[float, float],
+) -> Environment | ExpertEnvironment:
+    """Make an environment by name, or of files."""
+    from bandanna.environments import make_environment
+    from bandanna.environments.frames import is_table
+    from bandanna.environments.loss_file import read_losses
+
+    if is_table(name):
+        found = read_losses(Path(name), loss_range, advice).environment(rounds)
+        for what, asked, own in (("arms", arms, found.arms), ("experts", experts, found.experts)):
+            if asked not in (None, own):
+                raise InputError(f"{name} has {own or 'no'} {what}; got --{what} {asked}.")
+        return found
+    if advice is not None:
+        raise InputError("--advice goes with a file of losses: --environment losses.csv.")
+    if loss_range != (0.0, 1.0):
+        raise InputError(f"environment {name!r} has losses from 0 to 1; leave out --range.")
+    options = {"spread": True} if spread and experts is not None else {}
+    size = ROUNDS if rounds is None else rounds
+    return make_environment(name, arms, size, experts, **options)
 
 
 def _names(algorithms: str) -> list[str]:
@@ -149,8 +225,14 @@ def _number(value: float | str, style: str) -> str:
 def _caption(results: Results) -> str:
     lines = [
         f"Regret: loss minus that of {results.against}.",
-        f"The uniform player's is {results.uniform_regret[-1]:,.0f}.",
+        f"The uniform player's is {results.uniform_regret[-1]:,.0f}."
+        if results.comparator != "experts"
+        else f"Following experts at random (uniform) has {results.uniform_regret[-1]:,.0f}.",
     ]
+    if results.about:
+        lines.append(f"Data: {results.about}.")
+    if results.best_arm is not None and results.arm_names:
+        lines.append(f"The best arm is {results.arm_names[results.best_arm]}.")
     if any(float(row["mean"]) < 0 for row in results.summary()):
         lines.append("Below zero: better than every fixed arm.")
     return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from bandanna.environments.adaptive import PunishLeader, PunishRepeats
@@ -12,6 +13,9 @@ from bandanna.environments.array import LossTable
 from bandanna.environments.base import COMPARATORS, Environment, World
 from bandanna.environments.digits import DigitsExperts
 from bandanna.environments.drift import SinusoidalDrift
+from bandanna.environments.frames import SUFFIXES, is_table
+from bandanna.environments.logged import Logged
+from bandanna.environments.loss_file import read_losses
 from bandanna.environments.returning import Returning
 from bandanna.environments.segments import Segments
 from bandanna.environments.synthetic import (
@@ -29,6 +33,7 @@ from bandanna.environments.synthetic_experts import (
 )
 from bandanna.environments.trial import TREATMENTS, ClinicalTrial, trial_outcomes
 from bandanna.environments.trial_experts import TrialExperts
+from bandanna.grid import LossRange
 from bandanna.types import InputError
 
 ENVIRONMENTS: dict[str, Callable[..., Environment | ExpertEnvironment]] = {
@@ -95,6 +100,8 @@ def make_environment(
 def check_environment(name: str, options: Iterable[str] = ()) -> list[str]:
     """Refuse a name or an option that does not exist; returns the parameters there are."""
     if name not in ENVIRONMENTS:
+        if is_table(name):
+            raise InputError(f"a table of losses is a file {', '.join(SUFFIXES)}; got {name!r}.")
         raise InputError(f"unknown environment {name!r}; there are {', '.join(ENVIRONMENTS)}.")
     parameters = list(inspect.signature(ENVIRONMENTS[name]).parameters)
     known = [option for option in parameters if option not in ("arms", "rounds", "experts")]
@@ -107,10 +114,25 @@ def check_environment(name: str, options: Iterable[str] = ()) -> list[str]:
     return parameters
 
 
-def as_environment(losses: object, advice: object = None) -> Environment | ExpertEnvironment:
-    """Take an environment as it is, and anything else as tables of losses and advice."""
+def as_environment(
+    losses: object, advice: object = None, loss_range: LossRange = (0.0, 1.0)
+) -> Environment | ExpertEnvironment:
+    """Take an environment as it is, and anything else as tables, or their files, in a range."""
+    if is_table(losses):
+        said = Path(str(advice)) if is_table(advice) else None
+        found = read_losses(Path(str(losses)), loss_range, said)
+        if said is not None or advice is None:
+            return found.environment()
+        return ExpertTable(found.losses, advice, loss_range, found.arms)
+    if isinstance(losses, str):
+        raise InputError(
+            f"losses are a table, a file {', '.join(SUFFIXES)}, or an environment such as "
+            f"bd.environments.make_environment({losses!r}); got {losses!r}."
+        )
     if not isinstance(losses, World):
-        return LossTable(losses) if advice is None else ExpertTable(losses, advice)
+        if advice is None:
+            return LossTable(losses, loss_range)
+        return ExpertTable(losses, advice, loss_range)
     assert isinstance(losses, Environment | ExpertEnvironment)
     if advice is not None:
         own = "no experts to advise" if losses.experts is None else "its own advice"
@@ -133,6 +155,7 @@ __all__ = [
     "ExpertEnvironment",
     "ExpertTable",
     "LeakageInstance",
+    "Logged",
     "LossTable",
     "OneGoodExpert",
     "PunishLeader",

@@ -7,7 +7,7 @@ lie in memory at once. The same chunk is always the same, whoever asks for it an
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bandanna.advice import Advice, as_advice_table, check_rounds_of_advice
 from bandanna.compiled import kernel
 from bandanna.environments.base import Comparator, World
-from bandanna.grid import array_to_units
+from bandanna.grid import LossRange, array_to_units, check_range
 
 CHUNK_BYTES = 8_000_000
 
@@ -62,15 +62,28 @@ class ExpertTable(ExpertEnvironment):
     Parameters
     ----------
     losses
-        (rounds, arms) losses in [0, 1].
+        (rounds, arms) losses.
     advice
         (rounds, experts) indices of arms, or (rounds, experts, arms) distributions over arms.
+    loss_range
+        Smallest and largest possible loss.
+    arm_names, expert_names
+        What they are called.
     """
 
     name = "table"
 
-    def __init__(self, losses: object, advice: object) -> None:
-        self._losses = array_to_units(losses)
+    def __init__(
+        self,
+        losses: object,
+        advice: object,
+        loss_range: LossRange = (0.0, 1.0),
+        arm_names: Sequence[str] = (),
+        expert_names: Sequence[str] = (),
+    ) -> None:
+        self.loss_range = check_range(loss_range)
+        self.arm_names, self.expert_names = tuple(arm_names), tuple(expert_names)
+        self._losses = array_to_units(losses, loss_range=self.loss_range)
         self.rounds, self.arms = self._losses.shape
         self._advice = as_advice_table(advice, self.rounds, self.arms)
         self.experts = self._advice.shape[1]

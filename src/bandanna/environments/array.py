@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from bandanna.compiled import step
 from bandanna.environments.base import Environment
 from bandanna.environments.steps import Memory, register
-from bandanna.grid import UNITS, array_to_units
+from bandanna.grid import UNITS, LossRange, array_to_units, check_range
 from bandanna.streams import Stream
 
 
@@ -21,12 +22,16 @@ class TableParams(NamedTuple):
 
 
 class LossTable(Environment):
-    """A (rounds, arms) table of losses in [0, 1].
+    """A (rounds, arms) table of losses.
 
     Parameters
     ----------
     losses
         Anything NumPy can turn into such a table.
+    loss_range
+        Smallest and largest possible loss.
+    arm_names
+        What the arms are called.
 
     Examples
     --------
@@ -39,8 +44,15 @@ class LossTable(Environment):
     name = "table"
     comparator = "realised"
 
-    def __init__(self, losses: object) -> None:
-        units = array_to_units(losses)
+    def __init__(
+        self,
+        losses: object,
+        loss_range: LossRange = (0.0, 1.0),
+        arm_names: Sequence[str] = (),
+    ) -> None:
+        self.loss_range = check_range(loss_range)
+        self.arm_names = tuple(arm_names)
+        units = array_to_units(losses, loss_range=self.loss_range)
         self.rounds, self.arms = units.shape
         prefix = np.zeros((self.rounds + 1, self.arms), dtype=np.int64)
         np.cumsum(units, axis=0, out=prefix[1:])

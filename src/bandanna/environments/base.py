@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.advice import MAX_EXPERTS
+from bandanna.grid import LossRange
 
 Comparator = Literal["realised", "expected", "adaptive", "experts"]
 
@@ -30,6 +31,17 @@ class World(ABC):
     rounds: int
     experts: int | None = None
     """How many experts advise, where any do."""
+    arm_names: tuple[str, ...] = ()
+    expert_names: tuple[str, ...] = ()
+    loss_range: LossRange = (0.0, 1.0)
+    """The units people know the losses in; inside, they are from 0 to 1."""
+    about: str = ""
+    """How data are used, where there are any."""
+
+    @property
+    def span(self) -> float:
+        """What a loss of 1 is in people's units."""
+        return self.loss_range[1] - self.loss_range[0]
 
     def _check_size(self) -> None:
         checks.arms(self.arms)

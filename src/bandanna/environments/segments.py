@@ -78,7 +78,7 @@ def _sum_losses(
     params: SegmentParams, memory: Memory, arm: int, start: int, stop: int, stream: Stream
 ) -> int:
     edges = params.edges
-    segment = _segment_of(edges, start)
+    segment = segment_of(edges, start)
     total = 0
     while start < stop:
         until = min(stop, edges[segment + 1])
@@ -93,7 +93,7 @@ def _sum_losses(
 
 
 @step
-def _segment_of(edges: NDArray[np.int64], round_: int) -> int:
+def segment_of(edges: NDArray[np.int64], round_: int) -> int:
     """Return the segment a round is in, by bisection."""
     low = 0
     high = edges.size - 1

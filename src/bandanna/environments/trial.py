@@ -53,6 +53,7 @@ class ClinicalTrial(Segments):
     """
 
     name = "trial"
+    arm_names = TREATMENTS
 
     def __init__(self, rounds: int | None = None) -> None:
         treatments, events = trial_outcomes()

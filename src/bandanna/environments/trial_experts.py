@@ -40,6 +40,7 @@ class TrialExperts(ExpertEnvironment):
 
     name = "trial-rules"
     arms = len(TREATMENTS)
+    arm_names = TREATMENTS
     spread = False
 
     def __init__(self, rounds: int | None = None, *, seed: int = 0) -> None:

@@ -210,6 +210,11 @@ class OneBitRelease(PureRelease):
         one = float(Fraction(self.a + self.b * total, self.denominator))
         return Bins(np.array([0.5]), np.array([1.0 - one, one]))
 
+    def mean_loss(self, published: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean loss that shares of ones tell of."""
+        bit = self.fast()
+        return (published - bit.base) / (bit.slope * self.batch * UNITS)
+
     def fast(self) -> FastBit:
         """Return the numbers for the compiled face."""
         return FastBit(

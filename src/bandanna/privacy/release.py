@@ -84,6 +84,10 @@ class Release(ABC):
     def fast(self) -> NamedTuple:
         """Return the numbers for the compiled face."""
 
+    def mean_loss(self, published: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean loss, from 0 to 1, that means of what it publishes tell of."""
+        return published
+
     @abstractmethod
     def memory(self) -> Memory:
         """Return what the compiled face counts a batch in: a tally without a name for it."""

@@ -90,7 +90,7 @@ def arm_shares(results: StudyResults, axes: Sequence[str]) -> ChartType | None:
     shares = results.shares()
     if shares.is_empty():
         return None
-    chosen = cut(_few_arms(_few_rounds(shares), results.index["arm_names"]), axes)
+    chosen = cut(_few_arms(_few_rounds(shares), _arm_names(results)), axes)
     panels = in_order(chosen["algorithm"])
     order = chosen["name"].unique(maintain_order=True).to_list()
     menus = Menus(chosen, axes)
@@ -120,6 +120,10 @@ def arm_shares(results: StudyResults, axes: Sequence[str]) -> ChartType | None:
         .properties(width=200, height=130)
     )
     return menus.finish(chart, "Which arms were played", "Shares of the rounds so far, on average")
+
+
+def _arm_names(results: StudyResults) -> dict[str, list[str]]:
+    return {label: place["arms"] for label, place in results.index["places"].items()}
 
 
 def _few_rounds(shares: pl.DataFrame) -> pl.DataFrame:

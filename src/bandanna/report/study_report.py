@@ -96,7 +96,7 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         promises=_promises(table, results.guarantees()),
         audit=None if attacks is None else _audit_section(attacks),
         toml=results.index["toml"],
-        files=[name for name in results.index["arm_names"] if "." in name],
+        files=[place["file"] for place in results.index["places"].values() if place["file"]],
         bundle=_bundle(),
         # Inside a script element no text may look like the end of one.
         specs=json.dumps(specs, allow_nan=False).replace("</", "<\\/"),

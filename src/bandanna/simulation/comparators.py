@@ -20,7 +20,7 @@ class Comparators:
         self._stops = stops
         self._experts, self._arms = np.zeros(environment.experts), np.zeros(environment.arms)
         self.best_expert: list[float] = []
-        self.mean_arm: list[float] = []
+        self.mean_expert: list[float] = []
 
     def add(self, chunk: Chunk) -> None:
         """Go on by a chunk."""
@@ -30,7 +30,7 @@ class Comparators:
         for stop in (int(stop) - chunk.start for stop in inside):
             add_expert_losses(losses, chunk.advice, low, stop, self._experts, self._arms)
             self.best_expert.append(float(self._experts.min()) / UNITS)
-            self.mean_arm.append(float(self._arms.mean()) / UNITS)
+            self.mean_expert.append(float(self._experts.mean()) / UNITS)
             low = stop
         add_expert_losses(losses, chunk.advice, low, end, self._experts, self._arms)
 
@@ -46,6 +46,13 @@ def best_expert(environment: ExpertEnvironment) -> int:
     for chunk in environment.chunks():
         found.add(chunk)
     return found.best
+
+
+def single_best(environment: Environment | ExpertEnvironment) -> int | None:
+    """Return the arm with the smallest total, where it does not depend on the run."""
+    if isinstance(environment, ExpertEnvironment) or environment.comparator == "adaptive":
+        return None
+    return int(environment.arm_totals(np.array([environment.rounds]))[0].argmin())
 
 
 def best_arm(environment: Environment, stops: NDArray[np.int64], runs: list[Run]) -> Floats:

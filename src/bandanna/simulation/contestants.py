@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from bandanna.environments import Environment, ExpertEnvironment
+from bandanna.grid import LossRange
 from bandanna.learners import FixedArm
 from bandanna.policies import Bandit, Experts, Policy, PrivateBandit, PrivateExperts
 from bandanna.problem import Problem
@@ -19,7 +20,12 @@ from bandanna.types import InputError
 BEST_EXPERT = "best-expert"
 
 
-def make_policy(name: str, problem: Problem, batch: int | None = None) -> Policy:
+def make_policy(
+    name: str,
+    problem: Problem,
+    batch: int | None = None,
+    loss_range: LossRange = (0.0, 1.0),
+) -> Policy:
     """Make a policy by name; ``batch`` replaces the algorithm's own.
 
     Examples
@@ -33,15 +39,19 @@ def make_policy(name: str, problem: Problem, batch: int | None = None) -> Policy
     entry = None if problem.advised and name == AUTO else find(name, advised=problem.advised)
     if entry is not None and not entry.private:
         if experts is None:
-            return Bandit(arms, entry.learner, rounds, batch=1 if batch is None else batch)
+            return Bandit(arms, entry.learner, rounds, batch=batch or 1, loss_range=loss_range)
         if batch not in (None, 1):
             raise InputError(f"{name} with experts learns every round; got batch {batch}.")
-        return Experts(experts, arms, rounds, "exp4" if name == "no-privacy" else name)
+        learner = "exp4" if name == "no-privacy" else name
+        return Experts(experts, arms, rounds, learner, loss_range=loss_range)
     if problem.epsilon == math.inf:
         raise InputError(f"algorithm {name!r} is private and needs an epsilon, such as 0.1.")
     if experts is None:
-        return PrivateBandit(arms, problem.epsilon, rounds, name, batch=batch)
-    return PrivateExperts(experts, arms, problem.epsilon, problem.delta, rounds, name, batch=batch)
+        return PrivateBandit(
+            arms, problem.epsilon, rounds, name, batch=batch, loss_range=loss_range
+        )
+    size = experts, arms, problem.epsilon, problem.delta, rounds
+    return PrivateExperts(*size, name, batch=batch, loss_range=loss_range)
 
 
 def make_contestant(
@@ -53,4 +63,4 @@ def make_contestant(
         best = FixedArm(environment.experts, best_expert(environment))
         return Experts(environment.experts, environment.arms, learner=best)
     size = environment.arms, environment.rounds, epsilon
-    return make_policy(name, Problem(*size, experts, delta))
+    return make_policy(name, Problem(*size, experts, delta), loss_range=environment.loss_range)

@@ -50,6 +50,9 @@ class Run(NamedTuple):
     """Every arm's total loss before each checkpoint; zeros unless the adversary adapts."""
     played: Integers
     """How many rounds each arm was played before each checkpoint."""
+    published: NDArray[np.float64]
+    """What was published of each arm's batches, times their rounds, and those rounds; shape
+    (2, arms). Zeros with experts."""
 
 
 def run_streams(seed: int, run: int) -> Streams:
@@ -72,6 +75,7 @@ def empty_run(arms: int, stops: Integers) -> Run:
         plays=np.zeros(arms, dtype=np.int64),
         realised=np.zeros((stops.size, arms), dtype=np.int64),
         played=np.zeros((stops.size, arms), dtype=np.int64),
+        published=np.zeros((2, arms)),
     )
 
 
@@ -136,6 +140,8 @@ def play_batches(
         result.plays[arm] += stop - start
         if stop - start == size:
             value = publish(release, total - before, size, streams[RELEASES])
+            result.published[0, arm] += size * value
+            result.published[1, arm] += size
             learn(play, arm, importance, NO_ADVICE, arm, 1.0, value, NO_ESTIMATES)
         start = stop
 

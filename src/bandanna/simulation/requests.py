@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.environments import Environment, ExpertEnvironment
+from bandanna.grid import LossRange
 from bandanna.policies import Policy, Recipe
 from bandanna.types import InputError
 
@@ -51,6 +52,18 @@ def by_name(policies: Policies) -> dict[str, Policy]:
                 f"{type(policy).__name__}."
             )
     return named
+
+
+def common_range(policies: Mapping[str, Policy]) -> LossRange:
+    """Return the range that the policies were made for, in which a table of losses is."""
+    ranges = {policy.loss_range: name for name, policy in policies.items()}
+    if len(ranges) > 1:
+        (first, one), (second, other), *_ = ranges.items()
+        raise InputError(
+            f"policies must have the same loss_range to be compared; {one!r} has {first} and "
+            f"{other!r} {second}."
+        )
+    return next(iter(ranges))
 
 
 def check_fit(name: str, policy: Policy, environment: Environment | ExpertEnvironment) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bandanna.environments.base import COMPARATORS, Comparator
 from bandanna.extras import need
 from bandanna.grid import UNITS
+from bandanna.privacy import Release
 from bandanna.simulation.engine import Run
 from bandanna.types import InputError
 
@@ -35,16 +36,31 @@ class PolicyRuns:
     shares: Floats
     """Share of the rounds so far in which each arm was played, mean over runs, shape
     (checkpoints, arms)."""
+    leaders: Integers
+    """The arm played most often before each checkpoint, shape (runs, checkpoints)."""
+    released: Floats
+    """Each arm's mean loss as the releases tell it, shape (runs, arms); NaN where nothing was
+    released of it."""
     batch: int
 
 
-def policy_runs(results: Sequence[Run], best: Floats, stops: Integers, batch: int) -> PolicyRuns:
-    """Put runs together; ``best`` is what regret is measured against, before each checkpoint."""
+def policy_runs(
+    results: Sequence[Run], best: Floats, stops: Integers, release: Release, span: float = 1.0
+) -> PolicyRuns:
+    """Put runs together; ``best`` is what regret is measured against, before each checkpoint.
+
+    ``span`` is what a loss of 1 is in people's units.
+    """
+    published, rounds = np.moveaxis(np.array([run.published for run in results]), 1, 0)
+    with np.errstate(invalid="ignore"):
+        released = release.mean_loss(published / rounds)
     return PolicyRuns(
-        regret=np.array([run.losses for run in results]) / UNITS - best,
+        regret=(np.array([run.losses for run in results]) / UNITS - best) * span,
         plays=np.array([run.plays for run in results]),
         shares=np.sum([run.played for run in results], axis=0) / (len(results) * stops[:, None]),
-        batch=batch,
+        leaders=np.array([run.played.argmax(axis=1) for run in results]),
+        released=released,
+        batch=release.batch,
     )
 
 
@@ -73,7 +89,13 @@ class Results:
     """Checkpoints: numbers of rounds played."""
     comparator: Comparator
     uniform_regret: Floats
-    """Expected regret of the uniform player before each checkpoint."""
+    """Expected regret of choosing at random, an arm or, with experts, one of them to follow,
+    before each checkpoint."""
+    best_arm: int | None = None
+    """The arm regret is measured against at the end, where it is the same in all runs."""
+    arm_names: tuple[str, ...] = ()
+    about: str = ""
+    """How data were used, where there were any."""
 
     @property
     def against(self) -> str:
@@ -95,6 +117,17 @@ class Results:
     def shares(self, policy: str) -> Floats:
         """Return each arm's mean share of the rounds before each of ``stops``."""
         return self._of(policy).shares
+
+    def found(self, policy: str) -> Floats:
+        """Return in what share of the runs the best arm was played most, before each checkpoint.
+
+        NaN where there is no one best arm: with experts, and where the adversary adapts.
+        """
+        leaders = self._of(policy).leaders
+        if self.best_arm is None:
+            return np.full(leaders.shape[1], np.nan)
+        shares: Floats = (leaders == self.best_arm).mean(axis=0)
+        return shares
 
     def summary(self) -> list[dict[str, float | str]]:
         """Return one row for each policy, in plain values: the content of ``table``."""
@@ -118,6 +151,8 @@ class Results:
     def __repr__(self) -> str:
         runs = len(next(iter(self.runs.values())).plays)
         lines = [f"Regret after {self.rounds:,} rounds, {runs} runs, against {self.against}:"]
+        if self.about:
+            lines.append(f"  ({self.about})")
         width = max(len(name) for name in self.runs)
         for row in self.summary():
             lines.append(

@@ -16,7 +16,7 @@ from bandanna.environments import Environment, ExpertEnvironment, as_environment
 from bandanna.learners import Uniform
 from bandanna.policies import Recipe
 from bandanna.privacy import PlainRelease
-from bandanna.simulation.comparators import Comparators, best_arm
+from bandanna.simulation.comparators import Comparators, best_arm, single_best
 from bandanna.simulation.engine import ExpertRun, Run, play_run
 from bandanna.simulation.progress import Progress
 from bandanna.simulation.requests import (
@@ -25,6 +25,7 @@ from bandanna.simulation.requests import (
     check_fit,
     check_size,
     checkpoint_rounds,
+    common_range,
 )
 from bandanna.simulation.results import Results, policy_runs
 
@@ -56,10 +57,12 @@ def simulate(
     policies
         Policies by name, or one policy.
     losses
-        A (rounds, arms) table of losses in [0, 1], or an environment.
+        A (rounds, arms) table of losses, the name of a CSV, Parquet or NumPy file with one, or an
+        environment. A table is in the policies' ``loss_range``, and then so is regret.
     advice
         With a table of losses and policies with experts: (rounds, experts) indices of arms, or
-        (rounds, experts, arms) distributions. An environment with experts brings its own.
+        (rounds, experts, arms) distributions; or a file. An environment with experts brings its
+        own.
     replicates
         Runs of each policy, at least 1.
     first_run
@@ -89,7 +92,7 @@ def simulate(
     available = os.cpu_count() or 1
     threads = checks.whole("cores", available if cores is None else cores, at_least=1)
     named = by_name(policies)
-    environment = as_environment(losses, advice)
+    environment = as_environment(losses, advice, common_range(named))
     for name, policy in named.items():
         check_fit(name, policy, environment)
     stops = checkpoint_rounds(environment.rounds, checkpoints)
@@ -102,13 +105,16 @@ def simulate(
         found, best, uniform = play.alone(recipes, environment, progress)
     return Results(
         runs={
-            name: policy_runs(played, best[name], stops, recipes[name].batch)
+            name: policy_runs(played, best[name], stops, recipes[name].release, environment.span)
             for name, played in found.items()
         },
         rounds=environment.rounds,
         stops=stops,
         comparator=environment.comparator,
-        uniform_regret=uniform,
+        uniform_regret=uniform * environment.span,
+        best_arm=single_best(environment),
+        arm_names=environment.arm_names,
+        about=environment.about,
     )
 
 
@@ -159,7 +165,7 @@ class _Play(NamedTuple):
                 self._spread((partial(run.play, chunk) for run in rest), bar.advance)
         best = np.array(comparators.best_expert)
         found = {name: [run.result for run in group] for name, group in played.items()}
-        return found, dict.fromkeys(recipes, best), np.array(comparators.mean_arm) - best
+        return found, dict.fromkeys(recipes, best), np.array(comparators.mean_expert) - best
 
     def _all_runs(
         self, recipe: Recipe, environment: Environment, advance: Callable[[], None]
@@ -196,5 +202,5 @@ class _Play(NamedTuple):
         few = self._replace(runs=range(UNIFORM_RUNS))
         runs = few._all_runs(recipe, environment, lambda: None)
         best = best_arm(environment, self.stops, runs)
-        mean: Floats = policy_runs(runs, best, self.stops, 1).regret.mean(axis=0)
+        mean: Floats = policy_runs(runs, best, self.stops, recipe.release).regret.mean(axis=0)
         return mean

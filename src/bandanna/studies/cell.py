@@ -16,12 +16,12 @@ from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policies import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
-from bandanna.studies.loss_file import LossFile
 from bandanna.studies.schema import AXES, Setting
+from bandanna.studies.source import Data
 from bandanna.theory.catalogue import needs_epsilon
 from bandanna.types import JSON
 
-NUMBERS = 3
+NUMBERS = 4
 """Raise this whenever the same settings would give other numbers, or the columns change."""
 
 
@@ -75,11 +75,12 @@ class Cell(Setting):
         """Make the policy."""
         epsilon = math.inf if self.epsilon is None else self.epsilon
         problem = Problem(self.arms, self.rounds, epsilon, self.experts, self.delta or 0.0)
-        return make_policy(self.algorithm, problem, self.batch)
+        loss_range = self.environment.loss_range
+        return make_policy(self.algorithm, problem, self.batch, loss_range)
 
-    def carrying(self, losses: LossFile | None) -> Cell:
-        """Return the cell with its table of losses, or without: tables travel by themselves."""
-        return replace(self, environment=replace(self.environment, table=losses))
+    def carrying(self, data: Data | None) -> Cell:
+        """Return the cell with its file's losses, or without: they travel by themselves."""
+        return replace(self, environment=replace(self.environment, data=data))
 
     @cached_property
     def run_seconds(self) -> float:

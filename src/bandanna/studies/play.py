@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.cell import Cell, Part
-from bandanna.studies.loss_file import LossFile
 from bandanna.studies.schema import AXES
+from bandanna.studies.source import Data
 from bandanna.types import JSON, Guarantee
 
 if TYPE_CHECKING:
@@ -35,10 +35,16 @@ class Played(NamedTuple):
     """Rounds each arm was played before each checkpoint in all runs, shape (checkpoints, arms)."""
     uniform: NDArray[np.float64]
     """The uniform player's regret before each checkpoint."""
+    leaders: NDArray[np.int64]
+    """The arm played most before each checkpoint, shape (runs, checkpoints)."""
+    released: NDArray[np.float64]
+    """Each arm's mean loss, from 0 to 1, as the releases tell it; shape (runs, arms)."""
+    best: int
+    """The arm that is best; -1 where it depends on the run, or experts advise."""
     against: str
 
 
-def play(part: Part, losses: LossFile | None) -> tuple[str, Played]:
+def play(part: Part, losses: Data | None) -> tuple[str, Played]:
     """Play some runs of a cell on one core; returns their name and what they came to."""
     cell = part.cell
     found = simulate(
@@ -53,8 +59,18 @@ def play(part: Part, losses: LossFile | None) -> tuple[str, Played]:
     )
     rounds = part.runs * found.stops[:, None]
     plays = np.rint(found.shares("policy") * rounds).astype(np.int64)
-    curves = found.curves("policy")
-    return part.key, Played(found.stops, curves, plays, found.uniform_regret, found.against)
+    runs = found.runs["policy"]
+    best = -1 if found.best_arm is None else found.best_arm
+    return part.key, Played(
+        found.stops,
+        runs.regret,
+        plays,
+        found.uniform_regret,
+        runs.leaders,
+        runs.released,
+        best,
+        found.against,
+    )
 
 
 def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
@@ -63,8 +79,11 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
 
     policy = cell.policy()
     batch, promise = policy.batch, policy.guarantee
-    stops, _, _, uniform, against = parts[0]
+    stops, uniform, best = parts[0].stops, parts[0].uniform, parts[0].best
     curves = np.concatenate([part.regret for part in parts])
+    leaders = np.concatenate([part.leaders for part in parts])
+    kept = cell.arms <= MOST_SHARES
+    released = _released(np.concatenate([part.released for part in parts])) if kept else None
     shares = sum(part.plays for part in parts) / (len(curves) * stops[:, None])
     rows: list[JSON] = [
         {
@@ -73,13 +92,16 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
             "uniform": float(uniform[place]),
             "releases": int(stop) // batch if promise.private else 0,
             "regret": curves[:, place].tolist(),
-            "shares": shares[place].tolist() if cell.arms <= MOST_SHARES else None,
+            "shares": shares[place].tolist() if kept else None,
+            "found": None if best < 0 else float((leaders[:, place] == best).mean()),
+            "released": released if stop == stops[-1] and promise.private else None,
         }
         for place, stop in enumerate(stops)
     ]
     floats, whole, several = pl.Float64(), pl.Int64(), pl.List(pl.Float64())
     schema: dict[str, pl.DataType] = dict.fromkeys(rows[0], floats)
     schema |= {"round": whole, "releases": whole, "regret": several, "shares": several}
+    schema |= {"released": pl.List(several)}
     kinds: dict[type, pl.DataType] = {str: pl.String(), int: whole, float: floats}
     values = {name: getattr(cell, name) for name in AXES}
     values |= {"environment": cell.environment.label, "batch": batch}
@@ -89,11 +111,25 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
         "replicates": pl.lit(cell.replicates, dtype=whole),
         "seed": pl.lit(cell.seed, dtype=whole),
         "model": pl.lit(promise.model),
-        "against": pl.lit(against),
+        "against": pl.lit(parts[0].against),
+        "best_arm": pl.lit(None if best < 0 else best, dtype=whole),
         "guarantee": pl.lit(pl.Series([_plain(promise)], dtype=_promise_kind())).first(),
     }
     frame = pl.DataFrame(rows, schema=schema)
     return frame.select(**constant, **{name: pl.col(name) for name in schema})
+
+
+def _released(means: NDArray[np.float64]) -> list[list[float | None]]:
+    """Return each arm's mean as released: on average, and where 95% of the runs are."""
+    found: list[list[float | None]] = []
+    for arm in means.T:
+        known = arm[~np.isnan(arm)]
+        if known.size == 0:
+            found.append([None, None, None])
+        else:
+            low, high = np.quantile(known, (0.025, 0.975))
+            found.append([float(known.mean()), float(low), float(high)])
+    return found
 
 
 def _plain(promise: Guarantee) -> JSON:

@@ -24,7 +24,8 @@ from bandanna.types import JSON, Guarantee, InputError
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = "bandanna study 2"
+FORMAT = "bandanna study 3"
+RELEASED = ("mean", "low", "high")
 INDEX, PARTS = "study.json", "parts"
 
 
@@ -117,7 +118,7 @@ class ResultsFolder:
                 played = Played(**{name: found[name] for name in Played._fields})
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
             raise InputError(f"{path} is damaged; delete it and run the study again.") from None
-        return played._replace(against=str(played.against))
+        return played._replace(against=str(played.against), best=int(played.best))
 
     def drop_parts(self, parts: Iterable[Part]) -> None:
         """Forget parts of a cell that is whole now."""
@@ -169,7 +170,7 @@ class StudyResults:
 
     def curves(self) -> pl.DataFrame:
         """Return regret at every checkpoint: mean, standard error and quantiles."""
-        return self.frame.drop("regret", "shares", "guarantee")
+        return self.frame.drop("regret", "shares", "released", "guarantee")
 
     def table(self) -> pl.DataFrame:
         """Return one row for each cell: final regret, also as a share of uniform play's."""
@@ -187,6 +188,19 @@ class StudyResults:
         arms = pl.int_ranges(pl.col("shares").list.len()).alias("arm")
         chosen = kept.select("cell", *AXES, "round", arms, pl.col("shares").alias("share"))
         return chosen.explode("arm", "share")
+
+    def released(self) -> pl.DataFrame:
+        """Return each arm's mean loss as a private policy's releases tell it, at the end.
+
+        The mean over runs, and the ends of an interval with 95% of them; losses from 0 to 1.
+        """
+        import polars as pl
+
+        kept = self.frame.filter(pl.col("released").is_not_null())
+        arms = pl.int_ranges(pl.col("released").list.len()).alias("arm")
+        each = kept.select("cell", *AXES, "best_arm", arms, "released").explode("arm", "released")
+        entries = {name: pl.col("released").list.get(i) for i, name in enumerate(RELEASED)}
+        return each.with_columns(**entries).drop("released")
 
     def guarantees(self) -> dict[str, Guarantee]:
         """Return what each cell's policy promises where it is not simulated, by cell."""

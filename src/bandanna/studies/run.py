@@ -101,7 +101,7 @@ def _players(cluster: str | None, workers: int, waiting: Sequence[Part]) -> Iter
     def play_all(parts: Sequence[Part]) -> Iterable[tuple[str, Played]]:
         one = joblib.delayed(play)
         jobs = (
-            one(part._replace(cell=part.cell.carrying(None)), part.cell.environment.table)
+            one(part._replace(cell=part.cell.carrying(None)), part.cell.environment.data)
             for part in parts
         )
         found: Iterable[tuple[str, Played]] = joblib.Parallel(
@@ -116,7 +116,7 @@ def _players(cluster: str | None, workers: int, waiting: Sequence[Part]) -> Iter
     from bandanna.studies.cluster import connected
 
     sources = {part.cell.environment.content: part.cell.environment for part in waiting}
-    tables = [source.table for source in sources.values() if source.table is not None]
+    tables = [source.data for source in sources.values() if source.data is not None]
     with (
         connected(cluster) as client,
         joblib.parallel_config("dask", client=client, scatter=tables, n_jobs=-1),

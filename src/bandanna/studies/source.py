@@ -1,4 +1,4 @@
-"""Where a cell's losses come from: an environment by name, or a table in a file."""
+"""Where a cell's losses come from: an environment by name, a table in a file, or a log."""
 
 from __future__ import annotations
 
@@ -6,41 +6,57 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from bandanna.environments import (
-    TREATMENTS,
+    ENVIRONMENTS,
     Environment,
     ExpertEnvironment,
-    LossTable,
+    Logged,
     check_environment,
     make_environment,
 )
-from bandanna.studies.loss_file import SUFFIXES, LossFile, read_losses
-from bandanna.types import JSON, InputError
+from bandanna.environments.frames import is_table
+from bandanna.environments.loss_file import LossFile, read_losses
+from bandanna.grid import LossRange, check_range
+from bandanna.types import JSON, InputError, plain
 
 GENERATED_ROUNDS = 100_000
+
+TABLE_OPTIONS = ("range", "advice")
+LOG_COLUMNS = ("arm", "outcome", "propensity", "segment", "time", "person")
+LOG_OPTIONS = (*LOG_COLUMNS, "range", "reward", "how", "blocks", "clip")
+MOST_NAMES = 1000
+
+Data = LossFile | Logged
 
 
 @dataclass(frozen=True)
 class Source:
-    """An environment by name with its options, or a table of losses."""
+    """An environment by name with its options, or what a file holds."""
 
     name: str
     options: tuple[tuple[str, float], ...] = ()
     content: str = ""
-    """Hash of the table's losses; empty for environments."""
-    table: LossFile | None = field(default=None, repr=False, compare=False)
+    """Hash of a file's losses; empty for environments."""
+    loss_range: LossRange = (0.0, 1.0)
+    detail: str = ""
+    """What of a file is meant, in a word or two."""
+    data: Data | None = field(default=None, repr=False, compare=False)
     """The losses themselves: two sources are the same when their hashes are."""
 
     @property
     def label(self) -> str:
         """What people call it."""
-        chosen = ", ".join(f"{name} {value}" for name, value in self.options)
-        return f"{self.name} ({chosen})" if chosen else self.name
+        chosen = [f"{name} {value}" for name, value in self.options]
+        said = ", ".join([*chosen, *([self.detail] if self.detail else [])])
+        return f"{self.name} ({said})" if said else self.name
 
     def identity(self) -> JSON:
         """Return what its losses depend on: not a file's name, but its content."""
-        which = {"content": self.content} if self.content else {"name": self.name}
+        which: JSON = {"content": self.content} if self.content else {"name": self.name}
+        if self.loss_range != (0.0, 1.0):
+            which["range"] = list(self.loss_range)
         return which | dict(self.options)
 
     @lru_cache(maxsize=4)  # noqa: B019  # large tables take a while, and cells share them
@@ -48,29 +64,40 @@ class Source:
         self, arms: int | None, rounds: int | None, experts: int | None
     ) -> Environment | ExpertEnvironment:
         """Make the environment; a table is cut to the first ``rounds`` of its rows."""
-        if self.table is None:
+        if self.data is None:
             size = GENERATED_ROUNDS if rounds is None else rounds
             return make_environment(self.name, arms, size, experts, **dict(self.options))
-        if experts is not None:
-            raise InputError(f"{self.name} has no experts; got experts {experts}.")
-        height, width = self.table.losses.shape
-        if arms not in (None, width):
-            raise InputError(f"{self.name} has {width} arms; got arms {arms}.")
-        if rounds is not None and rounds > height:
-            raise InputError(f"{self.name} has {height} rounds; got rounds {rounds}.")
-        return LossTable(self.table.losses[:rounds])
+        place = self.data.environment(rounds)
+        if experts not in (None, place.experts):
+            known = "no" if place.experts is None else place.experts
+            raise InputError(f"{self.name} has {known} experts; got experts {experts}.")
+        if arms not in (None, place.arms):
+            raise InputError(f"{self.name} has {place.arms} arms; got arms {arms}.")
+        return place
 
-    def arm_names(self) -> list[str]:
-        """Return the arms' names, for charts, where they have any."""
-        if self.name in ("trial", "trial-rules"):
-            return list(TREATMENTS)
-        return [] if self.table is None else list(self.table.arms)
+    def described(self) -> JSON:
+        """Return for reports what its arms and experts are called, and what its losses are."""
+        data = self.data
+        made = ENVIRONMENTS[self.name] if data is None else data.environment()
+        return {
+            "file": self.name if data is not None else "",
+            "arms": list(getattr(made, "arm_names", ())),
+            "experts": list(getattr(made, "expert_names", ()))[:MOST_NAMES],
+            "range": list(self.loss_range),
+            "about": getattr(made, "about", ""),
+            "outcome": data.outcome if isinstance(data, Logged) else "loss",
+            "reward": isinstance(data, Logged) and data.reward,
+        }
 
 
 def read_source(value: object, folder: Path) -> Source:
-    """Read one environment of a grid: a name, a name with options, or a file."""
+    """Read one environment of a grid: a name, a name with options, a file, or a log."""
+    if isinstance(value, Mapping) and isinstance(value.get("log"), str):
+        return _read_log(dict(value), folder)
     if isinstance(value, Mapping) and isinstance(value.get("name"), str):
         options = {name: option for name, option in value.items() if name != "name"}
+        if is_table(value["name"]):
+            return _read_table(value["name"], options, folder)
         fixed = [name for name in ("arms", "rounds", "experts") if name in options]
         if fixed:
             raise InputError(f"{' and '.join(fixed)} of an environment belong into the grid.")
@@ -80,10 +107,48 @@ def read_source(value: object, folder: Path) -> Source:
         return Source(value["name"], tuple(sorted(options.items())))
     if not isinstance(value, str):
         raise InputError(
-            f"an environment is a name, a file, or {{name = ..., option = ...}}; got {value!r}."
+            f"an environment is a name, a file, {{name = ..., option = ...}} or {{log = ..., "
+            f"arm = ..., outcome = ...}}; got {value!r}."
         )
-    if not value.endswith(SUFFIXES):
-        check_environment(value)
-        return Source(value)
-    losses = read_losses(folder / value)
-    return Source(value, content=losses.content, table=losses)
+    if is_table(value):
+        return _read_table(value, {}, folder)
+    check_environment(value)
+    return Source(value)
+
+
+def _read_table(name: str, options: JSON, folder: Path) -> Source:
+    _refuse_options(f"table {name}", options, TABLE_OPTIONS)
+    loss_range = check_range(options.get("range", (0.0, 1.0)))
+    advice = options.get("advice")
+    if advice is not None and not isinstance(advice, str):
+        raise InputError(f"advice is a file beside the study; got {advice!r}.")
+    losses = read_losses(folder / name, loss_range, None if advice is None else folder / advice)
+    return Source(name, (), losses.content, loss_range, _detail("", loss_range), losses)
+
+
+def _read_log(value: dict[str, Any], folder: Path) -> Source:
+    """Read a log: {log = "visits.csv", arm = "plan", outcome = "visits", range = [0, 20]}."""
+    name = value.pop("log")
+    _refuse_options(f"log {name}", value, LOG_OPTIONS)
+    missing = [what for what in ("arm", "outcome") if what not in value]
+    if missing:
+        raise InputError(f"log {name} needs {' and '.join(missing)}: the name of a column.")
+    if "range" in value:
+        value["loss_range"] = check_range(value.pop("range"))
+    log = Logged(folder / name, **value)
+    detail = _detail(value["outcome"], log.loss_range)
+    detail += ", replay" if log.how == "replay" else ""
+    return Source(name, (), log.content, log.loss_range, detail, log)
+
+
+def _detail(outcome: str, loss_range: LossRange) -> str:
+    said = [outcome] if outcome else []
+    if loss_range != (0.0, 1.0):
+        said.append(f"{plain(loss_range[0])} to {plain(loss_range[1])}")
+    return ", ".join(said)
+
+
+def _refuse_options(what: str, given: JSON, known: tuple[str, ...]) -> None:
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise InputError(f"{what} has no option {', '.join(unknown)}; it has {', '.join(known)}.")

@@ -32,8 +32,8 @@ class Study:
     ----------
     grid
         Lists of values: ``algorithm`` and ``environment``, and if wanted ``epsilon``, ``rounds``,
-        ``arms`` and ``batch``. An environment is a name, a dict of its name and options, or a
-        file of losses.
+        ``arms`` and ``batch``. An environment is a name, a dict of its name and options, a file
+        of losses, or a dict about a log, ``{"log": ..., "arm": ..., "outcome": ...}``.
     replicates, seed, checkpoints
         As for ``simulate``.
     title, question
@@ -169,7 +169,7 @@ class Study:
             "toml": self.to_toml(),
             "cells": [cell.key for cell in self.cells],
             "skipped": [[item.values, item.reason] for item in self.skipped],
-            "arm_names": {source.label: source.arm_names() for source in self.sources},
+            "places": {source.label: source.described() for source in self.sources},
         }
 
     @property

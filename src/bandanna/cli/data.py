@@ -1,0 +1,81 @@
+"""Options about people's own data, the same for every command that takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bandanna.cli.options import numbers
+from bandanna.types import InputError
+
+if TYPE_CHECKING:
+    from bandanna.environments import Logged
+
+ArmColumn = Annotated[str | None, typer.Option("--arm", help="Column of a log with the arm.")]
+OutcomeColumn = Annotated[
+    str | None, typer.Option("--outcome", help="Column of a log with what came of it.")
+]
+Range = Annotated[
+    str | None,
+    typer.Option("--range", help="Smallest and largest possible loss or outcome, such as 0,20."),
+]
+Reward = Annotated[
+    bool, typer.Option("--reward", help="Large outcomes of a log are good; otherwise losses.")
+]
+Propensity = Annotated[
+    str | None, typer.Option(help="Column of a log with the chance its arm had.")
+]
+Segment = Annotated[str | None, typer.Option(help="Column of a log with a group of people.")]
+Time = Annotated[
+    str | None, typer.Option(help="Column of a log to order by; keeps what changed over time.")
+]
+Replay = Annotated[
+    bool, typer.Option("--replay", help="Go through a log once, by rejection; or else resample.")
+]
+
+
+def read_range(text: str | None) -> tuple[float, float]:
+    """Read a pair of numbers; by default 0 and 1."""
+    if text is None:
+        return 0.0, 1.0
+    ends = numbers("--range", text)
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise InputError(f"--range is two numbers, the smaller first, such as 0,20; got {text!r}.")
+    return ends[0], ends[1]
+
+
+def read_log(
+    path: Path,
+    arm: str | None,
+    outcome: str | None,
+    loss_range: str | None,
+    *,
+    reward: bool,
+    rounds: int | None = None,
+    replay: bool = False,
+    propensity: str | None = None,
+    segment: str | None = None,
+    time: str | None = None,
+) -> Logged:
+    """Make an environment of a log, or say which options it needs."""
+    if arm is None or outcome is None:
+        raise InputError(
+            f"a log needs --arm and --outcome, the names of its columns, such as --arm plan "
+            f"--outcome visits; got {path.name!r} without."
+        )
+    from bandanna.environments import Logged
+
+    return Logged(
+        path,
+        arm=arm,
+        outcome=outcome,
+        loss_range=read_range(loss_range),
+        reward=reward,
+        rounds=rounds,
+        how="replay" if replay else "resample",
+        propensity=propensity,
+        segment=segment,
+        time=time,
+    )

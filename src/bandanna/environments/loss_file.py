@@ -1,0 +1,160 @@
+"""Losses from people's own files: CSV, Parquet or NumPy, one row for each round."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna.environments.advised import ExpertTable
+from bandanna.environments.array import LossTable
+from bandanna.environments.frames import SUFFIXES, read_frame
+from bandanna.grid import LossRange, array_to_units, check_range
+from bandanna.types import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class LossFile:
+    """A (rounds, arms) table of losses, with its file's name and its content's hash."""
+
+    name: str
+    losses: NDArray[np.float64]
+    arms: tuple[str, ...]
+    """The columns' names."""
+    content: str
+    loss_range: LossRange = (0.0, 1.0)
+    advice: NDArray[np.generic] | None = None
+    """What experts said: (rounds, experts) indices of arms, or (rounds, experts, arms) shares."""
+    expert_names: tuple[str, ...] = ()
+
+    def environment(self, rounds: int | None = None) -> LossTable | ExpertTable:
+        """Return the first so many of its rounds as an environment."""
+        height = len(self.losses)
+        if rounds is not None and rounds > height:
+            raise InputError(f"{self.name} has {height} rounds; got rounds {rounds}.")
+        losses = self.losses[:rounds]
+        if self.advice is None:
+            return LossTable(losses, self.loss_range, self.arms)
+        advice = self.advice[:rounds]
+        return ExpertTable(losses, advice, self.loss_range, self.arms, self.expert_names)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What a file holds."""
+
+    losses: NDArray[np.generic]
+    arms: tuple[str, ...]
+    first_line: int | None = None
+    """Where in a text file the first round is."""
+
+    def where(self, row: int, column: int) -> str:
+        """Say for people where a loss is."""
+        line = "" if self.first_line is None else f" (line {row + self.first_line})"
+        return f"row {row + 1}{line}, column {self.arms[column]!r}"
+
+
+def read_losses(
+    path: Path, loss_range: LossRange = (0.0, 1.0), advice: Path | None = None
+) -> LossFile:
+    """Read a table of losses; the file's name says what it is.
+
+    The first line of a CSV file may name the arms. NumPy files hold one two-dimensional array.
+
+    Parameters
+    ----------
+    path
+        The file.
+    loss_range
+        Smallest and largest possible loss.
+    advice
+        A file of what experts said in the same rounds: a column for each expert with the names of
+        arms, or their indices from 0; or a NumPy array of (rounds, experts, arms) shares.
+    """
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"a loss table is a file {', '.join(SUFFIXES)}; got {path.name!r}.")
+    low, high = check_range(loss_range)
+    try:
+        table = _read_numpy(path) if path.suffix == ".npy" else _read_numbers(path)
+        units = array_to_units(table.losses, table.where, (low, high))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}.") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    said, experts = (None, ()) if advice is None else _read_advice(advice, table.arms)
+    content = hashlib.sha256(repr(units.shape).encode() + units.tobytes())
+    if said is not None:
+        content.update(repr(said.shape).encode() + np.ascontiguousarray(said).tobytes())
+    losses = np.asarray(table.losses, dtype=np.float64)
+    found = path.name, losses, table.arms, content.hexdigest()
+    return LossFile(*found, (low, high), said, experts)
+
+
+def _read_numpy(path: Path) -> _Table:
+    losses = _load_array(path)
+    count = losses.shape[1] if losses.ndim == 2 else 0
+    return _Table(losses, _numbered("arm", count))
+
+
+def _load_array(path: Path) -> NDArray[np.generic]:
+    try:
+        array: NDArray[np.generic] = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise InputError(f"not a NumPy array of numbers: {error}.") from None
+    return array
+
+
+def _read_numbers(path: Path) -> _Table:
+    import polars as pl
+    from polars import selectors
+
+    frame, first_line = read_frame(path)
+    if first_line == 1:
+        names = _numbered("arm", frame.width)
+        frame = frame.rename(dict(zip(frame.columns, names, strict=True)))
+    if frame.is_empty():
+        raise InputError("there are names of arms but no losses; give one row for each round.")
+    frame = frame.with_columns(selectors.boolean().cast(pl.Int8))  # clicked or not
+    words = [name for name, kind in frame.schema.items() if not kind.is_numeric()]
+    if words:
+        raise InputError(
+            f"every column must hold the losses of one arm; not numbers: {', '.join(words)}."
+        )
+    return _Table(frame.to_numpy(), tuple(frame.columns), first_line)
+
+
+def _read_advice(path: Path, arms: tuple[str, ...]) -> tuple[NDArray[np.generic], tuple[str, ...]]:
+    """Read what experts said, as indices of arms or as shares, and the experts' names."""
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"advice is a file {', '.join(SUFFIXES)}; got {path.name!r}.")
+    try:
+        if path.suffix == ".npy":
+            array = _load_array(path)
+            return array, _numbered("expert", array.shape[1] if array.ndim > 1 else 0)
+        frame, first_line = read_frame(path)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}.") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    experts = tuple(frame.columns) if first_line != 1 else _numbered("expert", frame.width)
+    places = {name: place for place, name in enumerate(arms)}
+    said = np.zeros(frame.shape, dtype=np.int64)
+    for column, values in enumerate(frame.iter_columns()):
+        if values.dtype.is_integer() and not values.has_nulls():
+            said[:, column] = values.to_numpy()
+            continue
+        unknown = [arm for arm in values.unique().to_list() if str(arm) not in places]
+        if unknown:
+            raise InputError(
+                f"{path}: expert {experts[column]!r} names an arm that is none: {unknown[0]!r}; "
+                f"there are {', '.join(map(repr, arms))}, or their indices from 0."
+            )
+        said[:, column] = [places[str(arm)] for arm in values]
+    return said, experts
+
+
+def _numbered(what: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{what} {place + 1}" for place in range(count))
