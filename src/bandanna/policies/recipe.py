@@ -71,7 +71,8 @@ def private_recipe(algorithm: str, problem: Problem, replaced: Replaced = NOTHIN
 def _kept(recipe: Recipe, problem: Problem) -> Recipe:
     """Refuse parts that promise less than was asked for, whoever put them together."""
     promise = recipe.release.guarantee()
-    kept = promise.private and promise.epsilon <= problem.epsilon and promise.delta <= problem.delta
+    kept = promise.private and 0 < promise.epsilon <= problem.epsilon
+    kept = kept and promise.delta <= problem.delta
     if not kept:
         raise InputError(
             f"the release given promises epsilon {promise.epsilon:g} and delta {promise.delta:g}, "
