@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         load,
         privatize,
     )
+    from bandanna.privacy.range import private_range
     from bandanna.problem import Problem
     from bandanna.simulation import Results, simulate
     from bandanna.studies import Study, StudyResults
@@ -43,6 +44,7 @@ _HOMES = {
     "PrivateExperts": "bandanna.policies",
     "audit": "bandanna.audits.attack",
     "load": "bandanna.policies",
+    "private_range": "bandanna.privacy.range",
     "privatize": "bandanna.policies",
     "Problem": "bandanna.problem",
     "plan": "bandanna.theory.planner",
@@ -82,6 +84,7 @@ __all__ = [
     "load",
     "plan",
     "privacy",
+    "private_range",
     "privatize",
     "simulate",
 ]
