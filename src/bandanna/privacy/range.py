@@ -11,7 +11,9 @@ from bandanna import checks
 from bandanna.grid import LossRange, check_range
 from bandanna.types import Guarantee, InputError, plain
 
-POINTS = 1000
+POINTS, FINEST = 1000, 1e-6
+"""How many points, and how near to 0 the first of them is, as a share of the bounds."""
+
 REPLACED = 2
 """Distance of two data sets, by values taken out or put in, that differ in one person's value."""
 
@@ -63,13 +65,13 @@ def private_range(
 
     The noise of a bandit is as large as its range is wide, so a range that is ten times too wide
     costs more than any algorithm can make good. Two quantiles, each with half of ``epsilon``, are
-    released by OpenDP's mechanism, which chooses among 1,000 points between the bounds.
+    released by OpenDP's mechanism, which chooses among some thousand points between the bounds.
 
     Parameters
     ----------
     values
-        One for each person, such as last year's, some thousands of them; not the losses that the bandit will see, unless
-        the two are added up (``together``).
+        One for each person, such as last year's, some thousands of them; not the losses that
+        the bandit will see, unless the two are added up (``together``).
     epsilon
         What may be spent.
     bounds
@@ -95,7 +97,7 @@ def private_range(
     if numbers.ndim != 1 or np.isnan(numbers).any():
         raise InputError("values must be a list of numbers, none missing.")
     clipped = np.clip(numbers, low, high).tolist()
-    points = np.linspace(low, high, POINTS + 1).tolist()
+    points = _points(low, high)
     tail = (1.0 - share) / 2.0
     ends, spent = zip(
         *(_quantile(clipped, points, alpha, epsilon / 2.0) for alpha in (tail, 1.0 - tail)),
@@ -103,9 +105,23 @@ def private_range(
     )
     found = sorted(ends)
     if found[0] == found[1]:  # noise, or one value alone; a range has two ends
-        place = min(points.index(found[0]), POINTS - 1)
+        place = min(points.index(found[0]), len(points) - 2)
         found = points[place : place + 2]
     return PrivateRange(found[0], found[1], _promise(epsilon, sum(spent), tail, (low, high)))
+
+
+def _points(low: float, high: float) -> list[float]:
+    """Return where an end of the range may be: a per cent or two apart, counted from 0.
+
+    Bounds are generous, and among points at equal distances none might be near the values.
+    """
+    origin = min(max(0.0, low), high)
+    found = {low, origin, high}
+    for end in (low, high):
+        if end != origin:
+            steps = np.geomspace(abs(end - origin) * FINEST, abs(end - origin), POINTS)
+            found |= {float(origin + np.sign(end - origin) * step) for step in steps}
+    return sorted(point for point in found if low <= point <= high)
 
 
 def _quantile(
@@ -134,8 +150,8 @@ def _promise(epsilon: float, spent: float, tail: float, bounds: LossRange) -> Gu
         delta=0.0,
         protects="the value of any one person, against everyone who sees the range",
         model="central",
-        mechanism=f"OpenDP's private quantile at {tail:g} and {1 - tail:g}, among "
-        f"{POINTS + 1:,} points from {ends}",
+        mechanism=f"OpenDP's private quantile at {tail:g} and {1 - tail:g}, among points from "
+        f"{ends}",
         because=f"OpenDP's privacy map proves {spent:.6g} for both together when one value is "
         f"replaced, by basic composition",
         assumptions=(
