@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         load,
         privatize,
     )
+    from bandanna.privacy.range import private_range
     from bandanna.problem import Problem
     from bandanna.simulation import Results, simulate
     from bandanna.studies import Study, StudyResults
@@ -45,6 +46,7 @@ _HOMES = {
     "PrivateExperts": "bandanna.policies",
     "audit": "bandanna.audits.attack",
     "load": "bandanna.policies",
+    "private_range": "bandanna.privacy.range",
     "privatize": "bandanna.policies",
     "Problem": "bandanna.problem",
     "plan": "bandanna.theory.planner",
@@ -85,6 +87,7 @@ __all__ = [
     "load",
     "plan",
     "privacy",
+    "private_range",
     "privatize",
     "simulate",
 ]

@@ -10,11 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bandanna.checks import MAX_ROUNDS
+from bandanna.cli.data import (
+    ArmColumn,
+    OutcomeColumn,
+    Propensity,
+    Range,
+    Reward,
+    Segment,
+    Time,
+    read_log,
+)
 from bandanna.cli.options import whole_number
-from bandanna.cli.plan_tables import print_expected, print_plan
+from bandanna.cli.plan_tables import print_expected, print_outlook, print_plan
 from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
+    from bandanna.environments import Logged
+    from bandanna.simulation.outlook import Outlook
     from bandanna.theory.planner import Plan
 
 MOST = "most"
@@ -60,6 +72,23 @@ def plan(
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Also say what to expect, by simulation.")
     ] = False,
+    gap: Annotated[
+        float | None,
+        typer.Option(help="Losses like yours: how much more often the best arm succeeds."),
+    ] = None,
+    base_rate: Annotated[
+        float | None, typer.Option(help="With --gap: how often the other arms succeed.")
+    ] = None,
+    like: Annotated[
+        Path | None, typer.Option(help="Losses like those of a log, .csv or .parquet.")
+    ] = None,
+    arm: ArmColumn = None,
+    outcome: OutcomeColumn = None,
+    loss_range: Range = None,
+    reward: Reward = False,
+    propensity: Propensity = None,
+    segment: Segment = None,
+    time: Time = None,
     regimes: Annotated[
         bool,
         typer.Option("--regimes", help="Check the paper's regimes for expert advice instead."),
@@ -79,6 +108,23 @@ def plan(
         return
     if chart is not None:
         raise InputError("--chart goes with --regimes; a plan has no chart.")
+    log = None
+    if like is not None:
+        log = read_log(
+            like,
+            arm,
+            outcome,
+            loss_range,
+            reward=reward,
+            propensity=propensity,
+            segment=segment,
+            time=time,
+        )
+        arms, rounds = arms or str(log.arms), rounds or str(log.rounds)
+        if whole_number("--arms", arms) != log.arms:
+            raise InputError(f"{like.name} has {log.arms} arms; got --arms {arms}.")
+    elif any((arm, outcome, loss_range, reward, propensity, segment, time)):
+        raise InputError("--arm, --outcome and the like are columns of a log; give it: --like.")
     given = {
         "arms": None if arms is None else whole_number("--arms", arms),
         "rounds": None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS),
@@ -91,12 +137,17 @@ def plan(
     else:
         found, answer = _for_people(given, regret, per_person, people)
     expected = _expected(found) if simulate else None
+    ahead, advice = _ahead(found, gap, base_rate, log)
     if as_json:
         shown = {**found.to_dict(), "answer": answer}
         if expected:
             shown["expected"], shown["not_simulated"] = expected
+        if ahead is not None:
+            shown["outlook"] = ahead.to_dict() | {"range_advice": advice}
         typer.echo(json.dumps(shown, indent=2, allow_nan=False))
         return
+    if ahead is not None:
+        print_outlook(ahead, advice)
     if answer:
         typer.echo(answer)
     print_plan(found, explain)
@@ -155,6 +206,21 @@ def _for_people(
         answer = places_for(regret, problem)
         places, words = int(answer.value), answer.words
     return make_plan(problem, per_person=places), words
+
+
+def _ahead(
+    found: Plan, gap: float | None, base_rate: float | None, log: Logged | None
+) -> tuple[Outlook | None, str]:
+    """Return what to expect, if losses were described, and advice about their range."""
+    from bandanna.cli.outlook import by_log, by_rates
+
+    if log is not None:
+        if (gap, base_rate) != (None, None):
+            raise InputError("give either --like or --gap and --base-rate.")
+        return by_log(found.problem, log)
+    if (gap, base_rate) == (None, None):
+        return None, ""
+    return by_rates(found.problem, gap, base_rate), ""
 
 
 def _check_regimes(given: list[str]) -> None:

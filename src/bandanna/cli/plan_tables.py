@@ -9,6 +9,7 @@ import typer
 from bandanna.cli.tables import print_table
 
 if TYPE_CHECKING:
+    from bandanna.simulation.outlook import Outlook
     from bandanna.theory.planner import Plan
 
 
@@ -31,6 +32,32 @@ def print_expected(
             for row in rows
         ],
         "\n".join(f"{name}: {reason}" for name, reason in left_out.items()),
+    )
+
+
+def print_outlook(found: Outlook, advice: str) -> None:
+    """Print the answer for losses like people's own, then the algorithms that were tried."""
+    from bandanna.simulation.outlook import short
+
+    typer.echo(found.words)
+    if advice:
+        typer.echo(advice)
+    unit = f" {found.unit}" if found.unit else ""
+    print_table(
+        f"To expect in {found.rounds:,} rounds: regret per 1,000 rounds{unit and f' in{unit}'}",
+        ["algorithm", "regret", "s.e.", "learned", "best arm found"],
+        [
+            [
+                row.algorithm,
+                short(row.regret),
+                short(row.error),
+                f"{max(row.learned, 0.0):.0%}",
+                f"{row.found:.0%}",
+            ]
+            for row in found.rows
+        ],
+        f"Choosing at random: {short(found.uniform)}. Learned: share of\nthe way from there to "
+        f"the best arm. Simulated;\nwhat follows is guaranteed for any losses.",
     )
 
 

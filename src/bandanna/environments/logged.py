@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.environments.base import Environment
-from bandanna.environments.log import read_log
+from bandanna.environments.log import Log, read_log
 from bandanna.environments.log_steps import ReplayParams, ResampleParams
 from bandanna.environments.log_tables import block_tables, replay_rounds, usual_blocks
 from bandanna.grid import LossRange
@@ -107,6 +107,13 @@ class Logged(Environment):
         count = usual_blocks(self.log) if blocks is None else checks.whole("blocks", blocks, 1)
         self._tables = block_tables(self.log, count)
         self._set_rounds(rounds)
+
+    def of(self, log: Log) -> Logged:
+        """Return the same for other outcomes."""
+        other = self.environment(self.rounds)
+        other.log, other.loss_range = log, log.loss_range
+        other._tables = block_tables(log, len(self._tables.means))
+        return other
 
     def environment(self, rounds: int | None = None) -> Logged:
         """Return the same log for another number of rounds."""

@@ -154,11 +154,12 @@ class Results:
         if self.about:
             lines.append(f"  ({self.about})")
         width = max(len(name) for name in self.runs)
+        others = "random experts" if self.comparator == "experts" else "uniform"
         for row in self.summary():
             lines.append(
                 f"  {row['policy']:{width}}  mean {row['mean']:,.1f} (s.e. "
                 f"{row['standard_error']:,.1f}), median {row['q50']:,.1f}, 5% to 95%: "
-                f"{row['q05']:,.1f} to {row['q95']:,.1f}, {row['share_of_uniform']:.1%} of uniform"
+                f"{row['q05']:,.1f} to {row['q95']:,.1f}, {row['share_of_uniform']:.1%} of {others}"
             )
         return "\n".join(lines)
 

@@ -1,0 +1,161 @@
+"""A range for losses, bought from people's own values with a part of the privacy budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bandanna import checks
+from bandanna.grid import LossRange, check_range
+from bandanna.types import Guarantee, InputError, plain
+
+POINTS, FINEST = 1000, 1e-6
+"""How many points, and how near to 0 the first of them is, as a share of the bounds."""
+
+REPLACED = 2
+"""Distance of two data sets, by values taken out or put in, that differ in one person's value."""
+
+
+@dataclass(frozen=True)
+class PrivateRange:
+    """A range that holds most of some values, and what releasing it promises."""
+
+    low: float
+    high: float
+    guarantee: Guarantee
+
+    @property
+    def loss_range(self) -> LossRange:
+        """The pair that policies take; give them ``clip=True`` as well."""
+        return self.low, self.high
+
+    def together(self, policy: Guarantee) -> Guarantee:
+        """Return what holds for someone whose value is here and whose feedback is there.
+
+        Examples
+        --------
+        >>> import bandanna as bd
+        >>> found = bd.private_range(range(100), epsilon=0.1, bounds=(0, 1000))
+        >>> policy = bd.PrivateBandit(2, epsilon=0.4, loss_range=found.loss_range, clip=True)
+        >>> round(found.together(policy.guarantee).epsilon, 6)
+        0.5
+        """
+        own = self.guarantee
+        return replace(
+            policy,
+            epsilon=own.epsilon + policy.epsilon,
+            delta=own.delta + policy.delta,
+            protects=f"{policy.protects}; and the same person's value behind the range",
+            mechanism=f"{own.mechanism}; then {policy.mechanism}",
+            because=f"{own.because}; {policy.because}; both by basic composition",
+            curve=None,
+        )
+
+
+def private_range(
+    values: Iterable[float],
+    epsilon: float,
+    *,
+    bounds: LossRange,
+    share: float = 0.98,
+) -> PrivateRange:
+    """Choose a range that holds most of some people's values, privately.
+
+    The noise of a bandit is as large as its range is wide, so a range that is ten times too wide
+    costs more than any algorithm can make good. Two quantiles, each with half of ``epsilon``, are
+    released by OpenDP's mechanism, which chooses among some thousand points between the bounds.
+
+    Parameters
+    ----------
+    values
+        One for each person, such as last year's, some thousands of them; not the losses that
+        the bandit will see, unless the two are added up (``together``).
+    epsilon
+        What may be spent.
+    bounds
+        A range that surely holds all values, known without looking at them; it may be generous.
+    share
+        Of the values that the range is to hold, from 0.5 to below 1.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> found = bd.private_range(range(20_000), epsilon=1.0, bounds=(0, 1_000_000))
+    >>> 19_000 <= found.high <= 21_000, found.guarantee.epsilon
+    (True, 1.0)
+    """
+    checks.epsilon(epsilon)
+    low, high = check_range(bounds)
+    if not 0.5 <= checks.as_float(share) < 1.0:
+        raise InputError(f"share must be a number from 0.5 to below 1; got {share!r}.")
+    try:
+        numbers = np.array(list(values), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("values must be numbers; they are not repeated here.") from None
+    if numbers.ndim != 1 or np.isnan(numbers).any():
+        raise InputError("values must be a list of numbers, none missing.")
+    clipped = np.clip(numbers, low, high).tolist()
+    points = _points(low, high)
+    tail = (1.0 - share) / 2.0
+    ends, spent = zip(
+        *(_quantile(clipped, points, alpha, epsilon / 2.0) for alpha in (tail, 1.0 - tail)),
+        strict=True,
+    )
+    found = sorted(ends)
+    if found[0] == found[1]:  # noise, or one value alone; a range has two ends
+        place = min(points.index(found[0]), len(points) - 2)
+        found = points[place : place + 2]
+    return PrivateRange(found[0], found[1], _promise(epsilon, sum(spent), tail, (low, high)))
+
+
+def _points(low: float, high: float) -> list[float]:
+    """Return where an end of the range may be: a per cent or two apart, counted from 0.
+
+    Bounds are generous, and among points at equal distances none might be near the values.
+    """
+    origin = min(max(0.0, low), high)
+    found = {low, origin, high}
+    for end in (low, high):
+        if end != origin:
+            steps = np.geomspace(abs(end - origin) * FINEST, abs(end - origin), POINTS)
+            found |= {float(origin + np.sign(end - origin) * step) for step in steps}
+    return sorted(point for point in found if low <= point <= high)
+
+
+def _quantile(
+    values: list[float], points: list[float], alpha: float, epsilon: float
+) -> tuple[float, float]:
+    """Return one quantile, and the epsilon that OpenDP proves for it."""
+    import opendp.prelude as dp  # loaded when first used: it takes seconds
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+
+    def make(scale: float) -> object:
+        return dp.m.make_private_quantile(*space, dp.max_divergence(), points, alpha, scale)
+
+    measurement = dp.binary_search_chain(make, REPLACED, epsilon)
+    spent = float(measurement.map(REPLACED))
+    if spent > epsilon:
+        raise InputError("OpenDP could not certify the range within epsilon.")
+    return float(measurement(values)), spent
+
+
+def _promise(epsilon: float, spent: float, tail: float, bounds: LossRange) -> Guarantee:
+    ends = f"{plain(bounds[0])} to {plain(bounds[1])}"
+    return Guarantee(
+        epsilon=epsilon,
+        delta=0.0,
+        protects="the value of any one person, against everyone who sees the range",
+        model="central",
+        mechanism=f"OpenDP's private quantile at {tail:g} and {1 - tail:g}, among points from "
+        f"{ends}",
+        because=f"OpenDP's privacy map proves {spent:.6g} for both together when one value is "
+        f"replaced, by basic composition",
+        assumptions=(
+            f"the bounds, {ends}, were known without looking at the values",
+            "each person has one value",
+        ),
+    )

@@ -1,0 +1,201 @@
+"""What to expect for losses like these: by simulation, at their size, in their units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bandanna.environments import Environment
+from bandanna.policies import Policy
+from bandanna.problem import Problem
+from bandanna.simulation.contestants import make_policy
+from bandanna.simulation.results import Results
+from bandanna.simulation.runs import simulate
+from bandanna.theory.catalogue import DEFAULT, algorithms
+from bandanna.theory.planner import plan
+from bandanna.types import JSON, InputError
+
+RUNS, FEW = 40, 6
+MOST_STEPS = 3e9
+"""Runs times batches times arms of one algorithm, some ten seconds; more is not looked at."""
+
+GROWTH = math.sqrt(10.0)
+BEATS = 0.95
+"""An algorithm beats choosing at random when it has clearly less than this share of its regret."""
+
+SURELY = 0.95
+"""In this share of the runs the best arm must be the one played most, to count as found."""
+
+NO_PRIVACY = "no-privacy"
+Place = Callable[[int], Environment]
+"""Makes an environment of so many rounds."""
+
+
+class Expected(NamedTuple):
+    """One algorithm at the size that was asked for; regret for 1,000 rounds, in people's units."""
+
+    algorithm: str
+    regret: float
+    error: float
+    learned: float
+    """Share of the distance between choosing at random and the best arm."""
+    found: float
+    """Share of the runs in which the best arm is the one played most."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What to expect, in the order of regret, and from when on it is worth the trouble."""
+
+    rounds: int
+    rows: list[Expected]
+    uniform: float
+    """Regret of choosing at random, for 1,000 rounds."""
+    best: str
+    """The private algorithm with the smallest regret."""
+    beats: bool
+    """Whether it is clearly better than choosing at random."""
+    beats_from: int | None
+    """From about how many rounds on it is; None where that was not found."""
+    found_from: int | None
+    """From about how many rounds on it has found the best arm, in 95% of the runs."""
+    looked_until: int
+    """How many rounds were tried at most."""
+    unit: str = ""
+
+    @property
+    def words(self) -> str:
+        """The answer in a sentence or two."""
+        if not self.beats:
+            start = (
+                f"from about {_rough(self.beats_from)} it does"
+                if self.beats_from
+                else f"nor in {_rough(self.looked_until)}, as far as we looked"
+            )
+            return (
+                f"In {_rough(self.rounds)} rounds no private algorithm here beats choosing at "
+                f"random; {start}."
+            )
+        row = next(row for row in self.rows if row.algorithm == self.best)
+        plain = [row for row in self.rows if row.algorithm == NO_PRIVACY]
+        without = f"without privacy {short(plain[0].regret)}, " if plain else ""
+        unit = f" {self.unit}" if self.unit else ""
+        if self.found_from:
+            arm = f"It has found the best arm, with 95%, after about {_rough(self.found_from)}"
+        else:
+            arm = (
+                f"It plays the best arm most in {row.found:.0%} of the runs; 95% were not reached "
+                f"in {_rough(self.looked_until)}"
+            )
+        return (
+            f"Expect {self.best} to lose {short(row.regret)}{unit} per 1,000 rounds against the "
+            f"best arm ({without}at random {short(self.uniform)}). {arm} rounds."
+        )
+
+    def to_dict(self) -> JSON:
+        """Return the outlook with stable keys."""
+        rows = [row._asdict() for row in self.rows]
+        return {**vars(self), "rows": rows, "words": self.words}
+
+
+def outlook(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) -> Outlook:
+    """Simulate the likeliest candidates, and the best of them for longer if need be.
+
+    Parameters
+    ----------
+    problem
+        Arms, rounds and epsilon.
+    place
+        Makes the environment for a number of rounds.
+    unit
+        What losses are counted in.
+    seed
+        Makes it repeatable.
+    """
+    rounds = problem.horizon("a simulation")
+    if problem.advised:
+        raise InputError("what to expect is simulated without experts; leave out --experts.")
+    policies = _candidates(problem, RUNS)
+    if not policies:
+        raise InputError(f"{problem} would take too long to simulate; try fewer rounds.")
+    results = simulate(policies, place(rounds), replicates=RUNS, seed=seed)
+    rows = sorted((_row(results, name) for name in policies), key=lambda row: row.regret)
+    best = next(row.algorithm for row in rows if row.algorithm != NO_PRIVACY)
+    beats = _beats(results, best)
+    beats_from, found_from = (rounds if beats else None), _found_from(results, best)
+    size = float(rounds)
+    looked_until = rounds
+    while (beats_from is None or found_from is None) and (size := size * GROWTH) <= 1e11:
+        larger = problem.but(rounds=round(size))
+        policy = make_policy(best, larger)
+        if _steps(policy, larger, FEW) > MOST_STEPS:
+            break
+        looked_until = round(size)
+        longer = simulate(policy, place(looked_until), replicates=FEW, seed=seed)
+        if beats_from is None and _beats(longer, "policy"):
+            beats_from = looked_until
+        if found_from is None:
+            found_from = _found_from(longer, "policy")
+    uniform = 1000.0 * float(results.uniform_regret[-1]) / rounds
+    when = beats_from, found_from, looked_until
+    return Outlook(rounds, rows, uniform, best, beats, *when, unit)
+
+
+def _candidates(problem: Problem, runs: int) -> dict[str, Policy]:
+    """Return ours, the smallest guarantee's and no privacy's, but for what takes too long."""
+    ours = [row.name for row in algorithms(advised=False) if row.private and row.source == "ours"]
+    names = [name for name in ours if not name.endswith("-tight")]
+    names += [DEFAULT, plan(problem).best.algorithm, NO_PRIVACY]
+    policies = {}
+    for name in dict.fromkeys(names):
+        try:
+            policy = make_policy(name, problem)
+        except InputError:  # too few rounds for it, say
+            continue
+        if _steps(policy, problem, runs) <= MOST_STEPS:
+            policies[name] = policy
+    return policies if set(policies) - {NO_PRIVACY} else {}
+
+
+def _steps(policy: Policy, problem: Problem, runs: int) -> float:
+    arms, rounds, _ = problem.size
+    each = arms**2 if policy.recipe.learner.name == "ftpl" else 5 + arms
+    return runs * rounds / policy.batch * each
+
+
+def _row(results: Results, name: str) -> Expected:
+    regret = results.regret(name) * 1000.0 / results.rounds
+    uniform = 1000.0 * float(results.uniform_regret[-1]) / results.rounds
+    mean = float(regret.mean())
+    error = float(regret.std(ddof=1) / math.sqrt(regret.size))
+    learned = 1.0 - mean / uniform if uniform > 0 else math.nan
+    return Expected(name, mean, error, learned, float(results.found(name)[-1]))
+
+
+def _beats(results: Results, name: str) -> bool:
+    regret = results.regret(name)
+    error = float(regret.std(ddof=1)) / math.sqrt(regret.size)
+    return float(regret.mean()) + 3.0 * error < BEATS * float(results.uniform_regret[-1])
+
+
+def _found_from(results: Results, name: str) -> int | None:
+    """Return the first checkpoint from which on the best arm is found surely enough."""
+    missed = np.flatnonzero(results.found(name) < SURELY)
+    first = 0 if missed.size == 0 else int(missed[-1]) + 1
+    return int(results.stops[first]) if first < results.stops.size else None
+
+
+def short(number: float) -> str:
+    """Write a number with three digits, and large ones in full."""
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+def _rough(rounds: int) -> str:
+    """Say a number as one does: two digits are enough."""
+    if rounds >= 1_000_000:
+        return f"{float(f'{rounds / 1e6:.2g}'):g} million"
+    return f"{round(float(f'{rounds:.2g}')):,}"
