@@ -26,11 +26,14 @@ class Problem:
         N; None without expert advice.
     delta
         What may be spent; algorithms that need none use none.
+    delay
+        How late feedback may come, in rounds: of a decision, before so many further ones have been
+        made. 0 is feedback in order.
 
     Examples
     --------
     >>> Problem(arms=4, rounds=1e5, epsilon=0.5)
-    Problem(arms=4, rounds=100000, epsilon=0.5, experts=None, delta=0.0)
+    Problem(arms=4, rounds=100000, epsilon=0.5, experts=None, delta=0.0, delay=0)
     """
 
     arms: int
@@ -38,6 +41,7 @@ class Problem:
     epsilon: float
     experts: int | None = None
     delta: float = 0.0
+    delay: int = 0
 
     def __post_init__(self) -> None:
         rounds, experts = self.rounds, self.experts
@@ -48,6 +52,7 @@ class Problem:
             epsilon=math.inf if self.epsilon == math.inf else checks.epsilon(self.epsilon),
             experts=None if experts is None else checks.whole("experts", experts, at_least=1),
             delta=checks.delta(self.delta),
+            delay=checks.whole("delay", self.delay, 0, checks.MAX_ROUNDS),
         )
 
     @property
@@ -80,13 +85,14 @@ class Problem:
 
     def over_experts(self) -> Problem:
         """Return the bandit problem in which every expert is an arm."""
-        return Problem(self.advisers, self.rounds, self.epsilon)
+        return Problem(self.advisers, self.rounds, self.epsilon, delay=self.delay)
 
     def to_dict(self) -> JSON:
-        """Return the five numbers."""
+        """Return the six numbers."""
         return {**vars(self)}
 
     def __str__(self) -> str:
         rounds = "" if self.rounds is None else f"{self.rounds:,} rounds, "
         experts = f", {self.experts:,} experts" if self.advised else ""
-        return f"{rounds}{self.arms:,} arms{experts}, epsilon {self.epsilon:.4g}"
+        late = f", feedback up to {self.delay:,} rounds late" if self.delay else ""
+        return f"{rounds}{self.arms:,} arms{experts}, epsilon {self.epsilon:.4g}{late}"

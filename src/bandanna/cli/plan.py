@@ -48,6 +48,9 @@ def plan(
         str | None, typer.Option(help="Number of experts, if any; 'most' asks for it.")
     ] = None,
     delta: Annotated[float, typer.Option(help="What may be spent of it.")] = 0.0,
+    delay: Annotated[
+        str | None, typer.Option(help="Rounds by which feedback may be late; in order without.")
+    ] = None,
     per_person: Annotated[
         str | None,
         typer.Option(
@@ -101,7 +104,7 @@ def plan(
     """Compare guarantees; with --regret, leave out rounds, epsilon or arms to be told them."""
     if regimes:
         others = {"--rounds": rounds, "--epsilon": epsilon, "--experts": experts}
-        others |= {"--per-person": per_person, "--people": people}
+        others |= {"--per-person": per_person, "--people": people, "--delay": delay}
         others |= {"--regret": regret, "--explain": explain or None, "--simulate": simulate or None}
         _check_regimes([name for name, value in others.items() if value is not None])
         _show_regimes(None if arms is None else whole_number("--arms", arms), delta, chart, as_json)
@@ -131,7 +134,10 @@ def plan(
         "epsilon": epsilon,
         "experts": whole_number("--experts", experts) if experts not in (None, MOST) else None,
         "delta": delta,
+        "delay": 0 if delay is None else whole_number("--delay", delay, MAX_ROUNDS),
     }
+    if simulate and delay is not None:
+        raise InputError("--simulate plays with feedback in order; leave it out, or --delay.")
     if per_person is None and people is None:
         found, answer = _answered(given, regret, experts == MOST)
     else:

@@ -80,17 +80,31 @@ def print_plan(found: Plan, explain: bool) -> None:
         starts = _starts(found)
         for cells in rows:
             cells.append(starts[cells[0]])
-    left_out = [f"{row.algorithm} {row.reason}" for row in found.rows if row.bound is None]
+    left_out = _left_out(found)
     title = f"Guaranteed regret after {found.problem}"
     if found.per_person is not None:
         title += f" for all of a person's {found.per_person:,} places"
-    print_table(title, headings, rows, "\n".join(left_out))
+    in_order = "Bounds hold for feedback in order; --delay says how late it may be."
+    condition = found.condition if found.problem.delay else in_order
+    print_table(title, headings, rows, "\n".join([*left_out, condition]))
     if explain and found.best.bound is not None:
         typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")
         for term, value in found.best.bound.terms.items():
             typer.echo(f"  {value:>16,.1f}  {term}")
         for name, value in found.best.bound.settings.items():
             typer.echo(f"  {value:>16.6g}  {name.replace('_', ' ')} to run it with")
+
+
+def _left_out(found: Plan) -> list[str]:
+    """Say of what has no bound why, once for each reason."""
+    names: dict[str, list[str]] = {}
+    for row in found.rows:
+        if row.bound is None:
+            names.setdefault(row.reason, []).append(row.algorithm)
+    return [
+        f"{', '.join(those)} {reason if len(those) == 1 else reason.replace('has', 'have', 1)}"
+        for reason, those in names.items()
+    ]
 
 
 def _starts(found: Plan) -> dict[str, str]:

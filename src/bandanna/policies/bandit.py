@@ -47,6 +47,9 @@ class PrivateBandit(Policy):
         be dropped, and then whether feedback arrives would depend on what it says.
     seed
         Makes the draws of arms repeatable. The noise that protects people never is.
+    delay
+        How many further decisions may be made before the feedback of one has come, for the rate of
+        ``one-bit-exp3`` and its bound. Privacy does not depend on it.
     per_person
         Protect persons instead of rounds: how many places each may have, one in a batch. Then
         ``epsilon`` and ``delta`` are for everything a person contributes, ``batch`` and ``rounds``
@@ -83,6 +86,7 @@ class PrivateBandit(Policy):
         default_loss: float | None = None,
         clip: bool = False,
         seed: int | None = None,
+        delay: int = 0,
         per_person: int | None = None,
         delta: float = 0.0,
         rounds_per_place: int | None = None,
@@ -91,10 +95,11 @@ class PrivateBandit(Policy):
         people = check_rule(epsilon, delta, per_person, rounds_per_place)
         if people is None and delta != 0.0:
             raise InputError("a delta is of use with per_person= only: one place is pure.")
-        problem = Problem(len(names), rounds, checks.epsilon(epsilon))
+        problem = Problem(len(names), rounds, checks.epsilon(epsilon), delay=delay)
         if people is not None:
             each = place_for(people.epsilon, people.delta, people.per_person)
             problem = problem.but(epsilon=each.epsilon)
+        self.delay = problem.delay
         replaced = Replaced(checked_learner(learner, names), release, batch)
         super().__init__(
             private_recipe(algorithm, problem, replaced),

@@ -49,7 +49,7 @@ class PrivateExperts(Policy):
         ours.
     learner, release, batch
         Replace a part of a conversion, as for ``PrivateBandit``.
-    loss_range, default_loss, clip, seed
+    loss_range, default_loss, clip, seed, delay
         As for ``PrivateBandit``.
     per_person, rounds_per_place
         As for ``PrivateBandit``. With a conversion a place follows one expert; EXP4 credits each
@@ -83,13 +83,14 @@ class PrivateExperts(Policy):
         default_loss: float | None = None,
         clip: bool = False,
         seed: int | None = None,
+        delay: int = 0,
         per_person: int | None = None,
         rounds_per_place: int | None = None,
     ) -> None:
         names = arm_names(arms)
         count = check_experts(experts)
         people = check_rule(epsilon, delta, per_person, rounds_per_place)
-        problem = Problem(len(names), rounds, checks.epsilon(epsilon), count, delta)
+        problem = Problem(len(names), rounds, checks.epsilon(epsilon), count, delta, delay)
         replaced = Replaced(checked_learner(learner, tuple(range(count))), release, batch)
         self.why = f"{algorithm} was asked for."
         if algorithm == AUTO:
@@ -98,7 +99,7 @@ class PrivateExperts(Policy):
             )
         if people is not None:
             problem = place_problem(problem, people.per_person, find(algorithm, advised=True))
-        self.delta = problem.delta
+        self.delta, self.delay = problem.delta, problem.delay
         super().__init__(
             private_recipe(algorithm, problem, replaced),
             names,

@@ -100,6 +100,7 @@ def policy_from_dict(data: JSON, *, latest: bool = False) -> Policy:
         people=None if data["people"] is None else check_rule(*data["people"]),
     )
     policy.delta = checks.delta(data["delta"])
+    policy.delay = checks.whole("delay", data["delay"], 0, checks.MAX_ROUNDS)
     policy.why = "It was loaded from a file."
     policy.resumed = checks.whole("resumed", data["resumed"], at_least=0)
     words = np.array(data["arm_stream"], dtype=np.uint64)

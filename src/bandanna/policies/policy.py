@@ -48,6 +48,8 @@ class Policy:
     saved_as: ClassVar[str | None] = None
     """Name of the kind in saved files; None where it cannot be saved."""
     delta: float = 0.0
+    delay: int = 0
+    """How late feedback may come, in rounds: what its rate and bound are for."""
     why: str = ""
     """Why this algorithm."""
 
@@ -199,7 +201,8 @@ class Policy:
         if self.rounds is None or not self.guarantee.private or self.experts == 1:
             raise InputError("a plan needs rounds=, a private policy and no single expert.")
         size = len(self.arms), self.rounds, self.recipe.release.guarantee().epsilon
-        return plan_of(self.algorithm, self.recipe, Problem(*size, self.experts, self.delta))
+        problem = Problem(*size, self.experts, self.delta, self.delay)
+        return plan_of(self.algorithm, self.recipe, problem)
 
     @property
     def batch(self) -> int:
@@ -298,6 +301,7 @@ class Policy:
             "arms": list(self.arms),
             "experts": self.experts,
             "delta": self.delta,
+            "delay": self.delay,
             "loss_range": list(self.loss_range),
             "default_loss": self.default_loss,
             "clip": self.clip,

@@ -48,10 +48,13 @@ def make_policy(
         raise InputError(f"algorithm {name!r} is private and needs an epsilon, such as 0.1.")
     if experts is None:
         return PrivateBandit(
-            arms, problem.epsilon, rounds, name, batch=batch, loss_range=loss_range
+            *(arms, problem.epsilon, rounds, name),
+            batch=batch,
+            loss_range=loss_range,
+            delay=problem.delay,
         )
     size = experts, arms, problem.epsilon, problem.delta, rounds
-    return PrivateExperts(*size, name, batch=batch, loss_range=loss_range)
+    return PrivateExperts(*size, name, batch=batch, loss_range=loss_range, delay=problem.delay)
 
 
 def make_contestant(

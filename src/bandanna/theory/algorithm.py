@@ -51,6 +51,8 @@ class Algorithm:
         Whether it promises anything, and whether it always releases every loss by itself.
     advised, needs_rounds, needs_delta
         Whether experts advise; whether the horizon must be known; whether delta must be above 0.
+    late
+        Whether its bound and tuning cover late feedback, the problem's ``delay``.
     delta
         What it spends of the problem's delta.
     over
@@ -70,6 +72,7 @@ class Algorithm:
     advised: bool = False
     needs_rounds: bool = True
     needs_delta: bool = False
+    late: bool = False
     delta: Callable[[Problem], float] = lambda problem: 0.0
     over: Algorithm | None = None
 
@@ -101,6 +104,8 @@ class Algorithm:
             return replace(found, terms=terms, source=f"{found.source}, over experts")
         if self.bound is None:
             raise InputError("none is proved.")
+        if problem.delay and not self.late:
+            raise InputError("none is proved for late feedback.")
         found = self.bound(problem) if self.as_published else self.bound(problem, batch)
         if batch not in (None, found.batch):
             raise InputError(f"no bound is known for it in batches of {batch}.")
@@ -113,6 +118,8 @@ class Algorithm:
             problem.horizon(self.name, f"one-bit{kind} or htinf{kind}")
         if self.over is not None:
             return self.over.tuned(problem.over_experts(), batch)
+        if not self.late:
+            problem = problem.but(delay=0)
         try:
             return self._tuned(problem, batch)
         except TooFewRoundsError as error:

@@ -32,8 +32,9 @@ class Batched(NamedTuple):
 def tuning(problem: Problem, found: Batched, preset: str) -> Tuning:
     """Name EXP4 and its vector release."""
     batch, rate, mixing = found
-    through = {"name": "vector", **problem.to_dict(), "batch": batch, "mixing": mixing}
-    del through["rounds"]
+    size = {"arms": problem.arms, "experts": problem.experts}
+    promise = {"epsilon": problem.epsilon, "delta": problem.delta}
+    through = {"name": "vector", **size, **promise, "batch": batch, "mixing": mixing}
     return Tuning(exp4.learner(problem, Weights(rate, mixing)), {**through, "preset": preset})
 
 

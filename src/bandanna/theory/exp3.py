@@ -6,7 +6,7 @@ import math
 
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Bound
-from bandanna.theory.named import exp3_spread
+from bandanna.theory.delay import late_exp3
 from bandanna.theory.noisy_weights import Weights, noisy_spread, noisy_weights
 from bandanna.theory.one_bit import one_bit_price
 from bandanna.theory.search import best_batch
@@ -99,7 +99,7 @@ def local_tight_bound(problem: Problem, batch: int | None = None) -> Bound:
     return tight_bound(problem, 1 if batch is None else batch)
 
 
-def local(problem: Problem) -> Tuning:
+def theorem(problem: Problem) -> Weights:
     """Agarwal and Singh 2017, Theorem 4.1, with the mixing that their proof needs."""
     arms, noise = problem.arms, 1.0 / problem.epsilon
 
@@ -112,21 +112,32 @@ def local(problem: Problem) -> Tuning:
     require_horizon(
         "ldp-exp3", "its mixing would be above 1", problem, lambda rounds: at(rounds).mixing <= 1.0
     )
-    return _tuned(problem, at(problem.horizon("ldp-exp3")), 1)
+    return at(problem.horizon("ldp-exp3"))
+
+
+def local(problem: Problem) -> Tuning:
+    """EXP3 on single noisy losses, as Agarwal and Singh tune it."""
+    return _tuned(problem, theorem(problem), 1)
 
 
 def local_bound(problem: Problem) -> Bound:
-    """EXP3 on single noisy losses, from the proof of Corollary "EXP3 Conversion" at batch 1.
+    """EXP3 on single noisy losses at the rate and mixing that are run, by our claim for EXP3.
 
-    Prior work (Agarwal, Singh 2017; Tossou, Dimitrakakis 2017) has the same rate.
+    It holds for every rate and mixing with ``theta = eta lam K / gamma < 1``; here theta is
+    ``lam / (1 + 4 lam log(K T))``.
     """
     arms, rounds, epsilon = problem.size
-    local(problem)
-    spread = exp3_spread(1.0 / epsilon, math.log(arms * rounds))
-    leading = 2.0 * math.sqrt(2.0 * rounds * arms * math.log(arms) * spread)
+    rate, mixing = theorem(problem)
+    noise = laplace_noise(1, epsilon)
+    theta = rate * noise * arms / mixing
+    variance = (0.5 + noise**2) / (1.0 - theta**2)
     return Bound(
-        "Agarwal and Singh 2017, Theorem 4.1, with the paper's constants",
-        {"2 sqrt(2 T K log K (1 + 10 log^2(K T) / eps^2))": leading, "1": 1.0},
+        f"Agarwal and Singh 2017, Theorem 4.1, at the rate that is run ({PROOF})",
+        {
+            "log(K) / eta": math.log(arms) / rate,
+            "eta T K (1/2 + lam^2) / (1 - theta^2)": rate * rounds * arms * variance,
+            "gamma T": mixing * rounds,
+        },
     )
 
 
@@ -141,6 +152,8 @@ def clipped(problem: Problem) -> Tuning:
 
 def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
     """EXP3 without mixing on released bits: ``(tau/s) sqrt((1 + s) n K log K) + tau``."""
+    if problem.delay:
+        return late_exp3(problem, batch)
     arms, rounds, epsilon = problem.size
 
     def learning(size: float, count: float) -> float:

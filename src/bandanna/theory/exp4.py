@@ -6,6 +6,7 @@ import math
 
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Bound
+from bandanna.theory.delay import late_exp4
 from bandanna.theory.noisy_weights import Weights, noisy_weights
 from bandanna.theory.tuning import PAPER, PROOF, Tuning, check_epsilon, release, require_horizon
 from bandanna.types import JSON
@@ -35,6 +36,8 @@ def no_privacy_bound(problem: Problem) -> Bound:
 
 def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
     """EXP4 on single released bits: ``sqrt((1 + s) T K log N) / s``, ``s = tanh(eps/2)``."""
+    if problem.delay:
+        return late_exp4(problem)
     arms, rounds, epsilon = problem.size
     choices, slope = math.log(problem.advisers), math.tanh(epsilon / 2.0)
     return Bound(

@@ -98,6 +98,13 @@ class Plan:
             f"with batches of {best.bound.batch:,}{self._each()}."
         )
 
+    @property
+    def condition(self) -> str:
+        """What the bounds assume of feedback, in one sentence."""
+        if self.problem.delay:
+            return f"Bounds hold for feedback that is at most {self.problem.delay:,} rounds late."
+        return "Bounds hold for feedback in order; a delay says how late it may be."
+
     def _each(self) -> str:
         """Say what a place may cost, where persons are protected."""
         if self.per_person is None:
@@ -128,6 +135,7 @@ class Plan:
             "best": self.best.algorithm,
             "why": self.why,
             "default": self.default,
+            "condition": self.condition,
             **own,
             "rows": [row.to_dict() for row in self.rows],
         }
@@ -143,7 +151,8 @@ class Plan:
         if self.own is not None:
             known = self.own.reason or f"at most {self.own.regret:,.0f}, {self.own.share:.1%}"
             lines.append(f"This policy, {self.own.algorithm}: {known}")
-        return "\n".join([*lines, self.why, *([self.default] if self.default else [])])
+        lines += [self.why, *([self.default] if self.default else []), self.condition]
+        return "\n".join(lines)
 
 
 def plan(
@@ -153,6 +162,7 @@ def plan(
     *,
     experts: int | None = None,
     delta: float = 0.0,
+    delay: int = 0,
     per_person: int | None = None,
 ) -> Plan:
     """Compare what every algorithm guarantees.
@@ -165,6 +175,9 @@ def plan(
         Number of experts, for bandits with expert advice.
     delta
         What may be spent; algorithms that need none use none.
+    delay
+        How many further decisions may be made before the feedback of one has come; 0 is feedback in
+        order. Bounds with it are larger, and for most algorithms none is proved.
     per_person
         Protect persons who may have so many places: epsilon and delta are then theirs, and rounds
         are places. A problem is given besides it.
@@ -175,13 +188,13 @@ def plan(
     'one-bit-exp3'
     """
     if isinstance(arms, Problem):
-        if (rounds, epsilon, experts, delta) != (None, None, None, 0.0):
+        if (rounds, epsilon, experts, delta, delay) != (None, None, None, 0.0, 0):
             raise InputError("a Problem says everything; give it alone, or change it by .but().")
         problem = arms
     else:
         if rounds is None or epsilon is None:
             raise InputError("a plan needs rounds= and epsilon=, such as bd.plan(4, 1e5, 0.5).")
-        problem = Problem(arms, rounds, epsilon, experts, delta)
+        problem = Problem(arms, rounds, epsilon, experts, delta, delay)
     checks.epsilon(problem.epsilon)
     problem.horizon("a plan")
     if problem.advised:

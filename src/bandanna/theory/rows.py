@@ -34,6 +34,7 @@ BANDITS = (
         "ours",
         exp3.one_bit_bound,
         release="one-bit",
+        late=True,
     ),
     _published(
         "htinf",
@@ -109,7 +110,12 @@ BANDITS = (
 
 WITH_EXPERTS = (
     _local_exp4(
-        "one-bit-exp4", "EXP4 on one bit a round", "ours", exp4.one_bit_bound, release="one-bit"
+        "one-bit-exp4",
+        "EXP4 on one bit a round",
+        "ours",
+        exp4.one_bit_bound,
+        release="one-bit",
+        late=True,
     ),
     _local_exp4(
         "local-exp4",
