@@ -138,10 +138,11 @@ def plan(
     }
     if simulate and delay is not None:
         raise InputError("--simulate plays with feedback in order; leave it out, or --delay.")
-    if per_person is None and people is None:
-        found, answer = _answered(given, regret, experts == MOST)
-    else:
-        found, answer = _for_people(given, regret, per_person, people)
+    found, answer = (
+        _answered(given, regret, experts == MOST)
+        if per_person is None and people is None
+        else _for_people(given, regret, per_person, people)
+    )
     expected = _expected(found) if simulate else None
     ahead, advice = _ahead(found, gap, base_rate, log)
     if as_json:
