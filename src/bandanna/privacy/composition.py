@@ -22,9 +22,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
-from scipy.special import gammaln
-
 from bandanna import checks
 from bandanna.checks import MAX_EPSILON, MIN_EPSILON
 from bandanna.types import InputError
@@ -57,6 +54,9 @@ def composed_delta(epsilon: float, each: Place, places: int) -> float:
     >>> round(composed_delta(1.0, Place(1.0, 0.0), places=2), 6)
     0.337835
     """
+    import numpy as np  # loaded when first used: a plan for rounds needs neither
+    from scipy.special import gammaln
+
     top = places * each.epsilon
     below = epsilon - 4.0 * ULP * top  # delta falls in epsilon: rounding of losses is covered
     spread = 0.0
