@@ -26,8 +26,8 @@ from bandanna.learners.exp4 import (
     Exp4State,
     advised_arm,
     exp4_choose,
-    exp4_learn,
     exp4_learn_all,
+    exp4_update,
 )
 from bandanna.learners.steps import draw, length, update
 from bandanna.policies.recipe import Recipe
@@ -141,7 +141,7 @@ def _credit_experts(
     value: float,
     estimates: Estimates,
 ) -> None:
-    exp4_learn(play.params, play.state, advice, arm, value * importance)
+    exp4_update(play.params, play.state, advice, arm, importance, value)
 
 
 def _weigh_anew(
@@ -176,6 +176,11 @@ def kind_of_play(recipe: Recipe, experts: int | None) -> type[Play]:
     if not isinstance(recipe.learner, Exp4):
         return FollowExpert
     return WeighInBatches if isinstance(recipe.release, EstimateRelease) else WeighExperts
+
+
+def weighs_all_arms(recipe: Recipe) -> bool:
+    """Whether crediting a round needs what was advised on all arms, not only on the one played."""
+    return isinstance(recipe.learner, Exp4) and recipe.learner.centred
 
 
 def start_play(recipe: Recipe, experts: int | None, stream: Stream) -> Play:

@@ -6,6 +6,7 @@ import math
 
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Bound
+from bandanna.theory.centred import one_bit_centred_exp3
 from bandanna.theory.delay import late_exp3
 from bandanna.theory.noisy_weights import Weights, noisy_spread, noisy_weights
 from bandanna.theory.one_bit import one_bit_price
@@ -151,26 +152,22 @@ def clipped(problem: Problem) -> Tuning:
 
 
 def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
-    """EXP3 without mixing on released bits: ``(tau/s) sqrt((1 + s) n K log K) + tau``."""
+    """Centred EXP3 on released bits: ``(tau/s) sqrt(n K log(K) / 2) + ... + tau``."""
     if problem.delay:
         return late_exp3(problem, batch)
     arms, rounds, epsilon = problem.size
-
-    def learning(size: float, count: float) -> float:
-        price = one_bit_price(size, epsilon)
-        return price * math.sqrt((1.0 + size / price) * count * arms * math.log(arms))
-
-    if batch is None:
-        batch = best_batch(lambda size, count: learning(size, count) + size, rounds)
-    checked_batch(batch, problem)
-    slope = batch / one_bit_price(batch, epsilon)
-    rate = math.sqrt(4.0 * math.log(arms) / ((rounds // batch) * arms * (1.0 + slope)))
+    if batch is not None:
+        checked_batch(batch, problem)
+    found = one_bit_centred_exp3(arms, rounds, epsilon, batch)
+    count, price = rounds // found.batch, one_bit_price(found.batch, epsilon)
+    leading = price * math.sqrt(count * arms * math.log(arms) / 2.0)
     return Bound(
-        f"one-bit conversion of EXP3 ({PROOF})",
+        "one-bit conversion of centred EXP3 (docs/theory/centred.md)",
         {
-            "(tau/s) sqrt((1 + s) n K log K)": learning(batch, rounds // batch),
-            "tau": float(batch),
+            "(tau/s) sqrt(n K log(K) / 2)": leading,
+            "(tau/s) 0.254 exp(eta/2) log K": found.regret - leading - found.batch,
+            "tau": float(found.batch),
         },
-        batch,
-        {"learning_rate": rate},
+        found.batch,
+        {"learning_rate": found.learning_rate, "centred": True},
     )

@@ -30,7 +30,7 @@ BANDITS = (
     ),
     Algorithm(
         "one-bit-exp3",
-        "our one-bit release and EXP3: a smaller guarantee for few arms",
+        "our one-bit release and centred EXP3: the smallest guarantee for few arms",
         "ours",
         exp3.one_bit_bound,
         release="one-bit",
@@ -111,7 +111,7 @@ BANDITS = (
 WITH_EXPERTS = (
     _local_exp4(
         "one-bit-exp4",
-        "EXP4 on one bit a round",
+        "centred EXP4 on one bit a round",
         "ours",
         exp4.one_bit_bound,
         release="one-bit",
