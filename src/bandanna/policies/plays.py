@@ -32,8 +32,10 @@ from bandanna.learners.exp4 import (
 from bandanna.learners.steps import draw, length, update
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.estimates import EstimateRelease
+from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.release import SumRelease
 from bandanna.streams import Stream
+from bandanna.theory.stationary import LONGEST
 from bandanna.types import InputError
 
 
@@ -204,6 +206,9 @@ def check_parts(recipe: Recipe, arms: int, experts: int | None) -> None:
     else:
         good = learner.arms == (arms if experts is None else experts)
         good = good and isinstance(release, SumRelease)
+        if getattr(learner, "grows", False):  # where experts advise, batches have one size
+            longest = release.longest if isinstance(release, LaplaceRelease) else None
+            good = good and experts is None and longest is not None and longest >= LONGEST
     if not good:
         advised = "" if experts is None else f" and {experts} experts"
         raise InputError(
