@@ -126,6 +126,8 @@ def choose_algorithm(
     if problem.rounds is None:
         return CONVERTED, "Without rounds= there is no bound to compare others by."
     found = plan(problem, per_person=per_person)
+    if found.best.vacuous:
+        return CONVERTED, f"{found.why} A conversion follows the experts all the same."
     return found.best.algorithm, found.why
 
 

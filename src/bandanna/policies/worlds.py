@@ -43,7 +43,10 @@ def chosen(algorithm: str | None, losses: str | None, problem: Problem) -> tuple
 
 def check_changes(name: str, problem: Problem) -> None:
     """Refuse numbers that an algorithm would not use."""
-    if problem.changes is not None and name.removesuffix("-conversion") not in ("adaptive", "tracking"):
+    if problem.changes is not None and name.removesuffix("-conversion") not in (
+        "adaptive",
+        "tracking",
+    ):
         raise InputError(f"changes= is for adaptive and tracking; {name} does not use it.")
     if problem.memory is not None and name.removesuffix("-conversion") != "adaptive":
         raise InputError(f"memory= is for adaptive; {name} does not use it.")
