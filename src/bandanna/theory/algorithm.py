@@ -100,6 +100,8 @@ class Algorithm:
         """
         if not self.private:
             return "none"
+        if self.grows:
+            return "central"
         return "local" if self.local or (batch == 1 and self.release != "vector") else "central"
 
     def bounded(self, problem: Problem, batch: int | None = None) -> Bound:

@@ -181,7 +181,7 @@ def _centred_bound(problem: Problem, batch: int | None, changes: int) -> Bound:
     settings = {"learning_rate": found.learning_rate, "centred": True}
     among = "log(K)" if not changes else "C(S, K)"
     if changes:
-        settings["share"] = tracking_share(changes, count)
+        settings["share"] = min(tracking_share(changes, count), 1.0 - 1e-9)
     return Bound(
         "one-bit conversion of centred EXP3 (docs/theory/centred.md)",
         {

@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 
 from bandanna.problem import Problem
-from bandanna.theory.tuning import TooFewRoundsError, Tuning
+from bandanna.theory.tuning import Tuning
+from bandanna.types import InputError
 
 LONGEST = 10**12
 """No batch is longer."""
@@ -64,8 +65,9 @@ def dp_klucb(problem: Problem, batch: int | None = None, *, guard: bool = True) 
     """
     first = math.ceil(2.0 / problem.epsilon) if guard else 1
     if problem.rounds is not None and problem.rounds < first:
-        raise TooFewRoundsError(
-            f"dp-klucb begins with batches of {first} and there are {problem.rounds} rounds:"
+        raise InputError(
+            f"dp-klucb begins with batches of {first} and rounds is {problem.rounds}. The smallest "
+            f"rounds that works is {first}."
         )
     found = {"arms": problem.arms, "epsilon": problem.epsilon, "rounds": problem.rounds}
     through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
