@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bandanna import checks
@@ -29,6 +29,9 @@ class Problem:
     delay
         How late feedback may come, in rounds: of a decision, before so many further ones have been
         made. 0 is feedback in order.
+    changes, memory
+        How often the best arm may change, and how many rounds to remember, for the algorithms
+        that track; None leaves it to them.
 
     Examples
     --------
@@ -42,6 +45,8 @@ class Problem:
     experts: int | None = None
     delta: float = 0.0
     delay: int = 0
+    changes: int | None = field(default=None, repr=False)
+    memory: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         rounds, experts = self.rounds, self.experts
@@ -53,6 +58,8 @@ class Problem:
             experts=None if experts is None else checks.whole("experts", experts, at_least=1),
             delta=checks.delta(self.delta),
             delay=checks.whole("delay", self.delay, 0, checks.MAX_ROUNDS),
+            changes=None if self.changes is None else checks.whole("changes", self.changes, 1),
+            memory=None if self.memory is None else checks.whole("memory", self.memory, 1),
         )
 
     @property
@@ -85,11 +92,13 @@ class Problem:
 
     def over_experts(self) -> Problem:
         """Return the bandit problem in which every expert is an arm."""
-        return Problem(self.advisers, self.rounds, self.epsilon, delay=self.delay)
+        return replace(self, arms=self.advisers, experts=None, delta=0.0)
 
     def to_dict(self) -> JSON:
-        """Return the six numbers."""
-        return {**vars(self)}
+        """Return the six numbers, and those about changes where they are given."""
+        about_changes = ("changes", "memory")
+        known = vars(self).items()
+        return {name: value for name, value in known if not (name in about_changes and not value)}
 
     def __str__(self) -> str:
         rounds = "" if self.rounds is None else f"{self.rounds:,} rounds, "

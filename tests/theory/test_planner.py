@@ -22,8 +22,8 @@ def test_plans_list_what_does_not_apply_and_never_as_a_number() -> None:
     assert "none is proved" in reasons["dp-exp3-lap"]
     assert all(row["bound"] is None for row in found.to_dict()["rows"] if "reason" in row)
     assert plan(10, 10**6, 0.1).best.algorithm == "one-bit-exp3"
-    assert plan(100, 10**9, 0.1).best.algorithm == "one-bit"
-    assert "Nothing is guaranteed" in plan(10, 1000, 0.1).why
+    assert plan(5_000, 10**12, 0.1).best.algorithm == "one-bit"
+    assert "Nothing is guaranteed" in plan(10, 500, 0.1).why
     experts = plan(5, 10**7, 0.5, experts=100, delta=1e-6)
     assert experts.best.algorithm == "one-bit-exp4"
     few = plan(50, 10**7, 0.01, experts=3)
@@ -52,15 +52,15 @@ def test_a_plan_tells_the_default_from_the_smallest_guarantee() -> None:
     assert few.default.startswith("The default, one-bit, guarantees 5.3%")
     assert few.why in str(few)
     assert few.default in str(few)
-    assert plan(100, 10**9, 0.1).default == ""  # there it is the best
+    assert plan(5_000, 10**12, 0.1).default == ""  # there it is the best
     assert plan(4, 10**5, 0.5, experts=5).default == ""  # there the default is the best
 
 
 def test_where_each_guarantee_begins_to_say_something() -> None:
     problem = Problem(10, 1, 0.1)
     starts = {row.name: says_something_from(row, problem) for row in algorithms(advised=False)}
-    assert starts["one-bit"] == pytest.approx(12_000, rel=0.01)
-    assert starts["htinf"] == pytest.approx(4.3e6, rel=0.01)
+    assert starts["one-bit"] == pytest.approx(14_200, rel=0.01)
+    assert starts["htinf"] == pytest.approx(5.34e6, rel=0.01)
     assert starts["dp-exp3-lap"] is None
     rng = random.Random(3)
     for row in algorithms(advised=False):
@@ -69,9 +69,9 @@ def test_where_each_guarantee_begins_to_say_something() -> None:
             assert row.bound is None
             continue
         later = [start, start + 1, *(rng.randint(start, 2 * start) for _ in range(60))]
-        assert all(row_of(row, problem.but(rounds=rounds)).share < 1.0 for rounds in later)
-        earlier = row_of(row, problem.but(rounds=max(1, round(start * 0.99) - 2)))
-        assert earlier.share >= 1.0
+        assert not any(row_of(row, problem.but(rounds=rounds)).vacuous for rounds in later)
+        earlier = row_of(row, problem.but(rounds=max(1, round(start * 0.97) - 2)))
+        assert earlier.vacuous
     assert says_something_from(algorithms(advised=False)[0], Problem(1000, 1, 1e-9)) is None
 
 
@@ -86,14 +86,14 @@ def test_inverse_questions_have_sharp_answers() -> None:
     found = ask("arms", 0.05, problem)
     assert share(found.problem) <= 0.05 < share(problem.but(arms=found.value + 1))
     advised = Problem(5, 10**6, 0.3, delta=1e-6)
-    found = ask("experts", 0.05, advised)
-    assert share(found.problem) <= 0.05 < share(advised.but(experts=found.value + 1))
+    found = ask("experts", 0.03, advised)
+    assert share(found.problem) <= 0.03 < share(advised.but(experts=found.value + 1))
     advised = Problem(5, 10**7, 0.3, experts=1000, delta=1e-6)
     found = ask("arms", 0.05, advised)
     assert share(found.problem) <= 0.05 < share(advised.but(arms=found.value + 1))
     assert ask("experts", 0.5, Problem(2, 10**12, 1.0)).value == 10**9
     for question, target, asked, reason in (
-        ("experts", 0.05, Problem(5, 1000, 0.01), r"even for 2 experts .* the best is 1\."),
+        ("experts", 0.05, Problem(5, 1000, 0.01), r"even for 2 experts .* the best is 0\."),
         ("epsilon", 0.001, Problem(10, 1000, 1.0), "even with hardly any privacy"),
         ("arms", 0.01, Problem(2, 1000, 0.1), "even for 2 arms"),
         ("rounds", 1e-6, Problem(10, None, 1e-6), "for any number of rounds"),

@@ -64,14 +64,14 @@ def print_outlook(found: Outlook, advice: str) -> None:
 def print_plan(found: Plan, explain: bool) -> None:
     """Print the choice in a sentence, then the table; with reasons if asked for."""
     typer.echo(found.why)
-    if found.default:
-        typer.echo(found.default)
+    for sentence in filter(None, (found.default, found.worlds)):
+        typer.echo(sentence)
     headings = ["algorithm", "privacy", "delta", "batch", "regret at most", "of the rounds"]
     rows = []
     for row in found.rows:
         if row.bound is None:
             continue
-        verdict = "says nothing" if row.share >= 1 else f"{row.share:.1%}"
+        verdict = "says nothing" if row.vacuous else f"{row.share:.1%}"
         spent = "-" if row.model == "none" else f"{row.delta:g}"
         cells = [row.algorithm, row.model, spent, f"{row.bound.batch:,}"]
         rows.append([*cells, f"{row.regret:,.0f}", verdict])

@@ -67,6 +67,8 @@ class Compiled(ABC):
     name: ClassVar[str]
     tells_chance: ClassVar[bool] = True
     """Whether a draw's importance is one over its probability, or an estimate of that."""
+    grows: ClassVar[bool] = False
+    """Whether it decides how long each batch is; its release must know that."""
 
     def chances(self, state: Any) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw; None where it is not known.

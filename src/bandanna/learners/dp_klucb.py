@@ -113,6 +113,7 @@ class DpKlucb(CompiledLearner):
     rounds: int | None = None
     name: ClassVar[str] = "dp-klucb"
     tells_chance: ClassVar[bool] = False
+    grows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))

@@ -10,11 +10,11 @@ from bandanna import checks
 from bandanna.policies.inputs import arm_names, checked_learner, required_learner
 from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
-from bandanna.policies.recipe import Replaced, plain_recipe, private_recipe
+from bandanna.policies.recipe import Replaced, plain_recipe, private_recipe, without_guard
+from bandanna.policies.worlds import World, chosen
 from bandanna.privacy import Release
 from bandanna.privacy.composition import place_for
 from bandanna.problem import Problem
-from bandanna.theory.catalogue import DEFAULT
 from bandanna.types import ArmName, InputError
 
 
@@ -31,10 +31,20 @@ class PrivateBandit(Policy):
         How many decisions are expected. ``one-bit`` and ``htinf`` do without it; ``one-bit``
         chooses a better batch with it. Going on beyond it costs no privacy.
     algorithm
-        ``one-bit`` (default), ``one-bit-exp3`` (a smaller guarantee for few arms, though it
-        gains less where losses are easy), the paper's ``htinf``, ``exp3`` and ``ftpl``, or
-        prior work's ``ldp-exp3`` and ``dp-exp3-lap``. With ``-tight`` at the end of the paper's
-        names and ``ldp-exp3``, tuned to constants of ours.
+        ``one-bit`` (default), ``one-bit-exp3`` (the smallest guarantee for few arms, though it
+        gains less where losses are easy), ``adaptive``, ``tracking``, ``dp-klucb``, the paper's
+        ``htinf``, ``exp3`` and ``ftpl``, or prior work's ``ldp-exp3`` and ``dp-exp3-lap``. With
+        ``-tight`` at the end of the paper's names and ``ldp-exp3``, tuned to constants of ours.
+    losses
+        What the world is like, instead of an algorithm: ``"steady"`` if each arm's losses are
+        drawn from one law (``dp-klucb``), ``"any"`` (``adaptive``), or ``"changing"`` if the best
+        arm changes and you want to follow it (``adaptive`` with a short memory).
+    changes
+        How often the best arm changes, about, in all rounds; with ``adaptive`` and ``tracking``.
+    memory
+        How many rounds ``adaptive`` remembers; by default it follows ``rounds`` and ``changes``.
+    guard
+        Without it ``dp-klucb`` is the algorithm as published, which does not notice changes.
     learner, release, batch
         Replace a part of the algorithm: a learner by name, object or adapter; ``"one-bit"`` or
         ``"laplace"``; rounds in a batch.
@@ -77,8 +87,12 @@ class PrivateBandit(Policy):
         arms: int | Sequence[ArmName],
         epsilon: float,
         rounds: int | None = None,
-        algorithm: str = DEFAULT,
+        algorithm: str | None = None,
         *,
+        losses: World | None = None,
+        changes: int | None = None,
+        memory: int | None = None,
+        guard: bool = True,
         learner: object = None,
         release: Release | str | None = None,
         batch: int | None = None,
@@ -95,14 +109,17 @@ class PrivateBandit(Policy):
         people = check_rule(epsilon, delta, per_person, rounds_per_place)
         if people is None and delta != 0.0:
             raise InputError("a delta is of use with per_person= only: one place is pure.")
-        problem = Problem(len(names), rounds, checks.epsilon(epsilon), delay=delay)
+        size = len(names), rounds, checks.epsilon(epsilon)
+        problem = Problem(*size, delay=delay, changes=changes, memory=memory)
+        algorithm, problem, self.why = chosen(algorithm, losses, problem)
         if people is not None:
             each = place_for(people.epsilon, people.delta, people.per_person)
             problem = problem.but(epsilon=each.epsilon)
         self.delay = problem.delay
         replaced = Replaced(checked_learner(learner, names), release, batch)
+        recipe = private_recipe(algorithm, problem, replaced)
         super().__init__(
-            private_recipe(algorithm, problem, replaced),
+            recipe if guard else without_guard(recipe, problem),
             names,
             algorithm=algorithm,
             loss_range=loss_range,
@@ -122,8 +139,9 @@ class Bandit(Policy):
     arms
         How many arms, or their names.
     learner
-        ``tsallis-inf`` (default), ``tsallis-inf-iw``, ``htinf``, ``exp3``, ``ftpl``, ``uniform``,
-        a learner object, or one of another library.
+        ``tsallis-inf`` (default), ``tsallis-inf-iw``, ``htinf``, ``exp3``, ``ftpl``, ``adaptive``,
+        ``kl-ucb`` and ``thompson`` (the strongest where losses are steady), ``uniform``, a learner
+        object, or one of another library.
     rounds
         How many decisions are expected; ``exp3`` and ``ftpl`` need it.
     batch
@@ -154,11 +172,11 @@ class Bandit(Policy):
     ) -> None:
         names = arm_names(arms)
         problem = Problem(len(names), rounds, math.inf)
-        chosen = required_learner(learner, names)
+        given = required_learner(learner, names)
         super().__init__(
-            plain_recipe(chosen, problem, batch),
+            plain_recipe(given, problem, batch),
             names,
-            algorithm=chosen if isinstance(chosen, str) else chosen.name,
+            algorithm=given if isinstance(given, str) else given.name,
             loss_range=loss_range,
             default_loss=default_loss,
             clip=clip,

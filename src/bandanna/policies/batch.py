@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Callable
 
-from bandanna.advice import Ticket, ticket_from_dict
+from bandanna.advice import Ticket
 from bandanna.grid import UNITS
 from bandanna.privacy.release import Release, Tally
 from bandanna.types import JSON
@@ -106,11 +107,16 @@ class Batch:
 
 
 def fill_from_dict(
-    batch: Batch, saved: JSON, release: Release, known: list[int], arms: int, experts: int | None
+    batch: Batch,
+    saved: JSON,
+    release: Release,
+    known: list[int],
+    arms: int,
+    as_ticket: Callable[[JSON], Ticket],
 ) -> None:
     """Read what ``Batch.to_dict`` gave, refusing impossible values.
 
-    ``known`` is what was counted so far.
+    ``known`` is what was counted so far; ``as_ticket`` reads what crediting a round needs.
     """
     losses = [WAITING if loss is None else int(loss) for loss in saved["losses"]]
     batch.tally = release.resume(saved["tally"], known, batch.size)
@@ -118,9 +124,7 @@ def fill_from_dict(
     batch.arms = array("l", (int(arm) for arm in saved["arms"]))
     batch.given_up = {int(position) for position in saved["given_up"]}
     for position, ticket in saved["waiting"]:
-        batch.waiting[int(position)] = (
-            None if ticket is None else ticket_from_dict(ticket, arms, experts or 0)
-        )
+        batch.waiting[int(position)] = None if ticket is None else as_ticket(ticket)
     places = range(len(losses))
     good = (
         len(losses) >= 1

@@ -18,6 +18,7 @@ from bandanna.policies.recipe import (
     plain_recipe,
     private_recipe,
 )
+from bandanna.policies.worlds import check_changes
 from bandanna.privacy import Release
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import AUTO, find
@@ -42,11 +43,13 @@ class PrivateExperts(Policy):
     algorithm
         ``auto`` (default) takes the smallest guaranteed regret; ``policy.why`` says which and
         why. Conversions treat each expert as an arm: ``one-bit-conversion``,
-        ``one-bit-exp3-conversion``, ``htinf-conversion``, ``exp3-conversion``,
-        ``ftpl-conversion``. EXP4 weighs them:
+        ``one-bit-exp3-conversion``, ``adaptive-conversion``, ``tracking-conversion``,
+        ``htinf-conversion``, ``exp3-conversion``, ``ftpl-conversion``. EXP4 weighs them:
         ``one-bit-exp4``, ``calibrated-exp4``, and the paper's ``local-exp4`` and
         ``batched-exp4``. With ``-tight`` at the end of the paper's names, tuned to constants of
         ours.
+    changes, memory
+        As for ``PrivateBandit``, with ``adaptive-conversion`` and ``tracking-conversion``.
     learner, release, batch
         Replace a part of a conversion, as for ``PrivateBandit``.
     loss_range, default_loss, clip, seed, delay
@@ -76,6 +79,8 @@ class PrivateExperts(Policy):
         rounds: int | None = None,
         algorithm: str = AUTO,
         *,
+        changes: int | None = None,
+        memory: int | None = None,
         learner: object = None,
         release: Release | str | None = None,
         batch: int | None = None,
@@ -90,13 +95,15 @@ class PrivateExperts(Policy):
         names = arm_names(arms)
         count = check_experts(experts)
         people = check_rule(epsilon, delta, per_person, rounds_per_place)
-        problem = Problem(len(names), rounds, checks.epsilon(epsilon), count, delta, delay)
+        size = len(names), rounds, checks.epsilon(epsilon), count, delta, delay
+        problem = Problem(*size, changes=changes, memory=memory)
         replaced = Replaced(checked_learner(learner, tuple(range(count))), release, batch)
         self.why = f"{algorithm} was asked for."
         if algorithm == AUTO:
             algorithm, self.why = choose_algorithm(
                 problem, replaced=replaced != NOTHING, per_person=people and people.per_person
             )
+        check_changes(algorithm, problem)
         if people is not None:
             problem = place_problem(problem, people.per_person, find(algorithm, advised=True))
         self.delta, self.delay = problem.delta, problem.delay

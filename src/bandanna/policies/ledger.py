@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Callable
 
+from bandanna.advice import Ticket
 from bandanna.policies.batch import WAITING, Batch, fill_from_dict
 from bandanna.policies.closed import ClosedBatches, Verdict
 from bandanna.policies.issuers import Issuers
@@ -186,7 +188,13 @@ class Ledger:
         }
 
     def load(
-        self, saved: JSON, choices: int, arms: int, experts: int | None, *, latest: bool = False
+        self,
+        saved: JSON,
+        choices: int,
+        arms: int,
+        as_ticket: Callable[[JSON], Ticket],
+        *,
+        latest: bool = False,
     ) -> None:
         """Go on from what ``to_dict`` gave, checking every value anew.
 
@@ -205,7 +213,7 @@ class Ledger:
         if self.people is not None:
             self.people.load(saved["people"])
         for entry in saved["open_batches"]:
-            batch = self._batch_from(entry, arms, experts)
+            batch = self._batch_from(entry, arms, as_ticket)
             if not 0 <= batch.number < self.batches or batch.number in self.open:
                 raise ValueError(f"batch {batch.number} is one too many")
             if not 0 <= batch.choice < choices:
@@ -221,17 +229,17 @@ class Ledger:
         joined = {number: len(batch.losses) for number, batch in self.open.items()}
         self._issuers.load(saved["issuers"], self.identity, self.batches, joined)
 
-    def _batch_from(self, saved: JSON, arms: int, experts: int | None) -> Batch:
+    def _batch_from(self, saved: JSON, arms: int, as_ticket: Callable[[JSON], Ticket]) -> Batch:
         number, first, size, choice = (
             int(saved[key]) for key in ("number", "first", "size", "choice")
         )
         batch = self._batch(number, first, size, choice, float(saved["importance"]))
         if isinstance(batch, PlacesBatch):
             load_places(batch, saved)
-            fill_from_dict(batch, saved, self.release, batch.counted(), arms, experts)
+            fill_from_dict(batch, saved, self.release, batch.counted(), arms, as_ticket)
             return batch
         known = [int(loss) for loss in saved["losses"] if loss is not None]
-        fill_from_dict(batch, saved, self.release, known, arms, experts)
+        fill_from_dict(batch, saved, self.release, known, arms, as_ticket)
         if len(batch.losses) > batch.size:
             raise ValueError(f"batch {batch.number} holds impossible values")
         return batch

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from bandanna import checks
+from bandanna.advice import ticket_from_dict
 from bandanna.policies.bandit import Bandit, PrivateBandit
 from bandanna.policies.experts import Experts, PrivateExperts
 from bandanna.policies.inputs import arm_names, check_experts, check_rounds
 from bandanna.policies.people import check_rule
-from bandanna.policies.plays import FollowExpert, kind_of_play
+from bandanna.policies.plays import FollowExpert, kind_of_play, weighs_all_arms
 from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import recipe_of
 from bandanna.policies.state_file import claim, read_state
@@ -109,5 +111,7 @@ def policy_from_dict(data: JSON, *, latest: bool = False) -> Policy:
     policy._stream[:] = words
     policy._player.load_state(data["learned"])
     choices = len(names) if experts is None else experts
-    policy.ledger.load(data["ledger"], choices, len(names), experts, latest=latest)
+    whole = weighs_all_arms(recipe)
+    as_ticket = partial(ticket_from_dict, arms=len(names), experts=experts or 0, whole=whole)
+    policy.ledger.load(data["ledger"], choices, len(names), as_ticket, latest=latest)
     return policy

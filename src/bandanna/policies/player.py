@@ -21,6 +21,7 @@ from bandanna.policies.plays import (
     learn,
     open_batch,
     start_play,
+    weighs_all_arms,
 )
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.release import Released
@@ -66,6 +67,7 @@ class Player:
         self._choose = choose_once if compiled else python_source(choose_once)
         self._learn = learn_once if compiled else python_source(learn_once)
         self.weighs = isinstance(self._play, WeighExperts | WeighInBatches)
+        self._whole = weighs_all_arms(recipe)
         self._learner = recipe.learner if isinstance(recipe.learner, Compiled) else None
         self._tells = self._learner is not None and self._learner.tells_chance
         self._follows = isinstance(self._play, FollowExpert)
@@ -79,7 +81,9 @@ class Player:
         if advice is None:
             return choice, None
         arm, importance = self._choose(self._play, choice, advice, self._stream)
-        return arm, ticket_of(advice, arm, importance) if self.weighs else None
+        if not self.weighs:
+            return arm, None
+        return arm, ticket_of(advice, arm, importance, whole=self._whole)
 
     def chance(self, weight: float, ticket: Ticket | None) -> float | None:
         """Return the probability of an arm just chosen, from what came with its draw."""

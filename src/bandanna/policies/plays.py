@@ -26,14 +26,16 @@ from bandanna.learners.exp4 import (
     Exp4State,
     advised_arm,
     exp4_choose,
-    exp4_learn,
     exp4_learn_all,
+    exp4_update,
 )
 from bandanna.learners.steps import draw, length, update
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.estimates import EstimateRelease
+from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.release import SumRelease
 from bandanna.streams import Stream
+from bandanna.theory.stationary import LONGEST
 from bandanna.types import InputError
 
 
@@ -141,7 +143,7 @@ def _credit_experts(
     value: float,
     estimates: Estimates,
 ) -> None:
-    exp4_learn(play.params, play.state, advice, arm, value * importance)
+    exp4_update(play.params, play.state, advice, arm, importance, value)
 
 
 def _weigh_anew(
@@ -178,6 +180,11 @@ def kind_of_play(recipe: Recipe, experts: int | None) -> type[Play]:
     return WeighInBatches if isinstance(recipe.release, EstimateRelease) else WeighExperts
 
 
+def weighs_all_arms(recipe: Recipe) -> bool:
+    """Whether crediting a round needs what was advised on all arms, not only on the one played."""
+    return isinstance(recipe.learner, Exp4) and recipe.learner.centred
+
+
 def start_play(recipe: Recipe, experts: int | None, stream: Stream) -> Play:
     """Begin to play a recipe; only another library's learner looks at the stream."""
     kind, learner = kind_of_play(recipe, experts), recipe.learner
@@ -199,6 +206,9 @@ def check_parts(recipe: Recipe, arms: int, experts: int | None) -> None:
     else:
         good = learner.arms == (arms if experts is None else experts)
         good = good and isinstance(release, SumRelease)
+        if getattr(learner, "grows", False):  # where experts advise, batches have one size
+            longest = release.longest if isinstance(release, LaplaceRelease) else None
+            good = good and experts is None and longest is not None and longest >= LONGEST
     if not good:
         advised = "" if experts is None else f" and {experts} experts"
         raise InputError(

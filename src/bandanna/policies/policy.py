@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 from bandanna import checks
 from bandanna.advice import check_advice
 from bandanna.grid import check_range, feedback_to_units, to_units
+from bandanna.policies.afterwards import regret_so_far, stationarity
 from bandanna.policies.batch import Batch
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.people import People, PeopleRule
@@ -248,6 +249,27 @@ class Policy:
         """
         with self._lock:
             return summary_of(self)
+
+    @property
+    def regret_bound(self) -> float | None:
+        """What regret is at most so far, from what was released; None but for ``adaptive``.
+
+        In expectation over runs, for losses fixed in advance with feedback in order: over many
+        runs the mean regret is at most the mean of this. It may be shown to anyone.
+        """
+        with self._lock:
+            found = regret_so_far(self.recipe, self._player.state_dict)
+        low, high = self.loss_range
+        return None if found is None else (high - low) * found
+
+    @property
+    def stationarity(self) -> dict[str, Any] | None:
+        """What the guard of ``dp-klucb`` has seen: tests, alarm, its most telling comparison.
+
+        It cannot see an arm that is no longer played become the best while nothing else changes.
+        """
+        with self._lock:
+            return stationarity(self.recipe, self._player.state_dict)
 
     def certificate(self) -> JSON:
         """Return the guarantee as a document that ``bandanna verify`` can check.

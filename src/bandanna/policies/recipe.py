@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from bandanna import checks
-from bandanna.learners import LEARNERS, Exp4, FixedArm, Learner
+from bandanna.learners import LEARNERS, DpKlucb, Exp4, FixedArm, Learner
 from bandanna.privacy import RELEASES, PlainRelease, Release, SilentRelease
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
@@ -14,6 +14,7 @@ from bandanna.theory.catalogue import algorithms, find, names
 from bandanna.theory.named import named_learner
 from bandanna.theory.one_bit import default_one_bit_batch
 from bandanna.theory.planner import Plan, Row, plan, row_of
+from bandanna.theory.stationary import dp_klucb
 from bandanna.theory.tuning import Tuning, paper_batch
 from bandanna.theory.tuning import release as release_by_name
 from bandanna.types import JSON, InputError
@@ -57,6 +58,11 @@ def private_recipe(algorithm: str, problem: Problem, replaced: Replaced = NOTHIN
         return Recipe(FixedArm(1), SilentRelease())
     if replaced == NOTHING:
         return _kept(recipe_of(entry.tuned(problem)), problem)
+    if entry.grows:
+        raise InputError(
+            f"{algorithm} decides its batches itself: no learner, release or batch can be replaced "
+            f"in it. Pass guard=False for the algorithm as published."
+        )
     if not entry.replaceable:
         conversions = [row.name for row in algorithms(advised=True) if row.replaceable]
         raise InputError(
@@ -99,6 +105,13 @@ def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Re
     )
 
 
+def without_guard(recipe: Recipe, problem: Problem) -> Recipe:
+    """Return DP-KLUCB as it was published; refuse other algorithms, which have no guard."""
+    if not isinstance(recipe.learner, DpKlucb):
+        raise InputError("guard=False is about dp-klucb; other algorithms have no guard.")
+    return recipe_of(dp_klucb(problem, guard=False))
+
+
 def choose_algorithm(
     problem: Problem, *, replaced: bool, per_person: int | None = None
 ) -> tuple[str, str]:
@@ -113,6 +126,8 @@ def choose_algorithm(
     if problem.rounds is None:
         return CONVERTED, "Without rounds= there is no bound to compare others by."
     found = plan(problem, per_person=per_person)
+    if found.best.vacuous:
+        return CONVERTED, f"{found.why} A conversion follows the experts all the same."
     return found.best.algorithm, found.why
 
 

@@ -22,6 +22,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna import checks
 from bandanna.compiled import step
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish
@@ -37,10 +38,10 @@ from bandanna.privacy.mechanism import (
 )
 from bandanna.privacy.noise import discrete_laplace_noise, within_reach
 from bandanna.privacy.reading import Reading, Told
-from bandanna.privacy.release import PureRelease
+from bandanna.privacy.release import PureRelease, SumTally
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.streams import Stream, discrete_laplace
-from bandanna.types import Guarantee
+from bandanna.types import JSON, Guarantee, InputError
 
 
 @lru_cache(maxsize=256)
@@ -101,10 +102,26 @@ class LaplaceRelease(PureRelease):
         The privacy parameter, from 1e-9 to 100.
     batch
         Rounds in a batch, at least 1. With 1 it is locally private.
+    longest
+        Where batches may be of other sizes, each decided from what was released before: the
+        largest. The noise is on the sum, and so the promise is the same for all of them.
     """
 
     name: ClassVar[str] = "laplace"
     mechanisms: ClassVar = (LaplaceMechanism,)
+    longest: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.longest is not None:
+            checks.settle(self, longest=checks.whole("longest", self.longest, max(self.batch, 2)))
+
+    def start(self, size: int | None = None) -> SumTally:
+        """Open a batch, of another size than ``batch`` only if the promise is about such."""
+        if size not in (None, self.batch) and not 0 < size <= (self.longest or 0):
+            known = f"of {self.batch}" if self.longest is None else f"up to {self.longest}"
+            raise InputError(f"this Laplace release promises for batches {known}; got {size!r}.")
+        return super().start(size)
 
     @property
     def noise_scale(self) -> float:
@@ -120,12 +137,15 @@ class LaplaceRelease(PureRelease):
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
         scale = laplace_scale(self.epsilon)
+        sizes = f"batches of {self.batch}"
+        if self.longest is not None:
+            sizes = f"batches of sizes decided from earlier releases, at most {self.longest}"
         return self.promise(
             mechanism=(
-                f"discrete Laplace noise of scale {scale!r} on the sum of batches of "
-                f"{self.batch}, in units of 1/{UNITS}"
+                f"discrete Laplace noise of scale {scale!r} on the sum of {sizes}, in units of "
+                f"1/{UNITS}"
             ),
-            law=LaplaceMechanism(self.batch, UNITS, scale),
+            law=LaplaceMechanism(self.longest or self.batch, UNITS, scale),
             curve=self._epsilon_at,
             group=self._group_at,
         )
@@ -144,7 +164,12 @@ class LaplaceRelease(PureRelease):
     def _group_at(self, size: int, delta: float) -> float:
         """Return an epsilon for several rounds at a delta, in the worst split over batches."""
         step = 2.0 / laplace_scale(self.epsilon)
-        return laplace_group(self.epsilon, size, self.batch, step, delta)
+        return laplace_group(self.epsilon, size, self.longest or self.batch, step, delta)
+
+    def to_dict(self) -> JSON:
+        """Name and parameters."""
+        saved = super().to_dict()
+        return saved if self.longest is None else {**saved, "longest": self.longest}
 
     def read(self, told: Told, log_odds: float) -> Reading:
         """Average the values; noise is bounded by Chernoff's argument.

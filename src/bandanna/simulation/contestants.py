@@ -47,14 +47,24 @@ def make_policy(
     if problem.epsilon == math.inf:
         raise InputError(f"algorithm {name!r} is private and needs an epsilon, such as 0.1.")
     if experts is None:
+        bandit = arms, problem.epsilon, rounds
         return PrivateBandit(
-            *(arms, problem.epsilon, rounds, name),
+            *(*bandit, name),
             batch=batch,
             loss_range=loss_range,
             delay=problem.delay,
+            changes=problem.changes,
+            memory=problem.memory,
         )
     size = experts, arms, problem.epsilon, problem.delta, rounds
-    return PrivateExperts(*size, name, batch=batch, loss_range=loss_range, delay=problem.delay)
+    return PrivateExperts(
+        *(*size, name),
+        batch=batch,
+        loss_range=loss_range,
+        delay=problem.delay,
+        changes=problem.changes,
+        memory=problem.memory,
+    )
 
 
 def make_contestant(

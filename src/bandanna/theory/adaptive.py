@@ -9,6 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from bandanna.problem import Problem
+from bandanna.theory.algorithm import Bound
+from bandanna.theory.tuning import Tuning, checked_batch, laplace_noise, learner, release
+from bandanna.types import InputError
+
 BEARABLE = 0.9
 STEPS = 400
 
@@ -108,3 +113,35 @@ def adaptive_memory(epsilon: float, rounds: int, changes: int | None = None) -> 
     if changes:
         return rounds / (3.0 * changes)
     return rounds / min(3.0, rounds * epsilon / math.sqrt(8.0) / 2500.0)
+
+
+def adaptive(problem: Problem, batch: int | None = None) -> Tuning:
+    """Run it on Laplace batches; with the rounds it chooses better ones, and what to remember."""
+    rounds, epsilon = problem.rounds, problem.epsilon
+    if batch is None:
+        batch = adaptive_batch(epsilon, rounds)
+    memory: float | None = problem.memory
+    numbers: dict[str, float] = {}
+    if rounds is not None:
+        numbers["losses"] = rounds // checked_batch(batch, problem)
+        memory = memory or adaptive_memory(epsilon, rounds, problem.changes)
+    elif problem.changes is not None:
+        raise InputError("changes= are so many in rounds=: give both, or give memory=.")
+    if memory is not None:
+        numbers["memory"] = max(memory / batch, 1.0)
+    return Tuning(learner("adaptive", problem.arms, **numbers), release("laplace", problem, batch))
+
+
+def adaptive_bound(problem: Problem, batch: int | None = None) -> Bound:
+    """Bound it before anything is met; ``policy.regret_bound`` knows what was."""
+    arms, _, epsilon = problem.size
+    parts = adaptive(problem, batch)
+    size, found = int(parts.release["batch"]), parts.learner
+    noise = laplace_noise(size, epsilon)
+    learning = adaptive_regret(arms, found["losses"], noise, found["memory"])
+    return Bound(
+        "adaptive learner behind Laplace batches (docs/theory/adaptive.md)",
+        {"tau R(n, K)": size * learning, "tau": float(size)},
+        size,
+        {"memory": found["memory"] * size},
+    )

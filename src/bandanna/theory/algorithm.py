@@ -49,6 +49,10 @@ class Algorithm:
         Whether bound and tuning are for a batch of its own only.
     private, local
         Whether it promises anything, and whether it always releases every loss by itself.
+    grows
+        Whether it decides itself how long each batch is, from what was released before.
+    unproved
+        Where there is no bound, why.
     advised, needs_rounds, needs_delta
         Whether experts advise; whether the horizon must be known; whether delta must be above 0.
     late
@@ -70,6 +74,8 @@ class Algorithm:
     private: bool = True
     local: bool = False
     advised: bool = False
+    grows: bool = False
+    unproved: str = "none is proved."
     needs_rounds: bool = True
     needs_delta: bool = False
     late: bool = False
@@ -85,7 +91,7 @@ class Algorithm:
     @property
     def replaceable(self) -> bool:
         """Whether learner, release and batch can be replaced: the paper's Algorithm 1 takes any."""
-        return self.private and (not self.advised or self.over is not None)
+        return self.private and not self.grows and (not self.advised or self.over is not None)
 
     def model(self, batch: int | None) -> Model:
         """Return who sees feedback, as the release of such a batch promises it.
@@ -94,6 +100,8 @@ class Algorithm:
         """
         if not self.private:
             return "none"
+        if self.grows:
+            return "central"
         return "local" if self.local or (batch == 1 and self.release != "vector") else "central"
 
     def bounded(self, problem: Problem, batch: int | None = None) -> Bound:
@@ -103,7 +111,7 @@ class Algorithm:
             terms = {term.replace("K", "N"): value for term, value in found.terms.items()}
             return replace(found, terms=terms, source=f"{found.source}, over experts")
         if self.bound is None:
-            raise InputError("none is proved.")
+            raise InputError(self.unproved)
         if problem.delay and not self.late:
             raise InputError("none is proved for late feedback.")
         found = self.bound(problem) if self.as_published else self.bound(problem, batch)
@@ -115,7 +123,7 @@ class Algorithm:
         """Return its parts; ``InputError`` where the problem is too small, with what is enough."""
         if self.needs_rounds:
             kind = "-conversion" if self.advised else ""
-            problem.horizon(self.name, f"one-bit{kind} or htinf{kind}")
+            problem.horizon(self.name, f"one-bit{kind}, adaptive{kind} or htinf{kind}")
         if self.over is not None:
             return self.over.tuned(problem.over_experts(), batch)
         if not self.late:

@@ -6,6 +6,7 @@ import math
 
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Bound
+from bandanna.theory.centred import one_bit_centred_exp3, tracking_choices, tracking_share
 from bandanna.theory.delay import late_exp3
 from bandanna.theory.noisy_weights import Weights, noisy_spread, noisy_weights
 from bandanna.theory.one_bit import one_bit_price
@@ -22,6 +23,9 @@ from bandanna.theory.tuning import (
     release,
     require_horizon,
 )
+
+CHANGES = 10
+"""How often the best arm is expected to change, where nobody says."""
 
 
 def _tuned(problem: Problem, found: Weights, batch: int) -> Tuning:
@@ -151,26 +155,40 @@ def clipped(problem: Problem) -> Tuning:
 
 
 def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
-    """EXP3 without mixing on released bits: ``(tau/s) sqrt((1 + s) n K log K) + tau``."""
+    """Centred EXP3 on released bits: ``(tau/s) sqrt(n K log(K) / 2) + ... + tau``."""
     if problem.delay:
         return late_exp3(problem, batch)
+    return _centred_bound(problem, batch, 0)
+
+
+def tracking_bound(problem: Problem, batch: int | None = None) -> Bound:
+    """Bound centred EXP3 with a fixed share against every sequence of arms that changes so often.
+
+    The best arm of all is one of these sequences.
+    """
+    return _centred_bound(problem, batch, problem.changes or CHANGES)
+
+
+def _centred_bound(problem: Problem, batch: int | None, changes: int) -> Bound:
     arms, rounds, epsilon = problem.size
-
-    def learning(size: float, count: float) -> float:
-        price = one_bit_price(size, epsilon)
-        return price * math.sqrt((1.0 + size / price) * count * arms * math.log(arms))
-
-    if batch is None:
-        batch = best_batch(lambda size, count: learning(size, count) + size, rounds)
-    checked_batch(batch, problem)
-    slope = batch / one_bit_price(batch, epsilon)
-    rate = math.sqrt(4.0 * math.log(arms) / ((rounds // batch) * arms * (1.0 + slope)))
+    if batch is not None:
+        checked_batch(batch, problem)
+    found = one_bit_centred_exp3(arms, rounds, epsilon, batch, changes)
+    count, price = rounds // found.batch, one_bit_price(found.batch, epsilon)
+    choices = tracking_choices(changes, count, arms)
+    leading = price * math.sqrt(count * arms * choices / 2.0)
+    lost = float((changes + 1) * found.batch)
+    settings = {"learning_rate": found.learning_rate, "centred": True}
+    among = "log(K)" if not changes else "C(S, K)"
+    if changes:
+        settings["share"] = min(tracking_share(changes, count), 1.0 - 1e-9)
     return Bound(
-        f"one-bit conversion of EXP3 ({PROOF})",
+        "one-bit conversion of centred EXP3 (docs/theory/centred.md)",
         {
-            "(tau/s) sqrt((1 + s) n K log K)": learning(batch, rounds // batch),
-            "tau": float(batch),
+            f"(tau/s) sqrt(n K {among} / 2)": leading,
+            f"(tau/s) 0.254 exp(eta/2) {among}": found.regret - leading - lost,
+            "tau" if not changes else "(S + 1) tau": lost,
         },
-        batch,
-        {"learning_rate": rate},
+        found.batch,
+        settings,
     )

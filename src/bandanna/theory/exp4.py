@@ -6,6 +6,7 @@ import math
 
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Bound
+from bandanna.theory.centred import one_bit_centred_exp4
 from bandanna.theory.delay import late_exp4
 from bandanna.theory.noisy_weights import Weights, noisy_weights
 from bandanna.theory.tuning import PAPER, PROOF, Tuning, check_epsilon, release, require_horizon
@@ -35,15 +36,20 @@ def no_privacy_bound(problem: Problem) -> Bound:
 
 
 def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
-    """EXP4 on single released bits: ``sqrt((1 + s) T K log N) / s``, ``s = tanh(eps/2)``."""
+    """Centred EXP4 on single released bits: ``sqrt(T K log(N) / 2) / s``, ``s = tanh(eps/2)``."""
     if problem.delay:
         return late_exp4(problem)
     arms, rounds, epsilon = problem.size
+    found = one_bit_centred_exp4(arms, problem.advisers, rounds, epsilon)
     choices, slope = math.log(problem.advisers), math.tanh(epsilon / 2.0)
+    leading = math.sqrt(rounds * arms * choices / 2.0) / slope
     return Bound(
-        f"one-bit EXP4 ({PROOF})",
-        {"sqrt((1 + s) T K log N) / s": math.sqrt((1.0 + slope) * rounds * arms * choices) / slope},
-        settings={"learning_rate": math.sqrt(4.0 * choices / (rounds * arms * (1.0 + slope)))},
+        "one-bit release and centred EXP4 (docs/theory/centred.md)",
+        {
+            "sqrt(T K log(N) / 2) / s": leading,
+            "0.254 exp(eta/2) log(N) / s": found.regret - leading,
+        },
+        settings={"learning_rate": found.learning_rate, "centred": True},
     )
 
 

@@ -11,7 +11,7 @@ from bandanna import checks
 from bandanna.privacy.composition import MAX_PLACES
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
-from bandanna.theory.planner import Row, plan, row_of
+from bandanna.theory.planner import Row, any_arm, plan, row_of
 from bandanna.theory.search import TOLERANCE
 from bandanna.types import InputError
 
@@ -89,8 +89,8 @@ def says_something_from(entry: Algorithm, problem: Problem) -> int | None:
     def at(rounds: int) -> Row:
         return row_of(entry, problem.but(rounds=rounds))
 
-    # A bound that is the rounds' whole number itself says nothing.
-    target = math.nextafter(1.0, 0.0)
+    # A bound that is what choosing at random guarantees says nothing.
+    target = math.nextafter(any_arm(problem), 0.0)
     return None if at(checks.MAX_ROUNDS).share > target else _from(target, at)
 
 

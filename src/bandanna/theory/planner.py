@@ -46,8 +46,13 @@ class Row:
 
     @property
     def share(self) -> float:
-        """The guarantee as a share of the rounds; from 1 on it says nothing."""
+        """The guarantee as a share of the rounds."""
         return self.regret / (self.problem.rounds or 1)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the guarantee says nothing: playing any arm, every one as often, keeps it too."""
+        return self.share >= any_arm(self.problem)
 
     def to_dict(self) -> JSON:
         """Return stable keys for JSON."""
@@ -57,7 +62,12 @@ class Row:
             return {**shown, **empty, "reason": self.reason}
         numbers = {"batch": self.bound.batch, "bound": self.regret, "share": self.share}
         why = {"source": self.bound.source, "settings": self.bound.settings}
-        return {**shown, **numbers, "vacuous": self.share >= 1.0, **why}
+        return {**shown, **numbers, "vacuous": self.vacuous, **why}
+
+
+def any_arm(problem: Problem) -> float:
+    """Return the share of the rounds that choosing at random loses at most, ``1 - 1/K``."""
+    return 1.0 - 1.0 / problem.arms
 
 
 def row_of(entry: Algorithm, problem: Problem, batch: int | None = None) -> Row:
@@ -89,11 +99,11 @@ class Plan:
         """The choice in one sentence."""
         best = self.best
         assert best.bound is not None
-        if best.share >= 1.0:
+        if best.vacuous:
             return (
                 f"Nothing is guaranteed at this size: the smallest bound, {best.algorithm}'s, "
-                f"is {best.share:.1f} times the rounds. More rounds, fewer arms or more epsilon "
-                f"help."
+                f"is {best.share:.2f} times the rounds, and choosing at random guarantees "
+                f"{any_arm(best.problem):.2f}. More rounds, fewer arms or more epsilon help."
             )
         return (
             f"{best.algorithm} has the smallest guaranteed regret, {best.share:.1%} of the rounds, "
@@ -119,11 +129,22 @@ class Plan:
     def default(self) -> str:
         """Why the default is another than the best, in one sentence; empty where it is not."""
         found = [row for row in self.rows if row.algorithm == DEFAULT != self.best.algorithm]
-        if not found or found[0].share >= 1.0:
+        if not found or found[0].vacuous:
             return ""
         return (
             f"The default, {DEFAULT}, guarantees {found[0].share:.1%}; it is the default because "
             f"it gains where losses are easy, as {self.best.algorithm} does not."
+        )
+
+    @property
+    def worlds(self) -> str:
+        """Which algorithm to expect the least regret of, by what losses are like; in a sentence."""
+        if self.problem.advised:
+            return ""
+        return (
+            "Guarantees are for the worst losses. Least regret is to be expected of adaptive "
+            "(losses='any'), and of dp-klucb if each arm's losses are drawn from one law "
+            "(losses='steady'); --simulate shows it."
         )
 
     def to_dict(self) -> JSON:
@@ -138,6 +159,7 @@ class Plan:
             "why": self.why,
             "default": self.default,
             "condition": self.condition,
+            "worlds": self.worlds,
             **own,
             "rows": [row.to_dict() for row in self.rows],
         }
@@ -148,12 +170,12 @@ class Plan:
         width = max(len(row.algorithm) for row in self.rows)
         for row in self.rows:
             if row.bound is not None:
-                share = "says nothing" if row.share >= 1.0 else f"{row.share:.1%}"
+                share = "says nothing" if row.vacuous else f"{row.share:.1%}"
                 lines.append(f"  {row.algorithm:{width}}  {row.regret:>14,.0f}  {share}")
         if self.own is not None:
             known = self.own.reason or f"at most {self.own.regret:,.0f}, {self.own.share:.1%}"
             lines.append(f"This policy, {self.own.algorithm}: {known}")
-        lines += [self.why, *([self.default] if self.default else []), self.condition]
+        lines += [self.why, *filter(None, (self.default, self.worlds)), self.condition]
         return "\n".join(lines)
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from bandanna.theory import batched_exp4, calibrated_exp4, exp3, exp4, ftpl, htinf, one_bit
+from bandanna.theory import (
+    adaptive,
+    batched_exp4,
+    calibrated_exp4,
+    exp3,
+    exp4,
+    ftpl,
+    htinf,
+    one_bit,
+    stationary,
+)
 from bandanna.theory.algorithm import Algorithm
 from bandanna.theory.noisy_weights import Weights
 from bandanna.theory.tuning import Tuning, learner, release
@@ -30,11 +40,37 @@ BANDITS = (
     ),
     Algorithm(
         "one-bit-exp3",
-        "our one-bit release and EXP3: a smaller guarantee for few arms",
+        "our one-bit release and centred EXP3: the smallest guarantee for few arms",
         "ours",
         exp3.one_bit_bound,
         release="one-bit",
         late=True,
+    ),
+    Algorithm(
+        "adaptive",
+        "long Laplace batches and a learner whose regret follows its surprises",
+        "ours",
+        adaptive.adaptive_bound,
+        adaptive.adaptive,
+        learner="adaptive",
+        needs_rounds=False,
+    ),
+    Algorithm(
+        "tracking",
+        "centred EXP3 that follows a best arm which changes, proved for any changes",
+        "ours",
+        exp3.tracking_bound,
+        release="one-bit",
+    ),
+    Algorithm(
+        "dp-klucb",
+        "for steady losses (Azize and others 2025), with a guard of ours",
+        "prior work",
+        tune=stationary.dp_klucb,
+        learner="dp-klucb",
+        grows=True,
+        needs_rounds=False,
+        unproved="it is for losses drawn from one law for each arm, and has none for others.",
     ),
     _published(
         "htinf",
@@ -111,7 +147,7 @@ BANDITS = (
 WITH_EXPERTS = (
     _local_exp4(
         "one-bit-exp4",
-        "EXP4 on one bit a round",
+        "centred EXP4 on one bit a round",
         "ours",
         exp4.one_bit_bound,
         release="one-bit",

@@ -1,9 +1,19 @@
-"""What any private policy must pay when losses are stationary (``docs/theory/stationary.md``)."""
+"""When losses are stationary: what any private policy must pay, and how DP-KLUCB is run.
+
+Proofs: ``docs/theory/stationary.md``.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+
+from bandanna.problem import Problem
+from bandanna.theory.tuning import Tuning
+from bandanna.types import InputError
+
+LONGEST = 10**12
+"""No batch is longer."""
 
 
 def stationary_lower_bound(means: Sequence[float], rounds: int, epsilon: float) -> float:
@@ -46,3 +56,19 @@ def _kl(x: float, y: float) -> float:
         if p > 0.0:
             total += p * math.log(p / q) if q > 0.0 else math.inf
     return total
+
+
+def dp_klucb(problem: Problem, batch: int | None = None, *, guard: bool = True) -> Tuning:
+    """DP-KLUCB on Laplace batches whose sizes grow; the first of an arm has ``2 / epsilon``.
+
+    Without the guard it begins with single rounds, as it was published.
+    """
+    first = math.ceil(2.0 / problem.epsilon) if guard else 1
+    if problem.rounds is not None and problem.rounds < first:
+        raise InputError(
+            f"dp-klucb begins with batches of {first} and rounds is {problem.rounds}. The smallest "
+            f"rounds that works is {first}."
+        )
+    found = {"arms": problem.arms, "epsilon": problem.epsilon, "rounds": problem.rounds}
+    through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
+    return Tuning({"name": "dp-klucb", **found, "guard": guard}, {"name": "laplace", **through})

@@ -1,0 +1,52 @@
+"""What the world is like: a question people can answer, in place of an algorithm's name."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from bandanna.problem import Problem
+from bandanna.theory.catalogue import DEFAULT
+from bandanna.theory.exp3 import CHANGES
+from bandanna.types import InputError
+
+World = Literal["any", "steady", "changing"]
+
+STEADY_WARNING = (
+    "It notices when an arm that it plays changes, and adaptive then plays the rest; it cannot see "
+    "an arm it has stopped playing become the best while nothing else changes."
+)
+ALGORITHMS: dict[str, tuple[str, str]] = {
+    "any": ("adaptive", "Losses may be anything: adaptive follows the surprises it meets."),
+    "steady": ("dp-klucb", f"Losses are steady: dp-klucb. {STEADY_WARNING}"),
+    "changing": ("adaptive", "The best arm changes: adaptive with a short memory follows it."),
+}
+"""For each world, the algorithm and why."""
+
+
+def chosen(algorithm: str | None, losses: str | None, problem: Problem) -> tuple[str, Problem, str]:
+    """Return the algorithm for a world or as named, the problem with its changes, and why."""
+    if losses is None:
+        name = algorithm or DEFAULT
+        check_changes(name, problem)
+        return name, problem, f"{name} was asked for." if algorithm else f"{name} is the default."
+    if losses not in ALGORITHMS:
+        raise InputError(f"losses must be one of {', '.join(get_args(World))}; got {losses!r}.")
+    if algorithm is not None:
+        raise InputError(f"losses={losses!r} chooses the algorithm; leave out {algorithm!r}.")
+    name, why = ALGORITHMS[losses]
+    if losses == "changing" and (problem.changes, problem.memory) == (None, None):
+        problem = problem.but(changes=CHANGES)
+        problem.horizon("losses='changing' without memory=", instead="memory=")
+    check_changes(name, problem)
+    return name, problem, why
+
+
+def check_changes(name: str, problem: Problem) -> None:
+    """Refuse numbers that an algorithm would not use."""
+    if problem.changes is not None and name.removesuffix("-conversion") not in (
+        "adaptive",
+        "tracking",
+    ):
+        raise InputError(f"changes= is for adaptive and tracking; {name} does not use it.")
+    if problem.memory is not None and name.removesuffix("-conversion") != "adaptive":
+        raise InputError(f"memory= is for adaptive; {name} does not use it.")
