@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 import bandanna as bd
 from bandanna.documents import seal, to_text
 from bandanna.policies.loading import policy_from_dict
-from bandanna.policies.state_file import VERSION
+from bandanna.policies.state_file import VERSION, claim, marker
 from tests.contracts.policies import ARMS, EXPERTS, make
 
 
@@ -146,6 +147,48 @@ def test_a_file_is_resumed_once(saved: Path) -> None:
     assert bd.load(saved).guarantee.epsilon == 2 * first.guarantee.epsilon
     first.save(saved)  # another content: it may be resumed
     assert bd.load(saved).guarantee == first.guarantee
+
+
+def test_a_link_to_a_file_that_was_resumed_is_refused(saved: Path) -> None:
+    """It is the same file by another name."""
+    link = saved.with_name("link.json")
+    link.symlink_to(saved)
+    bd.load(link)
+    for path in (saved, link):
+        with pytest.raises(bd.StateFileError, match="resumed before"):
+            bd.load(path)
+
+
+def test_of_many_that_load_at_once_one_is_first(saved: Path) -> None:
+    """Threads stand for processes: the lock is the system's, on the file."""
+    outcomes: list[bool] = []
+    together = threading.Barrier(8)
+
+    def load() -> None:
+        together.wait()
+        try:
+            claim(saved, "a checksum", again=False)
+        except bd.StateFileError:
+            outcomes.append(False)
+        else:
+            outcomes.append(True)
+
+    for _ in range(20):
+        marker(saved).unlink(missing_ok=True)
+        outcomes.clear()
+        threads = [threading.Thread(target=load) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(outcomes) == [False] * 7 + [True]
+
+
+def test_a_torn_mark_counts_as_one(saved: Path) -> None:
+    """A mark that cannot be read was written for something."""
+    marker(saved).write_text('{"checksum": "ab')
+    with pytest.raises(bd.StateFileError, match="resumed before"):
+        bd.load(saved)
 
 
 def test_what_was_decided_after_the_save_cannot_be_credited_to_someone_else(

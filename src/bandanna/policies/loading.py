@@ -65,7 +65,7 @@ def load(path: str | Path, *, epsilon: float | None = None, again: bool = False)
             f"{source} holds a policy with epsilon {policy.guarantee.epsilon:g}, which promises "
             f"less than the {epsilon:g} asked for."
         )
-    policy.resumed += claim(source, str(data["checksum"]), again=again)
+    policy.resumed += claim(source.resolve(), str(data["checksum"]), again=again)
     return policy
 
 

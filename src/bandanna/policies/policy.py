@@ -217,7 +217,8 @@ class Policy:
     @property
     def waiting(self) -> int:
         """Decisions whose feedback has not been observed."""
-        return self._ledger.waiting
+        with self._lock:
+            return self._ledger.waiting
 
     @property
     def decided(self) -> int:
@@ -295,25 +296,26 @@ class Policy:
         kind = vars(type(self)).get("saved_as")
         if kind is None:
             raise InputError(f"a {type(self).__name__} cannot be saved; only Bandanna's own can.")
-        return {
-            "kind": kind,
-            "algorithm": self.algorithm,
-            "arms": list(self.arms),
-            "experts": self.experts,
-            "delta": self.delta,
-            "delay": self.delay,
-            "loss_range": list(self.loss_range),
-            "default_loss": self.default_loss,
-            "clip": self.clip,
-            "rounds": self.rounds,
-            "resumed": self.resumed,
-            "people": None if self.people is None else list(self.people),
-            "learner": self.recipe.learner.to_dict(),
-            "release": self._ledger.release.to_dict(),
-            "learned": self._player.state_dict(),
-            "arm_stream": [int(word) for word in self._stream],
-            "ledger": self._ledger.to_dict(batches=batches),
-        }
+        with self._lock:
+            return {
+                "kind": kind,
+                "algorithm": self.algorithm,
+                "arms": list(self.arms),
+                "experts": self.experts,
+                "delta": self.delta,
+                "delay": self.delay,
+                "loss_range": list(self.loss_range),
+                "default_loss": self.default_loss,
+                "clip": self.clip,
+                "rounds": self.rounds,
+                "resumed": self.resumed,
+                "people": None if self.people is None else list(self.people),
+                "learner": self.recipe.learner.to_dict(),
+                "release": self._ledger.release.to_dict(),
+                "learned": self._player.state_dict(),
+                "arm_stream": [int(word) for word in self._stream],
+                "ledger": self._ledger.to_dict(batches=batches),
+            }
 
     def __repr__(self) -> str:
         experts = "" if self.experts is None else f"{self.experts} experts, "
@@ -390,6 +392,6 @@ def as_decision(decision: Decision | Mapping[str, object]) -> Decision:
             f"{type(decision).__name__}."
         )
     numbers = made.index, made.round, made.batch, made.position
-    if not all(type(number) is int for number in numbers):
+    if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
         raise DecisionError("a decision's index, round, batch and position are whole numbers.")
     return made
