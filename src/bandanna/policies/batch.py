@@ -133,7 +133,7 @@ def fill_from_dict(
         and len(known) <= batch.size
         and all(place in places and losses[place] == WAITING for place in batch.waiting)
         and all(place in places for place in batch.given_up)
-        and math.isfinite(batch.importance)
+        and 0.0 < batch.importance < math.inf
         and batch.first >= 0
     )
     if not good:

@@ -34,7 +34,15 @@ from bandanna.privacy.statements import PUBLIC_ADVICE, assumed_by_all, protected
 from bandanna.problem import Problem
 from bandanna.streams import Stream, new_stream
 from bandanna.theory.planner import Plan
-from bandanna.types import JSON, ArmName, Decision, DecisionError, Guarantee, InputError
+from bandanna.types import (
+    JSON,
+    ArmName,
+    Decision,
+    DecisionError,
+    Guarantee,
+    InputError,
+    without_frames,
+)
 
 
 class Policy:
@@ -285,8 +293,11 @@ class Policy:
         the feedback itself. Release randomness is not in it.
         """
         self._check_process()
-        with self._lock:
-            write_state(Path(path), self.to_dict())
+        try:
+            with self._lock:
+                write_state(Path(path), self.to_dict())
+        except BaseException as error:
+            raise without_frames(error) from None
 
     def to_dict(self, *, batches: bool = True) -> JSON:
         """Return everything a policy knows, as plain values: as private as the feedback.

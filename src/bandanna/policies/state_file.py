@@ -84,6 +84,12 @@ def claim(path: Path, checksum: str, *, again: bool) -> int:
     return before
 
 
+def resumed_before(path: Path, checksum: str) -> int:
+    """Return how often a file was resumed, without marking it."""
+    beside = marker(path)
+    return _times(beside.read_bytes(), checksum) if beside.exists() else 0
+
+
 def _times(mark: bytes, checksum: str) -> int:
     """Return how often a mark says that the file with this checksum was resumed."""
     if not mark:
