@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bandanna import checks
-from bandanna.privacy import VectorRelease
-from bandanna.privacy.composition import check_places, place_for
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm, Bound
 from bandanna.theory.catalogue import DEFAULT, algorithms
@@ -210,7 +208,10 @@ def plan(
 
 def place_problem(problem: Problem, per_person: int, entry: Algorithm) -> Problem:
     """Return the problem of one place, with what it may cost of a person's epsilon and delta."""
-    places, spends = check_places(per_person), entry.release == VectorRelease.name
+    # Loaded when first used: a plan for rounds does without NumPy and what it takes to load it.
+    from bandanna.privacy.composition import check_places, place_for
+
+    places, spends = check_places(per_person), entry.release == "vector"
     each = place_for(problem.epsilon, problem.delta, places, spend_delta=spends)
     return problem.but(epsilon=each.epsilon, delta=each.delta)
 
