@@ -12,6 +12,8 @@ MAX_ROUNDS = 10**12
 """More losses than this, in grid units, would not fit a 64-bit sum."""
 
 MAX_ARMS = 10**7
+MAX_PLACES = 10**6
+"""More places than this a person does not have."""
 
 SMALLEST_DELTA = 1e-250
 """Below this, floating point cannot follow a privacy curve, and nobody needs it."""

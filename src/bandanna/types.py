@@ -30,6 +30,15 @@ class StateFileError(BandannaError):
     """A saved policy that cannot be read or written."""
 
 
+def without_frames(error: BaseException) -> BaseException:
+    """Return an error without the frames it came through.
+
+    Their variables hold feedback, and whoever reports errors may report variables too.
+    """
+    error.__context__ = None
+    return error.with_traceback(None)
+
+
 class Decision(NamedTuple):
     """One choice, and all that is needed to credit its feedback later.
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -85,6 +86,35 @@ def test_an_interrupt_anywhere_is_survived(name: str, what: str) -> None:
         if not hit:
             return
         line += 1
+
+
+@pytest.mark.parametrize("name", ["one-bit", "calibrated-exp4", "people"])
+@pytest.mark.parametrize("what", ["decide", "observe", "give_up"])
+def test_what_is_saved_after_an_interrupt_can_be_loaded(
+    name: str, what: str, tmp_path: Path
+) -> None:
+    """Whatever line is hit: whoever catches the interrupt and saves has a file that goes on."""
+    people = name == "people"
+    advice = None if people else advise(name, np.random.default_rng(0))
+
+    def decide(policy: Policy, person: int) -> bd.Decision:
+        return policy.decide(advice, person=person if people else None)
+
+    line, hit = 0, True
+    while hit:
+        line += 1
+        policy = bd.PrivateBandit(2, 1.0, batch=2, per_person=1) if people else make(name)
+        if what == "decide":  # the first opens a batch
+            hit = interrupt_at(line, partial(decide, policy, 0))
+        else:
+            made = decide(policy, 0)
+            credit = partial(policy.observe, loss=0.25) if what == "observe" else policy.give_up
+            hit = interrupt_at(line, partial(credit, made))
+        policy.save(tmp_path / "policy.json")
+        loaded = bd.load(tmp_path / "policy.json")
+        for person in range(1, 3):
+            loaded.observe(decide(loaded, person), loss=1.0)
+    assert line > 5
 
 
 @pytest.mark.parametrize("algorithm", ["one-bit", "calibrated-exp4"])

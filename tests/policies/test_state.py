@@ -8,8 +8,10 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from hypothesis import strategies as st
 import bandanna as bd
 from bandanna.documents import seal, to_text
 from bandanna.policies.loading import policy_from_dict
-from bandanna.policies.state_file import VERSION
+from bandanna.policies.state_file import VERSION, claim, marker
 from tests.contracts.policies import ARMS, EXPERTS, make
 
 
@@ -148,6 +150,90 @@ def test_a_file_is_resumed_once(saved: Path) -> None:
     assert bd.load(saved).guarantee == first.guarantee
 
 
+def test_a_link_to_a_file_that_was_resumed_is_refused(saved: Path) -> None:
+    """It is the same file by another name."""
+    link = saved.with_name("link.json")
+    link.symlink_to(saved)
+    bd.load(link)
+    for path in (saved, link):
+        with pytest.raises(bd.StateFileError, match="resumed before"):
+            bd.load(path)
+
+
+def test_of_many_that_load_at_once_one_is_first(saved: Path) -> None:
+    """Threads stand for processes: the lock is the system's, on the file."""
+    outcomes: list[bool] = []
+    together = threading.Barrier(8)
+
+    def load() -> None:
+        together.wait()
+        try:
+            claim(saved, "a checksum", again=False)
+        except bd.StateFileError:
+            outcomes.append(False)
+        else:
+            outcomes.append(True)
+
+    for _ in range(20):
+        marker(saved).unlink(missing_ok=True)
+        outcomes.clear()
+        threads = [threading.Thread(target=load) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(outcomes) == [False] * 7 + [True]
+
+
+def test_a_pinned_epsilon_counts_how_often_a_file_was_resumed(saved: Path) -> None:
+    """Twice resumed is twice the epsilon, and more than was asked for; nothing is marked."""
+    bd.load(saved, epsilon=0.5)
+    before = marker(saved).read_bytes()
+    with pytest.raises(bd.StateFileError, match="promises less"):
+        bd.load(saved, epsilon=0.5, again=True)
+    assert marker(saved).read_bytes() == before
+    assert bd.load(saved, epsilon=1.0, again=True).guarantee.epsilon == 1.0
+
+
+def test_a_save_or_load_that_fails_takes_no_feedback_along(saved: Path) -> None:
+    """Neither in the message nor in the variables of the frames, which error reporters show."""
+    policy = bd.PrivateBandit(["a", "b"], 0.5, batch=3, seed=1)
+    policy.observe(policy.decide(), loss=0.6180339)
+    units = str(round(0.6180339 * 2**20))
+    policy.save(saved)
+    data = json.loads(saved.read_text())
+    assert units in str(data)
+    del data["checksum"]
+    data["ledger"]["open_batches"][0]["losses"][0] = f"x{units}"
+    damaged, forged = saved.with_name("damaged.json"), saved.with_name("forged.json")
+    damaged.write_text(to_text(data | {"checksum": "none"}))
+    forged.write_text(to_text(data | {"checksum": seal(data)}))
+    actions: list[Callable[[], object]] = [
+        partial(policy.save, saved.parent / "no such folder" / "policy.json"),
+        partial(bd.load, damaged),
+        partial(bd.load, forged),
+    ]
+    for action in actions:
+        with pytest.raises(bd.StateFileError) as failure:
+            action()
+        error: BaseException | None = failure.value
+        assert units not in str(error)
+        while error is not None:
+            trace = error.__traceback__
+            while trace is not None:
+                if trace.tb_frame.f_code is not sys._getframe().f_code:
+                    assert units not in repr(trace.tb_frame.f_locals)
+                trace = trace.tb_next
+            error = error.__context__
+
+
+def test_a_torn_mark_counts_as_one(saved: Path) -> None:
+    """A mark that cannot be read was written for something."""
+    marker(saved).write_text('{"checksum": "ab')
+    with pytest.raises(bd.StateFileError, match="resumed before"):
+        bd.load(saved)
+
+
 def test_what_was_decided_after_the_save_cannot_be_credited_to_someone_else(
     tmp_path: Path,
 ) -> None:
@@ -240,6 +326,8 @@ FORGERIES: dict[str, tuple[str, Callable[[Any], object]]] = {
     "a loss beyond the grid": ("one-bit", lambda d: _first(d)["losses"].__setitem__(0, 2**21)),
     "a batch that is too small": ("one-bit", lambda d: _first(d).update(size=1)),
     "an arm that is none": ("one-bit", lambda d: _first(d).update(choice=ARMS)),
+    "a batch without importance": ("one-bit", lambda d: _first(d).update(importance=0.0)),
+    "more batches than can be": ("one-bit", lambda d: d["ledger"].update(batches=2**70)),
     "rounds that do not add up": ("one-bit", lambda d: d["ledger"].update(rounds=10**6)),
 }
 

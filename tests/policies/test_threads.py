@@ -86,3 +86,24 @@ def test_a_thread_that_saves_gets_consistent_counts(tmp_path: Path) -> None:
     in_threads(4, work)
     policy.save(tmp_path / "p.json")
     assert bd.load(tmp_path / "p.json").decided == 2000
+
+
+def test_whoever_only_looks_sees_no_batch_come_and_go() -> None:
+    """``waiting``, ``repr`` and ``to_dict`` of a policy that another thread uses."""
+    policy = bd.PrivateBandit(2, 1.0, 10**6, batch=1, seed=1)
+    done = threading.Event()
+
+    def use() -> None:
+        decisions = [policy.decide() for _ in range(20)]
+        for _ in range(5000):
+            decisions.append(policy.decide())
+            policy.observe(decisions.pop(0), loss=0.5)
+        done.set()
+
+    user = threading.Thread(target=use)
+    user.start()
+    while not done.is_set():
+        assert policy.waiting <= 21
+        assert "waiting" in repr(policy)
+        assert len(policy.to_dict()["ledger"]["open_batches"]) <= 21
+    user.join()

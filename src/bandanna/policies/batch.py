@@ -87,14 +87,17 @@ class Batch:
         self.losses = array("i")
 
     def to_dict(self) -> JSON:
-        """Return everything, raw feedback included, as plain values."""
+        """Return everything, raw feedback included, as plain values.
+
+        A round that an interrupt kept from being decided is left out.
+        """
         return {
             "number": self.number,
             "first": self.first,
             "size": self.size,
             "choice": self.choice,
             "importance": self.importance,
-            "arms": list(self.arms),
+            "arms": list(self.arms[: len(self.losses)]),
             "losses": [None if loss == WAITING else loss for loss in self.losses],
             "waiting": [
                 [position, None if ticket is None else ticket.to_dict()]
@@ -116,7 +119,8 @@ def fill_from_dict(
 ) -> None:
     """Read what ``Batch.to_dict`` gave, refusing impossible values.
 
-    ``known`` is what was counted so far; ``as_ticket`` reads what crediting a round needs.
+    ``known`` is what was counted so far; ``as_ticket`` reads what crediting a round needs. After an
+    interrupt a batch may be without rounds, and a round given up but not yet counted.
     """
     losses = [WAITING if loss is None else int(loss) for loss in saved["losses"]]
     batch.tally = release.resume(saved["tally"], known, batch.size)
@@ -127,14 +131,13 @@ def fill_from_dict(
         batch.waiting[int(position)] = None if ticket is None else as_ticket(ticket)
     places = range(len(losses))
     good = (
-        len(losses) >= 1
-        and len(batch.arms) == len(losses)
+        len(batch.arms) == len(losses)
         and all(0 <= arm < arms for arm in batch.arms)
         and all(loss == WAITING or 0 <= loss <= UNITS for loss in losses)
         and len(known) <= batch.size
         and all(place in places and losses[place] == WAITING for place in batch.waiting)
-        and all(place in places and place not in batch.waiting for place in batch.given_up)
-        and math.isfinite(batch.importance)
+        and all(place in places for place in batch.given_up)
+        and 0.0 < batch.importance < math.inf
         and batch.first >= 0
     )
     if not good:

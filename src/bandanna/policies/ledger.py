@@ -19,7 +19,10 @@ from bandanna.policies.people import People
 from bandanna.policies.places import PlacesBatch, load_places
 from bandanna.privacy.reading import Told
 from bandanna.privacy.release import Release, Released
-from bandanna.types import JSON, Decision, DecisionError
+from bandanna.types import JSON, Decision, DecisionError, without_frames
+
+MOST = 2**62
+"""No policy decides or releases so often."""
 
 
 class Ledger:
@@ -143,7 +146,7 @@ class Ledger:
         try:
             released = batch.tally.publish()
         except BaseException as error:
-            raise error.with_traceback(None) from None
+            raise without_frames(error) from None
         if isinstance(released, float):
             so_far = self.told.get(batch.choice, Told())
             self.told[batch.choice] = so_far.and_also(released, batch.size)
@@ -221,7 +224,8 @@ class Ledger:
             self.open[batch.number] = batch
         current = saved["current"]
         self.current = None if current is None else self.open[int(current)]
-        if self.rounds != int(saved["rounds"]) or not 0 <= self.released <= self.batches:
+        counts = 0 <= self.released <= self.batches < MOST and 0 <= self.rounds < MOST
+        if self.rounds != int(saved["rounds"]) or not counts:
             raise ValueError("its counts do not fit together")
         if latest:
             self.identity = self._issuers.resume(saved["issuers"])

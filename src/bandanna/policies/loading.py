@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +17,9 @@ from bandanna.policies.people import check_rule
 from bandanna.policies.plays import FollowExpert, kind_of_play, weighs_all_arms
 from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import recipe_of
-from bandanna.policies.state_file import claim, read_state
+from bandanna.policies.state_file import claim, read_state, resumed_before
 from bandanna.theory.tuning import Tuning
-from bandanna.types import JSON, BandannaError, StateFileError
+from bandanna.types import JSON, BandannaError, StateFileError, without_frames
 
 KINDS: dict[str, type[Policy]] = {
     kind.__name__: kind for kind in (PrivateBandit, Bandit, PrivateExperts, Experts)
@@ -56,19 +57,37 @@ def load(path: str | Path, *, epsilon: float | None = None, again: bool = False)
     >>> bd.load(path, epsilon=1.0).decide().arm == bandit.decide().arm
     True
     """
-    source = Path(path)
+    least = math.inf if epsilon is None else checks.epsilon(epsilon)
+    try:
+        return _load(Path(path), least, again=again)
+    except BaseException as error:
+        raise without_frames(error) from None
+
+
+def _load(source: Path, epsilon: float, *, again: bool) -> Policy:
     data = read_state(source)
     try:
         policy = policy_from_dict(data)
     except DAMAGE as error:
-        raise StateFileError(f"{source} is damaged: {type(error).__name__}: {error}.") from None
-    if epsilon is not None and policy.guarantee.epsilon > checks.epsilon(epsilon):
+        raise StateFileError(f"{source} is damaged: {_reason(error)}.") from None
+    times, file, checksum = policy.resumed, source.resolve(), str(data["checksum"])
+    policy.resumed = times + (resumed_before(file, checksum) if again else 0)
+    if policy.guarantee.epsilon > epsilon:
         raise StateFileError(
             f"{source} holds a policy with epsilon {policy.guarantee.epsilon:g}, which promises "
             f"less than the {epsilon:g} asked for."
         )
-    policy.resumed += claim(source, str(data["checksum"]), again=again)
+    policy.resumed = times + claim(file, checksum, again=again)
     return policy
+
+
+def _reason(error: Exception) -> str:
+    """Say what is wrong with a file, without repeating what is in it."""
+    kind = type(error).__name__
+    if isinstance(error, BandannaError):
+        return f"{kind}: {error}"
+    said = str(error).partition(":")[0] if isinstance(error, ValueError) else "impossible values"
+    return f"{kind}: {said}"
 
 
 def policy_from_dict(data: JSON, *, latest: bool = False) -> Policy:

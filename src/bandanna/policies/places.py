@@ -150,14 +150,17 @@ class PlacesBatch(Batch):
 
     def to_dict(self) -> JSON:
         """Return everything, raw feedback included, as plain values."""
+        decided = len(self.losses)
         return super().to_dict() | {
-            "numbers": list(self.numbers),
-            "owners": [f"{place.person:016x}" for place in self.owners],
+            "numbers": list(self.numbers[:decided]),
+            "owners": [f"{place.person:016x}" for place in self.owners[:decided]],
             "places": [
                 [f"{person:016x}", place.counts, place.rounds, place.counted]
                 for person, place in self.places.items()
             ],
-            "open_places": [f"{person:016x}" for person in self.open_places],
+            "open_places": [
+                f"{person:016x}" for person in self.open_places if person in self.places
+            ],
         }
 
     def counted(self) -> list[int]:

@@ -35,7 +35,15 @@ from bandanna.privacy.statements import PUBLIC_ADVICE, assumed_by_all, protected
 from bandanna.problem import Problem
 from bandanna.streams import Stream, new_stream
 from bandanna.theory.planner import Plan
-from bandanna.types import JSON, ArmName, Decision, DecisionError, Guarantee, InputError
+from bandanna.types import (
+    JSON,
+    ArmName,
+    Decision,
+    DecisionError,
+    Guarantee,
+    InputError,
+    without_frames,
+)
 
 
 class Policy:
@@ -218,7 +226,8 @@ class Policy:
     @property
     def waiting(self) -> int:
         """Decisions whose feedback has not been observed."""
-        return self._ledger.waiting
+        with self._lock:
+            return self._ledger.waiting
 
     @property
     def decided(self) -> int:
@@ -306,8 +315,11 @@ class Policy:
         the feedback itself. Release randomness is not in it.
         """
         self._check_process()
-        with self._lock:
-            write_state(Path(path), self.to_dict())
+        try:
+            with self._lock:
+                write_state(Path(path), self.to_dict())
+        except BaseException as error:
+            raise without_frames(error) from None
 
     def to_dict(self, *, batches: bool = True) -> JSON:
         """Return everything a policy knows, as plain values: as private as the feedback.
@@ -317,25 +329,26 @@ class Policy:
         kind = vars(type(self)).get("saved_as")
         if kind is None:
             raise InputError(f"a {type(self).__name__} cannot be saved; only Bandanna's own can.")
-        return {
-            "kind": kind,
-            "algorithm": self.algorithm,
-            "arms": list(self.arms),
-            "experts": self.experts,
-            "delta": self.delta,
-            "delay": self.delay,
-            "loss_range": list(self.loss_range),
-            "default_loss": self.default_loss,
-            "clip": self.clip,
-            "rounds": self.rounds,
-            "resumed": self.resumed,
-            "people": None if self.people is None else list(self.people),
-            "learner": self.recipe.learner.to_dict(),
-            "release": self._ledger.release.to_dict(),
-            "learned": self._player.state_dict(),
-            "arm_stream": [int(word) for word in self._stream],
-            "ledger": self._ledger.to_dict(batches=batches),
-        }
+        with self._lock:
+            return {
+                "kind": kind,
+                "algorithm": self.algorithm,
+                "arms": list(self.arms),
+                "experts": self.experts,
+                "delta": self.delta,
+                "delay": self.delay,
+                "loss_range": list(self.loss_range),
+                "default_loss": self.default_loss,
+                "clip": self.clip,
+                "rounds": self.rounds,
+                "resumed": self.resumed,
+                "people": None if self.people is None else list(self.people),
+                "learner": self.recipe.learner.to_dict(),
+                "release": self._ledger.release.to_dict(),
+                "learned": self._player.state_dict(),
+                "arm_stream": [int(word) for word in self._stream],
+                "ledger": self._ledger.to_dict(batches=batches),
+            }
 
     def __repr__(self) -> str:
         experts = "" if self.experts is None else f"{self.experts} experts, "
@@ -412,6 +425,6 @@ def as_decision(decision: Decision | Mapping[str, object]) -> Decision:
             f"{type(decision).__name__}."
         )
     numbers = made.index, made.round, made.batch, made.position
-    if not all(type(number) is int for number in numbers):
+    if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
         raise DecisionError("a decision's index, round, batch and position are whole numbers.")
     return made

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from bandanna.documents import seal, to_text, write_whole
 from bandanna.types import JSON, StateFileError
@@ -21,7 +24,7 @@ def write_state(path: Path, policy: JSON) -> None:
     data["checksum"] = seal(data)
     try:
         write_whole(path, to_text(data), private=True)
-        marker(path).unlink(missing_ok=True)
+        marker(path.resolve()).unlink(missing_ok=True)
     except OSError as error:
         raise StateFileError(f"cannot write {path}: {error.strerror or error}.") from None
 
@@ -55,28 +58,55 @@ def marker(path: Path) -> Path:
 def claim(path: Path, checksum: str, *, again: bool) -> int:
     """Mark a file as resumed; returns how often it was before.
 
-    The mark lies beside the file, so it holds on this machine and not for copies elsewhere.
+    The mark lies beside the file, so it holds on this machine and not for copies elsewhere. Of
+    processes that load at the same moment one is the first: a lock on the mark lets them look at it
+    one after the other.
     """
-    beside = marker(path)
-    before = 0
-    if beside.exists():
-        try:
-            mark = json.loads(beside.read_text(encoding="utf-8"))
-            before = int(mark["times"]) if mark["checksum"] == checksum else 0
-        except (OSError, ValueError, LookupError, TypeError):
-            before = 1  # unreadable: it was written for something
-    if before and not again:
-        raise StateFileError(
-            f"{path} has been resumed before ({before} times): whatever was open in it would be "
-            f"released again. Save again and load that; or pass again=True, and the guarantee "
-            f"will say {before + 1} times epsilon."
-        )
     try:
-        text = json.dumps({"checksum": checksum, "times": before + 1})
-        write_whole(beside, text, private=True)
+        with _locked(marker(path)) as mark:
+            before = _times(mark.read(), checksum)
+            if before and not again:
+                raise StateFileError(
+                    f"{path} has been resumed before ({before} times): whatever was open in it "
+                    f"would be released again. Save again and load that; or pass again=True, and "
+                    f"the guarantee will say {before + 1} times epsilon."
+                )
+            mark.seek(0)
+            mark.write(json.dumps({"checksum": checksum, "times": before + 1}).encode())
+            mark.truncate()
+            mark.flush()
+            os.fsync(mark.fileno())
     except OSError as error:
         raise StateFileError(
             f"cannot mark {path} as resumed: {error.strerror or error}. Without the mark it could "
             f"be resumed twice unnoticed; load it from a folder that can be written to."
         ) from None
     return before
+
+
+def resumed_before(path: Path, checksum: str) -> int:
+    """Return how often a file was resumed, without marking it."""
+    beside = marker(path)
+    return _times(beside.read_bytes(), checksum) if beside.exists() else 0
+
+
+def _times(mark: bytes, checksum: str) -> int:
+    """Return how often a mark says that the file with this checksum was resumed."""
+    if not mark:
+        return 0
+    try:
+        read = json.loads(mark)
+        return int(read["times"]) if read["checksum"] == checksum else 0
+    except (ValueError, LookupError, TypeError):
+        return 1  # unreadable: it was written for something
+
+
+def _locked(path: Path) -> BinaryIO:
+    """Open a file that is ours alone until it is closed; made if it is not there."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    file = os.fdopen(os.open(path, flags, 0o600), "r+b")
+    with suppress(ImportError):  # not on Windows
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
+    return file

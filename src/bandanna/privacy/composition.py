@@ -23,11 +23,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bandanna import checks
-from bandanna.checks import MAX_EPSILON, MIN_EPSILON
+from bandanna.checks import MAX_EPSILON, MAX_PLACES, MIN_EPSILON
 from bandanna.types import InputError
-
-MAX_PLACES = 10**6
-"""More places than this a person does not have."""
 
 ULP = 2.0**-53
 FEW = 16.0

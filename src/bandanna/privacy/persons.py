@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bandanna.checks import MAX_EPSILON, MIN_EPSILON
-from bandanna.privacy.composition import MAX_PLACES, Place, composed_epsilon, keeps
+from bandanna.checks import MAX_EPSILON, MAX_PLACES, MIN_EPSILON
+from bandanna.privacy.composition import Place, composed_epsilon, keeps
 from bandanna.privacy.mechanism import TOLERANCE, Finding, Mechanism, PrivacyLoss, float_of
 from bandanna.privacy.statements import composition_of, protected_person
 from bandanna.types import JSON, Guarantee, InputError

@@ -31,7 +31,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         (401, "No key"),
         (403, "The key does not open this"),
         (404, "Unknown"),
-        (409, "Contradicts what was counted before, or the experiment is stopped"),
+        (409, "The event belongs to another experiment, or the experiment is stopped"),
         (410, "Too late"),
         (413, "Too large"),
         (422, "A value that cannot be used"),
@@ -83,10 +83,10 @@ async def decide(
 
 @router.post("/events/{event}/reward", status_code=204, response_class=Response)
 async def reward(event: EventPath, new: NewReward, core: CoreHere, key: CanReward) -> None:
-    """Count the feedback of an event, once: an identical repeat is accepted, another refused.
+    """Count the feedback of an event, once. A repeat is accepted whatever it says.
 
-    After a restart of the service a repeat for a batch that has been released is accepted
-    whatever it says: nothing is kept that could tell. The first value stands.
+    The first value stands. The answer does not say whether they are the same: feedback is private,
+    and whoever has a key could find out somebody else's by trying.
     """
     await core.reward(event, new.loss, new.reward, key.experiment)
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from bandanna import checks
-from bandanna.privacy.composition import MAX_PLACES
+from bandanna.checks import MAX_PLACES
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
 from bandanna.theory.planner import Row, any_arm, plan, row_of
