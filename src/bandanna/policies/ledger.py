@@ -161,6 +161,10 @@ class Ledger:
             raise DecisionError(f"decision {decision.round} was never made by this policy.")
         return batch
 
+    def issued_by(self, identity: str) -> bool:
+        """Whether an identity is, or was, this ledger's."""
+        return identity in self._issuers
+
     def _stranger(self, decision: Decision) -> str:
         if decision.policy in self._issuers:
             return (

@@ -229,6 +229,10 @@ class Policy:
         """Batches released so far."""
         return self._ledger.released
 
+    def made(self, identity: str) -> bool:
+        """Whether decisions with this identity are its own, from before it was loaded too."""
+        return self._ledger.issued_by(identity)
+
     @property
     def chances(self) -> dict[ArmName, float]:
         """Probabilities with which each arm, or expert, would be drawn for the next batch."""
