@@ -62,6 +62,8 @@ def composed_delta(epsilon: float, each: Place, places: int) -> float:
     0.337835
     """
     top = places * each.epsilon
+    if top == 0.0:
+        return min(1.0, -math.expm1(places * math.log1p(-each.delta)) * (1.0 + FEW * ULP))
     below = epsilon - 4.0 * ULP * top  # delta falls in epsilon: rounding of losses is covered
     spread = 0.0
     if below < top:

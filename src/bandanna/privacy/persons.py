@@ -40,6 +40,7 @@ def for_person(promise: Guarantee, epsilon: float, delta: float, places: int) ->
         epsilon=epsilon if exact else composed_epsilon(each, places, delta),
         delta=delta,
         protects=protected_person(places),
+        model="central",  # whoever averages and counts places sees feedback
         because=f"{promise.because}; {composition_of(places, delta)}",
         facts=promise.facts
         | {"places": places, "place_epsilon": each.epsilon, "place_delta": each.delta},
