@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Policy,
         PrivateBandit,
         PrivateExperts,
+        Segments,
         load,
         privatize,
     )
@@ -44,6 +45,7 @@ _HOMES = {
     "Policy": "bandanna.policies",
     "PrivateBandit": "bandanna.policies",
     "PrivateExperts": "bandanna.policies",
+    "Segments": "bandanna.policies",
     "audit": "bandanna.audits.attack",
     "load": "bandanna.policies",
     "private_range": "bandanna.privacy.range",
@@ -77,6 +79,7 @@ __all__ = [
     "PrivateExperts",
     "Problem",
     "Results",
+    "Segments",
     "StateFileError",
     "Study",
     "StudyResults",

@@ -31,6 +31,8 @@ RANDOM: dict[str, envs.Environment] = {
     "noisy switching": envs.Switching(3, ROUNDS, bernoulli=True),
     "constrained": envs.ConstrainedAdversary(3, ROUNDS),
     "trial": envs.ClinicalTrial(ROUNDS),
+    "returning": envs.Returning(3, ROUNDS, returning=0.5),
+    "visits": envs.Returning([0.2, 0.5, 0.8], ROUNDS, visits=7),
 }
 ADAPTIVE: dict[str, envs.PunishLeader | envs.PunishRepeats] = {
     "punish-repeats": envs.PunishRepeats(3, ROUNDS),

@@ -254,6 +254,19 @@ def test_exp4_has_places_of_one_round() -> None:
         )
 
 
+def test_one_expert_who_is_always_followed_tells_nothing_of_anyone() -> None:
+    policy = bd.PrivateExperts(1, 2, 1.0, per_person=2)
+    assert policy.guarantee.epsilon == 0.0
+    visited = policy.decide([1], person="a")
+    policy.observe(visited, loss=1.0)
+    policy.finish("a")
+
+
+def test_whoever_averages_places_sees_feedback() -> None:
+    assert bd.PrivateBandit(2, 1.0, batch=1).guarantee.model == "local"
+    assert bd.PrivateBandit(2, 1.0, batch=1, per_person=1).guarantee.model == "central"
+
+
 def test_files_hold_the_key_and_no_name(tmp_path: Path) -> None:
     policy = make()
     visit(policy, "a-name-to-look-for", 0.5)

@@ -55,6 +55,24 @@ def test_no_decision_is_handed_out_twice_and_every_batch_is_released(epsilon: fl
     assert policy.released == 12_000 // policy.batch
 
 
+def test_nobody_gets_more_places_from_several_threads() -> None:
+    policy = bd.PrivateBandit(3, 1.0, batch=4, per_person=2, rounds_per_place=1)
+    made: list[bd.Decision] = []
+
+    def work() -> None:
+        for visit in range(600):
+            decision = policy.decide(person=visit % 50)
+            made.append(decision)
+            policy.observe(decision, loss=0.5)
+
+    in_threads(8, work)
+    people = policy._ledger.people
+    assert people is not None
+    assert set(people._places.values()) == {2}
+    assert len({decision.round for decision in made}) == len(made) == policy.decided == 4800
+    assert policy.waiting == 0
+
+
 def test_files_saved_while_others_decide_can_be_loaded(tmp_path: Path) -> None:
     policy = bd.PrivateBandit(3, 0.5, rounds=100_000)
     done = threading.Event()

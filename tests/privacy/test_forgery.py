@@ -29,6 +29,11 @@ CERTIFICATES = {
     "vector-laplace": bd.PrivateExperts(4, 3, 0.5, 0.0, 10**5, "calibrated-exp4").certificate(),
     "gaussian": bd.PrivateExperts(40, 3, 0.5, 1e-6, 10**6, "calibrated-exp4").certificate(),
     "composed": bd.PrivateExperts(8, 3, 1.0, 0.01, 10**6, "calibrated-exp4").certificate(),
+    "persons": bd.PrivateBandit(3, 1.0, batch=4, per_person=20, delta=1e-6).certificate(),
+    "persons, pure": bd.PrivateBandit(3, 1.0, batch=4, per_person=3).certificate(),
+    "persons, experts": bd.PrivateExperts(
+        *(40, 3, 0.5, 1e-6, 10**6, "calibrated-exp4"), per_person=5
+    ).certificate(),
     "paper": bd.PrivateExperts(5, 3, 0.5, 1e-6, 10**8, "batched-exp4").certificate(),
 }
 NAMES_ALONE = {"software", "sampler_version", "policy", "algorithm", "arms"}

@@ -23,7 +23,7 @@ from bandanna.cli.data import (
 )
 from bandanna.cli.options import whole_number, without_nan
 from bandanna.theory.catalogue import contestants
-from bandanna.types import InputError
+from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment
@@ -58,10 +58,18 @@ def simulate(
         str | None,
         typer.Option(
             help="bernoulli (default), switching, drift, constrained, punish-repeats, "
-            "punish-leader, barrier or trial. With experts: one-good (default), clustered, "
-            "switching-experts; digits and trial-rules bring their own experts. Or a file with "
-            "every arm's loss in every round: .csv, .parquet or .npy."
+            "punish-leader, barrier, trial or returning. With experts: one-good (default), "
+            "clustered, switching-experts; digits and trial-rules bring their own experts. Or a "
+            "file with every arm's loss in every round: .csv, .parquet or .npy."
         ),
+    ] = None,
+    returning: Annotated[
+        float | None,
+        typer.Option(help="People come back with this chance; rounds are then their places."),
+    ] = None,
+    per_person: Annotated[
+        str | None,
+        typer.Option(help="Protect persons: places each may have, epsilon for all of them."),
     ] = None,
     advice: Annotated[
         Path | None, typer.Option(help="With a file of losses, one of what each expert advised.")
@@ -107,6 +115,14 @@ def simulate(
         environment = log.name
     elif any((arm, outcome, reward, propensity, segment, time, replay)):
         raise InputError("--arm, --outcome and the like are columns of a log; give it: --log.")
+    elif returning is not None:
+        from bandanna.environments import make_environment
+
+        if environment not in (None, "returning") or advisers is not None:
+            raise InputError("--returning is an environment of its own, and without experts.")
+        environment = "returning"
+        chance: JSON = {"returning": returning}
+        source = make_environment(environment, count, horizon or 100_000, **chance)
     else:
         environment = environment or ("bernoulli" if advisers is None else "one-good")
         source = _environment(
@@ -121,7 +137,8 @@ def simulate(
 
     usual = WITH_EXPERTS if advised else WITHOUT
     names = _names(algorithms or usual)
-    policies = {name: make_contestant(name, source, epsilon, delta) for name in names}
+    places = None if per_person is None else whole_number("--per-person", per_person)
+    policies = {name: make_contestant(name, source, epsilon, delta, places) for name in names}
     results = run(policies, source, replicates=runs, seed=seed, cores=cores)
     setting: dict[str, object] = {
         "environment": environment,
@@ -131,6 +148,8 @@ def simulate(
         "replicates": runs,
         "seed": seed,
     }
+    if places is not None:
+        setting |= {"per_person": places, "delta": delta}
     if advised:
         setting |= {"experts": getattr(source, "experts", None), "delta": delta}
     if as_json:
@@ -185,7 +204,7 @@ def _names(algorithms: str) -> list[str]:
 
 def _privacy(policy: Policy) -> dict[str, float | str | None]:
     """Epsilon and model for one row; JSON has no infinity, so no promise is null."""
-    promise = policy.recipe.release.guarantee()
+    promise = policy.guarantee
     epsilon = promise.epsilon if promise.private else None
     return {"epsilon": epsilon, "delta": promise.delta, "model": promise.model}
 

@@ -7,6 +7,7 @@ from bandanna.policies.experts import Experts, PrivateExperts
 from bandanna.policies.loading import load
 from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import Recipe
+from bandanna.policies.segments import Segments
 
 __all__ = [
     "Bandit",
@@ -15,6 +16,7 @@ __all__ = [
     "PrivateBandit",
     "PrivateExperts",
     "Recipe",
+    "Segments",
     "load",
     "privatize",
 ]

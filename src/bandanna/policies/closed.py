@@ -7,9 +7,32 @@ import secrets
 from collections.abc import Sequence
 from typing import Literal
 
+from bandanna.types import Decision, DecisionError
+
 Verdict = Literal["same", "different", "given up", "forgotten"]
 
 _GIVEN_UP, _UNCOUNTED = b"given up", b"uncounted"
+
+_REFUSED: dict[Verdict, str] = {
+    "different": (
+        "has already been observed with another value; the first one stands. Neither is repeated "
+        "here because feedback is private."
+    ),
+    "given up": (
+        "was given up; its default loss stands, and feedback that came too late is not used."
+    ),
+    "forgotten": (
+        "has been observed and its batch released; whether the value is the same can no longer be "
+        "told. The first one stands."
+    ),
+}
+
+
+def refusal(decision: Decision, verdict: Verdict) -> DecisionError:
+    """Return the error for feedback that is not taken."""
+    error = DecisionError(f"decision {decision.round} {_REFUSED[verdict]}")
+    error.reason = verdict
+    return error
 
 
 class ClosedBatches:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from bandanna.advice import Ticket
 from bandanna.policies.batch import WAITING, Batch, fill_from_dict
-from bandanna.policies.closed import ClosedBatches, Verdict
+from bandanna.policies.closed import ClosedBatches, refusal
 from bandanna.policies.issuers import Issuers
 from bandanna.policies.people import People
 from bandanna.policies.places import PlacesBatch, load_places
@@ -101,7 +101,7 @@ class Ledger:
         else:
             verdict = "same" if batch.losses[position] in (units, WAITING) else "different"
         if verdict != "same":
-            raise _refusal(decision, verdict)
+            raise refusal(decision, verdict)
         return batch if batch is not None and batch.complete else None
 
     def give_up(self, decision: Decision, units: int) -> Batch | None:
@@ -165,6 +165,10 @@ class Ledger:
         ):
             raise DecisionError(f"decision {decision.round} was never made by this policy.")
         return batch
+
+    def issued_by(self, identity: str) -> bool:
+        """Whether an identity is, or was, this ledger's."""
+        return identity in self._issuers
 
     def _stranger(self, decision: Decision) -> str:
         if decision.policy in self._issuers:
@@ -249,27 +253,6 @@ class Ledger:
         return batch
 
 
-def _refusal(decision: Decision, verdict: Verdict) -> DecisionError:
-    error = DecisionError(f"decision {decision.round} {_REFUSED[verdict]}")
-    error.reason = verdict
-    return error
-
-
 def _belongs(decision: Decision, batch: Batch) -> bool:
     position = decision.position
     return batch.arms[position] == decision.index and decision.round == batch.round_of(position)
-
-
-_REFUSED: dict[Verdict, str] = {
-    "different": (
-        "has already been observed with another value; the first one stands. Neither is repeated "
-        "here because feedback is private."
-    ),
-    "given up": (
-        "was given up; its default loss stands, and feedback that came too late is not used."
-    ),
-    "forgotten": (
-        "has been observed and its batch released; whether the value is the same can no longer be "
-        "told. The first one stands."
-    ),
-}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bandanna.policies.places import PlacesBatch
 
 KEY_BYTES = 16
+USUAL = (str, int)
 
 
 class PeopleRule(NamedTuple):
@@ -75,8 +76,8 @@ class People:
 
     def known_as(self, person: object) -> int:
         """Return the keyed hash of a person."""
-        if type(person) is not str and (
-            isinstance(person, bool) or not isinstance(person, str | int | Integral)
+        if type(person) not in USUAL and (
+            isinstance(person, bool) or not isinstance(person, str | Integral)
         ):
             raise InputError(
                 f"person must be a text or a whole number that is the same whenever they come; "

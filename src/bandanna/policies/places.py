@@ -67,7 +67,7 @@ class PlacesBatch(Batch):
     @property
     def complete(self) -> bool:
         """Whether it can be released."""
-        return self.full and not self.open_places and not self.waiting
+        return len(self.places) >= self.size and not self.open_places and not self.waiting
 
     def round_of(self, position: int) -> int:
         """Return which decision of the policy a round is."""
@@ -129,13 +129,14 @@ class PlacesBatch(Batch):
         if place.person in self.open_places or place.counted is not None:
             return
         known, missed = [], False
+        losses, waiting, given_up = self.losses, self.waiting, self.given_up
         for position in place.rounds:
-            if position in self.waiting:
+            if position in waiting:
                 return
-            if position in self.given_up:
+            if position in given_up:
                 missed = True
-            elif self.losses[position] != WAITING:
-                known.append(self.losses[position])
+            elif losses[position] != WAITING:
+                known.append(losses[position])
         if not known and not missed:
             return  # an interrupt came before anyone knew of a round of it: nothing to count
         units = rounded_mean(known) if known and place.counts else self.people.default

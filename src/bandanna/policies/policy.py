@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -17,21 +16,13 @@ from bandanna.policies.batch import Batch
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.people import People, PeopleRule
 from bandanna.policies.player import Player
-from bandanna.policies.plays import (
-    FollowExpert,
-    WeighExperts,
-    WeighInBatches,
-    check_parts,
-    kind_of_play,
-)
+from bandanna.policies.plays import check_parts
+from bandanna.policies.promise import certificate_of, fitted_rule, promise_of
 from bandanna.policies.reading import Summary, chances_of, leader_of, summary_of
 from bandanna.policies.recipe import Recipe, plan_of
 from bandanna.policies.state_file import write_state
 from bandanna.privacy import Release
-from bandanna.privacy.certificate import Setting, make_certificate
-from bandanna.privacy.persons import for_person
 from bandanna.privacy.release import Released
-from bandanna.privacy.statements import PUBLIC_ADVICE, assumed_by_all, protected
 from bandanna.problem import Problem
 from bandanna.streams import Stream, new_stream
 from bandanna.theory.planner import Plan
@@ -88,7 +79,7 @@ class Policy:
         self.resumed = 0
         """How often its file was resumed more than once."""
         check_parts(recipe, len(self.arms), experts)
-        self.people = None if people is None else self._fitted(people)
+        self.people = people and fitted_rule(people, recipe, experts, algorithm)
         if rounds is not None and recipe.batch > rounds:
             raise InputError(
                 f"batches of {recipe.batch} are longer than the {rounds} rounds expected: nothing "
@@ -121,7 +112,11 @@ class Policy:
             said = check_advice(advice, self.experts, len(self.arms), self.arms)
         elif advice is not None:
             raise InputError("there are no experts here; call decide() without advice.")
-        who = None if person is None and self.people is None else self._known_as(person)
+        people = self._ledger.people
+        if people is None:
+            who = None if person is None else self._known_as(person)
+        else:
+            who = people.known_as(person)
         self._check_process()
         with self._lock:
             room = self._ledger.room() if who is None else self._ledger.room_for(who)
@@ -187,22 +182,7 @@ class Policy:
     @property
     def guarantee(self) -> Guarantee:
         """What is promised about one round's feedback, or one person's, and why."""
-        promise = self._ledger.release.guarantee()
-        if not promise.private:
-            return promise
-        places = None if self.people is None else self.people.per_person
-        promise = promise.assuming(
-            *assumed_by_all(*self.loss_range, clip=self.clip, places=places),
-            *self.recipe.learner.assumptions,
-        )
-        if self.people is not None:
-            promise = for_person(promise, *self.people[:3])
-        if self.resumed:
-            promise = promise.repeated(self.resumed + 1)
-        if kind_of_play(self.recipe, self.experts) is FollowExpert and self.people is None:
-            promise = replace(promise, protects=protected(self.algorithm, self.experts))
-        known = self.experts is None or PUBLIC_ADVICE in promise.assumptions
-        return promise if known else promise.assuming(PUBLIC_ADVICE)
+        return promise_of(self)
 
     @property
     def plan(self) -> Plan:
@@ -238,6 +218,10 @@ class Policy:
     def released(self) -> int:
         """Batches released so far."""
         return self._ledger.released
+
+    def made(self, identity: str) -> bool:
+        """Whether decisions with this identity are its own, from before it was loaded too."""
+        return self._ledger.issued_by(identity)
 
     @property
     def chances(self) -> dict[ArmName, float]:
@@ -286,12 +270,7 @@ class Policy:
         It holds nothing private. Write it with ``json.dump``; ``docs/certificate.md`` explains
         every entry.
         """
-        if self.resumed:
-            raise InputError("its file was resumed more than once: there is nothing to certify.")
-        low, high = self.loss_range
-        identity = self._ledger.identity
-        setting = Setting(identity, self.algorithm, len(self.arms), self.experts, low, high)
-        return make_certificate(self.guarantee, setting)
+        return certificate_of(self)
 
     def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
         """Return a fresh copy with seeded streams, release included: for tests and simulation.
@@ -365,18 +344,6 @@ class Policy:
             return Ledger(release)
         default = to_units("default_loss", self.default_loss, self.loss_range)
         return Ledger(release, People(self.people, default))
-
-    def _fitted(self, rule: PeopleRule) -> PeopleRule:
-        """Return the rule as this play can keep it; EXP4 credits each round by its own advice."""
-        for_person(self.recipe.release.guarantee(), *rule[:3])  # refuses what it cannot keep
-        if kind_of_play(self.recipe, self.experts) not in (WeighExperts, WeighInBatches):
-            return rule
-        if rule.rounds_per_place not in (None, 1):
-            raise InputError(
-                f"{self.algorithm} credits every round by its own advice, so rounds_per_place is "
-                f"1; got {rule.rounds_per_place}. Conversions take longer places."
-            )
-        return rule._replace(rounds_per_place=1)
 
     def _known_as(self, person: object) -> int:
         people = self._ledger.people

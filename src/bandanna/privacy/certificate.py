@@ -222,8 +222,9 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
         stated if isinstance(stated, list) else [None], low, high, data["experts"], places
     )
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
-    together = f"batches of {mechanism.batch}: {mechanism.model}"
-    yield Finding("model", data["model"] == mechanism.model, together)
+    model = mechanism.model if places is None else "central"
+    together = f"batches of {mechanism.batch}: {model}"
+    yield Finding("model", data["model"] == model, together)
     if data["because"] not in reasons:
         yield Finding("because", False, f"the proof says: {reasons[0]}")
 

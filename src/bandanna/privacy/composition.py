@@ -31,6 +31,10 @@ FEW = 16.0
 """Rounding errors of a logarithmic binomial, in units of the last place of its largest term."""
 
 
+HARDLY = 1e-9
+"""By how much, relatively, a person's epsilon may exceed what their places cost."""
+
+
 class Place(NamedTuple):
     """What one place may cost."""
 
@@ -55,6 +59,8 @@ def composed_delta(epsilon: float, each: Place, places: int) -> float:
     from scipy.special import gammaln
 
     top = places * each.epsilon
+    if top == 0.0:
+        return min(1.0, -math.expm1(places * math.log1p(-each.delta)) * (1.0 + FEW * ULP))
     below = epsilon - 4.0 * ULP * top  # delta falls in epsilon: rounding of losses is covered
     spread = 0.0
     if below < top:
@@ -73,6 +79,7 @@ def composed_delta(epsilon: float, each: Place, places: int) -> float:
     return min(1.0, -math.expm1(missed) * (1.0 + FEW * ULP))
 
 
+@lru_cache(maxsize=256)
 def composed_epsilon(each: Place, places: int, delta: float) -> float:
     """Return the smallest epsilon at a delta for someone in several places, rounded up.
 
@@ -130,6 +137,12 @@ def keeps(epsilon: float, delta: float, each: Place, places: int) -> bool:
     if delta == 0.0:
         return each.delta == 0.0 and places * Fraction(each.epsilon) <= Fraction(epsilon)
     return composed_delta(epsilon, each, places) <= delta
+
+
+def costs(epsilon: float, delta: float, each: Place, places: int) -> bool:
+    """Whether so many places cost just this epsilon at this delta: they keep it and no less."""
+    less = epsilon * (1.0 - HARDLY)
+    return keeps(epsilon, delta, each, places) and not keeps(less, delta, each, places)
 
 
 def places_for(epsilon: float, delta: float, each: Place) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bandanna.checks import MAX_EPSILON, MAX_PLACES, MIN_EPSILON
-from bandanna.privacy.composition import Place, composed_epsilon, keeps
+from bandanna.privacy.composition import Place, composed_epsilon, costs, keeps
 from bandanna.privacy.mechanism import TOLERANCE, Finding, Mechanism, PrivacyLoss, float_of
 from bandanna.privacy.statements import composition_of, protected_person
 from bandanna.types import JSON, Guarantee, InputError
@@ -25,8 +25,8 @@ SMALLEST_SECOND = 1e-12
 def for_person(promise: Guarantee, epsilon: float, delta: float, places: int) -> Guarantee:
     """Return what a release promises to someone with so many places.
 
-    ``promise`` is what holds for one place; epsilon and delta are what is promised to the person,
-    and are refused if the places cost more.
+    ``promise`` is what holds for one place; epsilon and delta are what the person was to be
+    promised, and are refused if the places cost more. Where they cost less, that is promised.
     """
     each = Place(promise.epsilon, promise.delta)
     if not keeps(epsilon, delta, each, places):
@@ -34,11 +34,13 @@ def for_person(promise: Guarantee, epsilon: float, delta: float, places: int) ->
             f"{places} places of epsilon {each.epsilon:g} and delta {each.delta:g} cost more than "
             f"epsilon {epsilon:g} and delta {delta:g}."
         )
+    exact = costs(epsilon, delta, each, places)
     return replace(
         promise,
-        epsilon=epsilon,
+        epsilon=epsilon if exact else composed_epsilon(each, places, delta),
         delta=delta,
         protects=protected_person(places),
+        model="central",  # whoever averages and counts places sees feedback
         because=f"{promise.because}; {composition_of(places, delta)}",
         facts=promise.facts
         | {"places": places, "place_epsilon": each.epsilon, "place_delta": each.delta},
@@ -65,9 +67,9 @@ def check_places(mechanism: Mechanism, data: JSON) -> Iterator[Finding]:
         renamed = finding.entry in Place._fields
         yield finding._replace(entry=f"place_{finding.entry}") if renamed else finding
     epsilon, delta = data["epsilon"], data["delta"]
-    holds = keeps(epsilon, delta, each, places)
+    holds = costs(epsilon, delta, each, places)
     how = "in exact fractions" if delta == 0 else "by optimal composition"
-    yield Finding("epsilon", holds, f"{places} places together cost no more, {how}")
+    yield Finding("epsilon", holds, f"is what {places} places cost together, {how}")
     if holds and delta >= SMALLEST_SECOND:
         found = _composed(each, places).get_delta_for_epsilon(epsilon)
         why = f"dp-accounting finds delta {found:.6g} for {places} places together"

@@ -25,8 +25,11 @@ def make_policy(
     problem: Problem,
     batch: int | None = None,
     loss_range: LossRange = (0.0, 1.0),
+    per_person: int | None = None,
 ) -> Policy:
     """Make a policy by name; ``batch`` replaces the algorithm's own.
+
+    With ``per_person`` a private one protects persons, who have so many places each.
 
     Examples
     --------
@@ -55,20 +58,26 @@ def make_policy(
             delay=problem.delay,
             changes=problem.changes,
             memory=problem.memory,
+            per_person=per_person,
+            delta=0.0 if per_person is None else problem.delta,
         )
-    size = experts, arms, problem.epsilon, problem.delta, rounds
     return PrivateExperts(
-        *(*size, name),
+        *(experts, arms, problem.epsilon, problem.delta, rounds, name),
         batch=batch,
         loss_range=loss_range,
         delay=problem.delay,
         changes=problem.changes,
         memory=problem.memory,
+        per_person=per_person,
     )
 
 
 def make_contestant(
-    name: str, environment: Environment | ExpertEnvironment, epsilon: float, delta: float = 0.0
+    name: str,
+    environment: Environment | ExpertEnvironment,
+    epsilon: float,
+    delta: float = 0.0,
+    per_person: int | None = None,
 ) -> Policy:
     """Make a policy by name for an environment, ``best-expert`` among them."""
     experts = environment.experts if isinstance(environment, ExpertEnvironment) else None
@@ -76,4 +85,5 @@ def make_contestant(
         best = FixedArm(environment.experts, best_expert(environment))
         return Experts(environment.experts, environment.arms, learner=best)
     size = environment.arms, environment.rounds, epsilon
-    return make_policy(name, Problem(*size, experts, delta), loss_range=environment.loss_range)
+    problem, loss_range = Problem(*size, experts, delta), environment.loss_range
+    return make_policy(name, problem, loss_range=loss_range, per_person=per_person)

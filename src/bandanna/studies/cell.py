@@ -76,7 +76,7 @@ class Cell(Setting):
         epsilon = math.inf if self.epsilon is None else self.epsilon
         problem = Problem(self.arms, self.rounds, epsilon, self.experts, self.delta or 0.0)
         loss_range = self.environment.loss_range
-        return make_policy(self.algorithm, problem, self.batch, loss_range)
+        return make_policy(self.algorithm, problem, self.batch, loss_range, self.per_person)
 
     def carrying(self, data: Data | None) -> Cell:
         """Return the cell with its file's losses, or without: they travel by themselves."""

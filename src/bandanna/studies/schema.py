@@ -120,6 +120,10 @@ class Setting:
         int | None,
         Axis(int, whole_number("batch", 1), "rounds in a batch", rivals_share=False, importance=1),
     ]
+    per_person: Annotated[
+        int | None,
+        Axis(int, whole_number("per_person", 1), "places per person", private=True, importance=2),
+    ]
 
 
 AXES: dict[str, Axis] = {
