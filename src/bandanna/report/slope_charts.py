@@ -71,7 +71,8 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Chart
             )
         )
     lines, labels = _fits(chosen, axis, others)
-    if lines:
+    some_fit = any(label["label"] for label in labels)
+    if some_fit:
         fitted = menus.over(rows(pl.DataFrame(lines, infer_schema_length=None)))
         layers.insert(
             0,
@@ -90,7 +91,7 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Chart
         )
     chart = alt.layer(*layers).properties(width=WIDTH - 80, height=HEIGHT)
     note = ["Points: means with 95% intervals."]
-    if lines:
+    if some_fit:
         note.append(
             f"Thick lines: regret changes like {axis} to the power at their end (95% interval)."
         )
@@ -126,7 +127,11 @@ def _fits(chosen: pl.DataFrame, axis: str, others: Sequence[str]) -> tuple[list[
             for x in (low, high):
                 lines.append(place | {axis: x, "mean": slope.constant * x**slope.value})
             ends.append(place | {axis: high, "mean": lines[-1]["mean"], "label": f"{slope}"})
-        if ends:
+        if not ends:  # a layer without rows would make the browser complain
+            point = group.select(*others, "algorithm", axis, "mean").row(0, named=True)
+            lines.append(point)
+            labels.append(point | {"label": ""})
+        else:
             means = group["mean"].to_numpy()
             span = float(np.log(means.max() / means.min()))
             labels += _apart(ends, (span + 0.2) * ROOM)
