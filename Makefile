@@ -35,6 +35,7 @@ docs: $(VENV)/ready
 package: $(VENV)/ready
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python tests/check_package.py dist
 
 # What a newcomer sees: a clone in an empty folder, with an empty home; after the tests, too.

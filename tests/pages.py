@@ -14,6 +14,7 @@ DOCS = sorted((ROOT / "docs").glob("**/*.md"))
 OTHERS = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
     ROOT / "benchmarks" / "README.md",
     ROOT / "clients" / "device" / "README.md",
 ]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
+from bandanna.html import table
+
 ArmName = str | int
 Model = Literal["central", "local", "none"]
 
@@ -193,6 +195,11 @@ class Guarantee:
             delta=delta,
             because=f"{self.because}; at this delta by the mechanism's exact privacy curve",
         )
+
+    def _repr_html_(self) -> str:
+        headline, *rest = str(self).splitlines()
+        rows = [[part.strip() for part in line.split(":", 1)] for line in rest]
+        return table(headline, [], rows)
 
     def __str__(self) -> str:
         promise = (

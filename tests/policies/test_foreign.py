@@ -140,3 +140,13 @@ def test_an_arm_that_does_not_exist_is_refused() -> None:
         with pytest.raises(bd.InputError, match="drew arm"):
             private.decide()
         assert private.decided == 0
+
+
+def test_a_repr_names_the_learner_and_one_that_has_learned_is_warned_about() -> None:
+    assert "one-bit around Exp3: 3 arms" in repr(bd.privatize(LEARNERS["river exp3"], 3, 1.0))
+    assert "one-bit around htinf: " in repr(bd.privatize("htinf", 3, 1.0))
+    assert " around " not in repr(bd.PrivateBandit(3, 1.0))
+    fitted = MAB([0, 1, 2], LearningPolicy.EpsilonGreedy(0.1))
+    fitted.fit([0, 1, 2], [1, 0, 1])
+    with pytest.warns(UserWarning, match="has learned already"):
+        bd.privatize(fitted, 3, 1.0)

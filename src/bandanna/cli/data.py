@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,13 +52,11 @@ def read_log(
     arm: str | None,
     outcome: str | None,
     loss_range: str | None,
+    columns: Mapping[str, str | None],
     *,
     reward: bool,
     rounds: int | None = None,
     replay: bool = False,
-    propensity: str | None = None,
-    segment: str | None = None,
-    time: str | None = None,
 ) -> Logged:
     """Make an environment of a log, or say which options it needs."""
     if arm is None or outcome is None:
@@ -75,7 +74,7 @@ def read_log(
         reward=reward,
         rounds=rounds,
         how="replay" if replay else "resample",
-        propensity=propensity,
-        segment=segment,
-        time=time,
+        propensity=columns.get("propensity"),
+        segment=columns.get("segment"),
+        time=columns.get("time"),
     )

@@ -113,16 +113,8 @@ def plan(
         raise InputError("--chart goes with --regimes; a plan has no chart.")
     log = None
     if like is not None:
-        log = read_log(
-            like,
-            arm,
-            outcome,
-            loss_range,
-            reward=reward,
-            propensity=propensity,
-            segment=segment,
-            time=time,
-        )
+        columns = {"propensity": propensity, "segment": segment, "time": time}
+        log = read_log(like, arm, outcome, loss_range, columns, reward=reward)
         arms, rounds = arms or str(log.arms), rounds or str(log.rounds)
         if whole_number("--arms", arms) != log.arms:
             raise InputError(f"{like.name} has {log.arms} arms; got --arms {arms}.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bandanna.cli.tables import print_table
+from bandanna.theory.planner import percent
 
 if TYPE_CHECKING:
     from bandanna.simulation.outlook import Outlook
@@ -71,7 +72,7 @@ def print_plan(found: Plan, explain: bool) -> None:
     for row in found.rows:
         if row.bound is None:
             continue
-        verdict = "says nothing" if row.vacuous else f"{row.share:.1%}"
+        verdict = "says nothing" if row.vacuous else percent(row.share)
         spent = "-" if row.model == "none" else f"{row.delta:g}"
         cells = [row.algorithm, row.model, spent, f"{row.bound.batch:,}"]
         rows.append([*cells, f"{row.regret:,.0f}", verdict])

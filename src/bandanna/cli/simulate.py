@@ -110,7 +110,7 @@ def simulate(
             raise InputError("--log brings its arms; leave out --environment, --advice and sizes.")
         columns = {"propensity": propensity, "segment": segment, "time": time}
         source = read_log(
-            log, arm, outcome, loss_range, reward=reward, rounds=horizon, replay=replay, **columns
+            log, arm, outcome, loss_range, columns, reward=reward, rounds=horizon, replay=replay
         )
         environment = log.name
     elif any((arm, outcome, reward, propensity, segment, time, replay)):

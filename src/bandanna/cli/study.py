@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from bandanna.cli.data import (
+    ArmColumn,
+    OutcomeColumn,
+    Propensity,
+    Range,
+    Replay,
+    Reward,
+    Segment,
+    Time,
+    read_log,
+    read_range,
+)
+from bandanna.documents import write_whole
+from bandanna.types import JSON
 
 if TYPE_CHECKING:
     from bandanna.studies.cell import Skipped
@@ -19,6 +35,44 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+@app.command()
+def new(
+    log: Annotated[Path, typer.Argument(help="A log: one row for each decision made.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The TOML file to write.")],
+    arm: ArmColumn = None,
+    outcome: OutcomeColumn = None,
+    loss_range: Range = None,
+    reward: Reward = False,
+    epsilon: Annotated[float, typer.Option(help="Privacy parameter to ask about.")] = 0.5,
+    propensity: Propensity = None,
+    segment: Segment = None,
+    time: Time = None,
+    replay: Replay = False,
+) -> None:
+    """Write the study of a log: which arm is best, and what privacy costs."""
+    from bandanna.studies.study import Study
+
+    columns = {"arm": arm, "outcome": outcome}
+    optional = {"propensity": propensity, "segment": segment, "time": time}
+    read_log(log, arm, outcome, loss_range, optional, reward=reward, replay=replay)
+    place: JSON = {"log": os.path.relpath(log, output.parent), **columns}
+    place |= {name: column for name, column in optional.items() if column is not None}
+    place["range"] = list(read_range(loss_range))
+    place |= ({"reward": True} if reward else {}) | ({"how": "replay"} if replay else {})
+    asked = Study(
+        {
+            "algorithm": ["one-bit", "one-bit-exp3", "htinf", "no-privacy"],
+            "epsilon": [float(f"{epsilon * factor:.4g}") for factor in (0.2, 1.0, 5.0)],
+            "environment": [place],
+        },
+        title=f"{log.stem}, rehearsed",
+        question=f"Which {arm} is best by {outcome}, and what does privacy cost?",
+        folder=output.parent,
+    )
+    write_whole(output, asked.to_toml())
+    typer.echo(f"wrote {output}; next: bandanna study run {output} -o results")
 
 
 @app.command()

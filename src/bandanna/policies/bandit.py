@@ -129,6 +129,8 @@ class PrivateBandit(Policy):
             seed=seed,
             people=people,
         )
+        if replaced.learner is not None:
+            self.around = getattr(self.recipe.learner, "label", self.recipe.learner.name)
 
 
 class Bandit(Policy):
@@ -201,7 +203,7 @@ def privatize(
     delta: float = 0.0,
     rounds_per_place: int | None = None,
 ) -> PrivateBandit:
-    """Make any bandit private (the paper's Theorem "Generic Conversion").
+    """Make any bandit without contexts private (the paper's Theorem "Generic Conversion").
 
     A learner object is copied, so that nobody else can feed it what was not released; it must not
     have learned from private data before. With the default one-bit release it sees losses that

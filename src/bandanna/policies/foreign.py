@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import inspect
 import random
+import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Protocol
@@ -194,10 +195,12 @@ def _drawer(learner: Any, names: tuple[ArmName, ...], seed: int) -> Drawer:
     if _comes_from(learner, "river.bandit"):
         if any(base.__name__ == "ContextualPolicy" for base in type(learner).__mro__):
             raise InputError(f"river's {label} needs a context, which a bandit here does not have.")
+        _warn_if_fitted(label, getattr(learner, "_n", 0) > 0)
         return RiverDrawer(learner, len(names))
     if _comes_from(learner, "mabwiser"):
         if getattr(learner, "is_contextual", False):
             raise InputError("this MAB needs a context, which a bandit here does not have.")
+        _warn_if_fitted("MAB", getattr(learner, "_is_initial_fit", False))
         if len(learner.arms) != len(names):
             raise InputError(f"the MAB has {len(learner.arms)} arms and the bandit {len(names)}.")
         if names != tuple(range(len(names))) and set(names) != set(learner.arms):
@@ -209,6 +212,15 @@ def _drawer(learner: Any, names: tuple[ArmName, ...], seed: int) -> Drawer:
     if not _is_bandit(learner):
         raise InputError(f"learner must be {KNOWN}; got {label}.")
     return learner  # type: ignore[no-any-return]
+
+
+def _warn_if_fitted(label: str, fitted: bool) -> None:
+    if fitted:
+        warnings.warn(
+            f"this {label} has learned already; what it learned from is not protected. Give a new "
+            f"one, unless that was public.",
+            stacklevel=2,
+        )
 
 
 def reseed(thing: object, seed: int, depth: int = 3) -> None:

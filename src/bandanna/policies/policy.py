@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NoReturn, Self
 from bandanna import checks
 from bandanna.advice import check_advice
 from bandanna.grid import check_range, feedback_to_units, to_units
+from bandanna.html import paragraph
 from bandanna.policies.afterwards import regret_so_far, stationarity
 from bandanna.policies.batch import Batch
 from bandanna.policies.ledger import Ledger
@@ -50,6 +51,8 @@ class Policy:
     delta: float = 0.0
     delay: int = 0
     """How late feedback may come, in rounds: what its rate and bound are for."""
+    around: str = ""
+    """The learner that was put in, by name."""
     why: str = ""
     """Why this algorithm."""
 
@@ -329,10 +332,14 @@ class Policy:
                 "ledger": self._ledger.to_dict(batches=batches),
             }
 
+    def _repr_html_(self) -> str:
+        return paragraph(repr(self)) + self.guarantee._repr_html_()
+
     def __repr__(self) -> str:
         experts = "" if self.experts is None else f"{self.experts} experts, "
         return (
-            f"<{type(self).__name__} {self.algorithm}: {experts}{len(self.arms)} arms, batch "
+            f"<{type(self).__name__} {self.algorithm}{self.around and f' around {self.around}'}: "
+            f"{experts}{len(self.arms)} arms, batch "
             f"{self.batch}, {self.decided} decided, {self.waiting} waiting, {self.released} "
             f"batches released>"
         )

@@ -28,7 +28,10 @@ def winners(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def answer(table: pl.DataFrame) -> str:
-    """Say who has the smallest regret, in how many settings, and what privacy costs."""
+    """Say who has the smallest regret, in how many settings, and what privacy costs.
+
+    Environments are never mixed in one range of prices.
+    """
     best = winners(table).filter(pl.col("rivals") > 0)
     if best.is_empty():
         return _only_one(table)
@@ -43,7 +46,8 @@ def answer(table: pl.DataFrame) -> str:
     if 0 < clear < wins:
         how = f"in {clear} of them clearly beyond error"
     sentence = f"Among private algorithms, {name} has the smallest mean regret {where}, {how}"
-    return f"{sentence}{_price(table, name)}."
+    price = _price(table, name) if table["environment"].n_unique() == 1 else ""
+    return f"{sentence}{price}."
 
 
 def privacy_prices(table: pl.DataFrame) -> pl.DataFrame | None:

@@ -80,7 +80,7 @@ class Menus:
             chart = chart.transform_filter(condition)
         return chart
 
-    def finish(self, chart: ChartType, title: str, note: str) -> ChartType:
+    def finish(self, chart: ChartType, title: str, note: str | list[str]) -> ChartType:
         """Add the menus, a title that says what is shown, and a note below it."""
         said = " + ', ' + ".join([json.dumps(title), *self._said])
         heading = alt.Title(alt.expr(said), subtitle=note, anchor="start", offset=12)

@@ -17,6 +17,12 @@ from bandanna.studies.slopes import fit_slope
 from bandanna.types import JSON
 
 AT_THE_END = "regret at the end"
+SATURATED = 0.9
+"""Regret beyond this share of choosing at random's cannot grow much more."""
+
+INFORMATIVE = 0.5
+"""An exponent whose 95% interval is wider than this says little, and is not shown."""
+
 ROOM = 0.055
 """Least distance of two labels, as a share of the axis."""
 
@@ -24,7 +30,7 @@ ROOM = 0.055
 def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> ChartType | None:
     """Draw final regret against one axis, both logarithmic, with fitted slopes."""
     others = [other for other in axes if other != axis]
-    all_rows = table.select(*AXES, "mean", "standard_error").filter(pl.col("mean") > 0)
+    all_rows = table.select(*AXES, "mean", "standard_error", "uniform").filter(pl.col("mean") > 0)
     # A delta of 0 has no place on a logarithmic axis.
     all_rows = all_rows.filter(pl.col(axis).is_null() | (pl.col(axis) > 0))
     if all_rows[axis].drop_nulls().n_unique() < 2:
@@ -55,7 +61,8 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Chart
         ],
     )
     bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=AT_THE_END), y2="high:Q")
-    layers = [bars, points]
+    joined = base.mark_line(strokeWidth=1, opacity=0.6).encode(y=y, strokeDash=looks["strokeDash"])
+    layers = [joined, bars, points]
     if axis == "epsilon" and free:
         levels = menus.over(rows(everywhere.filter(level)))
         layers.append(
@@ -64,7 +71,8 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Chart
             )
         )
     lines, labels = _fits(chosen, axis, others)
-    if lines:
+    some_fit = any(label["label"] for label in labels)
+    if some_fit:
         fitted = menus.over(rows(pl.DataFrame(lines, infer_schema_length=None)))
         layers.insert(
             0,
@@ -82,7 +90,11 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Chart
             )
         )
     chart = alt.layer(*layers).properties(width=WIDTH - 80, height=HEIGHT)
-    note = "Points: means with 95% intervals. Lines: fitted powers, the exponents with theirs."
+    note = ["Points: means with 95% intervals."]
+    if some_fit:
+        note.append(
+            f"Thick lines: regret changes like {axis} to the power at their end (95% interval)."
+        )
     return menus.finish(chart, f"Regret against {axis}", note)
 
 
@@ -103,15 +115,23 @@ def _fits(chosen: pl.DataFrame, axis: str, others: Sequence[str]) -> tuple[list[
     for setting, group in groups:
         ends = []
         for (name,), part in group.group_by("algorithm", maintain_order=True):
+            # Who does as badly as chance cannot do worse: such points follow no power.
+            part = part.filter(pl.col("mean") < SATURATED * pl.col("uniform"))  # noqa: PLW2901
+            if part.is_empty():
+                continue
             slope = fit_slope(part[axis], part["mean"], part["standard_error"])
-            if slope is None:
+            if slope is None or slope.high - slope.low > INFORMATIVE:
                 continue
             place = dict(zip(others, setting, strict=True)) | {"algorithm": name}
             low, high = float(part[axis].to_numpy().min()), float(part[axis].to_numpy().max())
             for x in (low, high):
                 lines.append(place | {axis: x, "mean": slope.constant * x**slope.value})
             ends.append(place | {axis: high, "mean": lines[-1]["mean"], "label": f"{slope}"})
-        if ends:
+        if not ends:  # a layer without rows would make the browser complain
+            point = group.select(*others, "algorithm", axis, "mean").row(0, named=True)
+            lines.append(point)
+            labels.append(point | {"label": ""})
+        else:
             means = group["mean"].to_numpy()
             span = float(np.log(means.max() / means.min()))
             labels += _apart(ends, (span + 0.2) * ROOM)

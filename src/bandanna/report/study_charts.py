@@ -68,7 +68,12 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> ChartType | No
     if prices is None or prices["epsilon"].n_unique() < 2:
         return None
     others = [axis for axis in axes if axis not in ("epsilon", "batch")]
-    chosen = cut(prices.select(*AXES, "price"), others)
+    # Whoever learns nothing pays what choosing at random costs: the ceiling.
+    ceiling = prices.unique([*others, "epsilon"], maintain_order=True).with_columns(
+        algorithm=pl.lit("uniform"), price=pl.col("uniform") / pl.col("plain")
+    )
+    drawn = pl.concat([prices.filter(pl.col("algorithm") != "uniform"), ceiling])
+    chosen = cut(drawn.select(*AXES, "price"), others)
     looks = by_algorithm(chosen["algorithm"])
     menus = Menus(chosen, others)
     base = menus.over(rows(chosen)).encode(
@@ -81,7 +86,7 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> ChartType | No
     chart = (line + base.mark_point(filled=True, size=55, opacity=1)).properties(
         width=WIDTH, height=HEIGHT - 60
     )
-    note = "Mean regret as a multiple of what the same setting costs without privacy"
+    note = "Mean regret, as a multiple of that without privacy; uniform: choosing at random"
     return menus.finish(chart, "The price of privacy", note)
 
 

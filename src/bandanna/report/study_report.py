@@ -12,6 +12,7 @@ from altair.typing import ChartType
 from bandanna.documents import write_whole
 from bandanna.report.answer import answer, winners
 from bandanna.report.charts import audit_chart, save_chart
+from bandanna.report.lead import Lead, arms_as_released, leads
 from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
 from bandanna.studies.results import StudyResults
@@ -78,13 +79,16 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         specs["audit"] = audit_chart(attacks["rows"]).to_dict()
     study = results.index["study"]
     columns, rows = _table(table)
+    first = leads(results)
     pages = Environment(loader=PackageLoader("bandanna.report"), autoescape=True)
     return pages.get_template("study.html").render(
         version=__version__,
         title=study.get("title") or study.get("question") or "A study of private bandits",
         kicker=study.get("title") or "Bandanna study",
         question=study.get("question") or _question(table),
+        leads=_said(first),
         answer=answer(table),
+        arms=_arms(results, first),
         caveats=_caveats(results, table),
         setting=_setting(results, table),
         charts=list(drawn),
@@ -101,6 +105,29 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         # Inside a script element no text may look like the end of one.
         specs=json.dumps(specs, allow_nan=False).replace("</", "<\\/"),
     )
+
+
+def _said(first: list[Lead]) -> list[str]:
+    """Return the first sentences, with the environment's name where there are several."""
+    if len(first) == 1:
+        return [first[0].words]
+    return [f"On {lead.environment}: {lead.words}" for lead in first]
+
+
+def _arms(results: StudyResults, first: list[Lead]) -> list[JSON]:
+    """Return what a deployed policy's releases would tell of the arms, for each environment."""
+    found = []
+    for lead in first:
+        rows = arms_as_released(results, lead)
+        if rows:
+            where = f"{lead.environment}, " if len(first) > 1 else ""
+            best = lead.best
+            said = f"{where}{best['algorithm']} at epsilon {best['epsilon']:g}"
+            outcome = lead.about.get("outcome") or "loss"
+            found.append(
+                {"title": f"{said}, {best['rounds']:,} rounds", "rows": rows} | {"outcome": outcome}
+            )
+    return found
 
 
 def _bundle() -> str:
@@ -143,6 +170,9 @@ def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]
             continue
         shown.append((axis, ", ".join(v if isinstance(v, str) else f"{v:,}" for v in values)))
     against = table["against"].unique(maintain_order=True).to_list()
+    for place, about in results.index["places"].items():
+        if about["about"]:
+            shown.append(("data", f"{place}: {about['about']}"))
     shown.append(("regret", f"total loss minus that of {' or '.join(against)}"))
     shown.append(("runs", f"{study['replicates']:,} of each, seed {study['seed']}"))
     return shown

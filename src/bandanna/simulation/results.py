@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna.environments.base import COMPARATORS, Comparator
-from bandanna.extras import need
+from bandanna.extras import need, plugin
 from bandanna.grid import UNITS
+from bandanna.html import paragraph, table
 from bandanna.privacy import Release
 from bandanna.simulation.engine import Run
 from bandanna.types import InputError
@@ -162,6 +163,27 @@ class Results:
                 f"{row['q05']:,.1f} to {row['q95']:,.1f}, {row['share_of_uniform']:.1%} of {others}"
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        headings = ["policy", "batch", "mean", "s.e.", "5%", "median", "95%", "of uniform"]
+        keys = ("mean", "standard_error", "q05", "q50", "q95")
+        rows = [
+            [
+                str(row["policy"]),
+                f"{row['batch']:,}",
+                *(f"{row[key]:,.1f}" for key in keys),
+                f"{row['share_of_uniform']:.1%}",
+            ]
+            for row in self.summary()
+        ]
+        said = f"Regret after {self.rounds:,} rounds, against {self.against}"
+        return table(said, headings, rows) + paragraph(self.about)
+
+    def plot(self) -> object:
+        """Return an Altair chart: mean regret as it grows, and where nine runs of ten are."""
+        draw = plugin("report", "bandanna.report.results_chart", "Results.plot()")
+        chart: object = draw.results_chart(self)
+        return chart
 
     def _of(self, policy: str) -> PolicyRuns:
         if policy not in self.runs:

@@ -19,7 +19,8 @@ def checked_grid(grid: object) -> dict[str, tuple[object, ...]]:
     refuse_unknown("keys in [grid]", grid, AXES)
     missing = [name for name in ("algorithm", "environment") if name not in grid]
     if missing:
-        raise InputError(f"the grid needs {' and '.join(missing)}, each a list of values.")
+        example = '[grid] with algorithm = ["one-bit"] and environment = ["trial"]'
+        raise InputError(f"the grid needs {' and '.join(missing)}; for instance {example}.")
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise InputError(f"{name} must be a list of values, such as [...]; got {values!r}.")

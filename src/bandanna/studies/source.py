@@ -85,7 +85,7 @@ class Source:
             "experts": list(getattr(made, "expert_names", ()))[:MOST_NAMES],
             "range": list(self.loss_range),
             "about": getattr(made, "about", ""),
-            "outcome": data.outcome if isinstance(data, Logged) else "loss",
+            "outcome": data.outcome if isinstance(data, Logged) else "",
             "reward": isinstance(data, Logged) and data.reward,
         }
 
@@ -123,7 +123,8 @@ def _read_table(name: str, options: JSON, folder: Path) -> Source:
     if advice is not None and not isinstance(advice, str):
         raise InputError(f"advice is a file beside the study; got {advice!r}.")
     losses = read_losses(folder / name, loss_range, None if advice is None else folder / advice)
-    return Source(name, (), losses.content, loss_range, _detail("", loss_range), losses)
+    label = Path(name).name
+    return Source(label, (), losses.content, loss_range, _detail("", loss_range), losses)
 
 
 def _read_log(value: dict[str, Any], folder: Path) -> Source:
@@ -138,7 +139,7 @@ def _read_log(value: dict[str, Any], folder: Path) -> Source:
     log = Logged(folder / name, **value)
     detail = _detail(value["outcome"], log.loss_range)
     detail += ", replay" if log.how == "replay" else ""
-    return Source(name, (), log.content, log.loss_range, detail, log)
+    return Source(Path(name).name, (), log.content, log.loss_range, detail, log)
 
 
 def _detail(outcome: str, loss_range: LossRange) -> str:

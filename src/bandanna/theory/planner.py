@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bandanna import checks
+from bandanna.html import paragraph, table
 from bandanna.privacy.composition import check_places, place_for
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm, Bound
@@ -78,7 +80,21 @@ def row_of(entry: Algorithm, problem: Problem, batch: int | None = None) -> Row:
         return Row(entry.name, entry, problem, None, f"has no bound here: {error}")
 
 
-@dataclass(frozen=True)
+def percent(share: float) -> str:
+    """Write a share of the rounds as a percentage, small ones with two digits.
+
+    Examples
+    --------
+    >>> percent(0.0321), percent(0.000004)
+    ('3.2%', '0.00040%')
+    """
+    if share >= 0.0005 or share <= 0.0:
+        return f"{share:.1%}"
+    digits = -math.floor(math.log10(share)) - 1
+    return f"{share:.{digits}%}"
+
+
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What each algorithm guarantees for a problem, the smallest regret first."""
 
@@ -106,8 +122,8 @@ class Plan:
                 f"{any_arm(best.problem):.2f}. More rounds, fewer arms or more epsilon help."
             )
         return (
-            f"{best.algorithm} has the smallest guaranteed regret, {best.share:.1%} of the rounds, "
-            f"with batches of {best.bound.batch:,}{self._each()}."
+            f"{best.algorithm} has the smallest guaranteed regret, {percent(best.share)} of the "
+            f"rounds, with batches of {best.bound.batch:,}{self._each()}."
         )
 
     @property
@@ -132,8 +148,8 @@ class Plan:
         if not found or found[0].vacuous:
             return ""
         return (
-            f"The default, {DEFAULT}, guarantees {found[0].share:.1%}; it is the default because "
-            f"it gains where losses are easy, as {self.best.algorithm} does not."
+            f"The default, {DEFAULT}, guarantees {percent(found[0].share)}; it is the default "
+            f"because it gains where losses are easy, as {self.best.algorithm} does not."
         )
 
     @property
@@ -164,19 +180,36 @@ class Plan:
             "rows": [row.to_dict() for row in self.rows],
         }
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         people = "" if self.per_person is None else f" for a person's {self.per_person:,} places"
         lines = [f"Guaranteed regret after {self.problem}{people}:"]
         width = max(len(row.algorithm) for row in self.rows)
         for row in self.rows:
             if row.bound is not None:
-                share = "says nothing" if row.vacuous else f"{row.share:.1%}"
+                share = "says nothing" if row.vacuous else percent(row.share)
                 lines.append(f"  {row.algorithm:{width}}  {row.regret:>14,.0f}  {share}")
         if self.own is not None:
-            known = self.own.reason or f"at most {self.own.regret:,.0f}, {self.own.share:.1%}"
+            known = self.own.reason or f"at most {self.own.regret:,.0f}, {percent(self.own.share)}"
             lines.append(f"This policy, {self.own.algorithm}: {known}")
         lines += [self.why, *filter(None, (self.default, self.worlds)), self.condition]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        headings = ["algorithm", "privacy", "batch", "regret at most", "of the rounds"]
+        rows = [
+            [
+                row.algorithm,
+                row.model,
+                f"{row.bound.batch:,}",
+                f"{row.regret:,.0f}",
+                "says nothing" if row.vacuous else percent(row.share),
+            ]
+            for row in self.rows
+            if row.bound is not None
+        ]
+        caption = f"Guaranteed regret after {self.problem}"
+        said = "".join(paragraph(line) for line in (self.why, self.default, self.condition))
+        return said + table(caption, headings, rows)
 
 
 def plan(

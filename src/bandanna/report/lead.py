@@ -1,0 +1,184 @@
+"""A report's first sentence: which arm, how sure, what privacy costs, and was anything learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from bandanna.report.menus import usual
+from bandanna.studies.results import StudyResults
+from bandanna.studies.schema import SETTINGS
+from bandanna.types import JSON
+
+NOTHING = 0.95
+"""Regret that is not clearly below this share of choosing at random's: nothing was learned."""
+
+AXES = [name for name in SETTINGS if name not in ("environment", "batch")]
+MOST_ARMS = 20
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The setting of an environment that the report speaks about first."""
+
+    environment: str
+    best: JSON
+    """The private cell with the smallest mean regret."""
+    plain: JSON | None
+    """The cell without privacy in the same setting."""
+    others: list[JSON]
+    """The same algorithm at other epsilons."""
+    about: JSON
+    """What the environment's arms and losses are."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether the private algorithm is clearly better than choosing at random."""
+        return _clearly_learned(self.best)
+
+    @property
+    def words(self) -> str:
+        """The answer in a few sentences."""
+        best, rounds = self.best, self.best["rounds"]
+        setting = f"at epsilon {best['epsilon']:g} in {rounds:,} rounds"
+        mine, chance = (self._short(best[key]) for key in ("mean", "uniform"))
+        without = "" if self.plain is None else f"; without privacy {self._short(self._base)}"
+        if self.plain is not None and not _clearly_learned(self.plain):
+            return (
+                f"Nothing is clearly learned in {rounds:,} rounds, with or without privacy: "
+                f"{best['algorithm']} loses {mine} {self._unit}, "
+                f"choosing at random {chance}{without}. The arms differ too little."
+            )
+        if not self.learned:
+            return (
+                f"Nothing is learned {setting}: no private algorithm clearly beats choosing at "
+                f"random. The best, {best['algorithm']}, loses {mine} {self._unit}, choosing at "
+                f"random {chance}{without}. More rounds, fewer arms, a narrower range of losses or "
+                f"a larger epsilon would help."
+            )
+        cost = f"Privacy costs {self._cost(best)} {self._unit} {setting}"
+        if best["mean"] <= self._base:
+            cost = f"Privacy costs nothing {setting}"
+        against = "no privacy" if self.plain is not None else "the best arm"
+        return (
+            f"{self._arm}. {cost}: it learns "
+            f"{self._share(best):.0%} of the way from choosing at random, which loses {chance}, to "
+            f"{against}{self._elsewhere}."
+        )
+
+    @property
+    def _base(self) -> float:
+        return 0.0 if self.plain is None else float(self.plain["mean"])
+
+    @property
+    def _unit(self) -> str:
+        outcome = self.about.get("outcome", "")
+        return f"{outcome} per 1,000 rounds" if outcome else "per 1,000 rounds"
+
+    @property
+    def _arm(self) -> str:
+        arm, name = self.best["best_arm"], self.best["algorithm"]
+        if arm is None:
+            return f"{name} has the smallest regret of the private algorithms"
+        return (
+            f"{arm_name(self.about, arm)} is the best of {self.best['arms']} arms, and {name} "
+            f"plays it most in {self.best['found']:.0%} of the runs"
+        )
+
+    @property
+    def _elsewhere(self) -> str:
+        """Say the same for other epsilons."""
+        said = []
+        for row in self.others:
+            cost = self._cost(row)
+            share = f"{self._share(row):.0%}" if _clearly_learned(row) else "nothing learned"
+            said.append(f"at epsilon {row['epsilon']:g} the cost is {cost} ({share})")
+        return f"; {', '.join(said)}" if said else ""
+
+    def _share(self, row: JSON) -> float:
+        distance = row["uniform"] - self._base
+        share = (row["uniform"] - row["mean"]) / distance if distance > 0 else 0.0
+        return min(1.0, float(share))
+
+    def _cost(self, row: JSON) -> str:
+        return self._short(max(0.0, row["mean"] - self._base))
+
+    def _short(self, regret: float) -> str:
+        """Write regret for 1,000 rounds."""
+        number = 1000.0 * regret / self.best["rounds"]
+        return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+def leads(results: StudyResults) -> list[Lead]:
+    """Return what to say first about each environment in which something private was run."""
+    table = results.table()
+    found = []
+    for place in table["environment"].unique(maintain_order=True):
+        here = table.filter(pl.col("environment") == place)
+        private = here.filter(pl.col("epsilon").is_not_null())
+        if private.is_empty():
+            continue
+        setting = usual(private, [axis for axis in AXES if private[axis].count() > 0])
+        same = [pl.col(axis).eq_missing(value) for axis, value in setting.items()]
+        rivals = private.filter(*same).sort("mean")
+        if rivals.is_empty():
+            continue
+        best = rivals.row(0, named=True)
+        shared = [axis for axis in AXES if axis not in ("epsilon", "delta")]
+        alike = here.filter(*(pl.col(axis).eq_missing(best[axis]) for axis in shared))
+        plain = alike.filter(pl.col("algorithm") == "no-privacy")
+        others = alike.filter(
+            pl.col("algorithm") == best["algorithm"],
+            pl.col("epsilon") != best["epsilon"],
+            pl.col("delta").eq_missing(best["delta"]),
+        ).unique("epsilon")
+        found.append(
+            Lead(
+                place,
+                best,
+                None if plain.is_empty() else plain.row(0, named=True),
+                list(others.sort("epsilon").iter_rows(named=True)),
+                results.index["places"].get(place, {}),
+            )
+        )
+    return found
+
+
+def arm_name(about: JSON, arm: int) -> str:
+    """Return what an arm is called."""
+    names = about.get("arms") or []
+    return str(names[arm]) if arm < len(names) else f"arm {arm + 1}"
+
+
+def arms_as_released(results: StudyResults, lead: Lead) -> list[list[str]]:
+    """Return for each arm its mean outcome as the releases tell it, and how often it was played."""
+    released = results.released().filter(pl.col("cell") == lead.best["cell"])
+    if released.is_empty() or released.height > MOST_ARMS or lead.best["best_arm"] is None:
+        return []
+    shares = results.shares().filter(
+        pl.col("cell") == lead.best["cell"], pl.col("round") == lead.best["rounds"]
+    )
+    played = dict(shares.select("arm", "share").iter_rows())
+    low, high = lead.about.get("range", (0.0, 1.0))
+    reward = lead.about.get("reward", False)
+
+    def in_units(loss: float) -> float:
+        return float(high - loss * (high - low) if reward else low + loss * (high - low))
+
+    rows = []
+    for arm, mean, *ends in released.select("arm", "mean", "low", "high").iter_rows():
+        name = arm_name(lead.about, arm)
+        if mean is None:
+            rows.append([name, "never released", "-", f"{played.get(arm, 0.0):.1%}"])
+            continue
+        first, last = sorted(in_units(end) for end in ends)
+        said = f"{in_units(mean):.3g}", f"{first:.3g} to {last:.3g}"
+        rows.append([name, *said, f"{played.get(arm, 0.0):.1%}"])
+    return rows
+
+
+def _clearly_learned(row: JSON) -> bool:
+    error = row["standard_error"]
+    slack = 0.0 if error is None or error != error else 3.0 * error  # noqa: PLR0124  # NaN
+    return bool(row["mean"] + slack < NOTHING * row["uniform"])

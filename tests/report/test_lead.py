@@ -1,0 +1,94 @@
+"""A report's first line: the arm, the price, and whether anything was learned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import bandanna as bd
+from bandanna.cli import app
+from bandanna.report.lead import arms_as_released, leads
+from bandanna.report.study_report import write_report
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("log")
+    rng = np.random.default_rng(0)
+    plan = rng.choice(["none", "letter", "nurse"], 20_000)
+    mean = np.select([plan == "none", plan == "letter"], [6.0, 5.0], 2.0)
+    visits = np.minimum(rng.poisson(mean), 20)
+    pl.DataFrame({"plan": plan, "visits": visits}).write_csv(path / "visits.csv")
+    return path
+
+
+def test_three_commands_from_a_log_to_a_report(folder: Path) -> None:
+    study, results, report = (str(folder / name) for name in ("study.toml", "r", "report.html"))
+    columns = ["--arm", "plan", "--outcome", "visits", "--range", "0,20"]
+    for command in (
+        ["study", "new", str(folder / "visits.csv"), *columns, "-o", study],
+        ["study", "run", study, "-o", results, "--workers", "1"],
+        ["study", "report", results, "-o", report],
+    ):
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+    page = Path(report).read_text()
+    assert "nurse is the best of 3 arms, and " in page
+    assert " visits per 1,000 rounds at epsilon 0.5 in 20,000 rounds" in page
+    assert "What the releases tell of the arms" in page
+    assert "resampling within arms, 20,000 rows" in page
+    (lead,) = leads(bd.StudyResults.read(results))
+    assert lead.best["found"] > 0.9
+    rows = {row[0]: row for row in arms_as_released(bd.StudyResults.read(results), lead)}
+    assert abs(float(rows["nurse"][1]) - 2.0) < 0.3  # the arm that is played most is known well
+
+
+def run(tmp_path: Path, **grid: Any) -> bd.StudyResults:
+    return bd.Study(grid, replicates=10).run(tmp_path / "r", workers=1)
+
+
+def test_a_hopeless_study_says_so_first(tmp_path: Path) -> None:
+    results = run(
+        tmp_path,
+        algorithm=["one-bit", "no-privacy"],
+        environment=[{"name": "bernoulli", "gap": 0.3}],
+        epsilon=[0.05],
+        arms=[10],
+        rounds=[2000],
+    )
+    (lead,) = leads(results)
+    assert not lead.learned
+    assert lead.words.startswith("Nothing is learned at epsilon 0.05 in 2,000 rounds: no private")
+    page = write_report(results, tmp_path / "r.html")[0].read_text()
+    assert '<div class="answer"><p>Nothing is learned' in page
+
+
+def test_environments_have_a_sentence_each_and_experts_too(tmp_path: Path) -> None:
+    results = run(
+        tmp_path,
+        algorithm=["one-bit", "no-privacy"],
+        environment=["trial", "switching"],
+        epsilon=[5.0],
+        rounds=[500],
+        arms=[4],
+    )
+    page = write_report(results, tmp_path / "r.html")[0].read_text()
+    assert "On trial: " in page
+    assert "On switching: " in page
+    assert "what it is without privacy" not in page  # never in one range for two environments
+    advised = run(
+        tmp_path / "e",
+        algorithm=["one-bit-conversion", "no-privacy"],
+        environment=["one-good"],
+        epsilon=[5.0],
+        experts=[3],
+        rounds=[500],
+    )
+    (lead,) = leads(advised)
+    assert lead.best["best_arm"] is None
+    assert arms_as_released(advised, lead) == []
