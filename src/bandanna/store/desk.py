@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from bandanna.grid import feedback_to_units
-from bandanna.learners import Ftpl
-from bandanna.policies.batch import WAITING, Batch
-from bandanna.policies.plays import FollowExpert, kind_of_play
+from bandanna.policies.batch import Batch
+from bandanna.policies.places import PlacesBatch
 from bandanna.privacy.release import Released
 from bandanna.store.assembly import assemble
+from bandanna.store.batch_rows import batch_row, feedback_row, tally_of
 from bandanna.store.contract import ConflictError
-from bandanna.store.rows import Changes, Event, Feedback, OpenBatch, Place, Release, Saved, State
-from bandanna.types import BandannaError, Decision, DecisionError, InputError
-
-
-class GoneError(BandannaError):
-    """Too late: the deadline has passed. Nothing was changed."""
+from bandanna.store.refusals import gone, whole_or_broken
+from bandanna.store.rows import Changes, Event, Place, Release, Saved, State
+from bandanna.types import Decision, DecisionError, InputError
 
 
 class Desk:
@@ -33,14 +28,14 @@ class Desk:
         self.policy, holders = assemble(saved)
         self.policy.on_release = self._note_release
         self._deadline: float | None = self.experiment.settings.get("deadline_seconds")
-        kind = kind_of_play(self.policy.recipe, self.policy.experts)
-        learner = self.policy.recipe.learner
-        self._chance_known = kind is not FollowExpert and not isinstance(learner, Ftpl)
+        if self.policy.ledger.people is not None:
+            self.policy.ledger.people.admitted = set()
         waiting = {place: event for place, event in holders.items() if self._waits(place)}
-        self._free = deque(p for p, event in waiting.items() if event.state is State.VOID)
-        """Places of events that were never shown."""
-        self._deferred = {p for p, event in waiting.items() if event.state is State.DEFERRED}
-        due = [(e.expires_at, p) for p, e in waiting.items() if e.state is not State.VOID]
+        self._free = deque((p, e.chance) for p, e in waiting.items() if e.state is State.VOID)
+        """Places of events that were never shown, and the chances of their arms."""
+        self._deferred = {p: e.chance for p, e in waiting.items() if e.state is State.DEFERRED}
+        open_places = {p: e for p, e in holders.items() if p in waiting or self._begins_place(p)}
+        due = [(e.expires_at, p) for p, e in open_places.items() if e.state is not State.VOID]
         self._due = deque(sorted((at, place) for at, place in due if at is not None))
         """Deadlines in their order: the newest decision has the last."""
         self.begin()
@@ -57,24 +52,34 @@ class Desk:
 
     # --- what is asked of it --------------------------------------------------------------
 
-    def decide(self, name: str, advice: object, *, defer: bool, now: float) -> Event:
+    def decide(
+        self,
+        name: str,
+        advice: object = None,
+        person: str | None = None,
+        *,
+        defer: bool = False,
+        now: float,
+    ) -> Event:
         """Decide for an event; one of the same id in this transaction gets the same answer."""
         if name in self._events:
             return self._events[name]
         if self.experiment.stopped:
             raise ConflictError("this experiment has been stopped; it decides nothing more.")
-        if defer and self.policy.experts is not None:
-            raise InputError("defer is for experiments without experts.")
+        people = self.policy.ledger.people
+        if defer and (self.policy.experts is not None or people is not None):
+            raise InputError("defer is for experiments without experts and without per_person.")
         if self._free:
-            place = self._free.popleft()
+            place, chance = self._free.popleft()
         else:
-            made = self.policy.decide(advice)
-            place = made.batch, made.position
+            made = self.policy.decide(advice, person=person)
+            place, chance = (made.batch, made.position), made.chance
             if made.position == 0:
                 self._opened.add(made.batch)
-        event = self._event(name, place, State.DEFERRED if defer else State.SHOWN, now)
+        state = State.DEFERRED if defer else State.SHOWN
+        event = self._event(name, place, chance, state, now)
         if defer:
-            self._deferred.add(place)
+            self._deferred[place] = chance
         if event.expires_at is not None:
             self._due.append((event.expires_at, place))
         self._events[name], self._holders[place] = event, name
@@ -84,23 +89,21 @@ class Desk:
     def observe(
         self, event: Event, loss: float | None, reward: float | None, *, now: float
     ) -> None:
-        """Count the feedback of an event, once.
-
-        The first value stands, and every repeat has the same answer: one that told whether it is
-        the same value would tell whoever may send feedback what somebody else's was.
-        """
+        """Count the feedback of an event, once."""
         place = self._check_shown_in_time(event, now)
         waited = self._waits(place)
         feedback_to_units(loss, reward, self.policy.loss_range, clip=self.policy.clip)
         try:
-            with _whole_or_broken():
+            with whole_or_broken():
                 self.policy.observe(self._decision(event), loss, reward=reward)
         except DecisionError as error:
             if error.reason == "given up":
-                raise _gone(event) from None
-            if error.reason in ("different", "forgotten"):
-                return
-            raise ConflictError(f"event {event.id!r} takes no feedback.") from None
+                raise gone(event) from None
+            if error.reason == "forgotten":
+                return  # it was counted before its batch was released: the first value stands
+            raise ConflictError(
+                f"event {event.id!r} has been rewarded with another value; the first one stands."
+            ) from None
         if waited:
             self.experiment.observed += 1
             self._show(place)
@@ -118,17 +121,16 @@ class Desk:
         self._now = now
         while self._due and self._due[0][0] <= now:
             _, place = self._due.popleft()
-            if not self._waits(place):
-                continue
-            if place in self._deferred:
-                self._deferred.discard(place)
+            if self._begins_place(place):
+                self._finish_place(place)
+            elif place in self._deferred:
+                self._free.append((place, self._deferred.pop(place)))
                 self._set_state(place, State.VOID)
-                self._free.append(place)
-            else:
+            elif self._waits(place):
                 batch = self.policy.ledger.open[place[0]]
                 self._set_state(place, State.EXPIRED)
                 self._touched.add(place)
-                with _whole_or_broken():
+                with whole_or_broken():
                     self.policy.give_up(self._decision_at(batch, place[1]))
         return self._due[0][0] if self._due else None
 
@@ -138,23 +140,25 @@ class Desk:
             return None
         opened = self.policy.ledger.open
         touched = {batch for batch, _ in self._touched if batch in opened}
-        tallies = {number: opened[number].tally.to_dict() for number in touched}
+        tallies = {number: tally_of(opened[number]) for number in touched}
+        people = self.policy.ledger.people
         return Changes(
             head=self.policy.to_dict(batches=False),
             observed=self.experiment.observed,
             events=list(self._events.values()),
             states=self._states,
             batches=[
-                _batch_row(opened[number], tally)
+                batch_row(opened[number], tally)
                 for number, tally in tallies.items()
                 if tally or number in self._opened
             ],
             feedback=[
                 row
                 for batch, position in sorted(self._touched)
-                if batch in opened and (row := _feedback_row(opened[batch], position)) is not None
+                if batch in opened and (row := feedback_row(opened[batch], position))
             ],
             releases=self._releases,
+            people={} if people is None else people.take_admitted(),
         )
 
     # --- how it works ---------------------------------------------------------------------
@@ -163,17 +167,37 @@ class Desk:
         batch = self.policy.ledger.open.get(place[0])
         return batch is not None and place[1] in batch.waiting
 
+    def _begins_place(self, place: Place) -> bool:
+        """Whether a round is the first of a person's place that is still open."""
+        batch = self.policy.ledger.open.get(place[0])
+        if not isinstance(batch, PlacesBatch) or place[1] >= len(batch.owners):
+            return False
+        owner = batch.owners[place[1]]
+        return owner.person in batch.open_places and owner.rounds[:1] == [place[1]]
+
+    def _finish_place(self, place: Place) -> None:
+        """Close a person's place: its deadline is its first round's."""
+        batch = self.policy.ledger.open[place[0]]
+        assert isinstance(batch, PlacesBatch)
+        owner = batch.owners[place[1]]
+        for position in owner.rounds:
+            if position in batch.waiting:
+                self._set_state((batch.number, position), State.EXPIRED)
+        self._touched.add(place)
+        with whole_or_broken():
+            self.policy.finish_place(self._decision_at(batch, place[1]))
+
     def _check_shown_in_time(self, event: Event, now: float) -> Place:
         """Refuse what comes too late; the clock is the only judge."""
         self.expire(now)
         void = self._states.get(event.place) is State.VOID
         if void or event.state in (State.EXPIRED, State.VOID):
-            raise _gone(event)
+            raise gone(event)
         return event.place
 
     def _show(self, place: Place) -> None:
         if place in self._deferred:
-            self._deferred.discard(place)
+            del self._deferred[place]
             self._set_state(place, State.SHOWN)
 
     def _set_state(self, place: Place, state: State) -> None:
@@ -185,19 +209,19 @@ class Desk:
         if state is State.VOID:
             self._holders.pop(place, None)
 
-    def _event(self, name: str, place: Place, state: State, now: float) -> Event:
+    def _event(
+        self, name: str, place: Place, chance: float | None, state: State, now: float
+    ) -> Event:
         number, position = place
         batch = self.policy.ledger.open[number]
-        ticket = batch.waiting[position]
-        importance = batch.importance if ticket is None else ticket.importance
         return Event(
             name,
             self.experiment.number,
             number,
             position,
             batch.arms[position],
-            batch.first + position,
-            min(1.0, 1.0 / importance) if self._chance_known else None,
+            batch.round_of(position),
+            None if chance is None else min(1.0, chance),
             now,
             None if self._deadline is None else now + self._deadline,
             state,
@@ -209,42 +233,9 @@ class Desk:
 
     def _decision_at(self, batch: Batch, position: int) -> Decision:
         arm = batch.arms[position]
-        place = batch.first + position, batch.number, position
+        place = batch.round_of(position), batch.number, position
         return Decision(self.policy.arms[arm], arm, *place, self.policy.ledger.identity)
 
     def _note_release(self, batch: Batch, released: Released) -> None:
         value = released if isinstance(released, float) else released.tolist()
         self._releases.append(Release(batch.number, batch.choice, batch.size, value, self._now))
-
-
-@contextmanager
-def _whole_or_broken() -> Iterator[None]:
-    """Let a refusal through, which changes nothing; any other error undoes the transaction."""
-    try:
-        yield
-    except DecisionError:
-        raise
-    except BandannaError as error:
-        raise RuntimeError(f"a release or learner failed: {error}") from None
-
-
-def _gone(event: Event) -> GoneError:
-    return GoneError(f"the deadline of event {event.id!r} has passed; nothing more is counted.")
-
-
-def _batch_row(batch: Batch, tally: dict[str, object]) -> OpenBatch:
-    place = batch.number, batch.first, batch.size
-    return OpenBatch(*place, batch.choice, batch.importance, tally)
-
-
-def _feedback_row(batch: Batch, position: int) -> Feedback | None:
-    loss, ticket = batch.losses[position], batch.waiting.get(position)
-    if loss == WAITING and ticket is None:
-        return None
-    return Feedback(
-        batch.number,
-        position,
-        None if loss == WAITING else loss,
-        position in batch.given_up,
-        None if ticket is None else ticket.to_dict(),
-    )
