@@ -93,6 +93,10 @@ def simulate(
             f"{', '.join(contestants(advised=True))}, best-expert."
         ),
     ] = None,
+    losses: Annotated[
+        str | None,
+        typer.Option(help="any, steady or changing: also play what is chosen for such losses."),
+    ] = None,
     replicates: Annotated[
         str | None, typer.Option(help="Runs of each algorithm; 100, with experts 10.")
     ] = None,
@@ -139,6 +143,8 @@ def simulate(
     names = _names(algorithms or usual)
     places = None if per_person is None else whole_number("--per-person", per_person)
     policies = {name: make_contestant(name, source, epsilon, delta, places) for name in names}
+    if losses is not None:
+        policies[f"losses={losses}"] = _for_world(losses, source, epsilon)
     results = run(policies, source, replicates=runs, seed=seed, cores=cores)
     setting: dict[str, object] = {
         "environment": environment,
@@ -193,6 +199,16 @@ def _environment(
     options = {"spread": True} if spread and experts is not None else {}
     size = ROUNDS if rounds is None else rounds
     return make_environment(name, arms, size, experts, **options)
+
+
+def _for_world(losses: str, source: Environment | ExpertEnvironment, epsilon: float) -> Policy:
+    """Return what is chosen for such losses."""
+    from bandanna.policies import PrivateBandit
+
+    if source.experts is not None:
+        raise InputError("--losses is about arms; with experts name algorithms by --algorithms.")
+    size = source.arms, epsilon, source.rounds
+    return PrivateBandit(*size, losses=losses, loss_range=source.loss_range)
 
 
 def _names(algorithms: str) -> list[str]:

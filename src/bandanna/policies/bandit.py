@@ -11,7 +11,7 @@ from bandanna.policies.inputs import arm_names, checked_learner, required_learne
 from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import Replaced, plain_recipe, private_recipe, without_guard
-from bandanna.policies.worlds import World, chosen
+from bandanna.policies.worlds import chosen
 from bandanna.privacy import Release
 from bandanna.privacy.composition import place_for
 from bandanna.problem import Problem
@@ -89,7 +89,7 @@ class PrivateBandit(Policy):
         rounds: int | None = None,
         algorithm: str | None = None,
         *,
-        losses: World | None = None,
+        losses: str | None = None,
         changes: int | None = None,
         memory: int | None = None,
         guard: bool = True,

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import DEFAULT
 from bandanna.theory.exp3 import CHANGES
 from bandanna.types import InputError
-
-World = Literal["any", "steady", "changing"]
 
 STEADY_WARNING = (
     "It notices when an arm that it plays changes, and adaptive then plays the rest; it cannot see "
@@ -30,7 +26,7 @@ def chosen(algorithm: str | None, losses: str | None, problem: Problem) -> tuple
         check_changes(name, problem)
         return name, problem, f"{name} was asked for." if algorithm else f"{name} is the default."
     if losses not in ALGORITHMS:
-        raise InputError(f"losses must be one of {', '.join(get_args(World))}; got {losses!r}.")
+        raise InputError(f"losses must be one of {', '.join(ALGORITHMS)}; got {losses!r}.")
     if algorithm is not None:
         raise InputError(f"losses={losses!r} chooses the algorithm; leave out {algorithm!r}.")
     name, why = ALGORITHMS[losses]
