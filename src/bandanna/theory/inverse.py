@@ -43,7 +43,7 @@ def ask(question: str, target: float, problem: Problem) -> Answer:
     --------
     >>> from bandanna.theory.inverse import ask
     >>> ask("arms", 0.05, Problem(arms=2, rounds=10**5, epsilon=0.5)).words
-    'Up to 7 arms, regret of at most 0.05 of the rounds is guaranteed.'
+    'Up to 14 arms, regret of at most 0.05 of the rounds is guaranteed.'
     """
     if question not in QUESTIONS:
         raise InputError(f"unknown question {question!r}; there are {', '.join(QUESTIONS)}.")
@@ -66,7 +66,7 @@ def places_for(target: float, problem: Problem) -> Answer:
     Examples
     --------
     >>> places_for(0.02, Problem(arms=3, rounds=10**6, epsilon=1.0, delta=1e-6)).value
-    10
+    55
     """
     _check_target(target)
 
