@@ -83,7 +83,8 @@ class Ledger:
     @property
     def waiting(self) -> int:
         """Decisions whose feedback has not been observed."""
-        return sum(len(batch.waiting) for batch in self.open.values())
+        # A copy, made in one step: others may decide meanwhile. ``repr`` must not wait for a lock.
+        return sum(len(batch.waiting) for batch in list(self.open.values()))
 
     # --- feedback -------------------------------------------------------------------------
 

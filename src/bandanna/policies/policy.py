@@ -212,8 +212,7 @@ class Policy:
     @property
     def waiting(self) -> int:
         """Decisions whose feedback has not been observed."""
-        with self._lock:
-            return self._ledger.waiting
+        return self._ledger.waiting
 
     @property
     def decided(self) -> int:
@@ -314,6 +313,7 @@ class Policy:
         kind = vars(type(self)).get("saved_as")
         if kind is None:
             raise InputError(f"a {type(self).__name__} cannot be saved; only Bandanna's own can.")
+        self._check_process()
         with self._lock:
             return {
                 "kind": kind,
