@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +22,7 @@ from bandanna.cli.data import (
     read_log,
     read_range,
 )
-from bandanna.cli.options import whole_number, without_nan
+from bandanna.cli.options import announce, whole_number, without_nan
 from bandanna.theory.catalogue import contestants
 from bandanna.types import JSON, InputError
 
@@ -134,11 +135,15 @@ def simulate(
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
     from bandanna.simulation import simulate as run
     from bandanna.simulation.contestants import make_contestant
+    from bandanna.simulation.requests import run_seconds
 
     usual = WITH_EXPERTS if advised else WITHOUT
     names = _names(algorithms or usual)
     places = None if per_person is None else whole_number("--per-person", per_person)
     policies = {name: make_contestant(name, source, epsilon, delta, places) for name in names}
+    size = source.rounds, source.arms, source.experts
+    each = sum(run_seconds(policy.batch, *size) for policy in policies.values())
+    announce(runs * each / (cores or os.cpu_count() or 1))
     results = run(policies, source, replicates=runs, seed=seed, cores=cores)
     setting: dict[str, object] = {
         "environment": environment,
