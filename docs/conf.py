@@ -5,13 +5,19 @@ from bandanna.version import __version__
 project = "Bandanna"
 author = "the Bandanna authors"
 release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx-mathjax-offline",  # formulas are set by a MathJax that is shipped with the site
+]
+myst_enable_extensions = ["dollarmath"]
 exclude_patterns = ["_build"]
 
 # Headings get the anchors that a reader of the raw files sees, too.
 myst_heading_anchors = 4
 
-# What is not labelled is what a command prints, or a formula.
+# What is not labelled is what a command prints.
 highlight_language = "text"
 
 # The reference shows what people may rely on, in the order of the source.

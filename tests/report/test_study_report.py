@@ -209,3 +209,18 @@ def test_a_real_browser_draws_every_chart_without_a_complaint(report: Path, brow
     menu.find_elements("tag name", "option")[0].click()
     assert picture.get_attribute("innerHTML") != before
     assert browser.get_log("browser") == []
+
+
+@needs_browser
+def test_a_narrow_screen_needs_no_sideways_scrolling(report: Path, browser: Any) -> None:
+    browser.set_script_timeout(60)
+    screen = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    browser.get(report.as_uri())
+    browser.execute_async_script("const done = arguments[0]; window.charts.then(() => done(1))")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
+    widths = browser.execute_script(
+        "return [...document.querySelectorAll('figure svg.marks')]"
+        ".map(one => one.getBoundingClientRect().right)"
+    )
+    assert max(widths) <= 400

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -41,8 +42,13 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress bars and no estimates of time.")
+    ] = False,
 ) -> None:
     """Differentially private adversarial bandits."""
+    if quiet:
+        os.environ["BANDANNA_QUIET"] = "1"
 
 
 def main() -> None:

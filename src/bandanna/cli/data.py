@@ -12,7 +12,10 @@ from bandanna.cli.options import numbers
 from bandanna.types import InputError
 
 if TYPE_CHECKING:
-    from bandanna.environments import Logged
+    from bandanna.environments import Environment, ExpertEnvironment, Logged
+
+ROUNDS = 100_000
+"""Where nothing else says how many."""
 
 ArmColumn = Annotated[str | None, typer.Option("--arm", help="Column of a log with the arm.")]
 OutcomeColumn = Annotated[
@@ -78,3 +81,32 @@ def read_log(
         segment=columns.get("segment"),
         time=columns.get("time"),
     )
+
+
+def make_place(
+    name: str,
+    arms: int | None,
+    rounds: int | None,
+    experts: int | None,
+    spread: bool,
+    advice: Path | None,
+    loss_range: tuple[float, float],
+) -> Environment | ExpertEnvironment:
+    """Make an environment by name, or of files."""
+    from bandanna.environments import make_environment
+    from bandanna.environments.frames import is_table
+    from bandanna.environments.loss_file import read_losses
+
+    if is_table(name):
+        found = read_losses(Path(name), loss_range, advice).environment(rounds)
+        for what, asked, own in (("arms", arms, found.arms), ("experts", experts, found.experts)):
+            if asked not in (None, own):
+                raise InputError(f"{name} has {own or 'no'} {what}; got --{what} {asked}.")
+        return found
+    if advice is not None:
+        raise InputError("--advice goes with a file of losses: --environment losses.csv.")
+    if loss_range != (0.0, 1.0):
+        raise InputError(f"environment {name!r} has losses from 0 to 1; leave out --range.")
+    options = {"spread": True} if spread and experts is not None else {}
+    size = ROUNDS if rounds is None else rounds
+    return make_environment(name, arms, size, experts, **options)

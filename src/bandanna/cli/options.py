@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
+
+import typer
 
 from bandanna import checks
 from bandanna.types import InputError
@@ -26,6 +29,24 @@ def numbers(option: str, text: str) -> list[float]:
     if not values or any(math.isnan(value) for value in values):
         raise InputError(f"{option} must be numbers separated by commas; got {text!r}.")
     return values
+
+
+LONG = 60.0
+"""Seconds of work that are announced."""
+
+
+def announce(seconds: float) -> None:
+    """Say before long work how long it may take, unless quiet was asked for."""
+    if seconds > LONG and not os.environ.get("BANDANNA_QUIET"):
+        typer.echo(f"this may take {duration(seconds)}, by a rough guess", err=True)
+
+
+def duration(seconds: float) -> str:
+    """Say a time in the unit that suits it."""
+    for unit, size in (("years", 3.2e7), ("days", 86400), ("hours", 3600)):
+        if seconds >= 1.5 * size:
+            return f"about {seconds / size:,.0f} {unit}"
+    return f"about {seconds / 60:.0f} minutes"
 
 
 def without_nan(value: Any) -> Any:

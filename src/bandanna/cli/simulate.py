@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,10 +19,11 @@ from bandanna.cli.data import (
     Reward,
     Segment,
     Time,
+    make_place,
     read_log,
     read_range,
 )
-from bandanna.cli.options import whole_number, without_nan
+from bandanna.cli.options import announce, whole_number, without_nan
 from bandanna.theory.catalogue import contestants
 from bandanna.types import JSON, InputError
 
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from bandanna.policies import Policy
     from bandanna.simulation import Results
 
-ROUNDS = 100_000
 WITHOUT = "one-bit,htinf,ldp-exp3,no-privacy"
 WITH_EXPERTS = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
 HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "median", "95%")
@@ -120,16 +121,16 @@ def simulate(
     elif any((arm, outcome, reward, propensity, segment, time, replay)):
         raise InputError("--arm, --outcome and the like are columns of a log; give it: --log.")
     elif returning is not None:
-        from bandanna.environments import make_environment
-
         if environment not in (None, "returning") or advisers is not None:
             raise InputError("--returning is an environment of its own, and without experts.")
+        from bandanna.environments import make_environment
+
         environment = "returning"
         chance: JSON = {"returning": returning}
         source = make_environment(environment, count, horizon or 100_000, **chance)
     else:
         environment = environment or ("bernoulli" if advisers is None else "one-good")
-        source = _environment(
+        source = make_place(
             environment, count, horizon, advisers, spread, advice, read_range(loss_range)
         )
     if spread and source.experts is None:
@@ -138,6 +139,7 @@ def simulate(
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
     from bandanna.simulation import simulate as run
     from bandanna.simulation.contestants import make_contestant
+    from bandanna.simulation.requests import run_seconds
 
     usual = WITH_EXPERTS if advised else WITHOUT
     names = _names(algorithms or usual)
@@ -145,6 +147,9 @@ def simulate(
     policies = {name: make_contestant(name, source, epsilon, delta, places) for name in names}
     if losses is not None:
         policies[f"losses={losses}"] = _for_world(losses, source, epsilon)
+    size = source.rounds, source.arms, source.experts
+    each = sum(run_seconds(policy.batch, *size) for policy in policies.values())
+    announce(runs * each / (cores or os.cpu_count() or 1))
     results = run(policies, source, replicates=runs, seed=seed, cores=cores)
     setting: dict[str, object] = {
         "environment": environment,
@@ -170,35 +175,6 @@ def simulate(
         typer.echo(json.dumps(without_nan(setting | extra), indent=2, allow_nan=False))
     else:
         _print_table(results, policies, setting)
-
-
-def _environment(
-    name: str,
-    arms: int | None,
-    rounds: int | None,
-    experts: int | None,
-    spread: bool,
-    advice: Path | None,
-    loss_range: tuple[float, float],
-) -> Environment | ExpertEnvironment:
-    """Make an environment by name, or of files."""
-    from bandanna.environments import make_environment
-    from bandanna.environments.frames import is_table
-    from bandanna.environments.loss_file import read_losses
-
-    if is_table(name):
-        found = read_losses(Path(name), loss_range, advice).environment(rounds)
-        for what, asked, own in (("arms", arms, found.arms), ("experts", experts, found.experts)):
-            if asked not in (None, own):
-                raise InputError(f"{name} has {own or 'no'} {what}; got --{what} {asked}.")
-        return found
-    if advice is not None:
-        raise InputError("--advice goes with a file of losses: --environment losses.csv.")
-    if loss_range != (0.0, 1.0):
-        raise InputError(f"environment {name!r} has losses from 0 to 1; leave out --range.")
-    options = {"spread": True} if spread and experts is not None else {}
-    size = ROUNDS if rounds is None else rounds
-    return make_environment(name, arms, size, experts, **options)
 
 
 def _for_world(losses: str, source: Environment | ExpertEnvironment, epsilon: float) -> Policy:

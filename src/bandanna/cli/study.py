@@ -21,14 +21,12 @@ from bandanna.cli.data import (
     read_log,
     read_range,
 )
+from bandanna.cli.options import announce
 from bandanna.documents import write_whole
 from bandanna.types import JSON
 
 if TYPE_CHECKING:
     from bandanna.studies.cell import Skipped
-
-LONG = 90.0
-"""Seconds of work that are announced."""
 
 app = typer.Typer(
     help="Run a grid of simulations from a file, and write its report.",
@@ -93,8 +91,7 @@ def run(
     asked = Study.read(study)
     there = sum(ResultsFolder(output).has(cell.key) for cell in asked.cells)
     seconds = 0.0 if cluster else asked.estimate(output, workers=workers)
-    if seconds > LONG:
-        typer.echo(f"this may take {duration(seconds)}, by a rough guess", err=True)
+    announce(seconds)
     try:
         results = asked.run(output, cluster=cluster, workers=workers)
     except KeyboardInterrupt:
@@ -131,14 +128,6 @@ def report(
     written = write_report(StudyResults.read(results), output, audit=audit, charts=charts)
     for path in written:
         typer.echo(f"wrote {path}")
-
-
-def duration(seconds: float) -> str:
-    """Say a time in the unit that suits it."""
-    for unit, size in (("years", 3.2e7), ("days", 86400), ("hours", 3600)):
-        if seconds >= 1.5 * size:
-            return f"about {seconds / size:,.0f} {unit}"
-    return f"about {seconds / 60:.0f} minutes"
 
 
 def _reasons(skipped: list[Skipped]) -> list[str]:

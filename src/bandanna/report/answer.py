@@ -72,7 +72,7 @@ def _price(table: pl.DataFrame, name: str) -> str:
     parts = [
         f"{_range(low, high)} times at epsilon {eps:g}" for eps, low, high in by_epsilon.iter_rows()
     ]
-    return f"; its regret is {_listed(parts)} what it is without privacy"
+    return f"; its regret is {listed(parts)} what it is without privacy"
 
 
 def _range(low: float, high: float) -> str:
@@ -88,5 +88,6 @@ def _only_one(table: pl.DataFrame) -> str:
     )
 
 
-def _listed(parts: list[str]) -> str:
+def listed(parts: list[str]) -> str:
+    """Join words as one does."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -10,7 +10,8 @@ import polars as pl
 from altair.typing import ChartType
 
 from bandanna.documents import write_whole
-from bandanna.report.answer import answer, winners
+from bandanna.report.answer import answer, listed, winners
+from bandanna.report.audit_section import audit_section, read_audit
 from bandanna.report.charts import audit_chart, save_chart
 from bandanna.report.lead import Lead, arms_as_released, leads
 from bandanna.report.study_charts import study_charts
@@ -55,7 +56,7 @@ def write_report(
     path = Path(path)
     if charts is not None and charts not in EXPORTS:
         raise InputError(f"charts can be written as {', '.join(EXPORTS)}; got {charts!r}.")
-    attacks = None if audit is None else _read_audit(Path(audit))
+    attacks = None if audit is None else read_audit(Path(audit))
     drawn = study_charts(results)
     page = _render(results, drawn, attacks)
     try:
@@ -98,7 +99,7 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         skipped=_skipped(results),
         skipped_count=len(results.skipped),
         promises=_promises(table, results.guarantees()),
-        audit=None if attacks is None else _audit_section(attacks),
+        audit=None if attacks is None else audit_section(attacks),
         toml=results.index["toml"],
         files=[place["file"] for place in results.index["places"].values() if place["file"]],
         bundle=_bundle(),
@@ -141,7 +142,7 @@ def _bundle() -> str:
 def _question(table: pl.DataFrame) -> str:
     names = in_order(table["algorithm"])
     places = table["environment"].unique(maintain_order=True).to_list()
-    return f"How do {_and(names)} compare on {_and(places)}?"
+    return f"How do {listed(names)} compare on {listed(places)}?"
 
 
 def _caveats(results: StudyResults, table: pl.DataFrame) -> list[str]:
@@ -229,32 +230,6 @@ def _promises(table: pl.DataFrame, guarantees: dict[str, Guarantee]) -> list[JSO
         headline = f"epsilon = {promise.epsilon:g}, delta = {promise.delta:g} ({promise.model})"
         epsilons = cells["epsilon"].unique().sort()
         if len(epsilons) > 1:
-            headline += f"; likewise for {_and([f'{value:g}' for value in epsilons[1:]])}"
+            headline += f"; likewise for {listed([f'{value:g}' for value in epsilons[1:]])}"
         promises.append({"name": name, "headline": headline, "entries": entries})
     return promises
-
-
-def _read_audit(path: Path) -> JSON:
-    try:
-        data: JSON = json.loads(path.read_text(encoding="utf-8"))
-        for row in data["rows"]:
-            _ = row["release"], float(row["claimed"]), float(row["audited"]), row["passed"]
-            _ = float(row["audited_policy"]), data["note"]
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}.") from None
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path} is not what bandanna audit --json prints.") from None
-    return data
-
-
-def _audit_section(attacks: JSON) -> JSON:
-    rows = attacks["rows"]
-    failed = sum(not row["passed"] for row in rows)
-    verdict = "none was disproved" if not failed else f"{failed} were DISPROVED"
-    names = _and(list(dict.fromkeys(row["release"] for row in rows)))
-    sentence = f"We attacked {len(rows)} claims of the releases {names}: {verdict}."
-    return {"sentence": sentence, "note": attacks["note"]}
-
-
-def _and(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

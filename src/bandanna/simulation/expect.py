@@ -92,12 +92,12 @@ def expected_regret(problem: Problem, *, seed: int = 0) -> tuple[list[Expectatio
         return [], left_out
     if problem.advised:
         for label, advised in expert_family(problem).items():
-            results = simulate(policies, advised, replicates=EXPERT_RUNS, seed=seed, progress=False)
+            results = simulate(policies, advised, replicates=EXPERT_RUNS, seed=seed)
             for name in policies:
                 regrets[name][label] = results.regret(name) / rounds
     else:
         for number, place in enumerate(family(problem.arms, rounds)):
-            results = simulate(policies, place, replicates=RUNS, seed=seed + number, progress=False)
+            results = simulate(policies, place, replicates=RUNS, seed=seed + number)
             for name, found in regrets.items():
                 label = f"hard {place.name}" if place.name in found else place.name
                 found[label] = results.regret(name) / rounds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from types import TracebackType
@@ -9,6 +10,13 @@ from typing import Any, Self
 
 PATIENCE = 2.0
 """Seconds before a bar appears."""
+
+QUIET = "BANDANNA_QUIET"
+"""The environment variable that turns bars off; ``bandanna --quiet`` sets it."""
+
+
+def _wanted() -> bool:
+    return bool(sys.stderr and sys.stderr.isatty()) and not os.environ.get(QUIET)
 
 
 class Progress:
@@ -19,7 +27,8 @@ class Progress:
     steps
         How many there will be.
     show
-        Always or never; by default only when standard error is a terminal.
+        Always or never; by default only when standard error is a terminal and nobody asked for
+        quiet.
     label
         What the bar says.
     """
@@ -27,7 +36,7 @@ class Progress:
     def __init__(self, steps: int, show: bool | None = None, label: str = "simulating") -> None:
         self._steps = steps
         self._label = label
-        self._show = bool(sys.stderr and sys.stderr.isatty()) if show is None else show
+        self._show = _wanted() if show is None else show
         self._done = 0
         self._bar: Any = None
         self._task: Any = None

@@ -17,6 +17,9 @@ MAX_STEPS = 1e13
 """Learning steps in one call; at about 100 ns each, several days on two cores."""
 MAX_NUMBERS = 1e9
 
+STEP_SECONDS = 15e-9
+"""Of a learning step for each arm or expert, with ten more for what does not depend on them."""
+
 Policies = Policy | Mapping[str, Policy]
 
 
@@ -84,6 +87,13 @@ def check_fit(name: str, policy: Policy, environment: Environment | ExpertEnviro
             own = f"{policy.experts} experts and {own}"
             problem = f"{environment.experts} and {problem}"
         raise InputError(f"policy {name!r} has {own}; the losses have {problem}.")
+
+
+def run_seconds(batch: int, rounds: int, arms: int, experts: int | None) -> float:
+    """Guess how long one run takes on one core: right within a factor of five or so."""
+    if experts is not None:  # advice is looked at every round
+        return STEP_SECONDS * rounds * (10.0 + experts)
+    return STEP_SECONDS * rounds / batch * (10.0 + arms)
 
 
 def check_size(

@@ -16,6 +16,7 @@ from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policies import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
+from bandanna.simulation.requests import run_seconds
 from bandanna.studies.schema import AXES, Setting
 from bandanna.studies.source import Data
 from bandanna.theory.catalogue import needs_epsilon
@@ -23,10 +24,6 @@ from bandanna.types import JSON
 
 NUMBERS = 4
 """Raise this whenever the same settings would give other numbers, or the columns change."""
-
-
-STEP_SECONDS = 15e-9
-"""Of a learning step for each arm or expert, with ten more for what does not depend on them."""
 
 PART_SECONDS = 10.0
 
@@ -85,9 +82,7 @@ class Cell(Setting):
     @cached_property
     def run_seconds(self) -> float:
         """A guess how long one run takes on one core: right within a factor of five or so."""
-        if self.experts is not None:  # advice is looked at every round
-            return STEP_SECONDS * self.rounds * (10.0 + self.experts)
-        return STEP_SECONDS * self.rounds / self.policy().batch * (10.0 + self.arms)
+        return run_seconds(self.policy().batch, self.rounds, self.arms, self.experts)
 
     def parts(self) -> list[Part]:
         """Split the runs into parts of some seconds each, which are kept when they are finished."""
