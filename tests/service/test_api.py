@@ -117,6 +117,13 @@ def test_only_released_data_leaves(here: Here) -> None:
         assert not any(trace in text for text in everything)
 
 
+def test_batches_that_wait_for_long_raise_an_alert(here: Here) -> None:
+    here.decide(here.create(epsilon=0.2))
+    for seconds, stale in ((0, "0.0"), (90_000, "1.0")):
+        here.clock.now += seconds
+        assert f"bandanna_stale_batches {stale}" in here.http.get("/metrics").text
+
+
 def test_stopping(here: Here) -> None:
     experiment = here.create(epsilon=0.2)
     here.decide(experiment, event_id="one")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
@@ -13,24 +13,29 @@ from bandanna.store import KeyRow
 from bandanna.store.writer import UnknownError
 
 
-def core_of(request: Request) -> Core:
-    """Return the service."""
+async def core_of(request: Request) -> Core:
+    """Return the service. Plain functions would wait for a thread each time."""
     core: Core = request.app.state.core
     return core
 
 
-def key_for(scope: str, *, everywhere: bool = False) -> Callable[[Request], KeyRow]:
+def require(request: Request, scope: str, *, everywhere: bool = False) -> KeyRow:
     """Require a key that opens a scope: in the experiment of the path, or everywhere."""
+    key: KeyRow = request.state.key
+    experiment = key.experiment if not everywhere else None
+    wanted = request.path_params.get("experiment")
+    if wanted is not None and key.experiment not in (None, wanted):
+        raise UnknownError(f"there is no experiment {wanted!r}.")
+    if not opens(key, scope, experiment):
+        raise HTTPException(403, f"this key does not open {scope!r} here.")
+    return key
 
-    def check(request: Request) -> KeyRow:
-        key: KeyRow = request.state.key
-        experiment = key.experiment if not everywhere else None
-        wanted = request.path_params.get("experiment")
-        if wanted is not None and key.experiment not in (None, wanted):
-            raise UnknownError(f"there is no experiment {wanted!r}.")
-        if not opens(key, scope, experiment):
-            raise HTTPException(403, f"this key does not open {scope!r} here.")
-        return key
+
+def key_for(scope: str, *, everywhere: bool = False) -> Callable[[Request], Awaitable[KeyRow]]:
+    """Return ``require`` as FastAPI wants it."""
+
+    async def check(request: Request) -> KeyRow:
+        return require(request, scope, everywhere=everywhere)
 
     return check
 

@@ -23,6 +23,7 @@ from bandanna.version import __version__
 logger = logging.getLogger("bandanna.service")
 
 SWEEP_SECONDS = 1.0
+DAY_SECONDS = 86_400.0
 
 
 def make_app(core: Core) -> FastAPI:
@@ -71,7 +72,7 @@ def _add_signs_of_life(app: FastAPI, core: Core, metrics: Metrics) -> None:
     @app.get("/metrics", responses=routes.PROBLEMS)
     async def show_metrics(_: CanRead) -> Response:
         """Return numbers for Prometheus."""
-        _measure(core, metrics)
+        await run_in_threadpool(_measure, core, metrics)
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
 
@@ -80,6 +81,7 @@ def _measure(core: Core, metrics: Metrics) -> None:
     metrics.failures.set(core.writer.failures)
     metrics.waiting.set(core.writer.waiting)
     metrics.measure_disk(str(core.disk))
+    metrics.stale.set(core.store.begun_before(core.clock() - DAY_SECONDS))
 
 
 async def _look_after(core: Core, metrics: Metrics) -> None:

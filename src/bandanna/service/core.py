@@ -151,8 +151,8 @@ class Core:
         written = self.writer.transactions
         if written != self._tidied:
             await run_in_threadpool(self.store.tidy)
+            await run_in_threadpool(self.fence.sync)
             self._tidied = written
-        self.fence.sync()
 
     async def _do(self, task: Task) -> Any:
         return await wrap_future(self.writer.submit(task))

@@ -38,6 +38,10 @@ class Metrics:
             "bandanna_disk_free_bytes", "Room where the fence lies.", registry=registry
         )
 
+        self.stale = Gauge(
+            "bandanna_stale_batches", "Open batches begun over a day ago.", registry=registry
+        )
+
     def measure_disk(self, path: str) -> None:
         """Look how much room is left."""
         found = os.statvfs(path)

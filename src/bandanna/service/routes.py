@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from bandanna.service.access import CanDecide, CanManage, CanManageAll, CanRead, CanReward, CoreHere
+from bandanna.service.access import (
+    CanManage,
+    CanManageAll,
+    CanRead,
+    CanReward,
+    CoreHere,
+    require,
+)
 from bandanna.service.models import (
     DecisionAnswer,
+    Document,
     ExperimentAnswer,
     NewDecision,
     NewExperiment,
@@ -42,6 +52,22 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
+Body = TypeVar("Body", bound=Document)
+
+
+async def read_body(request: Request, kind: type[Body]) -> Body:
+    """Read a document from a request."""
+    try:
+        return kind.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
+
+
+def body_shown(kind: type[Document]) -> dict[str, Any]:
+    """Describe a document for OpenAPI."""
+    content = {"application/json": {"schema": kind.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}
+
 
 @router.post("/experiments", status_code=201)
 async def create(new: NewExperiment, core: CoreHere, _: CanManageAll) -> ExperimentAnswer:
@@ -72,23 +98,40 @@ async def stop(experiment: ExperimentPath, core: CoreHere, _: CanManage) -> None
     await core.stop(experiment)
 
 
-@router.post("/experiments/{experiment}/decisions")
-async def decide(
-    experiment: ExperimentPath, new: NewDecision, core: CoreHere, _: CanDecide
-) -> DecisionAnswer:
+# The two calls that are made all the time read their body themselves: what FastAPI does for
+# a parameter takes longer than the decision.
+
+
+@router.post(
+    "/experiments/{experiment}/decisions",
+    response_model=DecisionAnswer,
+    openapi_extra=body_shown(NewDecision),
+)
+async def decide(experiment: ExperimentPath, request: Request) -> Response:
     """Choose an arm. The same event_id gets the same answer."""
+    require(request, "decide")
+    new, core = await read_body(request, NewDecision), request.app.state.core
     event = await core.decide(experiment, new.event_id, new.advice, defer=new.defer)
-    return decision_answer(event, (await core.find(experiment)).settings["arms"])
+    answer = decision_answer(event, (await core.find(experiment)).settings["arms"])
+    return Response(answer.model_dump_json(), media_type="application/json")
 
 
-@router.post("/events/{event}/reward", status_code=204, response_class=Response)
-async def reward(event: EventPath, new: NewReward, core: CoreHere, key: CanReward) -> None:
+@router.post(
+    "/events/{event}/reward",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=body_shown(NewReward),
+)
+async def reward(event: EventPath, request: Request) -> Response:
     """Count the feedback of an event, once. A repeat is accepted whatever it says.
 
     The first value stands. The answer does not say whether they are the same: feedback is private,
     and whoever has a key could find out somebody else's by trying.
     """
-    await core.reward(event, new.loss, new.reward, key.experiment)
+    key = require(request, "reward")
+    new = await read_body(request, NewReward)
+    await request.app.state.core.reward(event, new.loss, new.reward, key.experiment)
+    return Response(status_code=204)
 
 
 @router.post("/events/{event}/activate", status_code=204, response_class=Response)

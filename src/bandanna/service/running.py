@@ -74,7 +74,8 @@ def serve(core: Core, host: str, port: int, *, log_level: str = "info", demo: bo
         if player is not None:
             player.cancel()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(run())
 
 
 def check(settings: Settings) -> list[str]:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, func, insert, literal, select, update
 from bandanna.store import tables
 from bandanna.store.contract import ConflictError, KeyRow, Store, Turn
 from bandanna.store.engines import make_engines, named_trouble
-from bandanna.store.rows import Experiment, Release
+from bandanna.store.rows import Experiment, Release, State
 from bandanna.store.secret import Secret
 from bandanna.store.sql_turn import SqlTurn, experiment_of
 from bandanna.types import InputError, StateFileError
@@ -141,6 +141,14 @@ class SqlStore(Store):
     def check(self) -> None:
         """Ask the database for a sign of life."""
         self._rows(select(literal(1)))
+
+    def begun_before(self, moment: float) -> int:
+        """Return how many open batches were begun before a moment."""
+        batch, event = tables.batches.c, tables.events.c
+        first = (event.experiment == batch.experiment) & (event.batch == batch.number)
+        query = select(func.count()).select_from(tables.batches).join(tables.events, first)
+        query = query.where(event.position == 0, event.state != State.VOID)
+        return int(self._rows(query.where(event.made_at < moment))[0][0])
 
     def backup(self, path: Path) -> None:
         """Copy a SQLite database, whole, while it is used; the copy knows that it is one."""

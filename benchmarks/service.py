@@ -1,0 +1,166 @@
+"""The decision service: its rate, its times, and what many experiments and events cost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from subprocess import Popen
+from typing import NamedTuple
+
+import httpx
+from tests.postgres import PROGRAMS, open_postgres
+from tests.service.running import Process, free_port, process
+
+import bandanna as bd
+from benchmarks.timing import Row
+
+SECONDS = 4.0
+EVENTS = int(os.environ.get("BANDANNA_EVENTS", "30000000"))
+"""A month of a million decisions a day."""
+
+
+class Measured(NamedTuple):
+    """Requests a second, and the times of single ones."""
+
+    rate: float
+    times: list[float]
+
+
+async def _client(port: int, path: str, key: str, until: float, times: list[float]) -> None:
+    """Send decisions over one connection, as fast as they are answered."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    request = (
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+    ).encode()
+    while time.perf_counter() < until:
+        begin = time.perf_counter()
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        await reader.readexactly(length)
+        times.append(time.perf_counter() - begin)
+    writer.close()
+
+
+def load(ports: list[int], paths: list[str], key: str, clients: int) -> Measured:
+    """Let clients send decisions for some seconds, after a second that does not count."""
+
+    async def run(seconds: float) -> list[float]:
+        times: list[float] = []
+        until = time.perf_counter() + seconds
+        jobs = (
+            _client(ports[k % len(ports)], paths[k % len(paths)], key, until, times)
+            for k in range(clients)
+        )
+        await asyncio.gather(*jobs)
+        return times
+
+    asyncio.run(run(1.0))
+    times = asyncio.run(run(SECONDS))
+    return Measured(len(times) / SECONDS, times)
+
+
+@contextmanager
+def bare(folder: Path) -> Iterator[int]:
+    """Run the bare endpoint."""
+    port = free_port()
+    command = [sys.executable, "-m", "benchmarks.bare_endpoint", str(folder / "bare.db"), str(port)]
+    running = Popen(command)
+    while True:
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/healthz")
+            break
+        except httpx.TransportError:
+            time.sleep(0.1)
+    yield port
+    running.terminate()
+    running.wait()
+
+
+def _experiments(service: Process, count: int) -> list[str]:
+    with bd.Client(service.url, service.key) as client:
+        made = [client.create(f"{k}", ["a", "b"], 0.2, rounds=10**6).id for k in range(count)]
+    return [f"/v1/experiments/{name}/decisions" for name in made]
+
+
+def rates() -> list[Row]:
+    """One process on SQLite against the bare endpoint, itself with one client, and many open."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        service = stack.enter_context(process(folder, **{"log-level": "warning"}))
+        path = _experiments(service, 1)
+        plain = stack.enter_context(bare(folder))
+        theirs = load([plain], path, service.key, 32)
+        one = load([service.port], path, service.key, 1)
+        many = load([service.port], path, service.key, 32)
+        thousand = _experiments(service, 1000)
+        load([service.port], thousand, service.key, 1000)  # every one is open
+        among = load([service.port], path, service.key, 32)
+    cuts = statistics.quantiles(many.times, n=100)
+    against, gained = many.rate / theirs.rate, many.rate / one.rate
+    spread, cost = cuts[98] / cuts[49], many.rate / among.rate
+    shown = f"{against:.2f} ({many.rate:,.0f} against {theirs.rate:,.0f} a second)"
+    return [
+        Row("32 clients against a bare endpoint, rate", shown, "at least 1", against >= 1),
+        Row("32 clients against one, rate", f"{gained:.1f} times", "at least 3", gained >= 3),
+        Row("p99 against p50, 32 clients", f"{spread:.1f} times", "below 10", spread < 10),
+        Row("1 000 open experiments against one", f"{cost:.2f} times", "below 2", cost < 2),
+    ]
+
+
+def two_processes() -> list[Row]:
+    """Two processes on PostgreSQL against one."""
+    if shutil.which(PROGRAMS) is None:
+        return []
+    options = {"log-level": "warning"}
+    with ExitStack() as stack:
+        database = stack.enter_context(open_postgres()).new_database()
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        services = [stack.enter_context(process(folder, database, **options)) for _ in range(2)]
+        paths = _experiments(services[0], 8)
+        key = services[0].key
+        one = load([services[0].port], paths, key, 32)
+        two = load([service.port for service in services], paths, key, 32)
+    ratio = two.rate / one.rate
+    shown = f"{ratio:.2f} times ({two.rate:,.0f} a second)"
+    return [Row("PostgreSQL, two processes against one", shown, "at least 1.5", ratio >= 1.5)]
+
+
+FILL = """
+WITH RECURSIVE n(i) AS (SELECT {begin} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {end})
+INSERT INTO events SELECT 'old-' || i, 1, -1 - i / 20, i % 20, 0, i, 0.5, 0.0, NULL, 0 FROM n
+"""
+
+
+def a_month() -> list[Row]:
+    """A store with a month of events: start after a crash, and decisions, against an empty one."""
+    import sqlite3
+
+    with tempfile.TemporaryDirectory() as name, process(Path(name)) as service:
+        path = _experiments(service, 1)
+        before = load([service.port], path, service.key, 32)
+        service.kill()
+        with sqlite3.connect(Path(name) / "service.db") as connection:
+            for begin in range(0, EVENTS, 10**6):
+                connection.execute(FILL.format(begin=begin, end=min(EVENTS, begin + 10**6)))
+                connection.commit()
+        begin_at = time.perf_counter()
+        service.start()
+        started = time.perf_counter() - begin_at
+        after = load([service.port], path, service.key, 32)
+    ratio = after.rate / before.rate
+    many = f"{EVENTS:,} events"
+    return [
+        Row(f"start after a crash, {many}", f"{started:.1f} s", "below 10 s", started < 10),
+        Row(f"decisions with {many}, rate", f"{ratio:.2f} times", "at least 0.8", ratio >= 0.8),
+    ]
