@@ -122,9 +122,17 @@ class RemoteBandit:
         self.id = identity
         self._path = f"/v1/experiments/{identity}"
 
-    def decide(self, advice: object = None, *, event_id: str | None = None) -> RemoteDecision:
+    def decide(
+        self,
+        advice: object = None,
+        *,
+        person: str | int | None = None,
+        event_id: str | None = None,
+    ) -> RemoteDecision:
         """Choose an arm; the same ``event_id`` gets the same answer."""
         body: JSON = {"event_id": event_id or f"evt_{secrets.token_hex(12)}"}
+        if person is not None:
+            body["person"] = str(person)
         if advice is not None:
             body["advice"] = advice
         return RemoteDecision(**self._client.send("POST", f"{self._path}/decisions", body))

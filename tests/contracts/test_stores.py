@@ -45,7 +45,9 @@ def test_what_was_written_is_read_back(store: Store) -> None:
     rows = [Feedback(0, 0, 77, False, None), Feedback(0, 1, None, False, {"advice": [0, 1]})]
     with store.turn() as turn:
         assert turn.lock([number]) == {number: 1}
-        turn.write(number, changes(events=events, batches=[BATCH, tallied], feedback=rows))
+        people = {"00ff": 1, "00fe": 2}
+        parts = {"batches": [BATCH, tallied], "feedback": rows, "people": people}
+        turn.write(number, changes(events=events, **parts))
     with store.turn() as turn:
         assert turn.lock([number]) == {number: 2}
         saved = turn.read(number)
@@ -55,6 +57,11 @@ def test_what_was_written_is_read_back(store: Store) -> None:
     assert sorted(saved.feedback, key=lambda row: row.position) == rows
     assert (saved.experiment.id, saved.experiment.settings) == (made.id, made.settings)
     assert saved.experiment.head == {"resumed": 0}
+    assert saved.people == people
+    write(store, number, people={"00ff": 2})
+    with store.turn() as turn:
+        turn.lock([number])
+        assert turn.read(number).people == {"00ff": 2, "00fe": 2}
 
 
 def test_a_turn_that_fails_changes_nothing(store: Store) -> None:

@@ -384,3 +384,31 @@ def test_a_refusal_says_why_in_a_word() -> None:
         with pytest.raises(bd.DecisionError) as caught:
             policy.observe(decision, loss=0.25)
         assert caught.value.reason == reason
+
+
+def test_whoever_stores_people_is_told_who_took_a_place() -> None:
+    policy = bd.PrivateBandit(2, 1.0, per_person=2, rounds_per_place=1, release="laplace", batch=2)
+    people = policy.ledger.people
+    assert people is not None
+    people.admitted = set()
+    for person in ("ann", "bob", "ann"):
+        policy.observe(policy.decide(person=person), loss=0.5)
+    everyone = policy.to_dict()["ledger"]["people"]["places"]
+    told = people.take_admitted()
+    assert sorted(told.values()) == [1, 2]
+    assert {str(count): [person] for person, count in told.items()} == everyone
+    assert people.take_admitted() == {}
+    assert policy.to_dict(batches=False)["ledger"]["people"]["places"] == {}
+
+
+def test_a_place_is_finished_by_any_decision_in_it() -> None:
+    policy = bd.PrivateBandit(2, 1.0, per_person=1, release="laplace", batch=1)
+    policy.decide(person="ann")
+    second = policy.decide(person="ann")
+    policy.finish_place(second)
+    assert policy.released == 1
+    with pytest.raises(bd.DecisionError):
+        policy.finish_place(second)
+    plain = bd.PrivateBandit(2, 1.0)
+    with pytest.raises(bd.DecisionError):
+        plain.finish_place(plain.decide())

@@ -87,6 +87,22 @@ def test_experts_advise(here: Here) -> None:
         assert answer.status_code == 422, bad
 
 
+def test_people_are_protected_and_known_by_a_hash_alone(here: Here, tmp_path: Path) -> None:
+    experiment = here.create(per_person=1, rounds_per_place=1, epsilon=0.2)
+    arms = {here.decide(experiment, person="ann@example.org")["arm"] for _ in range(3)}
+    assert len(arms) == 1
+    assert here.http.post(f"/v1/experiments/{experiment}/decisions", json={}).status_code == 422
+    promise = here.http.get(f"/v1/experiments/{experiment}/privacy").json()["guarantee"]
+    assert (promise["epsilon"], "person" in promise["protects"]) == (0.2, True)
+    flag = {"context": {"targetingKey": "bob@example.org"}}
+    assert here.http.post(f"/ofrep/v1/evaluate/flags/{experiment}", json=flag).status_code == 200
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"@example.org" not in content
+    body = {"name": "x", "arms": 2, "epsilon": 1, "per_person": 1}
+    answer = here.http.post("/v1/experiments", json=body)
+    assert (answer.status_code, "deadline_seconds" in answer.text) == (422, True)
+
+
 def test_only_released_data_leaves(here: Here) -> None:
     experiment = here.create(epsilon=0.2)
     batch = here.http.get(f"/v1/experiments/{experiment}").json()["settings"]["batch"]

@@ -28,9 +28,11 @@ class Office:
     def ask(self, task: Task) -> Any:
         return self.writer.submit(task).result(timeout=20)
 
-    def decide(self, name: str, advice: object = None, *, defer: bool = False) -> Event:
+    def decide(
+        self, name: str, advice: object = None, person: str | None = None, *, defer: bool = False
+    ) -> Event:
         def work(desk: Any, known: Event | None) -> Event:
-            return known or desk.decide(name, advice, defer=defer, now=self.now)
+            return known or desk.decide(name, advice, person, defer=defer, now=self.now)
 
         found = self.ask(Task(work, self.number, name, must_exist=False))
         assert isinstance(found, Event)
@@ -248,3 +250,44 @@ def test_a_stopped_experiment_takes_feedback_and_decides_nothing() -> None:
         here.decide("two")
     here.decide("one")
     here.reward("one", 0.5)
+
+
+def test_people_keep_their_places_and_their_cap_across_restarts() -> None:
+    policy = bd.PrivateBandit(2, 1.0, per_person=1, rounds_per_place=2, release="laplace", batch=2)
+    here = office(policy)
+    first = here.decide("a1", person="ann")
+    here.restart()
+    assert here.decide("a2", person="ann").batch == first.batch, "the same place while it is open"
+    here.decide("b1", person="bob")
+    here.decide("b2", person="bob")
+    for name in ("a1", "a2", "b1"):
+        here.restart()
+        here.reward(name, 0.25)
+    assert here.store.releases(here.number) == []
+    here.reward("b2", 0.25)
+    assert len(here.store.releases(here.number)) == 1
+    here.restart()
+    again = here.decide("a3", person="ann")
+    batch = here.look(lambda policy: policy.ledger.open[again.batch])
+    assert [place.counts for place in batch.places.values()] == [False], "it had its place before"
+    with pytest.raises(bd.InputError):
+        here.decide("nobody")
+
+
+def test_a_place_closes_at_the_deadline_of_its_first_round() -> None:
+    policy = bd.PrivateBandit(2, 1.0, per_person=1, release="laplace", batch=2)
+    here = office(policy, deadline_seconds=10.0)
+    here.decide("a1", person="ann")
+    here.reward("a1", 0.25)
+    here.now = 6.0
+    here.decide("a2", person="ann")
+    here.decide("b1", person="bob")
+    here.restart()
+    here.now = 10.0
+    here.expire()
+    with pytest.raises(GoneError):
+        here.reward("a2", 0.25)
+    here.restart()
+    here.now = 16.0
+    here.expire()
+    assert len(here.store.releases(here.number)) == 1

@@ -114,6 +114,13 @@ class Ledger:
             batch.give_up(decision.position, units)
         return batch if batch is not None and batch.complete else None
 
+    def owner_of(self, decision: Decision) -> int:
+        """Return the person whose place a decision belongs to, in an open batch."""
+        batch = self._find(decision)
+        if not isinstance(batch, PlacesBatch) or not batch.owners:
+            raise DecisionError("this decision belongs to no open place.")
+        return batch.owners[decision.position].person
+
     def finish(self, person: int) -> list[Batch]:
         """Close the open places of a person; returns the batches that are now complete."""
         theirs = [
@@ -190,7 +197,7 @@ class Ledger:
             "released": self.released,
             "told": [[choice, *told] for choice, told in self.told.items()],
             "current": None if self.current is None else self.current.number,
-            "people": None if self.people is None else self.people.to_dict(),
+            "people": None if self.people is None else self.people.to_dict(places=batches),
             "open_batches": [batch.to_dict() for batch in here],
         }
 

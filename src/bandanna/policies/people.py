@@ -70,6 +70,8 @@ class People:
         """The open batch in which a person had a place last."""
         self._use(secrets.token_bytes(KEY_BYTES))
         self._places: dict[int, int] = {}
+        self.admitted: set[int] | None = None
+        """Who took a place since someone last asked; noted for those who store it."""
 
     def __len__(self) -> int:
         return len(self._places)
@@ -93,7 +95,14 @@ class People:
         if had >= self.rule.per_person:
             return False
         self._places[person] = had + 1
+        if self.admitted is not None:
+            self.admitted.add(person)
         return True
+
+    def take_admitted(self) -> dict[str, int]:
+        """Return who took a place since this was last asked, and how many they have had."""
+        noted, self.admitted = self.admitted or (), set()
+        return {f"{person:016x}": self._places[person] for person in noted}
 
     def forget(self, batch: PlacesBatch) -> None:
         """Forget where the people of a batch that closes were."""
@@ -101,11 +110,11 @@ class People:
             if self.batches.get(person) is batch:
                 del self.batches[person]
 
-    def to_dict(self) -> JSON:
-        """Return everything, the key included, as plain values."""
+    def to_dict(self, *, places: bool = True) -> JSON:
+        """Return everything, the key included, as plain values; or all but the places."""
         by_count: dict[str, list[str]] = {}
-        for person, places in self._places.items():
-            by_count.setdefault(str(places), []).append(f"{person:016x}")
+        for person, had in self._places.items() if places else ():
+            by_count.setdefault(str(had), []).append(f"{person:016x}")
         return {"key": self._key.hex(), "decided": self.decided, "places": by_count}
 
     def load(self, saved: JSON) -> None:

@@ -176,11 +176,14 @@ class Policy:
         their first round. Feedback of theirs that comes later is refused, whatever it is; when
         they come back they take another place.
         """
-        who = self._known_as(person)
-        self._check_process()
+        self._finish(self._known_as(person))
+
+    def finish_place(self, decision: Decision | Mapping[str, object]) -> None:
+        """Close the place that a decision belongs to, as ``finish`` does for its person."""
+        made = as_decision(decision)
         with self._lock:
-            for batch in self._ledger.finish(who):
-                self._learn(batch)
+            who = self._ledger.owner_of(made)
+        self._finish(who)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -351,6 +354,12 @@ class Policy:
             return Ledger(release)
         default = to_units("default_loss", self.default_loss, self.loss_range)
         return Ledger(release, People(self.people, default))
+
+    def _finish(self, who: int) -> None:
+        self._check_process()
+        with self._lock:
+            for batch in self._ledger.finish(who):
+                self._learn(batch)
 
     def _known_as(self, person: object) -> int:
         people = self._ledger.people

@@ -20,7 +20,7 @@ from bandanna.store.desk import Desk
 from bandanna.store.fence import Fence, RestoredError
 from bandanna.store.rows import Event, Experiment, Release
 from bandanna.store.writer import Task, UnknownError, Writer
-from bandanna.types import JSON
+from bandanna.types import JSON, InputError
 
 
 class Core:
@@ -103,16 +103,27 @@ class Core:
     # --- decisions and feedback -----------------------------------------------------------
 
     async def decide(
-        self, identity: str, name: str | None = None, advice: object = None, *, defer: bool = False
+        self,
+        identity: str,
+        name: str | None = None,
+        advice: object = None,
+        person: str | None = None,
+        *,
+        defer: bool = False,
     ) -> Event:
-        """Decide for an event; the same id gets the same answer."""
+        """Decide for an event; the same id gets the same answer.
+
+        Persons are hashed with the secret before anything else sees them.
+        """
         number = (await self.find(identity)).number
+        if person is not None:
+            person = self.secret.hash("people", f"{identity} {person}").hex()
         fresh = name or f"evt_{secrets.token_hex(12)}"
 
         def work(desk: Desk, known: Event | None) -> Event:
             if known is not None and known.experiment != number:
                 raise ConflictError(f"event {name!r} belongs to another experiment.")
-            return known or desk.decide(fresh, advice, defer=defer, now=self.clock())
+            return known or desk.decide(fresh, advice, person, defer=defer, now=self.clock())
 
         made: Event = await self._do(Task(work, number, name, must_exist=False))
         return made
@@ -185,14 +196,20 @@ class Core:
 def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
     """Make the policy that was asked for."""
     options = {name: settings[name] for name in OPTIONS if settings.get(name) is not None}
+    closing = (settings.get("rounds_per_place"), settings.get("deadline_seconds"))
+    if settings.get("per_person") is not None and closing == (None, None):
+        raise InputError(
+            "with per_person give rounds_per_place or deadline_seconds: otherwise places stay open."
+        )
     if settings.get("experts") is not None:
-        if settings.get("delta"):
-            options["delta"] = settings["delta"]
         return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **options)
     return PrivateBandit(settings["arms"], settings["epsilon"], **options)
 
 
-OPTIONS = ("rounds", "algorithm", "loss_range", "default_loss", "clip")
+OPTIONS = (
+    *("rounds", "algorithm", "delta", "per_person", "rounds_per_place"),
+    *("loss_range", "default_loss", "clip"),
+)
 
 
 def _check_opened(desk: Desk, name: str, only: str | None) -> None:

@@ -34,6 +34,12 @@ class NewExperiment(Document):
     algorithm: str | None = None
     delta: Annotated[float, Field(ge=0, lt=1)] | None = None
     experts: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    per_person: Annotated[int, Field(ge=1, le=10**6)] | None = Field(
+        default=None, description="Places each person may have: epsilon is then the person's."
+    )
+    rounds_per_place: Annotated[int, Field(ge=1, le=10**6)] | None = Field(
+        default=None, description="Rounds after which a place closes; or the deadline closes it."
+    )
     loss_range: tuple[Finite, Finite] | None = None
     deadline_seconds: Annotated[float, Field(gt=0, le=10**9)] | None = Field(
         default=None, description="When feedback has not come by then, the default loss is counted."
@@ -49,6 +55,9 @@ class NewDecision(Document):
 
     event_id: EventId | None = Field(
         default=None, description="The same id gets the same answer. Made here if left out."
+    )
+    person: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
+        default=None, description="With per_person: whose decision it is. Kept as a keyed hash."
     )
     advice: list[str | int] | list[list[Finite]] | None = Field(
         default=None, description="With experts: an arm for each, or a distribution for each."

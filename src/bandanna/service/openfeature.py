@@ -72,13 +72,14 @@ async def evaluate(
 
 @router.post("/flags")
 async def evaluate_all(request: Evaluation, core: CoreHere, access: CanDecide) -> dict[str, Any]:
-    """Evaluate every flag that runs and needs no advice; each is a deferred decision.
+    """Evaluate every flag that runs and needs neither advice nor a person, as deferred decisions.
 
     Whoever shows one activates its event, or rewards it; the others expire without counting.
     """
     flags: list[JSON] = []
     for one in await core.all_experiments():
-        ready = not one.stopped and one.settings.get("experts") is None
+        plain = one.settings.get("experts") is None and one.settings.get("per_person") is None
+        ready = plain and not one.stopped
         if ready and access.experiment in (None, one.id):
             try:
                 flags.append(await _decide(core, one.id, one, Context(), defer=True))
@@ -91,7 +92,8 @@ async def evaluate_all(request: Evaluation, core: CoreHere, access: CanDecide) -
 async def _decide(
     core: Core, key: str, experiment: Experiment, context: Context, *, defer: bool = False
 ) -> JSON:
-    event = await core.decide(experiment.id, context.event_id, defer=defer)
+    person = context.targetingKey if experiment.settings.get("per_person") else None
+    event = await core.decide(experiment.id, context.event_id, None, person, defer=defer)
     arm = experiment.settings["arms"][event.arm]
     metadata: JSON = {"event_id": event.id, "experiment": experiment.id}
     if event.chance is not None:

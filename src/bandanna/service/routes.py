@@ -111,7 +111,7 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
     """Choose an arm. The same event_id gets the same answer."""
     require(request, "decide")
     new, core = await read_body(request, NewDecision), request.app.state.core
-    event = await core.decide(experiment, new.event_id, new.advice, defer=new.defer)
+    event = await core.decide(experiment, new.event_id, new.advice, new.person, defer=new.defer)
     answer = decision_answer(event, (await core.find(experiment)).settings["arms"])
     return Response(answer.model_dump_json(), media_type="application/json")
 

@@ -21,7 +21,10 @@ def assemble(saved: Saved) -> tuple[Policy, dict[Place, Event]]:
             by_batch[place[0]].append(holders[place])
         opened = [_batch(batch, by_batch[batch.number], feedback) for batch in saved.batches]
         head = saved.experiment.head
-        data = head | {"ledger": head["ledger"] | {"open_batches": opened}}
+        ledger = head["ledger"] | {"open_batches": opened}
+        if ledger["people"] is not None:
+            ledger["people"] = ledger["people"] | {"places": _by_count(saved.people)}
+        data = head | {"ledger": ledger}
         return policy_from_dict(data, latest=True), holders
     except DAMAGE as error:
         raise StateFileError(
@@ -31,6 +34,9 @@ def assemble(saved: Saved) -> tuple[Policy, dict[Place, Event]]:
 
 def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Place, Feedback]) -> JSON:
     """Return what ``Batch.to_dict`` would."""
+    if "places" in batch.tally:
+        whole: JSON = batch.tally["places"]
+        return whole
     if [event.position for event in events] != list(range(len(events))):
         raise ValueError("a place is missing")
     rows = [feedback.get(event.place) for event in events]
@@ -45,3 +51,11 @@ def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Place, Feedback
         ],
         "given_up": [k for k, row in enumerate(rows) if row is not None and row.given_up],
     }
+
+
+def _by_count(people: dict[str, int]) -> dict[str, list[str]]:
+    """Return persons by the number of places they have had."""
+    found: dict[str, list[str]] = {}
+    for person, places in people.items():
+        found.setdefault(str(places), []).append(person)
+    return found

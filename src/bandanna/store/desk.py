@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bandanna.grid import feedback_to_units
-from bandanna.learners import Ftpl
 from bandanna.policies.batch import WAITING, Batch
-from bandanna.policies.plays import FollowExpert, kind_of_play
+from bandanna.policies.places import PlacesBatch
 from bandanna.privacy.release import Released
 from bandanna.store.assembly import assemble
 from bandanna.store.contract import ConflictError
 from bandanna.store.rows import Changes, Event, Feedback, OpenBatch, Place, Release, Saved, State
-from bandanna.types import BandannaError, Decision, DecisionError, InputError
+from bandanna.types import JSON, BandannaError, Decision, DecisionError, InputError
 
 
 class GoneError(BandannaError):
@@ -33,14 +32,14 @@ class Desk:
         self.policy, holders = assemble(saved)
         self.policy.on_release = self._note_release
         self._deadline: float | None = self.experiment.settings.get("deadline_seconds")
-        kind = kind_of_play(self.policy.recipe, self.policy.experts)
-        learner = self.policy.recipe.learner
-        self._chance_known = kind is not FollowExpert and not isinstance(learner, Ftpl)
+        if self.policy.ledger.people is not None:
+            self.policy.ledger.people.admitted = set()
         waiting = {place: event for place, event in holders.items() if self._waits(place)}
-        self._free = deque(p for p, event in waiting.items() if event.state is State.VOID)
-        """Places of events that were never shown."""
-        self._deferred = {p for p, event in waiting.items() if event.state is State.DEFERRED}
-        due = [(e.expires_at, p) for p, e in waiting.items() if e.state is not State.VOID]
+        self._free = deque((p, e.chance) for p, e in waiting.items() if e.state is State.VOID)
+        """Places of events that were never shown, and the chances of their arms."""
+        self._deferred = {p: e.chance for p, e in waiting.items() if e.state is State.DEFERRED}
+        open_places = {p: e for p, e in holders.items() if p in waiting or self._begins_place(p)}
+        due = [(e.expires_at, p) for p, e in open_places.items() if e.state is not State.VOID]
         self._due = deque(sorted((at, place) for at, place in due if at is not None))
         """Deadlines in their order: the newest decision has the last."""
         self.begin()
@@ -57,24 +56,34 @@ class Desk:
 
     # --- what is asked of it --------------------------------------------------------------
 
-    def decide(self, name: str, advice: object, *, defer: bool, now: float) -> Event:
+    def decide(
+        self,
+        name: str,
+        advice: object = None,
+        person: str | None = None,
+        *,
+        defer: bool = False,
+        now: float,
+    ) -> Event:
         """Decide for an event; one of the same id in this transaction gets the same answer."""
         if name in self._events:
             return self._events[name]
         if self.experiment.stopped:
             raise ConflictError("this experiment has been stopped; it decides nothing more.")
-        if defer and self.policy.experts is not None:
-            raise InputError("defer is for experiments without experts.")
+        people = self.policy.ledger.people
+        if defer and (self.policy.experts is not None or people is not None):
+            raise InputError("defer is for experiments without experts and without per_person.")
         if self._free:
-            place = self._free.popleft()
+            place, chance = self._free.popleft()
         else:
-            made = self.policy.decide(advice)
-            place = made.batch, made.position
+            made = self.policy.decide(advice, person=person)
+            place, chance = (made.batch, made.position), made.chance
             if made.position == 0:
                 self._opened.add(made.batch)
-        event = self._event(name, place, State.DEFERRED if defer else State.SHOWN, now)
+        state = State.DEFERRED if defer else State.SHOWN
+        event = self._event(name, place, chance, state, now)
         if defer:
-            self._deferred.add(place)
+            self._deferred[place] = chance
         if event.expires_at is not None:
             self._due.append((event.expires_at, place))
         self._events[name], self._holders[place] = event, name
@@ -118,13 +127,12 @@ class Desk:
         self._now = now
         while self._due and self._due[0][0] <= now:
             _, place = self._due.popleft()
-            if not self._waits(place):
-                continue
-            if place in self._deferred:
-                self._deferred.discard(place)
+            if self._begins_place(place):
+                self._finish_place(place)
+            elif place in self._deferred:
+                self._free.append((place, self._deferred.pop(place)))
                 self._set_state(place, State.VOID)
-                self._free.append(place)
-            else:
+            elif self._waits(place):
                 batch = self.policy.ledger.open[place[0]]
                 self._set_state(place, State.EXPIRED)
                 self._touched.add(place)
@@ -138,7 +146,8 @@ class Desk:
             return None
         opened = self.policy.ledger.open
         touched = {batch for batch, _ in self._touched if batch in opened}
-        tallies = {number: opened[number].tally.to_dict() for number in touched}
+        tallies = {number: _tally(opened[number]) for number in touched}
+        people = self.policy.ledger.people
         return Changes(
             head=self.policy.to_dict(batches=False),
             observed=self.experiment.observed,
@@ -152,9 +161,10 @@ class Desk:
             feedback=[
                 row
                 for batch, position in sorted(self._touched)
-                if batch in opened and (row := _feedback_row(opened[batch], position)) is not None
+                if batch in opened and (row := _feedback_row(opened[batch], position))
             ],
             releases=self._releases,
+            people={} if people is None else people.take_admitted(),
         )
 
     # --- how it works ---------------------------------------------------------------------
@@ -162,6 +172,26 @@ class Desk:
     def _waits(self, place: Place) -> bool:
         batch = self.policy.ledger.open.get(place[0])
         return batch is not None and place[1] in batch.waiting
+
+    def _begins_place(self, place: Place) -> bool:
+        """Whether a round is the first of a person's place that is still open."""
+        batch = self.policy.ledger.open.get(place[0])
+        if not isinstance(batch, PlacesBatch) or place[1] >= len(batch.owners):
+            return False
+        owner = batch.owners[place[1]]
+        return owner.person in batch.open_places and owner.rounds[:1] == [place[1]]
+
+    def _finish_place(self, place: Place) -> None:
+        """Close a person's place: its deadline is its first round's."""
+        batch = self.policy.ledger.open[place[0]]
+        assert isinstance(batch, PlacesBatch)
+        owner = batch.owners[place[1]]
+        for position in owner.rounds:
+            if position in batch.waiting:
+                self._set_state((batch.number, position), State.EXPIRED)
+        self._touched.add(place)
+        with _whole_or_broken():
+            self.policy.finish_place(self._decision_at(batch, place[1]))
 
     def _check_shown_in_time(self, event: Event, now: float) -> Place:
         """Refuse what comes too late; the clock is the only judge."""
@@ -173,7 +203,7 @@ class Desk:
 
     def _show(self, place: Place) -> None:
         if place in self._deferred:
-            self._deferred.discard(place)
+            del self._deferred[place]
             self._set_state(place, State.SHOWN)
 
     def _set_state(self, place: Place, state: State) -> None:
@@ -185,19 +215,19 @@ class Desk:
         if state is State.VOID:
             self._holders.pop(place, None)
 
-    def _event(self, name: str, place: Place, state: State, now: float) -> Event:
+    def _event(
+        self, name: str, place: Place, chance: float | None, state: State, now: float
+    ) -> Event:
         number, position = place
         batch = self.policy.ledger.open[number]
-        ticket = batch.waiting[position]
-        importance = batch.importance if ticket is None else ticket.importance
         return Event(
             name,
             self.experiment.number,
             number,
             position,
             batch.arms[position],
-            batch.first + position,
-            min(1.0, 1.0 / importance) if self._chance_known else None,
+            batch.round_of(position),
+            None if chance is None else min(1.0, chance),
             now,
             None if self._deadline is None else now + self._deadline,
             state,
@@ -209,7 +239,7 @@ class Desk:
 
     def _decision_at(self, batch: Batch, position: int) -> Decision:
         arm = batch.arms[position]
-        place = batch.first + position, batch.number, position
+        place = batch.round_of(position), batch.number, position
         return Decision(self.policy.arms[arm], arm, *place, self.policy.ledger.identity)
 
     def _note_release(self, batch: Batch, released: Released) -> None:
@@ -232,14 +262,19 @@ def _gone(event: Event) -> GoneError:
     return GoneError(f"the deadline of event {event.id!r} has passed; nothing more is counted.")
 
 
-def _batch_row(batch: Batch, tally: dict[str, object]) -> OpenBatch:
+def _tally(batch: Batch) -> JSON:
+    """Return what is private of a batch beside single losses; of places, everything is."""
+    return {"places": batch.to_dict()} if isinstance(batch, PlacesBatch) else batch.tally.to_dict()
+
+
+def _batch_row(batch: Batch, tally: JSON) -> OpenBatch:
     place = batch.number, batch.first, batch.size
     return OpenBatch(*place, batch.choice, batch.importance, tally)
 
 
 def _feedback_row(batch: Batch, position: int) -> Feedback | None:
     loss, ticket = batch.losses[position], batch.waiting.get(position)
-    if loss == WAITING and ticket is None:
+    if isinstance(batch, PlacesBatch) or (loss == WAITING and ticket is None):
         return None
     return Feedback(
         batch.number,

@@ -33,6 +33,7 @@ class Shelf:
         """Of open batches: ids of the events that hold a place."""
         self.feedback: dict[Place, Feedback] = {}
         self.releases: dict[int, Release] = {}
+        self.people: dict[str, int] = {}
 
 
 class MemoryStore(Store):
@@ -137,6 +138,7 @@ class MemoryTurn(Turn):
             list(shelf.batches.values()),
             [self._events[name] for name in shelf.events.values()],
             list(shelf.feedback.values()),
+            dict(shelf.people),
         )
 
     def write(self, experiment: int, changes: Changes) -> None:
@@ -165,6 +167,7 @@ class MemoryTurn(Turn):
                     shelf.events[event.place] = event.id
             shelf.batches |= {batch.number: batch for batch in changes.batches}
             shelf.feedback |= {(row.batch, row.position): row for row in changes.feedback}
+            shelf.people |= changes.people
             shelf.releases |= {release.batch: release for release in changes.releases}
             gone = {release.batch for release in changes.releases}
             for number in gone:

@@ -106,6 +106,8 @@ class Saved(NamedTuple):
     events: list[Event]
     """Of open batches."""
     feedback: list[Feedback]
+    people: dict[str, int]
+    """Places that each person has had; persons are hashes of 16 hexadecimal digits."""
 
 
 @dataclass
@@ -122,3 +124,5 @@ class Changes:
     feedback: list[Feedback] = field(default_factory=list)
     releases: list[Release] = field(default_factory=list)
     """Whatever was kept of their batches is deleted."""
+    people: dict[str, int] = field(default_factory=dict)
+    """Persons who took a place, and how many they have had now."""

@@ -102,7 +102,9 @@ class SqlTurn(Turn):
         query = query.where(of.experiment == experiment, events.state != State.VOID)
         found = [_event_of(row) for row in run(query.order_by(events.round))]
         rows = run(select(tables.feedback).where(tables.feedback.c.experiment == experiment))
-        return Saved(head, batches, found, [self._feedback(row) for row in rows])
+        known = run(select(tables.people).where(tables.people.c.experiment == experiment))
+        people = {row.person: row.places for row in known}
+        return Saved(head, batches, found, [self._feedback(row) for row in rows], people)
 
     def write(self, experiment: int, changes: Changes) -> None:
         """Change an experiment; the order lets a new event take the place of a void one."""
@@ -127,6 +129,12 @@ class SqlTurn(Turn):
         if changes.feedback:
             feedback = [self._feedback_row(experiment, row) for row in changes.feedback]
             run(_replacing(self._connection, tables.feedback), feedback)
+        if changes.people:
+            counts = [
+                {"experiment": experiment, "person": person, "places": places}
+                for person, places in changes.people.items()
+            ]
+            run(_replacing(self._connection, tables.people), counts)
         if changes.releases:
             self._release(experiment, changes)
 

@@ -94,6 +94,14 @@ releases = Table(
     Index("releases_in_order", "experiment", "sequence", unique=True),
 )
 
+people = Table(
+    "people",
+    metadata,
+    Column("experiment", BigInteger, primary_key=True, autoincrement=False),
+    Column("person", String(16), primary_key=True),
+    Column("places", BigInteger, nullable=False),
+)
+
 keys = Table(
     "keys",
     metadata,

@@ -71,6 +71,12 @@ def upgrade() -> None:
     )
     op.create_index("releases_in_order", "releases", ["experiment", "sequence"], unique=True)
     op.create_table(
+        "people",
+        *_numbers("experiment", key=True),
+        sa.Column("person", sa.String(16), primary_key=True),
+        *_numbers("places"),
+    )
+    op.create_table(
         "keys",
         sa.Column("id", sa.String(40), primary_key=True),
         sa.Column("name", sa.Text, nullable=False),
