@@ -12,7 +12,7 @@ import pytest
 import bandanna as bd
 from bandanna.store import ConflictError, MemoryStore, Store, StoreUnavailableError
 from bandanna.store.contract import Turn
-from bandanna.store.desk import GoneError
+from bandanna.store.refusals import GoneError
 from bandanna.store.rows import Event
 from bandanna.store.writer import Task, UnknownError, Writer
 from tests.contracts.policies import make

@@ -12,8 +12,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from bandanna.store import ConflictError, StoreUnavailableError
-from bandanna.store.desk import GoneError
 from bandanna.store.fence import RestoredError
+from bandanna.store.refusals import GoneError
 from bandanna.store.writer import UnknownError
 from bandanna.types import BandannaError, InputError
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bandanna.extras import need
 from bandanna.policies.policy import Policy
-from bandanna.privacy import LaplaceRelease, OneBitRelease
+from bandanna.policies.reading import MISSED, ArmSummary
 from bandanna.problem import Problem
 from bandanna.service.models import moment
 from bandanna.service.steady import steadiness
@@ -22,64 +22,34 @@ from bandanna.types import JSON, InputError
 
 POINTS, FEWEST = 50, 10
 """Most points of a chart, and fewest batches behind each."""
-CONFIDENCE = 0.95
-_NORMAL = 1.959963984540054
 
 
 def summary(policy: Policy, releases: Sequence[Release]) -> JSON:
     """Return what can be said about each arm, and about the run so far."""
-    names = list(policy.arms) if policy.experts is None else list(range(policy.experts))
+    rows = policy.summary().rows
     weighed = any(isinstance(release.value, list) for release in releases)
+    rounds = [0] * len(rows)
+    for release in releases:
+        rounds[release.choice] += release.size
+    everything = sum(rounds)
+    choices = [_choice(row, mine, everything) for row, mine in zip(rows, rounds, strict=True)]
     return {
         "what": "arm" if policy.experts is None else "expert",
-        "confidence": CONFIDENCE,
-        "choices": []
-        if weighed
-        else [_choice(policy, k, n, releases) for k, n in enumerate(names)],
-        "shares": [] if weighed else _shares(len(names), releases),
+        "confidence": 1 - MISSED,
+        "choices": [] if weighed else choices,
+        "shares": [] if weighed else _shares(len(rows), releases),
         "batch": policy.batch,
         "batches_released": len(releases),
-        "rounds_released": sum(release.size for release in releases),
+        "rounds_released": everything,
         "regret_bound": _bound_so_far(policy, policy.decided),
-        "steadiness": steadiness(releases, len(names)),
+        "steadiness": steadiness(releases, len(rows)),
     }
 
 
-def _choice(policy: Policy, index: int, name: object, releases: Sequence[Release]) -> JSON:
-    mine = [release for release in releases if release.choice == index]
-    rounds, everything = sum(r.size for r in mine), sum(r.size for r in releases)
-    shown = {"name": name, "batches": len(mine), "rounds": rounds}
+def _choice(row: ArmSummary, rounds: int, everything: int) -> JSON:
+    shown = {"name": row.arm, "chance": row.chance, "batches": row.batches, "rounds": rounds}
     shown["share"] = rounds / everything if everything else None
-    values = [float(r.value) for r in mine if not isinstance(r.value, list)]
-    mean = _mean(policy, values, [release.size for release in mine])
-    return shown | dict(zip(("mean", "low", "high"), mean, strict=True))
-
-
-def _mean(
-    policy: Policy, values: list[float], sizes: list[int]
-) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the mean loss of released batches with the noise's bias removed, and an interval.
-
-    One-bit: Hoeffding's inequality for bits, stretched by the slope. Laplace: the noise's known
-    variance and the largest a mean of losses can have, by the normal law. Both are for a number
-    of batches that is fixed beforehand.
-    """
-    release, count = policy.recipe.release, len(values)
-    if not count:
-        return None, None, None
-    centre = math.fsum(values) / count
-    if isinstance(release, OneBitRelease):
-        half = math.sqrt(math.log(2 / (1 - CONFIDENCE)) / (2 * count)) / release.slope
-        centre = 0.5 + (centre - 0.5) / release.slope
-    elif isinstance(release, LaplaceRelease):
-        noise = math.fsum(2.0 / (size * release.epsilon) ** 2 for size in sizes) / count**2
-        half = _NORMAL * math.sqrt(noise + 0.25 / count)
-    else:
-        return None, None, None
-    low, high = policy.loss_range
-    ends = (low + (high - low) * x for x in (centre, centre - half, centre + half))
-    at, least, most = (min(max(end, low), high) for end in ends)
-    return at, least, most
+    return shown | {"mean": row.mean, "low": row.low, "high": row.high}
 
 
 def _shares(count: int, releases: Sequence[Release]) -> list[JSON]:

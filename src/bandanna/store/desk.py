@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from bandanna.grid import feedback_to_units
-from bandanna.policies.batch import WAITING, Batch
+from bandanna.policies.batch import Batch
 from bandanna.policies.places import PlacesBatch
 from bandanna.privacy.release import Released
 from bandanna.store.assembly import assemble
+from bandanna.store.batch_rows import batch_row, feedback_row, tally_of
 from bandanna.store.contract import ConflictError
-from bandanna.store.rows import Changes, Event, Feedback, OpenBatch, Place, Release, Saved, State
-from bandanna.types import JSON, BandannaError, Decision, DecisionError, InputError
-
-
-class GoneError(BandannaError):
-    """Too late: the deadline has passed. Nothing was changed."""
+from bandanna.store.refusals import gone, whole_or_broken
+from bandanna.store.rows import Changes, Event, Place, Release, Saved, State
+from bandanna.types import Decision, DecisionError, InputError
 
 
 class Desk:
@@ -102,11 +98,11 @@ class Desk:
         waited = self._waits(place)
         feedback_to_units(loss, reward, self.policy.loss_range, clip=self.policy.clip)
         try:
-            with _whole_or_broken():
+            with whole_or_broken():
                 self.policy.observe(self._decision(event), loss, reward=reward)
         except DecisionError as error:
             if error.reason == "given up":
-                raise _gone(event) from None
+                raise gone(event) from None
             if error.reason in ("different", "forgotten"):
                 return
             raise ConflictError(f"event {event.id!r} takes no feedback.") from None
@@ -136,7 +132,7 @@ class Desk:
                 batch = self.policy.ledger.open[place[0]]
                 self._set_state(place, State.EXPIRED)
                 self._touched.add(place)
-                with _whole_or_broken():
+                with whole_or_broken():
                     self.policy.give_up(self._decision_at(batch, place[1]))
         return self._due[0][0] if self._due else None
 
@@ -146,7 +142,7 @@ class Desk:
             return None
         opened = self.policy.ledger.open
         touched = {batch for batch, _ in self._touched if batch in opened}
-        tallies = {number: _tally(opened[number]) for number in touched}
+        tallies = {number: tally_of(opened[number]) for number in touched}
         people = self.policy.ledger.people
         return Changes(
             head=self.policy.to_dict(batches=False),
@@ -154,14 +150,14 @@ class Desk:
             events=list(self._events.values()),
             states=self._states,
             batches=[
-                _batch_row(opened[number], tally)
+                batch_row(opened[number], tally)
                 for number, tally in tallies.items()
                 if tally or number in self._opened
             ],
             feedback=[
                 row
                 for batch, position in sorted(self._touched)
-                if batch in opened and (row := _feedback_row(opened[batch], position))
+                if batch in opened and (row := feedback_row(opened[batch], position))
             ],
             releases=self._releases,
             people={} if people is None else people.take_admitted(),
@@ -190,7 +186,7 @@ class Desk:
             if position in batch.waiting:
                 self._set_state((batch.number, position), State.EXPIRED)
         self._touched.add(place)
-        with _whole_or_broken():
+        with whole_or_broken():
             self.policy.finish_place(self._decision_at(batch, place[1]))
 
     def _check_shown_in_time(self, event: Event, now: float) -> Place:
@@ -198,7 +194,7 @@ class Desk:
         self.expire(now)
         void = self._states.get(event.place) is State.VOID
         if void or event.state in (State.EXPIRED, State.VOID):
-            raise _gone(event)
+            raise gone(event)
         return event.place
 
     def _show(self, place: Place) -> None:
@@ -245,41 +241,3 @@ class Desk:
     def _note_release(self, batch: Batch, released: Released) -> None:
         value = released if isinstance(released, float) else released.tolist()
         self._releases.append(Release(batch.number, batch.choice, batch.size, value, self._now))
-
-
-@contextmanager
-def _whole_or_broken() -> Iterator[None]:
-    """Let a refusal through, which changes nothing; any other error undoes the transaction."""
-    try:
-        yield
-    except DecisionError:
-        raise
-    except BandannaError as error:
-        raise RuntimeError(f"a release or learner failed: {error}") from None
-
-
-def _gone(event: Event) -> GoneError:
-    return GoneError(f"the deadline of event {event.id!r} has passed; nothing more is counted.")
-
-
-def _tally(batch: Batch) -> JSON:
-    """Return what is private of a batch beside single losses; of places, everything is."""
-    return {"places": batch.to_dict()} if isinstance(batch, PlacesBatch) else batch.tally.to_dict()
-
-
-def _batch_row(batch: Batch, tally: JSON) -> OpenBatch:
-    place = batch.number, batch.first, batch.size
-    return OpenBatch(*place, batch.choice, batch.importance, tally)
-
-
-def _feedback_row(batch: Batch, position: int) -> Feedback | None:
-    loss, ticket = batch.losses[position], batch.waiting.get(position)
-    if isinstance(batch, PlacesBatch) or (loss == WAITING and ticket is None):
-        return None
-    return Feedback(
-        batch.number,
-        position,
-        None if loss == WAITING else loss,
-        position in batch.given_up,
-        None if ticket is None else ticket.to_dict(),
-    )
