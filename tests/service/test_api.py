@@ -140,6 +140,18 @@ def test_batches_that_wait_for_long_raise_an_alert(here: Here) -> None:
         assert f"bandanna_stale_batches {stale}" in here.http.get("/metrics").text
 
 
+@pytest.mark.parametrize("losses", ["any", "changing", "steady"])
+def test_the_world_can_be_named_instead_of_an_algorithm(here: Here, losses: str) -> None:
+    experiment = here.create(losses=losses, rounds=10_000)
+    for k in range(20):
+        here.decide(experiment, event_id=f"{k}")
+        assert here.reward(f"{k}", loss=0.5) == 204
+    results = here.http.get(f"/v1/experiments/{experiment}/results").json()
+    assert (results["steadiness"]["guard"] is not None) == (losses == "steady")
+    both = {"name": "x", "arms": 2, "epsilon": 1, "losses": losses, "algorithm": "exp3"}
+    assert here.http.post("/v1/experiments", json=both | {"rounds": 9999}).status_code == 422
+
+
 def test_stopping(here: Here) -> None:
     experiment = here.create(epsilon=0.2)
     here.decide(experiment, event_id="one")
@@ -167,6 +179,9 @@ BAD: list[tuple[str, Any, int]] = [
     ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "algorithm": "none"}, 422),
     ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "loss_range": [1, 0]}, 422),
     ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "default_loss": 7}, 422),
+    ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "rounds_per_place": 2}, 422),
+    ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "delta": 1e-300}, 422),
+    ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "experts": 2, "losses": "any"}, 422),
     ("/v1/experiments", b'{"name": "x", "arms": 2, "epsilon": NaN}', 422),
     ("/v1/experiments/none/decisions", {}, 404),
     ("/v1/experiments/a%20b/decisions", {}, 422),

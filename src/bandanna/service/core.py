@@ -202,12 +202,14 @@ def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
             "with per_person give rounds_per_place or deadline_seconds: otherwise places stay open."
         )
     if settings.get("experts") is not None:
+        if "losses" in options:
+            raise InputError("losses= chooses among algorithms without experts.")
         return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **options)
     return PrivateBandit(settings["arms"], settings["epsilon"], **options)
 
 
 OPTIONS = (
-    *("rounds", "algorithm", "delta", "per_person", "rounds_per_place"),
+    *("rounds", "algorithm", "losses", "delta", "per_person", "rounds_per_place"),
     *("loss_range", "default_loss", "clip"),
 )
 

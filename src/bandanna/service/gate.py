@@ -21,6 +21,7 @@ logger = logging.getLogger("bandanna.service")
 OPEN_PATHS = ("/healthz", "/", "/page/")
 """What needs no key: a sign of life, and the page, which holds nothing until it is given one."""
 
+MOST_KNOWN = 100_000
 NEW_KEY_SECONDS = 0.1
 """How often a key that is not known may make us look again."""
 
@@ -51,6 +52,8 @@ class Buckets:
         level = min(most, level + (now - then) * self._rate)
         if level < 1.0:
             return False
+        if len(self._levels) > MOST_KNOWN:
+            self._levels.clear()  # addresses are cheap; memory must not grow with them
         self._levels[who] = level - 1.0, now
         return True
 

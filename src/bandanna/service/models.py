@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,6 +32,9 @@ class NewExperiment(Document):
     epsilon: Finite = Field(description="The privacy parameter, from 1e-9 to 100.")
     rounds: Annotated[int, Field(ge=1, le=10**12)] | None = None
     algorithm: str | None = None
+    losses: Literal["any", "changing", "steady"] | None = Field(
+        default=None, description="What the world is like, instead of an algorithm."
+    )
     delta: Annotated[float, Field(ge=0, lt=1)] | None = None
     experts: Annotated[int, Field(ge=1, le=100_000)] | None = None
     per_person: Annotated[int, Field(ge=1, le=10**6)] | None = Field(

@@ -42,7 +42,7 @@ def summary(policy: Policy, releases: Sequence[Release]) -> JSON:
         "batches_released": len(releases),
         "rounds_released": everything,
         "regret_bound": _bound_so_far(policy, policy.decided),
-        "steadiness": steadiness(releases, len(rows)),
+        "steadiness": steadiness(releases, len(rows)) | {"guard": policy.stationarity},
     }
 
 
@@ -70,6 +70,8 @@ def _bound_so_far(policy: Policy, rounds: int) -> float | None:
     """Return the most that the regret is guaranteed to be in expectation, if anything is."""
     if rounds < 1:
         return None
+    if policy.regret_bound is not None:
+        return policy.regret_bound
     advised = policy.experts is not None
     epsilon = policy.recipe.release.guarantee().epsilon
     problem = Problem(len(policy.arms), rounds, epsilon, policy.experts, policy.delta)
