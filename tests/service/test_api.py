@@ -40,7 +40,7 @@ def test_feedback_counts_once(here: Here) -> None:
     assert here.reward("one", reward=0.75) == 204
     assert here.reward("one", reward=0.75) == 204
     assert here.reward("one", loss=0.25) == 204
-    assert here.reward("one", reward=0.5) == 204  # no oracle for what was said before
+    assert here.reward("one", reward=0.5) == 409
     assert here.reward("none", reward=0.5) == 404
     shown = here.http.get(f"/v1/experiments/{experiment}").json()
     assert (shown["decided"], shown["observed"], shown["released"]) == (1, 1, 0)

@@ -35,10 +35,14 @@ def play(bandit: Any) -> None:
     assert first.arm in bandit.arms
     bandit.observe(first, reward=1.0)
     bandit.observe(first, reward=1.0)
+    with pytest.raises(bd.DecisionError):
+        bandit.observe(first, reward=0.25)
     with pytest.raises(bd.InputError):
         bandit.observe(second, reward=7.0)
     bandit.give_up(second)
     bandit.give_up(first)
+    with pytest.raises(bd.DecisionError):
+        bandit.observe(second, reward=0.25)
     assert bandit.decided == 2
     assert bandit.guarantee.epsilon == 0.2
     assert bandit.certificate()["epsilon"] == 0.2

@@ -164,17 +164,20 @@ def simulate(
     if advised:
         setting |= {"experts": getattr(source, "experts", None), "delta": delta}
     if as_json:
-        uniform = float(results.uniform_regret[-1])
-        rows = [{**row, **_privacy(policies[str(row["policy"])])} for row in results.summary()]
-        extra = {
-            "against": results.against,
-            "about": results.about,
-            "uniform_regret": uniform,
-            "rows": rows,
-        }
-        typer.echo(json.dumps(without_nan(setting | extra), indent=2, allow_nan=False))
+        _print_json(results, policies, setting)
     else:
         _print_table(results, policies, setting)
+
+
+def _print_json(results: Results, policies: dict[str, Policy], setting: dict[str, object]) -> None:
+    rows = [{**row, **_privacy(policies[str(row["policy"])])} for row in results.summary()]
+    extra = {
+        "against": results.against,
+        "about": results.about,
+        "uniform_regret": float(results.uniform_regret[-1]),
+        "rows": rows,
+    }
+    typer.echo(json.dumps(without_nan(setting | extra), indent=2, allow_nan=False))
 
 
 def _for_world(losses: str, source: Environment | ExpertEnvironment, epsilon: float) -> Policy:

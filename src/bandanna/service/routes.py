@@ -41,7 +41,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         (401, "No key"),
         (403, "The key does not open this"),
         (404, "Unknown"),
-        (409, "The event belongs to another experiment, or the experiment is stopped"),
+        (409, "Contradicts what was counted before, or the experiment is stopped"),
         (410, "Too late"),
         (413, "Too large"),
         (422, "A value that cannot be used"),
@@ -123,10 +123,10 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
     openapi_extra=body_shown(NewReward),
 )
 async def reward(event: EventPath, request: Request) -> Response:
-    """Count the feedback of an event, once. A repeat is accepted whatever it says.
+    """Count the feedback of an event, once: an identical repeat is accepted, another refused.
 
-    The first value stands. The answer does not say whether they are the same: feedback is private,
-    and whoever has a key could find out somebody else's by trying.
+    After a restart of the service a repeat for a batch that has been released is accepted
+    whatever it says: nothing is kept that could tell. The first value stands.
     """
     key = require(request, "reward")
     new = await read_body(request, NewReward)

@@ -89,10 +89,10 @@ class Desk:
     def observe(
         self, event: Event, loss: float | None, reward: float | None, *, now: float
     ) -> None:
-        """Count the feedback of an event, once.
+        """Count the feedback of an event, once; the same value again is accepted, another refused.
 
-        The first value stands, and every repeat has the same answer: one that told whether it is
-        the same value would tell whoever may send feedback what somebody else's was.
+        So whoever may send feedback can find out by trying what was sent before: the guarantee
+        assumes that only those do who may see it.
         """
         place = self._check_shown_in_time(event, now)
         waited = self._waits(place)
@@ -103,9 +103,11 @@ class Desk:
         except DecisionError as error:
             if error.reason == "given up":
                 raise gone(event) from None
-            if error.reason in ("different", "forgotten"):
-                return
-            raise ConflictError(f"event {event.id!r} takes no feedback.") from None
+            if error.reason == "forgotten":
+                return  # it was counted before its batch was released: the first value stands
+            raise ConflictError(
+                f"event {event.id!r} has been rewarded with another value; the first one stands."
+            ) from None
         if waited:
             self.experiment.observed += 1
             self._show(place)
