@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna.learners.exp3 import Exp3
 from bandanna.problem import Problem
 from bandanna.streams import new_stream
 from bandanna.theory.catalogue import algorithms, find
@@ -186,11 +187,16 @@ def test_late_feedback_stays_below_its_bound_and_not_below_the_one_in_order() ->
     mean = np.mean([regret_with_delay(tuned, 600, seed) for seed in range(10)])
     assert mean == pytest.approx(1481.7)
     assert mean < tuned.plan.own.regret == pytest.approx(2800, abs=1)
-    plain = bd.PrivateBandit(2, 10.0, 5000, "one-bit-exp3")
-    assert plain.plan.own is not None
+    in_order = math.log(2) / (rate := math.sqrt(math.log(2) / 5000)) + rate * 5000
+    plain = bd.PrivateBandit(2, 10.0, 5000, learner=Exp3(2, rate), batch=1)
     late = np.mean([regret_with_delay(plain, 600, seed) for seed in range(10)])
-    assert late == pytest.approx(323.5)  # with centred estimates, for which nothing is proved here
-    assert late > plain.plan.own.regret
+    assert late == pytest.approx(354.5)
+    assert in_order < late < in_order + late_cost(rate, 1.0, overlaps(5000, 600))
+    centred = bd.PrivateBandit(2, 10.0, 5000, "one-bit-exp3")
+    assert centred.plan.own is not None
+    usual = np.mean([regret_with_delay(centred, 600, seed) for seed in range(10)])
+    assert usual == pytest.approx(323.5)
+    assert usual > centred.plan.own.regret == pytest.approx(60.1, abs=0.1)
     default = bd.PrivateBandit(2, 10.0, 5000)
     assert default.plan.own is not None
     usual = np.mean([regret_with_delay(default, 600, seed) for seed in range(10)])
