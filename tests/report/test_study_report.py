@@ -17,6 +17,7 @@ from bandanna.report.answer import answer, winners
 from bandanna.report.study_charts import study_charts
 from bandanna.report.study_report import write_report
 from bandanna.studies.results import StudyResults
+from bandanna.studies.schema import AXES
 from tests.browser import needs_browser, open_browser
 
 EVIL = "Is </script><script>alert('x')</script> & \"one-bit\" <b>better</b>?"
@@ -113,15 +114,8 @@ def test_an_unfinished_study_says_so(results: StudyResults, tmp_path: Path) -> N
 
 
 def test_the_answer_names_the_winner_and_how_clear_it_is() -> None:
-    base = {
-        "environment": "e",
-        "epsilon": 1.0,
-        "rounds": 100,
-        "arms": 2,
-        "batch": 1,
-        "experts": None,
-        "delta": None,
-    }
+    base: dict[str, Any] = dict.fromkeys(AXES)
+    base |= {"environment": "e", "epsilon": 1.0, "rounds": 100, "arms": 2, "batch": 1}
     rows = [
         base | {"cell": "a", "algorithm": "one-bit", "mean": 10.0, "standard_error": 1.0},
         base | {"cell": "b", "algorithm": "htinf", "mean": 20.0, "standard_error": 1.0},
@@ -137,7 +131,8 @@ def test_the_answer_names_the_winner_and_how_clear_it_is() -> None:
 
 
 def test_what_may_spend_more_delta_is_no_rival() -> None:
-    base = {"environment": "e", "epsilon": 1.0, "rounds": 100, "arms": 2, "experts": 3, "batch": 1}
+    base: dict[str, Any] = dict.fromkeys(AXES)
+    base |= {"environment": "e", "epsilon": 1.0, "rounds": 100, "arms": 2, "experts": 3, "batch": 1}
     rows = [
         base | {"cell": "a", "algorithm": "one-bit-exp4", "delta": 0.0, "mean": 20.0},
         base | {"cell": "b", "algorithm": "calibrated-exp4", "delta": 1e-6, "mean": 10.0},
