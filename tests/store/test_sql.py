@@ -14,6 +14,7 @@ from alembic.migration import MigrationContext
 import bandanna as bd
 from bandanna.store import Secret, SqlStore, StoreUnavailableError, read_secret
 from bandanna.store.fence import Fence, RestoredError
+from bandanna.store.rows import Experiment
 from bandanna.store.tables import metadata
 from bandanna.types import StateFileError
 from tests.postgres import Postgres, needs_postgres
@@ -129,6 +130,25 @@ def test_a_copy_put_back_is_noticed_refused_and_charged(tmp_path: Path) -> None:
     older.close()
     with pytest.raises(StateFileError, match="another database"):
         Fence(tmp_path / "fence", "0" * 32)
+
+
+def test_another_process_that_goes_on_meanwhile_does_not_look_like_a_copy(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = work(store, 3)
+    fence = Fence(tmp_path / "fence", store.identity)
+    look = store.experiments
+
+    def meanwhile(identity: str | None = None) -> list[Experiment]:
+        found = look(identity)
+        fence.note(here.number, found[0].version + 1)
+        return found
+
+    monkeypatch.setattr(store, "experiments", meanwhile)
+    fence.check(store)
+    with pytest.raises(RestoredError):
+        fence.check(store)  # what was noted before we look counts
+    fence.close()
 
 
 def test_a_backup_is_whole_and_knows_that_it_is_one(store: SqlStore, tmp_path: Path) -> None:

@@ -79,5 +79,9 @@ class Fence:
         os.close(self._file)
 
     def _behind(self, store: Store) -> list[tuple[int, str, int]]:
+        # The record first: another process may go on while we look, and must not look restored.
+        record = os.pread(self._file, os.fstat(self._file).st_size, HEADER)
+        whole = len(record) // SLOT.size * SLOT.size
+        seen = [version for (version,) in SLOT.iter_unpack(record[:whole])]
         found = [(one.number, one.id, one.version) for one in store.experiments()]
-        return [row for row in found if row[2] < self.seen(row[0])]
+        return [row for row in found if row[0] < len(seen) and row[2] < seen[row[0]]]
