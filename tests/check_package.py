@@ -19,13 +19,22 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 OPTIONAL = (
+    "alembic",
     "altair",
     "cryptography",
     "distributed",
+    "fastapi",
+    "httptools",
+    "httpx",
     "jinja2",
     "joblib",
     "polars",
+    "prometheus_client",
+    "psycopg",
     "sklearn",
+    "sqlalchemy",
+    "uvicorn",
+    "uvloop",
     "vl_convert",
 )
 STUDY = """

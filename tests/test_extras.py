@@ -95,5 +95,5 @@ def test_the_package_declares_what_is_asked_for() -> None:
 
 
 def _module(requirement: str) -> str:
-    name = requirement.split(">", maxsplit=1)[0].replace("-", "_")
+    name = requirement.split(">", maxsplit=1)[0].split("[", maxsplit=1)[0].replace("-", "_")
     return {"vl_convert_python": "vl_convert", "scikit_learn": "sklearn"}.get(name, name)

@@ -15,8 +15,8 @@ EXTRAS = {
     "digits": ("sklearn",),
     "signatures": ("cryptography",),
     "service": (
-        *("alembic", "cryptography", "fastapi", "httpx"),
-        *("prometheus_client", "sqlalchemy", "uvicorn"),
+        *("alembic", "cryptography", "fastapi", "httptools", "httpx"),
+        *("prometheus_client", "psycopg", "sqlalchemy", "uvicorn", "uvloop"),
     ),
 }
 """Packages by the name of what asks for them: ``pip install 'bandanna[studies]'``."""

@@ -139,7 +139,6 @@ def simulate(
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
     from bandanna.simulation import simulate as run
     from bandanna.simulation.contestants import make_contestant
-    from bandanna.simulation.requests import run_seconds
 
     usual = WITH_EXPERTS if advised else WITHOUT
     names = _names(algorithms or usual)
@@ -147,9 +146,7 @@ def simulate(
     policies = {name: make_contestant(name, source, epsilon, delta, places) for name in names}
     if losses is not None:
         policies[f"losses={losses}"] = _for_world(losses, source, epsilon)
-    size = source.rounds, source.arms, source.experts
-    each = sum(run_seconds(policy.batch, *size) for policy in policies.values())
-    announce(runs * each / (cores or os.cpu_count() or 1))
+    _announce(policies, source, runs, cores)
     results = run(policies, source, replicates=runs, seed=seed, cores=cores)
     setting: dict[str, object] = {
         "environment": environment,
@@ -167,6 +164,23 @@ def simulate(
         _print_json(results, policies, setting)
     else:
         _print_table(results, policies, setting)
+
+
+def _announce(
+    policies: dict[str, Policy],
+    source: Environment | ExpertEnvironment,
+    runs: int,
+    cores: int | None,
+) -> None:
+    """Say how long it will take, after refusing what would never end."""
+    from bandanna.simulation.requests import check_size, run_seconds
+    from bandanna.simulation.runs import CHECKPOINTS
+
+    recipes = {name: policy.recipe for name, policy in policies.items()}
+    check_size(recipes, source, runs, CHECKPOINTS)
+    size = source.rounds, source.arms, source.experts
+    each = sum(run_seconds(policy.batch, *size) for policy in policies.values())
+    announce(runs * each / (cores or os.cpu_count() or 1))
 
 
 def _print_json(results: Results, policies: dict[str, Policy], setting: dict[str, object]) -> None:
