@@ -15,7 +15,6 @@ from bandanna.learners.dp_klucb import ALARM, ROUND
 from bandanna.learners.stationarity import largest_difference
 from bandanna.learners.steps import length
 from bandanna.learners.upper_index import kl_upper, private_divergence, private_upper
-from bandanna.privacy import LaplaceRelease
 from bandanna.streams import new_stream
 from bandanna.theory.stationary import loss_divergence, stationary_lower_bound
 from bandanna.types import InputError
@@ -210,12 +209,7 @@ def test_each_part_of_the_allowance_holds() -> None:
 def test_regret_near_the_lower_bound_and_far_below_a_fixed_arm() -> None:
     """In the simulator, on batches whose size is decided when they open."""
     arms, rounds, epsilon = 5, 200_000, 0.5
-    policy = bd.PrivateBandit(
-        arms,
-        epsilon=epsilon,
-        learner=DpKlucb(arms, epsilon, rounds=rounds),
-        release=LaplaceRelease(epsilon, 1),
-    )
+    policy = bd.PrivateBandit(arms, epsilon, rounds, "dp-klucb")
     steady = bd.simulate(policy, Bernoulli(arms, rounds, gap=0.2), replicates=60, checkpoints=1)
     bound = stationary_lower_bound([0.4] + 4 * [0.6], rounds, epsilon)
     assert steady.regret("policy").mean() < 1.6 * bound

@@ -46,12 +46,18 @@ def check(policy: Policy) -> None:
         np.testing.assert_allclose(results.curves("policy")[run], mine - best, atol=1e-9)
 
 
-@pytest.mark.parametrize("learner", LEARNERS_UNDER_TEST.values(), ids=LEARNERS_UNDER_TEST.keys())
+LEARNERS = {
+    name: learner for name, learner in LEARNERS_UNDER_TEST.items() if learner.name != "dp-klucb"
+}
+"""All but the one whose batches grow: it comes with a release of its own, as an algorithm."""
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS.keys())
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_learner_under_every_release(learner: CompiledLearner, release: str) -> None:
     check(bd.PrivateBandit(learner.arms, 0.7, learner=learner, release=release, batch=3))
 
 
-@pytest.mark.parametrize("learner", LEARNERS_UNDER_TEST.values(), ids=LEARNERS_UNDER_TEST.keys())
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS.keys())
 def test_every_learner_without_privacy(learner: CompiledLearner) -> None:
     check(bd.Bandit(learner.arms, learner))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 
 import numpy as np
@@ -12,7 +12,7 @@ from bandanna import checks
 from bandanna.advice import MAX_EXPERTS
 from bandanna.learners import Learner
 from bandanna.policies.foreign import adapt
-from bandanna.types import ArmName, InputError
+from bandanna.types import ArmName, Decision, DecisionError, InputError
 
 
 def arm_names(arms: object) -> tuple[ArmName, ...]:
@@ -61,3 +61,23 @@ def checked_learner(learner: object, names: tuple[ArmName, ...]) -> Learner | st
 def check_experts(experts: object) -> int:
     """Require a number of experts."""
     return checks.whole("experts", experts, at_least=1, at_most=MAX_EXPERTS)
+
+
+def as_decision(decision: Decision | Mapping[str, object]) -> Decision:
+    """Take a decision, or the dictionary of one, refusing anything else."""
+    try:
+        made = Decision(**decision) if isinstance(decision, Mapping) else decision  # type: ignore[arg-type]
+    except TypeError:
+        made = None
+    if not isinstance(made, Decision):
+        raise DecisionError(
+            f"observe takes the Decision that decide() returned, or its _asdict(); got "
+            f"{type(decision).__name__}."
+        )
+    numbers = made.index, made.round, made.batch, made.position
+    if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
+        raise DecisionError(
+            "this decision was never made by this policy: its index, round, batch and position "
+            "must be whole numbers."
+        )
+    return made

@@ -6,39 +6,35 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Self
+from typing import ClassVar, NoReturn, Self
 
 from bandanna import checks
 from bandanna.advice import check_advice
 from bandanna.grid import check_range, feedback_to_units, to_units
-from bandanna.html import paragraph
-from bandanna.policies.afterwards import regret_so_far, stationarity
 from bandanna.policies.batch import Batch
+from bandanna.policies.inputs import as_decision
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.people import People, PeopleRule
 from bandanna.policies.player import Player
 from bandanna.policies.plays import check_parts
-from bandanna.policies.promise import certificate_of, fitted_rule, promise_of
-from bandanna.policies.reading import Summary, chances_of, leader_of, summary_of
-from bandanna.policies.recipe import Recipe, plan_of
+from bandanna.policies.promise import fitted_rule
+from bandanna.policies.recipe import Recipe
+from bandanna.policies.shown import Shown
 from bandanna.policies.state_file import write_state
 from bandanna.privacy import Release
 from bandanna.privacy.release import Released
-from bandanna.problem import Problem
 from bandanna.streams import Stream, new_stream
-from bandanna.theory.planner import Plan
 from bandanna.types import (
     JSON,
     ArmName,
     Decision,
     DecisionError,
-    Guarantee,
     InputError,
     without_frames,
 )
 
 
-class Policy:
+class Policy(Shown):
     """Decides round by round, releases each batch once, and learns from the releases alone.
 
     Batches open while earlier ones still wait for feedback. Used in order it is the paper's
@@ -48,13 +44,6 @@ class Policy:
 
     saved_as: ClassVar[str | None] = None
     """Name of the kind in saved files; None where it cannot be saved."""
-    delta: float = 0.0
-    delay: int = 0
-    """How late feedback may come, in rounds: what its rate and bound are for."""
-    around: str = ""
-    """The learner that was put in, by name."""
-    why: str = ""
-    """Why this algorithm."""
 
     def __init__(
         self,
@@ -185,98 +174,6 @@ class Policy:
             who = self._ledger.owner_of(made)
         self._finish(who)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is promised about one round's feedback, or one person's, and why."""
-        return promise_of(self)
-
-    @property
-    def plan(self) -> Plan:
-        """What this policy and all algorithms guarantee for this problem; needs ``rounds``."""
-        if self.rounds is None or not self.guarantee.private or self.experts == 1:
-            raise InputError("a plan needs rounds=, a private policy and no single expert.")
-        size = len(self.arms), self.rounds, self.recipe.release.guarantee().epsilon
-        problem = Problem(*size, self.experts, self.delta, self.delay)
-        return plan_of(self.algorithm, self.recipe, problem)
-
-    @property
-    def batch(self) -> int:
-        """Rounds in a batch."""
-        return self.recipe.batch
-
-    @property
-    def ledger(self) -> Ledger:
-        """Its batches, for whoever stores them: as private as the feedback."""
-        return self._ledger
-
-    @property
-    def waiting(self) -> int:
-        """Decisions whose feedback has not been observed."""
-        return self._ledger.waiting
-
-    @property
-    def decided(self) -> int:
-        """Decisions made so far."""
-        return self._ledger.rounds
-
-    @property
-    def released(self) -> int:
-        """Batches released so far."""
-        return self._ledger.released
-
-    def made(self, identity: str) -> bool:
-        """Whether decisions with this identity are its own, from before it was loaded too."""
-        return self._ledger.issued_by(identity)
-
-    @property
-    def chances(self) -> dict[ArmName, float]:
-        """Probabilities with which each arm, or expert, would be drawn for the next batch."""
-        with self._lock:
-            return chances_of(self)
-
-    @property
-    def leader(self) -> ArmName:
-        """The arm, or expert, that is likeliest to be drawn for the next batch."""
-        with self._lock:
-            return leader_of(self)
-
-    def summary(self) -> Summary:
-        """Return what was learned of each arm: chances, and means from what was released.
-
-        It follows from released values, so it costs no privacy and may be shown to anyone.
-        """
-        with self._lock:
-            return summary_of(self)
-
-    @property
-    def regret_bound(self) -> float | None:
-        """What regret is at most so far, from what was released; None but for ``adaptive``.
-
-        In expectation over runs, for losses fixed in advance with feedback in order: over many
-        runs the mean regret is at most the mean of this. It may be shown to anyone.
-        """
-        with self._lock:
-            found = regret_so_far(self.recipe, self._player.state_dict)
-        low, high = self.loss_range
-        return None if found is None else (high - low) * found
-
-    @property
-    def stationarity(self) -> dict[str, Any] | None:
-        """What the guard of ``dp-klucb`` has seen: tests, alarm, its most telling comparison.
-
-        It cannot see an arm that is no longer played become the best while nothing else changes.
-        """
-        with self._lock:
-            return stationarity(self.recipe, self._player.state_dict)
-
-    def certificate(self) -> JSON:
-        """Return the guarantee as a document that ``bandanna verify`` can check.
-
-        It holds nothing private. Write it with ``json.dump``; ``docs/certificate.md`` explains
-        every entry.
-        """
-        return certificate_of(self)
-
     def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
         """Return a fresh copy with seeded streams, release included: for tests and simulation.
 
@@ -335,18 +232,6 @@ class Policy:
                 "ledger": self._ledger.to_dict(batches=batches),
             }
 
-    def _repr_html_(self) -> str:
-        return paragraph(repr(self)) + self.guarantee._repr_html_()
-
-    def __repr__(self) -> str:
-        experts = "" if self.experts is None else f"{self.experts} experts, "
-        return (
-            f"<{type(self).__name__} {self.algorithm}{self.around and f' around {self.around}'}: "
-            f"{experts}{len(self.arms)} arms, batch "
-            f"{self.batch}, {self.decided} decided, {self.waiting} waiting, {self.released} "
-            f"batches released>"
-        )
-
     # --- how it works ---------------------------------------------------------------------
 
     def _new_ledger(self, release: Release) -> Ledger:
@@ -394,20 +279,3 @@ class Policy:
             "a policy cannot be copied or pickled: its open batches would be released twice. "
             "Use save and load to move it, rehearse for a fresh one."
         )
-
-
-def as_decision(decision: Decision | Mapping[str, object]) -> Decision:
-    """Take a decision, or the dictionary of one, refusing anything else."""
-    try:
-        made = Decision(**decision) if isinstance(decision, Mapping) else decision  # type: ignore[arg-type]
-    except TypeError:
-        made = None
-    if not isinstance(made, Decision):
-        raise DecisionError(
-            f"observe takes the Decision that decide() returned, or its _asdict(); got "
-            f"{type(decision).__name__}."
-        )
-    numbers = made.index, made.round, made.batch, made.position
-    if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
-        raise DecisionError("a decision's index, round, batch and position are whole numbers.")
-    return made

@@ -14,10 +14,10 @@ from bandanna.privacy.statements import PUBLIC_ADVICE, assumed_by_all, protected
 from bandanna.types import JSON, Guarantee, InputError
 
 if TYPE_CHECKING:
-    from bandanna.policies.policy import Policy
+    from bandanna.policies.shown import Shown
 
 
-def promise_of(policy: Policy) -> Guarantee:
+def promise_of(policy: Shown) -> Guarantee:
     """Return what is promised about one round's feedback, or one person's, and why."""
     promise = policy.ledger.release.guarantee()
     if not promise.private:
@@ -57,7 +57,7 @@ def fitted_rule(
     return rule._replace(rounds_per_place=1)
 
 
-def certificate_of(policy: Policy) -> JSON:
+def certificate_of(policy: Shown) -> JSON:
     """Return a policy's guarantee as a document."""
     if policy.resumed:
         raise InputError("its file was resumed more than once: there is nothing to certify.")

@@ -13,7 +13,7 @@ from bandanna.privacy.release import SumRelease
 from bandanna.types import ArmName, InputError
 
 if TYPE_CHECKING:
-    from bandanna.policies.policy import Policy
+    from bandanna.policies.shown import Shown
 
 MISSED = 0.05
 """How often an interval may miss what it is for, at any of the times one looks."""
@@ -54,7 +54,7 @@ class Summary:
         return "\n".join(lines)
 
 
-def chances_of(policy: Policy) -> dict[ArmName, float]:
+def chances_of(policy: Shown) -> dict[ArmName, float]:
     """Return the probabilities of the next draw."""
     found = policy._player.chances()
     if found is None:
@@ -62,7 +62,7 @@ def chances_of(policy: Policy) -> dict[ArmName, float]:
     return dict(zip(_names(policy), map(float, found), strict=True))
 
 
-def leader_of(policy: Policy) -> ArmName:
+def leader_of(policy: Shown) -> ArmName:
     """Return what is likeliest to be drawn, or has the smallest mean where chances are unknown."""
     rows = summary_of(policy).rows
     if rows[0].chance is not None:
@@ -73,7 +73,7 @@ def leader_of(policy: Policy) -> ArmName:
     return min(known, key=lambda row: row.mean or 0.0).arm
 
 
-def summary_of(policy: Policy) -> Summary:
+def summary_of(policy: Shown) -> Summary:
     """Return what is known of every arm, or of every expert."""
     chances = policy._player.chances()
     names, ledger = _names(policy), policy._ledger
@@ -88,11 +88,11 @@ def summary_of(policy: Policy) -> Summary:
     return Summary(rows, ledger.rounds, ledger.released)
 
 
-def _names(policy: Policy) -> tuple[ArmName, ...]:
+def _names(policy: Shown) -> tuple[ArmName, ...]:
     return policy.arms if policy.experts is None else tuple(range(policy.experts))
 
 
-def _estimate(policy: Policy, choice: int) -> tuple[int, float | None, float | None, float | None]:
+def _estimate(policy: Shown, choice: int) -> tuple[int, float | None, float | None, float | None]:
     """Return batches, mean and interval.
 
     The interval holds for all numbers of batches at once: for n of them it may miss with

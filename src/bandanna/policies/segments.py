@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from bandanna.policies.policy import Policy, as_decision
+from bandanna.policies.inputs import as_decision
+from bandanna.policies.policy import Policy
 from bandanna.types import ArmName, Decision, DecisionError, Guarantee, InputError, no_guarantee
 
 ONE_SEGMENT = (

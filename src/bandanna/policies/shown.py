@@ -1,0 +1,146 @@
+"""What a policy tells of itself: all of it is public, or follows from what was released."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from bandanna.html import paragraph
+from bandanna.policies.afterwards import regret_so_far, stationarity
+from bandanna.policies.ledger import Ledger
+from bandanna.policies.people import PeopleRule
+from bandanna.policies.player import Player
+from bandanna.policies.promise import certificate_of, promise_of
+from bandanna.policies.reading import Summary, chances_of, leader_of, summary_of
+from bandanna.policies.recipe import Recipe, plan_of
+from bandanna.problem import Problem
+from bandanna.theory.planner import Plan
+from bandanna.types import JSON, ArmName, Guarantee, InputError
+
+
+class Shown:
+    """The half of a policy that is read; ``Policy`` is the half that acts."""
+
+    recipe: Recipe
+    arms: tuple[ArmName, ...]
+    experts: int | None
+    algorithm: str
+    loss_range: tuple[float, float]
+    clip: bool
+    rounds: int | None
+    people: PeopleRule | None
+    resumed: int
+    delta: float = 0.0
+    delay: int = 0
+    """How late feedback may come, in rounds: what its rate and bound are for."""
+    around: str = ""
+    """The learner that was put in, by name."""
+    why: str = ""
+    """Why this algorithm."""
+    _lock: threading.RLock
+    _ledger: Ledger
+    _player: Player
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about one round's feedback, or one person's, and why."""
+        return promise_of(self)
+
+    @property
+    def plan(self) -> Plan:
+        """What this policy and all algorithms guarantee for this problem; needs ``rounds``."""
+        if self.rounds is None or not self.guarantee.private or self.experts == 1:
+            raise InputError("a plan needs rounds=, a private policy and no single expert.")
+        size = len(self.arms), self.rounds, self.recipe.release.guarantee().epsilon
+        problem = Problem(*size, self.experts, self.delta, self.delay)
+        return plan_of(self.algorithm, self.recipe, problem)
+
+    @property
+    def batch(self) -> int:
+        """Rounds in a batch."""
+        return self.recipe.batch
+
+    @property
+    def ledger(self) -> Ledger:
+        """Its batches, for whoever stores them: as private as the feedback."""
+        return self._ledger
+
+    @property
+    def waiting(self) -> int:
+        """Decisions whose feedback has not been observed."""
+        return self._ledger.waiting
+
+    @property
+    def decided(self) -> int:
+        """Decisions made so far."""
+        return self._ledger.rounds
+
+    @property
+    def released(self) -> int:
+        """Batches released so far."""
+        return self._ledger.released
+
+    def made(self, identity: str) -> bool:
+        """Whether decisions with this identity are its own, from before it was loaded too."""
+        return self._ledger.issued_by(identity)
+
+    @property
+    def chances(self) -> dict[ArmName, float]:
+        """Probabilities with which each arm, or expert, would be drawn for the next batch."""
+        with self._lock:
+            return chances_of(self)
+
+    @property
+    def leader(self) -> ArmName:
+        """The arm, or expert, that is likeliest to be drawn for the next batch."""
+        with self._lock:
+            return leader_of(self)
+
+    def summary(self) -> Summary:
+        """Return what was learned of each arm: chances, and means from what was released.
+
+        It follows from released values, so it costs no privacy and may be shown to anyone.
+        """
+        with self._lock:
+            return summary_of(self)
+
+    @property
+    def regret_bound(self) -> float | None:
+        """What regret is at most so far, from what was released; None but for ``adaptive``.
+
+        In expectation over runs, for losses fixed in advance with feedback in order: over many
+        runs the mean regret is at most the mean of this. It may be shown to anyone.
+        """
+        with self._lock:
+            found = regret_so_far(self.recipe, self._player.state_dict)
+        low, high = self.loss_range
+        return None if found is None else (high - low) * found
+
+    @property
+    def stationarity(self) -> dict[str, Any] | None:
+        """What the guard of ``dp-klucb`` has seen: tests, alarm, its most telling comparison.
+
+        It cannot see an arm that is no longer played become the best while nothing else changes.
+        """
+        with self._lock:
+            return stationarity(self.recipe, self._player.state_dict)
+
+    def certificate(self) -> JSON:
+        """Return the guarantee as a document that ``bandanna verify`` can check.
+
+        It holds nothing private. Write it with ``json.dump``; ``docs/certificate.md`` explains
+        every entry.
+        """
+        return certificate_of(self)
+
+    def _repr_html_(self) -> str:
+        return paragraph(repr(self)) + self.guarantee._repr_html_()
+
+    def __repr__(self) -> str:
+        experts = "" if self.experts is None else f"{self.experts} experts, "
+        return (
+            f"<{type(self).__name__} {self.algorithm}{self.around and f' around {self.around}'}: "
+            f"{experts}{len(self.arms)} arms, batch "
+            f"{self.batch}, {self.decided} decided, {self.waiting} waiting, {self.released} "
+            f"batches released>"
+        )
