@@ -254,3 +254,7 @@ def test_the_guarantee_spells_out_what_weakens_it() -> None:
     assert "when feedback arrives" in text
     assert not bd.Bandit(3).guarantee.private
     assert "no privacy" in str(bd.Bandit(3).guarantee)
+
+
+def test_a_range_at_the_end_of_floats_has_a_middle() -> None:
+    assert bandit(loss_range=(1e308, 1.7e308)).default_loss == pytest.approx(1.35e308)
