@@ -33,7 +33,7 @@ ROUND = 2.0**60
 whatever else has happened meanwhile. Importances of the adaptive learner, which plays after an
 alarm, are never above 1e15, so a late release says itself which of the two asked for it."""
 
-LONGEST = 10**12
+LONGEST = checks.MAX_ROUNDS
 SHARE = 0.1
 """With the guard a batch is at most this share of all rounds, so that the leader is looked at."""
 

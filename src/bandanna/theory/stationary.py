@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from bandanna import checks
 from bandanna.problem import Problem
 from bandanna.theory.tuning import Tuning
 from bandanna.types import InputError
 
-LONGEST = 10**12
+LONGEST = checks.MAX_ROUNDS
 """No batch is longer."""
 
 
