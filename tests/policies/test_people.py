@@ -277,6 +277,26 @@ def test_files_hold_the_key_and_no_name(tmp_path: Path) -> None:
     assert len(key) == 32
 
 
+@pytest.mark.parametrize("rounds_per_place", [None, 1])
+def test_what_is_shared_without_batches_says_nothing_of_persons(
+    rounds_per_place: int | None,
+) -> None:
+    """Neither key nor hash: with the key anyone could try out who was there."""
+    policy = make(batch=3, per_person=2, rounds_per_place=rounds_per_place)
+    planted = [f"person-{number}" for number in range(8)]
+    for name in planted:
+        visit(policy, name, 0.5)
+    people = policy._ledger.people
+    assert people is not None
+    kept = json.dumps(policy.to_dict())
+    shared = json.dumps(policy.to_dict(batches=False))
+    hashes = [f"{people.known_as(name):016x}" for name in planted]
+    assert people._key.hex() in kept
+    assert all(mark in kept for mark in hashes)
+    for secret in (people._key.hex(), *hashes, *planted):
+        assert secret not in shared
+
+
 def test_rehearsals_begin_with_nobody() -> None:
     from bandanna.streams import new_stream
 

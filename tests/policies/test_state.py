@@ -398,7 +398,7 @@ def test_whoever_stores_people_is_told_who_took_a_place() -> None:
     assert sorted(told.values()) == [1, 2]
     assert {str(count): [person] for person, count in told.items()} == everyone
     assert people.take_admitted() == {}
-    assert policy.to_dict(batches=False)["ledger"]["people"]["places"] == {}
+    assert policy.to_dict(batches=False)["ledger"]["people"] == {"decided": 3}
 
 
 def test_a_place_is_finished_by_any_decision_in_it() -> None:

@@ -189,7 +189,10 @@ class Ledger:
     # --- files ----------------------------------------------------------------------------
 
     def to_dict(self, *, batches: bool = True) -> JSON:
-        """Return everything, as plain values; open batches hold raw feedback."""
+        """Return everything, as plain values; open batches hold raw feedback.
+
+        Without ``batches``, nothing about anyone: no feedback, no person, no key.
+        """
         here = self.open.values() if batches else ()
         return {
             "issuers": self._issuers.to_list(),
@@ -198,7 +201,7 @@ class Ledger:
             "released": self.released,
             "told": [[choice, *told] for choice, told in self.told.items()],
             "current": None if self.current is None else self.current.number,
-            "people": None if self.people is None else self.people.to_dict(places=batches),
+            "people": None if self.people is None else self.people.to_dict(persons=batches),
             "open_batches": [batch.to_dict() for batch in here],
         }
 

@@ -110,10 +110,12 @@ class People:
             if self.batches.get(person) is batch:
                 del self.batches[person]
 
-    def to_dict(self, *, places: bool = True) -> JSON:
-        """Return everything, the key included, as plain values; or all but the places."""
+    def to_dict(self, *, persons: bool = True) -> JSON:
+        """Return everything as plain values; without ``persons``, neither hashes nor their key."""
+        if not persons:
+            return {"decided": self.decided}
         by_count: dict[str, list[str]] = {}
-        for person, had in self._places.items() if places else ():
+        for person, had in self._places.items():
             by_count.setdefault(str(had), []).append(f"{person:016x}")
         return {"key": self._key.hex(), "decided": self.decided, "places": by_count}
 

@@ -205,7 +205,8 @@ class Policy(Shown):
     def to_dict(self, *, batches: bool = True) -> JSON:
         """Return everything a policy knows, as plain values: as private as the feedback.
 
-        Without its open ``batches`` nothing private is left.
+        Without its open ``batches`` nothing private is left: no feedback, and of persons neither
+        their hashes nor the key of these.
         """
         kind = vars(type(self)).get("saved_as")
         if kind is None:

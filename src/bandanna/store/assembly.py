@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from bandanna.policies.loading import DAMAGE, policy_from_dict
+from bandanna.policies.people import KEY_BYTES
 from bandanna.policies.policy import Policy
 from bandanna.store.rows import Event, Feedback, OpenBatch, Place, Saved, State
 from bandanna.types import JSON, StateFileError
+
+HASHED_BEFORE = bytes(KEY_BYTES).hex()
+"""The policy's key for persons. Whoever has a store hashes them with its secret before they get
+here, so a key beside the hashes would protect nobody: this one is no secret."""
 
 
 def assemble(saved: Saved) -> tuple[Policy, dict[Place, Event]]:
@@ -23,7 +28,8 @@ def assemble(saved: Saved) -> tuple[Policy, dict[Place, Event]]:
         head = saved.experiment.head
         ledger = head["ledger"] | {"open_batches": opened}
         if ledger["people"] is not None:
-            ledger["people"] = ledger["people"] | {"places": _by_count(saved.people)}
+            known = {"key": HASHED_BEFORE, "places": _by_count(saved.people)}
+            ledger["people"] = ledger["people"] | known
         data = head | {"ledger": ledger}
         return policy_from_dict(data, latest=True), holders
     except DAMAGE as error:
