@@ -18,7 +18,7 @@ from bandanna.audits.views import lowest_bit
 from bandanna.grid import UNITS
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease, SeededRelease
 from bandanna.privacy.faces import publish_many
-from bandanna.privacy.release import SumRelease
+from bandanna.privacy.sums import SumRelease
 from bandanna.streams import new_stream
 from bandanna.types import InputError
 

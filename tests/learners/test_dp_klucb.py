@@ -11,8 +11,8 @@ import pytest
 import bandanna as bd
 from bandanna.environments import Bernoulli, Segments
 from bandanna.learners import DpKlucb, KlUcb, Thompson
-from bandanna.learners.dp_klucb import ALARM, ROUND
-from bandanna.learners.stationarity import largest_difference
+from bandanna.learners.dp_klucb import ROUND
+from bandanna.learners.stationarity import ALARM, largest_difference
 from bandanna.learners.steps import length
 from bandanna.learners.upper_index import kl_upper, private_divergence, private_upper
 from bandanna.streams import new_stream

@@ -12,7 +12,7 @@ import bandanna as bd
 from bandanna.learners import Htinf
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import algorithms
-from bandanna.theory.planner import row_of
+from bandanna.theory.guaranteed import row_of
 
 
 def test_the_example_of_the_readme_runs() -> None:

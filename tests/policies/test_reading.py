@@ -11,7 +11,7 @@ import bandanna as bd
 from bandanna.policies import Policy
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease
 from bandanna.privacy.reading import Told
-from bandanna.privacy.release import SumRelease
+from bandanna.privacy.sums import SumRelease
 from tests.contracts.policies import PLAIN, PRIVATE, advise, make
 
 MEANS = [0.7, 0.2, 0.6]

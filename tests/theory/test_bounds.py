@@ -13,8 +13,8 @@ from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switc
 from bandanna.problem import Problem
 from bandanna.theory import htinf
 from bandanna.theory.catalogue import find
+from bandanna.theory.guaranteed import Row, row_of
 from bandanna.theory.one_bit import one_bit_bound
-from bandanna.theory.planner import Row, row_of
 
 sizes = st.tuples(st.integers(2, 1000), st.integers(10**4, 10**9), st.floats(0.01, 1.0))
 

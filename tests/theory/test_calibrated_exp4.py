@@ -14,7 +14,7 @@ from bandanna.problem import Problem
 from bandanna.theory.batched_exp4 import Batched
 from bandanna.theory.calibrated_exp4 import best_calibrated, calibrated_bound, calibrated_terms
 from bandanna.theory.catalogue import find
-from bandanna.theory.planner import row_of
+from bandanna.theory.guaranteed import row_of
 
 PROBLEMS = [
     Problem(5, 10**6, 1.0, experts=10, delta=1e-6),

@@ -18,7 +18,8 @@ from bandanna.simulation.contestants import make_policy
 from bandanna.theory import catalogue
 from bandanna.theory.algorithm import Algorithm, Bound
 from bandanna.theory.catalogue import algorithms, find, names, register
-from bandanna.theory.planner import Row, plan, row_of
+from bandanna.theory.guaranteed import Row, row_of
+from bandanna.theory.planner import plan
 from bandanna.theory.tuning import Tuning
 
 BANDITS = [Problem(4, 10**6, 0.5), Problem(2, 10**7, 0.03), Problem(3, 10**6, 2.0)]

@@ -14,7 +14,8 @@ from bandanna.problem import Problem
 from bandanna.streams import new_stream
 from bandanna.theory.catalogue import algorithms, find
 from bandanna.theory.delay import late_cost, late_exp3, outstanding, overlaps
-from bandanna.theory.planner import plan, row_of
+from bandanna.theory.guaranteed import row_of
+from bandanna.theory.planner import plan
 
 
 def expected_regret(

@@ -11,8 +11,9 @@ import pytest
 import bandanna as bd
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import algorithms
+from bandanna.theory.guaranteed import row_of
 from bandanna.theory.inverse import ask, says_something_from
-from bandanna.theory.planner import plan, row_of
+from bandanna.theory.planner import plan
 
 
 def test_plans_list_what_does_not_apply_and_never_as_a_number() -> None:

@@ -19,8 +19,8 @@ from bandanna.problem import Problem
 from bandanna.theory import batched_exp4, exp3, exp4, ftpl, htinf
 from bandanna.theory.algorithm import Bound
 from bandanna.theory.catalogue import find
+from bandanna.theory.guaranteed import row_of
 from bandanna.theory.noisy_weights import noisy_spread
-from bandanna.theory.planner import row_of
 from bandanna.theory.search import lowest_point
 
 sizes = st.tuples(st.integers(2, 1000), st.integers(10**3, 10**9), st.floats(0.01, 5.0))

@@ -10,8 +10,8 @@ from typing import ClassVar
 from bandanna.grid import UNITS
 from bandanna.privacy.laplace import FastLaplace, LaplaceMechanism, LaplaceRelease, laplace_scale
 from bandanna.privacy.mechanism import Finding
+from bandanna.privacy.pure import PureRelease
 from bandanna.privacy.registry import register
-from bandanna.privacy.release import PureRelease
 from bandanna.types import Guarantee
 
 

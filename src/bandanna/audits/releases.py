@@ -7,7 +7,7 @@ import numpy as np
 from bandanna.audits.attack import SIGNIFICANCE, AuditResult, Mechanism, audit
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish_many
-from bandanna.privacy.release import SeededRelease, SumRelease
+from bandanna.privacy.sums import SeededRelease, SumRelease
 from bandanna.streams import new_stream
 from bandanna.types import InputError
 

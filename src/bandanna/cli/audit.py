@@ -54,7 +54,7 @@ def audit(
 def _attackable() -> list[str]:
     """Return the releases that an epsilon and a batch make, by name."""
     from bandanna.privacy import RELEASES
-    from bandanna.privacy.release import PureRelease
+    from bandanna.privacy.pure import PureRelease
 
     return [name for name, kind in RELEASES.items() if issubclass(kind, PureRelease)]
 

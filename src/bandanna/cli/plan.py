@@ -27,7 +27,7 @@ from bandanna.types import JSON, InputError
 if TYPE_CHECKING:
     from bandanna.environments import Logged
     from bandanna.simulation.outlook import Outlook
-    from bandanna.theory.planner import Plan
+    from bandanna.theory.plan import Plan
 
 MOST = "most"
 NEEDED = ("arms", "rounds", "epsilon")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bandanna.cli.tables import print_table
-from bandanna.theory.planner import percent
+from bandanna.theory.guaranteed import percent
 
 if TYPE_CHECKING:
     from bandanna.simulation.outlook import Outlook
-    from bandanna.theory.planner import Plan
+    from bandanna.theory.plan import Plan
 
 
 def print_expected(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,18 +22,17 @@ from bandanna.cli.data import (
     read_log,
     read_range,
 )
-from bandanna.cli.options import announce, whole_number, without_nan
+from bandanna.cli.options import announce, whole_number
+from bandanna.cli.simulate_tables import print_json, print_results
 from bandanna.theory.catalogue import contestants
 from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment
     from bandanna.policies import Policy
-    from bandanna.simulation import Results
 
 WITHOUT = "one-bit,htinf,ldp-exp3,no-privacy"
 WITH_EXPERTS = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
-HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "median", "95%")
 
 
 def simulate(
@@ -161,9 +159,9 @@ def simulate(
     if advised:
         setting |= {"experts": getattr(source, "experts", None), "delta": delta}
     if as_json:
-        _print_json(results, policies, setting)
+        print_json(results, policies, setting)
     else:
-        _print_table(results, policies, setting)
+        print_results(results, policies, setting)
 
 
 def _announce(
@@ -183,17 +181,6 @@ def _announce(
     announce(runs * each / (cores or os.cpu_count() or 1))
 
 
-def _print_json(results: Results, policies: dict[str, Policy], setting: dict[str, object]) -> None:
-    rows = [{**row, **_privacy(policies[str(row["policy"])])} for row in results.summary()]
-    extra = {
-        "against": results.against,
-        "about": results.about,
-        "uniform_regret": float(results.uniform_regret[-1]),
-        "rows": rows,
-    }
-    typer.echo(json.dumps(without_nan(setting | extra), indent=2, allow_nan=False))
-
-
 def _for_world(losses: str, source: Environment | ExpertEnvironment, epsilon: float) -> Policy:
     """Return what is chosen for such losses."""
     from bandanna.policies import PrivateBandit
@@ -209,58 +196,3 @@ def _names(algorithms: str) -> list[str]:
     if not names:
         raise InputError("--algorithms names none; one-bit is a good start.")
     return names
-
-
-def _privacy(policy: Policy) -> dict[str, float | str | None]:
-    """Epsilon and model for one row; JSON has no infinity, so no promise is null."""
-    promise = policy.guarantee
-    epsilon = promise.epsilon if promise.private else None
-    return {"epsilon": epsilon, "delta": promise.delta, "model": promise.model}
-
-
-def _print_table(results: Results, policies: dict[str, Policy], setting: dict[str, object]) -> None:
-    from bandanna.cli.tables import print_table
-
-    rows = []
-    for row in results.summary():
-        privacy = _privacy(policies[str(row["policy"])])
-        promise = "none"
-        if privacy["epsilon"] is not None:
-            promise = f"eps {privacy['epsilon']:g} {privacy['model']}"
-        if privacy["delta"]:
-            promise = f"{promise}, delta {privacy['delta']:g}"
-        values = [
-            _number(row[key], ",.0f") for key in ("mean", "standard_error", "q05", "q50", "q95")
-        ]
-        share = _number(row["share_of_uniform"], ".1%")
-        chosen = policies[str(row["policy"])].algorithm
-        name = f"auto: {chosen}" if row["policy"] == "auto" else str(row["policy"])
-        rows.append([name, promise, f"{row['batch']:,}", *values, share])
-    experts = f"{setting['experts']} experts, " if "experts" in setting else ""
-    print_table(
-        f"Regret after {setting['rounds']:,} rounds, {setting['arms']} arms, {experts}"
-        f"{setting['environment']}, {setting['replicates']} runs",
-        [*HEADINGS, "of uniform"],
-        rows,
-        _caption(results),
-    )
-
-
-def _number(value: float | str, style: str) -> str:
-    return "-" if value != value else format(value, style)  # noqa: PLR0124  # NaN
-
-
-def _caption(results: Results) -> str:
-    lines = [
-        f"Regret: loss minus that of {results.against}.",
-        f"The uniform player's is {results.uniform_regret[-1]:,.0f}."
-        if results.comparator != "experts"
-        else f"Following experts at random (uniform) has {results.uniform_regret[-1]:,.0f}.",
-    ]
-    if results.about:
-        lines.append(f"Data: {results.about}.")
-    if results.best_arm is not None and results.arm_names:
-        lines.append(f"The best arm is {results.arm_names[results.best_arm]}.")
-    if any(float(row["mean"]) < 0 for row in results.summary()):
-        lines.append("Below zero: better than every fixed arm.")
-    return "\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,14 @@ from bandanna.learners.adaptive import (
 )
 from bandanna.learners.base import CompiledLearner, aligned_zeros
 from bandanna.learners.kl_ucb import untried
-from bandanna.learners.stationarity import largest_difference
+from bandanna.learners.stationarity import (
+    ALARM,
+    GUARD,
+    GuardReport,
+    guard_report,
+    largest_difference,
+    note_test,
+)
 from bandanna.learners.steps import register
 from bandanna.learners.upper_index import private_upper
 from bandanna.streams import Stream
@@ -36,8 +43,6 @@ alarm, are never above 1e15, so a late release says itself which of the two aske
 LONGEST = checks.MAX_ROUNDS
 SHARE = 0.1
 """With the guard a batch is at most this share of all rounds, so that the leader is looked at."""
-
-TESTS, ALARM, CLOSEST, ARM, AFTER, OLD, NEW, ALLOWED = range(8)
 
 
 class DpKlucbParams(NamedTuple):
@@ -62,8 +67,7 @@ class DpKlucbState(NamedTuple):
     waiting: Floats
     """Batches that have not been released yet."""
     guard: Floats
-    """Tests; alarm or not; the largest difference over what is allowed; then of that test: its arm,
-    rounds before it, old mean, new mean and what was allowed."""
+    """What ``stationarity.py`` says."""
     losses: Floats
     predictions: Floats
     seen: Floats
@@ -137,27 +141,13 @@ class DpKlucb(CompiledLearner):
 
     def start(self) -> DpKlucbState:
         """Return the state before the first round."""
-        known = aligned_zeros(*[self.arms] * 4, ALLOWED + 1)
+        known = aligned_zeros(*[self.arms] * 4, GUARD)
         return DpKlucbState(*known, **self._adaptive(1).start()._asdict())
 
-    def stationarity(self, state: JSON) -> dict[str, Any]:
+    def stationarity(self, state: JSON) -> GuardReport:
         """Say what the guard has seen, given the learner's state."""
-        seen = state["guard"]
-        report: dict[str, Any] = {
-            "guard": bool(self.guard),
-            "tests": int(seen[TESTS]),
-            "alarm": bool(seen[ALARM]),
-            "false_alarm": float(self.false_alarm),
-        }
-        if seen[TESTS]:
-            report["most_telling"] = {
-                "arm": int(seen[ARM]),
-                "after_rounds": int(seen[AFTER]),
-                "loss_before": 1.0 - seen[OLD],
-                "loss_then": 1.0 - seen[NEW],
-                "difference_allowed": seen[ALLOWED],
-            }
-        return report
+        odds = float(self.false_alarm)
+        return guard_report(state["guard"], guard=bool(self.guard), false_alarm=odds)
 
 
 @step
@@ -226,35 +216,13 @@ def _update(
     if state.guard[ALARM] > 0.0:  # asked for before the alarm, and of no use any more
         return
     if params.guard and state.releases[arm] > 0.0:
-        _test(params, state, arm, rounds, 1.0 - loss)
+        old = state.rewards[arm] / state.plays[arm]
+        rule = params.epsilon, params.false_alarm, state.plays.size
+        allowed = largest_difference(rounds, state.plays[arm], state.releases[arm], *rule)
+        note_test(state.guard, arm, _rounds(state), old, 1.0 - loss, allowed)
     state.rewards[arm] += (1.0 - loss) * rounds
     state.plays[arm] += rounds
     state.releases[arm] += 1.0
-
-
-@step
-def _test(params: DpKlucbParams, state: DpKlucbState, arm: int, rounds: float, mean: float) -> None:
-    """Compare a release with the earlier ones of its arm."""
-    seen = state.guard
-    old = state.rewards[arm] / state.plays[arm]
-    allowed = largest_difference(
-        rounds,
-        state.plays[arm],
-        state.releases[arm],
-        params.epsilon,
-        params.false_alarm,
-        state.plays.size,
-    )
-    seen[TESTS] += 1.0
-    ratio = abs(mean - old) / allowed
-    if ratio > seen[CLOSEST]:
-        seen[CLOSEST] = ratio
-        seen[ARM] = arm
-        seen[AFTER] = _rounds(state)
-        seen[OLD] = old
-        seen[NEW] = mean
-        seen[ALLOWED] = allowed
-        seen[ALARM] = 1.0 if ratio > 1.0 else 0.0
 
 
 register(DpKlucbParams, _draw, _update, _length)

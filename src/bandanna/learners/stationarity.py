@@ -14,8 +14,19 @@ earlier releases, by bounds that hold for each. Proofs: ``docs/theory/stationary
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NotRequired, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bandanna.compiled import step
+
+TESTS, ALARM, CLOSEST, ARM, AFTER, OLD, NEW, ALLOWED = range(8)
+"""Where the guard keeps what it has seen: tests; alarm or not; the largest difference over what is
+allowed; then of that test: its arm, rounds before it, old mean, new mean and what was allowed."""
+GUARD = 8
+"""Numbers the guard keeps."""
 
 MIXED = 25.0
 """Where the bound for all times is tightest: from about four times as many draws on."""
@@ -34,3 +45,61 @@ def largest_difference(
     old_draws = math.sqrt(2.0 * spread * at_all_times) / old
     old_noise = (2.0 * math.sqrt(releases * level) + level) / (epsilon * old)
     return draws + noise + old_draws + old_noise
+
+
+@step
+def note_test(
+    seen: NDArray[np.float64], arm: int, rounds: float, old: float, new: float, allowed: float
+) -> None:
+    """Count a comparison of means; the guard remembers the most telling one."""
+    seen[TESTS] += 1.0
+    ratio = abs(new - old) / allowed
+    if ratio > seen[CLOSEST]:
+        seen[CLOSEST] = ratio
+        seen[ARM] = arm
+        seen[AFTER] = rounds
+        seen[OLD] = old
+        seen[NEW] = new
+        seen[ALLOWED] = allowed
+        seen[ALARM] = 1.0 if ratio > 1.0 else 0.0
+
+
+class Comparison(TypedDict):
+    """A release against the earlier ones of its arm."""
+
+    arm: int
+    after_rounds: int
+    loss_before: float
+    loss_then: float
+    difference_allowed: float
+
+
+class GuardReport(TypedDict):
+    """What the guard has seen."""
+
+    guard: bool
+    """Whether there is one."""
+    tests: int
+    alarm: bool
+    false_alarm: float
+    """How likely an alarm is where nothing changes, at most."""
+    most_telling: NotRequired[Comparison]
+
+
+def guard_report(seen: Sequence[float], *, guard: bool, false_alarm: float) -> GuardReport:
+    """Say what the guard has seen."""
+    report = GuardReport(
+        guard=guard,
+        tests=int(seen[TESTS]),
+        alarm=bool(seen[ALARM]),
+        false_alarm=false_alarm,
+    )
+    if seen[TESTS]:
+        report["most_telling"] = Comparison(
+            arm=int(seen[ARM]),
+            after_rounds=int(seen[AFTER]),
+            loss_before=1.0 - seen[OLD],
+            loss_then=1.0 - seen[NEW],
+            difference_allowed=seen[ALLOWED],
+        )
+    return report

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from bandanna.learners import Adaptive, DpKlucb
+from bandanna.learners.stationarity import GuardReport
 from bandanna.policies.recipe import Recipe
 from bandanna.theory.adaptive import adaptive_regret_paid
 from bandanna.types import JSON
@@ -24,7 +24,7 @@ def regret_so_far(recipe: Recipe, learned: Callable[[], JSON]) -> float | None:
     return recipe.batch * (met + 1.0)
 
 
-def stationarity(recipe: Recipe, learned: Callable[[], JSON]) -> dict[str, Any] | None:
+def stationarity(recipe: Recipe, learned: Callable[[], JSON]) -> GuardReport | None:
     """Say what DP-KLUCB's guard has seen."""
     learner = recipe.learner
     return learner.stationarity(learned()) if isinstance(learner, DpKlucb) else None

@@ -7,22 +7,16 @@ identity out twice; ``tests/policies/test_interrupts.py`` stops it everywhere.
 
 from __future__ import annotations
 
-import math
 import secrets
-from collections.abc import Callable
 
-from bandanna.advice import Ticket
-from bandanna.policies.batch import WAITING, Batch, fill_from_dict
+from bandanna.policies.batch import WAITING, Batch
 from bandanna.policies.closed import ClosedBatches, refusal
 from bandanna.policies.issuers import Issuers
 from bandanna.policies.people import People
-from bandanna.policies.places import PlacesBatch, load_places
+from bandanna.policies.places import PlacesBatch
 from bandanna.privacy.reading import Told
 from bandanna.privacy.release import Release, Released
-from bandanna.types import JSON, Decision, DecisionError, without_frames
-
-MOST = 2**62
-"""No policy decides or releases so often."""
+from bandanna.types import Decision, DecisionError, InputError, without_frames
 
 
 class Ledger:
@@ -42,7 +36,7 @@ class Ledger:
         self.released = 0
         self.told: dict[int, Told] = {}
         """What was released of each arm, or expert, that batches were opened with: public."""
-        self._issuers = Issuers(self.identity)
+        self.issuers = Issuers(self.identity)
 
     # --- deciding -------------------------------------------------------------------------
 
@@ -57,16 +51,28 @@ class Ledger:
         last = self.people.batches.get(person)
         return last if last is not None and person in last.open_places else self.room()
 
+    def known_as(self, person: object) -> int:
+        """Return the keyed hash of a person."""
+        if self.people is None:
+            raise InputError(
+                "this policy protects rounds and knows no persons; make it with per_person=, the "
+                "places each may have, or leave out person=."
+            )
+        return self.people.known_as(person)
+
     def begin(self, choice: int, importance: float, size: int) -> Batch:
         """Open a batch. Its number is used up first, so that no interrupt gives it out twice."""
         number, first = self.batches, self.rounds
         self.batches = number + 1
         self.decided, self.current = first, None
-        self.open[number] = batch = self._batch(number, first, size, choice, importance)
+        self.open[number] = batch = self.new_batch(number, first, size, choice, importance)
         self.current = batch
         return batch
 
-    def _batch(self, number: int, first: int, size: int, choice: int, importance: float) -> Batch:
+    def new_batch(
+        self, number: int, first: int, size: int, choice: int, importance: float
+    ) -> Batch:
+        """Return an empty batch, of places if there is a rule for people."""
         tally = self.release.start(size)
         if self.people is None:
             return Batch(number, first, size, choice, importance, tally)
@@ -162,7 +168,7 @@ class Ledger:
 
     def _find(self, decision: Decision) -> Batch | None:
         """Return the open batch of a decision, or None if it has closed."""
-        if decision.policy != self._issuers.issuer_of(decision.batch, decision.position):
+        if decision.policy != self.issuers.issuer_of(decision.batch, decision.position):
             raise DecisionError(f"decision {decision.round} {self._stranger(decision)}")
         batch = self.open.get(decision.batch)
         size = decision.position + 1 if batch is None else len(batch.losses)
@@ -176,92 +182,15 @@ class Ledger:
 
     def issued_by(self, identity: str) -> bool:
         """Whether an identity is, or was, this ledger's."""
-        return identity in self._issuers
+        return identity in self.issuers
 
     def _stranger(self, decision: Decision) -> str:
-        if decision.policy in self._issuers:
+        if decision.policy in self.issuers:
             return (
                 "was made after the file was saved that this policy was loaded from; its feedback "
                 "cannot be credited."
             )
         return f"was made by another policy ({decision.policy}); this one is {self.identity}."
-
-    # --- files ----------------------------------------------------------------------------
-
-    def to_dict(self, *, batches: bool = True) -> JSON:
-        """Return everything, as plain values; open batches hold raw feedback.
-
-        Without ``batches``, nothing about anyone: no feedback, no person, no key.
-        """
-        here = self.open.values() if batches else ()
-        return {
-            "issuers": self._issuers.to_list(),
-            "batches": self.batches,
-            "rounds": self.rounds,
-            "released": self.released,
-            "told": [[choice, *told] for choice, told in self.told.items()],
-            "current": None if self.current is None else self.current.number,
-            "people": None if self.people is None else self.people.to_dict(persons=batches),
-            "open_batches": [batch.to_dict() for batch in here],
-        }
-
-    def load(
-        self,
-        saved: JSON,
-        choices: int,
-        arms: int,
-        as_ticket: Callable[[JSON], Ticket],
-        *,
-        latest: bool = False,
-    ) -> None:
-        """Go on from what ``to_dict`` gave, checking every value anew.
-
-        What is decided from here on has a new identity: the rounds that follow may have been
-        given out before, after the file was saved, and their feedback must not be credited here.
-        Only whoever records every decision before giving it out knows that this is the ``latest``
-        state, and keeps the identity.
-        """
-        self.batches, self.decided = int(saved["batches"]), int(saved["rounds"])
-        self.released = int(saved["released"])
-        for choice, count, *sums in saved["told"]:
-            told = Told(int(count), *map(float, sums))
-            if not 0 <= choice < choices or not all(map(math.isfinite, told)) or told.batches < 1:
-                raise ValueError(f"what was released of {choice} is impossible")
-            self.told[int(choice)] = told
-        if self.people is not None:
-            self.people.load(saved["people"])
-        for entry in saved["open_batches"]:
-            batch = self._batch_from(entry, arms, as_ticket)
-            if not 0 <= batch.number < self.batches or batch.number in self.open:
-                raise ValueError(f"batch {batch.number} is one too many")
-            if not 0 <= batch.choice < choices:
-                raise ValueError(f"batch {batch.number} holds impossible values")
-            self.open[batch.number] = batch
-        current = saved["current"]
-        self.current = None if current is None else self.open[int(current)]
-        counts = 0 <= self.released <= self.batches < MOST and 0 <= self.rounds < MOST
-        if self.rounds != int(saved["rounds"]) or not counts:
-            raise ValueError("its counts do not fit together")
-        if latest:
-            self.identity = self._issuers.resume(saved["issuers"])
-            return
-        joined = {number: len(batch.losses) for number, batch in self.open.items()}
-        self._issuers.load(saved["issuers"], self.identity, self.batches, joined)
-
-    def _batch_from(self, saved: JSON, arms: int, as_ticket: Callable[[JSON], Ticket]) -> Batch:
-        number, first, size, choice = (
-            int(saved[key]) for key in ("number", "first", "size", "choice")
-        )
-        batch = self._batch(number, first, size, choice, float(saved["importance"]))
-        if isinstance(batch, PlacesBatch):
-            load_places(batch, saved)
-            fill_from_dict(batch, saved, self.release, batch.counted(), arms, as_ticket)
-            return batch
-        known = [int(loss) for loss in saved["losses"] if loss is not None]
-        fill_from_dict(batch, saved, self.release, known, arms, as_ticket)
-        if len(batch.losses) > batch.size:
-            raise ValueError(f"batch {batch.number} holds impossible values")
-        return batch
 
 
 def _belongs(decision: Decision, batch: Batch) -> bool:

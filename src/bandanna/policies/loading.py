@@ -13,6 +13,7 @@ from bandanna.advice import ticket_from_dict
 from bandanna.policies.bandit import Bandit, PrivateBandit
 from bandanna.policies.experts import Experts, PrivateExperts
 from bandanna.policies.inputs import arm_names, check_experts, check_rounds
+from bandanna.policies.ledger_state import load_ledger
 from bandanna.policies.people import check_rule
 from bandanna.policies.plays import FollowExpert, kind_of_play, weighs_all_arms
 from bandanna.policies.policy import Policy
@@ -132,5 +133,5 @@ def policy_from_dict(data: JSON, *, latest: bool = False) -> Policy:
     choices = len(names) if experts is None else experts
     whole = weighs_all_arms(recipe)
     as_ticket = partial(ticket_from_dict, arms=len(names), experts=experts or 0, whole=whole)
-    policy.ledger.load(data["ledger"], choices, len(names), as_ticket, latest=latest)
+    load_ledger(policy.ledger, data["ledger"], choices, len(names), as_ticket, latest=latest)
     return policy

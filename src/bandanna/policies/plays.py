@@ -32,11 +32,7 @@ from bandanna.learners.exp4 import (
 from bandanna.learners.steps import draw, length, update
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.estimates import EstimateRelease
-from bandanna.privacy.laplace import LaplaceRelease
-from bandanna.privacy.release import SumRelease
 from bandanna.streams import Stream
-from bandanna.theory.stationary import LONGEST
-from bandanna.types import InputError
 
 
 class PlayArm(NamedTuple):
@@ -195,26 +191,6 @@ def start_play(recipe: Recipe, experts: int | None, stream: Stream) -> Play:
     if isinstance(learner, Compiled):
         return draws(learner.params(), learner.start())
     return draws(learner.play(stream), None)
-
-
-def check_parts(recipe: Recipe, arms: int, experts: int | None) -> None:
-    """Refuse a learner and a release that do not belong together, or to the problem."""
-    learner, release = recipe
-    if isinstance(learner, Exp4):
-        good = (learner.experts, learner.arms) == (experts, arms)
-        good = good and release.suits(learner.experts, learner.arms, learner.mixing)
-    else:
-        good = learner.arms == (arms if experts is None else experts)
-        good = good and isinstance(release, SumRelease)
-        if getattr(learner, "grows", False):  # where experts advise, batches have one size
-            longest = release.longest if isinstance(release, LaplaceRelease) else None
-            good = good and experts is None and longest is not None and longest >= LONGEST
-    if not good:
-        advised = "" if experts is None else f" and {experts} experts"
-        raise InputError(
-            f"{learner.name} and a {release.name} release do not make a policy for {arms} "
-            f"arms{advised}."
-        )
 
 
 NO_ADVICE: Advice = np.zeros(0, dtype=np.uint8)

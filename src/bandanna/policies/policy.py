@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, NoReturn, Self
+from typing import ClassVar, Self
 
 from bandanna import checks
 from bandanna.advice import check_advice
 from bandanna.grid import check_range, feedback_to_units, to_units
 from bandanna.policies.batch import Batch
+from bandanna.policies.fitting import check_parts
 from bandanna.policies.inputs import as_decision
 from bandanna.policies.ledger import Ledger
+from bandanna.policies.one_process import OneProcess
 from bandanna.policies.people import People, PeopleRule
 from bandanna.policies.player import Player
-from bandanna.policies.plays import check_parts
 from bandanna.policies.promise import fitted_rule
 from bandanna.policies.recipe import Recipe
+from bandanna.policies.saving import state_of
 from bandanna.policies.shown import Shown
 from bandanna.policies.state_file import write_state
 from bandanna.privacy import Release
 from bandanna.privacy.release import Released
 from bandanna.streams import Stream, new_stream
-from bandanna.types import (
-    JSON,
-    ArmName,
-    Decision,
-    DecisionError,
-    InputError,
-    without_frames,
-)
+from bandanna.types import JSON, ArmName, Decision, InputError, without_frames
 
 
-class Policy(Shown):
+class Policy(OneProcess, Shown):
     """Decides round by round, releases each batch once, and learns from the releases alone.
 
     Batches open while earlier ones still wait for feedback. Used in order it is the paper's
@@ -70,14 +64,9 @@ class Policy(Shown):
         self.rounds = rounds
         self.resumed = 0
         """How often its file was resumed more than once."""
-        check_parts(recipe, len(self.arms), experts)
+        check_parts(recipe, len(self.arms), experts, rounds)
         self.people = people and fitted_rule(people, recipe, experts, algorithm)
-        if rounds is not None and recipe.batch > rounds:
-            raise InputError(
-                f"batches of {recipe.batch} are longer than the {rounds} rounds expected: nothing "
-                f"would ever be released. Use a smaller batch, more rounds or a larger epsilon."
-            )
-        self._process = os.getpid()
+        self._belong_here()
         self._lock = threading.RLock()
         self._stream = new_stream(None if seed is None else checks.whole("seed", seed, 0))
         self._player = Player(recipe, experts, self._stream)
@@ -104,11 +93,8 @@ class Policy(Shown):
             said = check_advice(advice, self.experts, len(self.arms), self.arms)
         elif advice is not None:
             raise InputError("there are no experts here; call decide() without advice.")
-        people = self._ledger.people
-        if people is None:
-            who = None if person is None else self._known_as(person)
-        else:
-            who = people.known_as(person)
+        nobody = person is None and self.people is None
+        who = None if nobody else self._ledger.known_as(person)
         self._check_process()
         with self._lock:
             room = self._ledger.room() if who is None else self._ledger.room_for(who)
@@ -165,7 +151,7 @@ class Policy(Shown):
         their first round. Feedback of theirs that comes later is refused, whatever it is; when
         they come back they take another place.
         """
-        self._finish(self._known_as(person))
+        self._finish(self._ledger.known_as(person))
 
     def finish_place(self, decision: Decision | Mapping[str, object]) -> None:
         """Close the place that a decision belongs to, as ``finish`` does for its person."""
@@ -182,7 +168,7 @@ class Policy(Shown):
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy._lock = threading.RLock()
-        copy._process = os.getpid()
+        copy._belong_here()
         copy._stream = arm_stream
         copy._player = Player(self.recipe, self.experts, arm_stream)
         copy._ledger = self._new_ledger(self.recipe.release.seeded(release_stream))
@@ -213,25 +199,7 @@ class Policy(Shown):
             raise InputError(f"a {type(self).__name__} cannot be saved; only Bandanna's own can.")
         self._check_process()
         with self._lock:
-            return {
-                "kind": kind,
-                "algorithm": self.algorithm,
-                "arms": list(self.arms),
-                "experts": self.experts,
-                "delta": self.delta,
-                "delay": self.delay,
-                "loss_range": list(self.loss_range),
-                "default_loss": self.default_loss,
-                "clip": self.clip,
-                "rounds": self.rounds,
-                "resumed": self.resumed,
-                "people": None if self.people is None else list(self.people),
-                "learner": self.recipe.learner.to_dict(),
-                "release": self._ledger.release.to_dict(),
-                "learned": self._player.state_dict(),
-                "arm_stream": [int(word) for word in self._stream],
-                "ledger": self._ledger.to_dict(batches=batches),
-            }
+            return state_of(self, kind, batches=batches)
 
     # --- how it works ---------------------------------------------------------------------
 
@@ -247,15 +215,6 @@ class Policy(Shown):
             for batch in self._ledger.finish(who):
                 self._learn(batch)
 
-    def _known_as(self, person: object) -> int:
-        people = self._ledger.people
-        if people is None:
-            raise InputError(
-                "this policy protects rounds and knows no persons; make it with per_person=, the "
-                "places each may have, or leave out person=."
-            )
-        return people.known_as(person)
-
     def _open_batch(self) -> Batch:
         choice, importance, size = self._player.open()
         return self._ledger.begin(choice, importance, size or self.batch)
@@ -267,16 +226,3 @@ class Policy(Shown):
             self._player.learn(batch.choice, batch.importance, batch.ticket, released)
             if self.on_release is not None:
                 self.on_release(batch, released)
-
-    def _check_process(self) -> None:
-        if self._process != os.getpid():
-            raise DecisionError(
-                "this policy belongs to the process that made or loaded it; in a forked copy its "
-                "open batches would be released twice. Keep one process, or save and load."
-            )
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(
-            "a policy cannot be copied or pickled: its open batches would be released twice. "
-            "Use save and load to move it, rehearse for a fresh one."
-        )

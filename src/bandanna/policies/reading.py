@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from bandanna.privacy.release import SumRelease
+from bandanna.privacy.sums import SumRelease
 from bandanna.types import ArmName, InputError
 
 if TYPE_CHECKING:

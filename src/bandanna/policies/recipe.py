@@ -11,9 +11,11 @@ from bandanna.privacy import RELEASES, PlainRelease, Release, SilentRelease
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
 from bandanna.theory.catalogue import algorithms, find, names
+from bandanna.theory.guaranteed import Row, row_of
 from bandanna.theory.named import named_learner
 from bandanna.theory.one_bit import default_one_bit_batch
-from bandanna.theory.planner import Plan, Row, plan, row_of
+from bandanna.theory.plan import Plan
+from bandanna.theory.planner import plan
 from bandanna.theory.stationary import dp_klucb
 from bandanna.theory.tuning import Tuning, paper_batch
 from bandanna.theory.tuning import release as release_by_name

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from bandanna.html import paragraph
+from bandanna.learners.stationarity import GuardReport
 from bandanna.policies.afterwards import regret_so_far, stationarity
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.people import PeopleRule
@@ -14,7 +14,7 @@ from bandanna.policies.promise import certificate_of, promise_of
 from bandanna.policies.reading import Summary, chances_of, leader_of, summary_of
 from bandanna.policies.recipe import Recipe, plan_of
 from bandanna.problem import Problem
-from bandanna.theory.planner import Plan
+from bandanna.theory.plan import Plan
 from bandanna.types import JSON, ArmName, Guarantee, InputError
 
 
@@ -117,7 +117,7 @@ class Shown:
         return None if found is None else (high - low) * found
 
     @property
-    def stationarity(self) -> dict[str, Any] | None:
+    def stationarity(self) -> GuardReport | None:
         """What the guard of ``dp-klucb`` has seen: tests, alarm, its most telling comparison.
 
         It cannot see an arm that is no longer played become the best while nothing else changes.

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from bandanna.privacy.one_bit import OneBitRelease
     from bandanna.privacy.plain import PlainRelease
     from bandanna.privacy.registry import RELEASES
-    from bandanna.privacy.release import Release, SeededRelease
+    from bandanna.privacy.release import Release
     from bandanna.privacy.silent import SilentRelease
+    from bandanna.privacy.sums import SeededRelease
     from bandanna.privacy.vector import VectorRelease
 
 _HOMES = {
@@ -23,7 +24,7 @@ _HOMES = {
     "OneBitRelease": "one_bit",
     "PlainRelease": "plain",
     "Release": "release",
-    "SeededRelease": "release",
+    "SeededRelease": "sums",
     "SilentRelease": "silent",
     "VectorRelease": "vector",
 }

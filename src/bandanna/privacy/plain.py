@@ -10,7 +10,7 @@ from bandanna.compiled import step
 from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish
 from bandanna.privacy.reading import Reading, Told
-from bandanna.privacy.release import SumRelease
+from bandanna.privacy.sums import SumRelease
 from bandanna.streams import Stream
 from bandanna.types import JSON, Guarantee, no_guarantee
 

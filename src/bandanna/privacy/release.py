@@ -15,20 +15,15 @@ Both have the same distribution; ``tests/privacy/test_faces.py`` shows it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
 from bandanna.advice import Ticket
 from bandanna.grid import UNITS
-from bandanna.privacy.faces import Memory, SumMemory, publish_once
+from bandanna.privacy.faces import Memory
 from bandanna.privacy.mechanism import Bins, Mechanism
-from bandanna.privacy.reading import Reading, Told
-from bandanna.privacy.statements import PROTECTED
 from bandanna.streams import Stream
 from bandanna.types import JSON, Guarantee, InputError, no_guarantee
 
@@ -118,111 +113,6 @@ class Release(ABC):
         raise InputError(f"the law of a {self.name} release is not known here.")
 
 
-class SumTally(Tally):
-    """The sum of a batch's losses."""
-
-    def __init__(self, release: SumRelease, size: int) -> None:
-        self._release = release
-        self._size = size
-        self._total: int | None = 0
-
-    def add(self, units: int, ticket: Ticket | None = None) -> None:
-        """Add a loss to the sum."""
-        assert self._total is not None, "this batch has been published"
-        self._total += min(max(units, 0), UNITS)
-
-    def publish(self) -> float:
-        """Publish the sum, once."""
-        total, self._total = self._total, None
-        assert total is not None, "this batch has been published"
-        return self._release.release(total, self._size)
-
-    def to_dict(self) -> JSON:
-        """Nothing: the sum is that of the ledger's losses."""
-        return {}
-
-
-class SumRelease(Release):
-    """A release that needs only the sum of a batch's losses, and publishes one number."""
-
-    @abstractmethod
-    def release(self, total: int, size: int | None = None) -> float:
-        """Publish a sum, clamped to ``[0, size * UNITS]``; ``size`` is the batch's own if None."""
-
-    def read(self, told: Told, log_odds: float) -> Reading | None:
-        """Estimate the mean loss of the batches behind some values; None if it is not known how.
-
-        Noise moves it further than the radius with probability at most ``2 exp(-log_odds)``, also
-        where each batch was chosen by what the earlier ones told.
-        """
-        return None
-
-    def start(self, size: int | None = None) -> SumTally:
-        """Open a batch."""
-        return SumTally(self, self.batch if size is None else size)
-
-    def resume(self, saved: JSON, losses: list[int], size: int) -> SumTally:
-        """Sum the losses observed so far."""
-        if saved:
-            raise ValueError(f"a sum has no further state; got {sorted(saved)}")
-        tally = self.start(size)
-        for units in losses:
-            tally.add(units)
-        return tally
-
-    def suits(self, experts: int, arms: int, mixing: float) -> bool:
-        """One loss at a time can be credited to experts."""
-        return self.batch == 1
-
-    def memory(self) -> SumMemory:
-        """Return room for a sum."""
-        return SumMemory(np.zeros(1, dtype=np.int64), np.zeros(0))
-
-    def seeded(self, stream: Stream) -> SeededRelease:
-        """Return the same release with repeatable noise, which protects nobody."""
-        return SeededRelease(self, stream)
-
-    def clamped(self, total: int, size: int | None) -> int:
-        """Return the sum, forced into the range of a batch of honest losses."""
-        return min(max(total, 0), (self.batch if size is None else size) * UNITS)
-
-
-@dataclass(frozen=True)
-class PureRelease(SumRelease):
-    """What releases with a pure epsilon have in common."""
-
-    epsilon: float
-    batch: int
-
-    def __post_init__(self) -> None:
-        batch = checks.whole("batch", self.batch, at_least=1)
-        checks.settle(self, epsilon=checks.epsilon(self.epsilon), batch=batch)
-
-    def promise(
-        self,
-        mechanism: str,
-        law: Mechanism,
-        curve: Callable[[float], float],
-        group: Callable[[int, float], float] | None = None,
-    ) -> Guarantee:
-        """Return the guarantee of a mechanism that is proved to have this epsilon."""
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            protects=PROTECTED,
-            model=law.model,
-            mechanism=mechanism,
-            because=law.reasons[0],
-            facts=law.facts(),
-            curve=curve,
-            group=group,
-        )
-
-    def to_dict(self) -> JSON:
-        """Name and parameters."""
-        return {"name": self.name, "epsilon": self.epsilon, "batch": self.batch}
-
-
 Inner = TypeVar("Inner", bound=Release)
 
 
@@ -251,11 +141,3 @@ class Seeded(Release, Generic[Inner]):
     def to_dict(self) -> JSON:
         """Refuse: release randomness is never saved."""
         raise TypeError("a seeded release is for simulation and cannot be saved")
-
-
-class SeededRelease(Seeded[SumRelease], SumRelease):
-    """A release of sums with repeatable noise, for tests and simulation: it protects nobody."""
-
-    def release(self, total: int, size: int | None = None) -> float:
-        """Publish a batch's sum with seeded noise."""
-        return publish_once(self._fast, total, self.batch if size is None else size, self._stream)

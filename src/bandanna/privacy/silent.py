@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from bandanna import checks
 from bandanna.privacy.plain import FastPlain
-from bandanna.privacy.release import SumRelease
 from bandanna.privacy.statements import PROTECTED
+from bandanna.privacy.sums import SumRelease
 from bandanna.types import JSON, Guarantee
 
 

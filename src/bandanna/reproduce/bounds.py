@@ -9,7 +9,7 @@ from bandanna.problem import Problem
 from bandanna.reproduce.hard import worst_regret
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.theory.catalogue import find
-from bandanna.theory.planner import row_of
+from bandanna.theory.guaranteed import row_of
 from bandanna.types import JSON
 
 BANDITS = ("prior work, no constants", "paper, no constants", "prior work", "paper", "one-bit")

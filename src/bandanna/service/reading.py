@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from bandanna.audits.attack import NO_PROOF
 from bandanna.audits.releases import audit_release
 from bandanna.policies.policy import Policy
-from bandanna.privacy.release import SumRelease
+from bandanna.privacy.sums import SumRelease
 from bandanna.service.access import CanRead, CoreHere
 from bandanna.service.core import Core
 from bandanna.service.models import experiment_answer

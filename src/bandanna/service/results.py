@@ -17,7 +17,7 @@ from bandanna.service.models import moment
 from bandanna.service.steady import steadiness
 from bandanna.store.rows import Release
 from bandanna.theory.catalogue import find
-from bandanna.theory.planner import row_of
+from bandanna.theory.guaranteed import row_of
 from bandanna.types import JSON, InputError
 
 POINTS, FEWEST = 50, 10

@@ -11,7 +11,8 @@ from bandanna import checks
 from bandanna.checks import MAX_PLACES
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
-from bandanna.theory.planner import Row, any_arm, plan, row_of
+from bandanna.theory.guaranteed import Row, any_arm, row_of
+from bandanna.theory.planner import plan
 from bandanna.theory.search import TOLERANCE
 from bandanna.types import InputError
 

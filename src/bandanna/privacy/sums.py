@@ -1,0 +1,92 @@
+"""Releases that publish one number from the sum of a batch's losses."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from bandanna.advice import Ticket
+from bandanna.grid import UNITS
+from bandanna.privacy.faces import SumMemory, publish_once
+from bandanna.privacy.reading import Reading, Told
+from bandanna.privacy.release import Release, Seeded, Tally
+from bandanna.streams import Stream
+from bandanna.types import JSON
+
+
+class SumTally(Tally):
+    """The sum of a batch's losses."""
+
+    def __init__(self, release: SumRelease, size: int) -> None:
+        self._release = release
+        self._size = size
+        self._total: int | None = 0
+
+    def add(self, units: int, ticket: Ticket | None = None) -> None:
+        """Add a loss to the sum."""
+        assert self._total is not None, "this batch has been published"
+        self._total += min(max(units, 0), UNITS)
+
+    def publish(self) -> float:
+        """Publish the sum, once."""
+        total, self._total = self._total, None
+        assert total is not None, "this batch has been published"
+        return self._release.release(total, self._size)
+
+    def to_dict(self) -> JSON:
+        """Nothing: the sum is that of the ledger's losses."""
+        return {}
+
+
+class SumRelease(Release):
+    """A release that needs only the sum of a batch's losses, and publishes one number."""
+
+    @abstractmethod
+    def release(self, total: int, size: int | None = None) -> float:
+        """Publish a sum, clamped to ``[0, size * UNITS]``; ``size`` is the batch's own if None."""
+
+    def read(self, told: Told, log_odds: float) -> Reading | None:
+        """Estimate the mean loss of the batches behind some values; None if it is not known how.
+
+        Noise moves it further than the radius with probability at most ``2 exp(-log_odds)``, also
+        where each batch was chosen by what the earlier ones told.
+        """
+        return None
+
+    def start(self, size: int | None = None) -> SumTally:
+        """Open a batch."""
+        return SumTally(self, self.batch if size is None else size)
+
+    def resume(self, saved: JSON, losses: list[int], size: int) -> SumTally:
+        """Sum the losses observed so far."""
+        if saved:
+            raise ValueError(f"a sum has no further state; got {sorted(saved)}")
+        tally = self.start(size)
+        for units in losses:
+            tally.add(units)
+        return tally
+
+    def suits(self, experts: int, arms: int, mixing: float) -> bool:
+        """One loss at a time can be credited to experts."""
+        return self.batch == 1
+
+    def memory(self) -> SumMemory:
+        """Return room for a sum."""
+        return SumMemory(np.zeros(1, dtype=np.int64), np.zeros(0))
+
+    def seeded(self, stream: Stream) -> SeededRelease:
+        """Return the same release with repeatable noise, which protects nobody."""
+        return SeededRelease(self, stream)
+
+    def clamped(self, total: int, size: int | None) -> int:
+        """Return the sum, forced into the range of a batch of honest losses."""
+        return min(max(total, 0), (self.batch if size is None else size) * UNITS)
+
+
+class SeededRelease(Seeded[SumRelease], SumRelease):
+    """A release of sums with repeatable noise, for tests and simulation: it protects nobody."""
+
+    def release(self, total: int, size: int | None = None) -> float:
+        """Publish a batch's sum with seeded noise."""
+        return publish_once(self._fast, total, self.batch if size is None else size, self._stream)

@@ -1,0 +1,129 @@
+"""A plan: what every algorithm guarantees for a problem, in numbers and in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bandanna.html import paragraph, table
+from bandanna.problem import Problem
+from bandanna.theory.catalogue import DEFAULT
+from bandanna.theory.guaranteed import Row, any_arm, percent
+from bandanna.types import JSON
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What each algorithm guarantees for a problem, the smallest regret first."""
+
+    problem: Problem
+    rows: list[Row]
+    own: Row | None = None
+    """What a policy guarantees that was asked for its plan."""
+    per_person: int | None = None
+    """Places a person may have, where epsilon and delta are a person's and rounds are places."""
+
+    @property
+    def best(self) -> Row:
+        """The private algorithm with the smallest guaranteed regret."""
+        return min((row for row in self.rows if row.entry.private), key=lambda row: row.regret)
+
+    @property
+    def why(self) -> str:
+        """The choice in one sentence."""
+        best = self.best
+        assert best.bound is not None
+        if best.vacuous:
+            return (
+                f"Nothing is guaranteed at this size: the smallest bound, {best.algorithm}'s, "
+                f"is {best.share:.2f} times the rounds, and choosing at random guarantees "
+                f"{any_arm(best.problem):.2f}. More rounds, fewer arms or more epsilon help."
+            )
+        return (
+            f"{best.algorithm} has the smallest guaranteed regret, {percent(best.share)} of the "
+            f"rounds, with batches of {best.bound.batch:,}{self._each()}."
+        )
+
+    @property
+    def condition(self) -> str:
+        """What the bounds assume of feedback, in one sentence."""
+        if self.problem.delay:
+            return f"Bounds hold for feedback that is at most {self.problem.delay:,} rounds late."
+        return "Bounds hold for feedback in order; a delay says how late it may be."
+
+    def _each(self) -> str:
+        """Say what a place may cost, where persons are protected."""
+        if self.per_person is None:
+            return ""
+        place = self.best.problem
+        more = f" and delta {place.delta:.3g}" if place.delta else ""
+        return f" and epsilon {place.epsilon:.4g}{more} for each of a person's {self.per_person:,}"
+
+    @property
+    def default(self) -> str:
+        """Why the default is another than the best, in one sentence; empty where it is not."""
+        found = [row for row in self.rows if row.algorithm == DEFAULT != self.best.algorithm]
+        if not found or found[0].vacuous:
+            return ""
+        return (
+            f"The default, {DEFAULT}, guarantees {percent(found[0].share)}; it is the default "
+            f"because it gains where losses are easy, as {self.best.algorithm} does not."
+        )
+
+    @property
+    def worlds(self) -> str:
+        """Which algorithm to expect the least regret of, by what losses are like; in a sentence."""
+        if self.problem.advised:
+            return ""
+        return (
+            "Guarantees are for the worst losses. Least regret is to be expected of adaptive "
+            "(losses='any'), and of dp-klucb if each arm's losses are drawn from one law "
+            "(losses='steady'); --simulate shows it."
+        )
+
+    def to_dict(self) -> JSON:
+        """Return the plan with stable keys."""
+        own: JSON = {} if self.own is None else {"own": self.own.to_dict()}
+        if self.per_person is not None:
+            place = self.best.problem
+            own |= {"per_person": self.per_person, "place_epsilon": place.epsilon}
+        return {
+            **self.problem.to_dict(),
+            "best": self.best.algorithm,
+            "why": self.why,
+            "default": self.default,
+            "condition": self.condition,
+            "worlds": self.worlds,
+            **own,
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+    def __repr__(self) -> str:
+        people = "" if self.per_person is None else f" for a person's {self.per_person:,} places"
+        lines = [f"Guaranteed regret after {self.problem}{people}:"]
+        width = max(len(row.algorithm) for row in self.rows)
+        for row in self.rows:
+            if row.bound is not None:
+                share = "says nothing" if row.vacuous else percent(row.share)
+                lines.append(f"  {row.algorithm:{width}}  {row.regret:>14,.0f}  {share}")
+        if self.own is not None:
+            known = self.own.reason or f"at most {self.own.regret:,.0f}, {percent(self.own.share)}"
+            lines.append(f"This policy, {self.own.algorithm}: {known}")
+        lines += [self.why, *filter(None, (self.default, self.worlds)), self.condition]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        headings = ["algorithm", "privacy", "batch", "regret at most", "of the rounds"]
+        rows = [
+            [
+                row.algorithm,
+                row.model,
+                f"{row.bound.batch:,}",
+                f"{row.regret:,.0f}",
+                "says nothing" if row.vacuous else percent(row.share),
+            ]
+            for row in self.rows
+            if row.bound is not None
+        ]
+        caption = f"Guaranteed regret after {self.problem}"
+        said = "".join(paragraph(line) for line in (self.why, self.default, self.condition))
+        return said + table(caption, headings, rows)
