@@ -200,7 +200,7 @@ def test_a_decision_can_travel_as_plain_values() -> None:
         (lambda: bandit(batch=0), "batch"),
         (lambda: bandit(algorithm="magic"), "there are one-bit, one-bit-exp3, adaptive"),
         (lambda: bandit(learner="magic"), "there are tsallis-inf"),
-        (lambda: bandit(release="magic"), "one-bit and laplace"),
+        (lambda: bandit(release="magic"), "one-bit, laplace, device"),
         (lambda: bandit(learner=3.5), "river"),
         (lambda: bandit(loss_range=(1, 0)), "loss_range"),
         (lambda: bandit(learner=bd.learners.Uniform(5)), "5 arms and the bandit 3"),

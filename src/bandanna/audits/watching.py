@@ -117,7 +117,7 @@ def watch(
     ``agreed``: there, one loss counts for all of them.
     """
     copy = policy.rehearse(new_stream([*seed, 0]), new_stream([*seed, 1]))
-    inside = policy.recipe.release if exact else copy._ledger.release
+    inside = policy.recipe.release.here() if exact else copy._ledger.release
     copy._ledger.release = watched = WatchedRelease(inside, blind=blind)
     advisers = np.random.default_rng([*seed, 2])
     low, high = policy.loss_range

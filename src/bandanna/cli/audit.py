@@ -56,7 +56,8 @@ def _attackable() -> list[str]:
     from bandanna.privacy import RELEASES
     from bandanna.privacy.pure import PureRelease
 
-    return [name for name, kind in RELEASES.items() if issubclass(kind, PureRelease)]
+    pure = {name: kind for name, kind in RELEASES.items() if issubclass(kind, PureRelease)}
+    return [name for name, kind in pure.items() if not kind.takes_bits]
 
 
 def _attack(

@@ -46,8 +46,9 @@ class PrivateBandit(Policy):
     guard
         Without it ``dp-klucb`` is the algorithm as published, which does not notice changes.
     learner, release, batch
-        Replace a part of the algorithm: a learner by name, object or adapter; ``"one-bit"`` or
-        ``"laplace"``; rounds in a batch.
+        Replace a part of the algorithm: a learner by name, object or adapter; ``"one-bit"``,
+        ``"laplace"``, or ``"device"`` for bits that people's own devices released, which
+        ``observe_bit`` takes; rounds in a batch.
     loss_range
         Smallest and largest possible loss, known beforehand.
     default_loss

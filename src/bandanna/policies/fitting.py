@@ -22,7 +22,7 @@ def check_parts(recipe: Recipe, arms: int, experts: int | None, rounds: int | No
         if getattr(learner, "grows", False):  # where experts advise, batches have one size
             longest = release.longest if isinstance(release, LaplaceRelease) else None
             good = good and experts is None and longest is not None and longest >= LONGEST
-    if not good:
+    if not good or (release.takes_bits and experts is not None):
         advised = "" if experts is None else f" and {experts} experts"
         raise InputError(
             f"{learner.name} and a {release.name} release do not make a policy for {arms} "

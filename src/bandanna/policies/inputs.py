@@ -63,6 +63,13 @@ def check_experts(experts: object) -> int:
     return checks.whole("experts", experts, at_least=1, at_most=MAX_EXPERTS)
 
 
+def check_bit(bit: object) -> int:
+    """Require the bit that a device sends."""
+    if type(bit) is not int or bit not in (0, 1):
+        raise InputError("a device sends a bit, 0 or 1, as a whole number.")
+    return bit
+
+
 def as_decision(decision: Decision | Mapping[str, object]) -> Decision:
     """Take a decision, or the dictionary of one, refusing anything else."""
     try:

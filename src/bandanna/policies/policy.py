@@ -12,7 +12,7 @@ from bandanna.advice import check_advice
 from bandanna.grid import check_range, feedback_to_units, to_units
 from bandanna.policies.batch import Batch
 from bandanna.policies.fitting import check_parts
-from bandanna.policies.inputs import as_decision
+from bandanna.policies.inputs import as_decision, check_bit
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.one_process import OneProcess
 from bandanna.policies.people import People, PeopleRule
@@ -124,12 +124,24 @@ class Policy(OneProcess, Shown):
         loss ``low + high - r``. The same value sent again is ignored; another one is refused.
         """
         made = as_decision(decision)
+        self.check_takes(bits=False)
         units = feedback_to_units(loss, reward, self.loss_range, clip=self.clip)
         self._check_process()
         with self._lock:
             batch = self._ledger.take(made, units)
             del loss, reward, units  # what fails below must not carry them in its traceback
             self._learn(batch)
+
+    def observe_bit(self, decision: Decision | Mapping[str, object], bit: int) -> None:
+        """Take the bit that a person's device released for a decision: once, as ``observe`` does.
+
+        For policies with ``release="device"``, which take nothing else.
+        """
+        made = as_decision(decision)
+        self.check_takes(bits=True)
+        self._check_process()
+        with self._lock:
+            self._learn(self._ledger.take(made, check_bit(bit)))
 
     def give_up(self, decision: Decision | Mapping[str, object]) -> None:
         """Count ``default_loss`` for feedback that has not come, so that its batch can close.
@@ -142,7 +154,8 @@ class Policy(OneProcess, Shown):
         units = to_units("default_loss", self.default_loss, self.loss_range)
         self._check_process()
         with self._lock:
-            self._learn(self._ledger.give_up(made, units))
+            counted = self._ledger.release.stand_in(units)
+            self._learn(self._ledger.give_up(made, counted))
 
     def finish(self, person: str | int) -> None:
         """Close a person's place with the feedback that has come, so that its batch can close.

@@ -45,6 +45,8 @@ def fitted_rule(
     rule: PeopleRule, recipe: Recipe, experts: int | None, algorithm: str
 ) -> PeopleRule:
     """Return a rule for people as a play can keep it; EXP4 credits each round by its own advice."""
+    if recipe.release.takes_bits:
+        raise InputError("devices keep their persons' budgets themselves: leave out per_person=.")
     # This refuses what the release cannot keep.
     for_person(recipe.release.guarantee(), rule.epsilon, rule.delta, rule.per_person)
     if kind_of_play(recipe, experts) not in (WeighExperts, WeighInBatches):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bandanna import checks
 from bandanna.learners import LEARNERS, DpKlucb, Exp4, FixedArm, Learner
-from bandanna.privacy import RELEASES, PlainRelease, Release, SilentRelease
+from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
 from bandanna.theory.catalogue import algorithms, find, names
@@ -22,7 +22,7 @@ from bandanna.theory.tuning import release as release_by_name
 from bandanna.types import JSON, InputError
 
 CONVERTED = "one-bit-conversion"
-BY_NAME = ("one-bit", "laplace")
+BY_NAME = ("one-bit", "laplace", "device")
 """Releases that can be put into an algorithm by name."""
 
 
@@ -139,6 +139,7 @@ def plan_of(algorithm: str, recipe: Recipe, problem: Problem) -> Plan:
     That is the bound of whichever algorithm, at the policy's batch, has just these parts.
     """
     entry = find(algorithm, advised=problem.advised)
+    recipe = recipe._replace(release=recipe.release.here())
     others = [row for row in algorithms(advised=problem.advised) if row != entry]
     same = [
         row_of(candidate, problem, batch)
@@ -167,9 +168,11 @@ def _with_replaced(entry: Algorithm, problem: Problem, replaced: Replaced) -> Re
         name = given or entry.release
         if name not in BY_NAME and name != entry.release:
             raise InputError(
-                f"unknown release {name!r}; there are {' and '.join(BY_NAME)}. "
+                f"unknown release {name!r}; there are {', '.join(BY_NAME)}. "
                 f"Without privacy, use bandanna.Bandit."
             )
+        if name == DeviceRelease.name:
+            return _for_devices(entry, problem, replaced)
         if batch is None:
             batch = _default_batch(entry, problem, name, learner)
         checks.whole("batch", batch, at_least=1)
@@ -182,6 +185,13 @@ def _with_replaced(entry: Algorithm, problem: Problem, replaced: Replaced) -> Re
         own = "htinf" if unbounded else entry.learner
         learner = _learner(named_learner(learner or own, problem, release.to_dict()))
     return Recipe(learner, release)
+
+
+def _for_devices(entry: Algorithm, problem: Problem, replaced: Replaced) -> Recipe:
+    """Return what runs on bits released here in batches of one, and let devices release them."""
+    release = DeviceRelease(problem.epsilon, 1 if replaced.batch is None else replaced.batch)
+    here = replaced._replace(release=release.here().name, batch=1)
+    return Recipe(_with_replaced(entry, problem, here).learner, release)
 
 
 def _default_batch(

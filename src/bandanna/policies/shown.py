@@ -60,6 +60,19 @@ class Shown:
         """Rounds in a batch."""
         return self.recipe.batch
 
+    def check_takes(self, *, bits: bool) -> None:
+        """Refuse losses where devices send bits, and bits where losses are sent."""
+        if self._ledger.release.takes_bits and not bits:
+            raise InputError(
+                "this policy takes bits that people's devices released, and no losses: feedback "
+                "must not come here. Send the bit of bandanna.device, by observe_bit."
+            )
+        if bits and not self._ledger.release.takes_bits:
+            raise InputError(
+                "this policy takes losses and releases them itself; a bit would be released twice. "
+                'For bits make it with release="device".'
+            )
+
     @property
     def ledger(self) -> Ledger:
         """Its batches, for whoever stores them: as private as the feedback."""

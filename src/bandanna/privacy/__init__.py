@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bandanna.privacy.laplace import LaplaceRelease
+    from bandanna.privacy.on_device import DeviceRelease
     from bandanna.privacy.one_bit import OneBitRelease
     from bandanna.privacy.plain import PlainRelease
     from bandanna.privacy.registry import RELEASES
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "RELEASES": "registry",
+    "DeviceRelease": "on_device",
     "LaplaceRelease": "laplace",
     "OneBitRelease": "one_bit",
     "PlainRelease": "plain",
@@ -31,6 +33,7 @@ _HOMES = {
 
 __all__ = [
     "RELEASES",
+    "DeviceRelease",
     "LaplaceRelease",
     "OneBitRelease",
     "PlainRelease",

@@ -200,7 +200,8 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
             yield Finding(key, False, "is not what this software writes")
     places = data.get("places")
     if places is None:
-        same = data["protects"] == protected(str(data["algorithm"]), data["experts"])
+        named = str(data["algorithm"]), data["experts"]
+        same = data["protects"] == protected(*named, on_device=mechanism.on_device)
         what = f"one round's feedback, as is proved for {data['algorithm']}"
         reasons = mechanism.reasons
     else:
@@ -218,9 +219,9 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     yield Finding("sampler_version", good, f"{name} from {oldest} on draws as it should")
     low, high, stated = data["loss_low"], data["loss_high"], data["assumptions"]
     yield Finding("loss_low", True, f"a public range, {low} to {high}")
-    wrong = wrong_assumptions(
-        stated if isinstance(stated, list) else [None], low, high, data["experts"], places
-    )
+    said = stated if isinstance(stated, list) else [None]
+    about = low, high, data["experts"], places
+    wrong = wrong_assumptions(said, *about, on_device=mechanism.on_device)
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
     model = mechanism.model if places is None else "central"
     together = f"batches of {mechanism.batch}: {model}"

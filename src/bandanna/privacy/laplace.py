@@ -39,8 +39,8 @@ from bandanna.privacy.mechanism import (
 from bandanna.privacy.noise import discrete_laplace_noise, within_reach
 from bandanna.privacy.pure import PureRelease
 from bandanna.privacy.reading import Reading, Told
+from bandanna.privacy.release import Tally
 from bandanna.privacy.statements import POST_PROCESSING
-from bandanna.privacy.sums import SumTally
 from bandanna.streams import Stream, discrete_laplace
 from bandanna.types import JSON, Guarantee, InputError
 
@@ -117,7 +117,7 @@ class LaplaceRelease(PureRelease):
         if self.longest is not None:
             checks.settle(self, longest=checks.whole("longest", self.longest, max(self.batch, 2)))
 
-    def start(self, size: int | None = None) -> SumTally:
+    def start(self, size: int | None = None) -> Tally:
         """Open a batch, of another size than ``batch`` only if the promise is about such."""
         if size not in (None, self.batch) and not 0 < size <= (self.longest or 0):
             known = f"of {self.batch}" if self.longest is None else f"up to {self.longest}"

@@ -78,6 +78,8 @@ class Mechanism(ABC):
     sampler: ClassVar[str]
     sampled_by: ClassVar[tuple[str, str]] = ("opendp", "0.14.2")
     """What draws the noise, and its first version that draws it right."""
+    on_device: ClassVar[bool] = False
+    """Whether people's own devices draw it, so that it also holds against the operator."""
     reasons: ClassVar[tuple[str, ...]]
     """The argument for the promise; where there are several, for other ways to set the numbers."""
 

@@ -48,8 +48,8 @@ from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
 from bandanna.privacy.pure import PureRelease
 from bandanna.privacy.rational import log_of
 from bandanna.privacy.reading import Reading, Told
+from bandanna.privacy.release import Tally
 from bandanna.privacy.statements import POST_PROCESSING
-from bandanna.privacy.sums import SumTally
 from bandanna.streams import Stream, uniform
 from bandanna.types import Guarantee, InputError
 
@@ -156,7 +156,7 @@ class OneBitRelease(PureRelease):
         """How strongly the bit's mean follows the mean loss: s in the module's notes."""
         return float(Fraction(self.b * self.batch * UNITS, self.denominator))
 
-    def start(self, size: int | None = None) -> SumTally:
+    def start(self, size: int | None = None) -> Tally:
         """Open a batch; the integers are for one size."""
         if size not in (None, self.batch):
             raise InputError(f"one-bit releases batches of {self.batch}; got {size!r}.")

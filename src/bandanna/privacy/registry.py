@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.mechanism import Mechanism
+from bandanna.privacy.on_device import DeviceRelease
 from bandanna.privacy.one_bit import OneBitRelease
 from bandanna.privacy.plain import PlainRelease
 from bandanna.privacy.silent import SilentRelease
@@ -39,5 +40,7 @@ def mechanism_of(facts: JSON) -> Mechanism:
     return MECHANISMS[name].read(facts)
 
 
-for _release in (OneBitRelease, LaplaceRelease, PlainRelease, SilentRelease, VectorRelease):
+for _release in (
+    *(OneBitRelease, LaplaceRelease, PlainRelease, SilentRelease, VectorRelease, DeviceRelease),
+):
     register(_release)

@@ -56,6 +56,8 @@ class Release(ABC):
     name: ClassVar[str]
     mechanisms: ClassVar[tuple[type[Mechanism], ...]] = ()
     """What its promise may rest on, for accounting and certificates; none if it cannot have one."""
+    takes_bits: ClassVar[bool] = False
+    """Whether devices released already: what is counted are their bits, not losses."""
     batch: int
     """Rounds in a batch, where the learner does not say otherwise."""
 
@@ -66,6 +68,14 @@ class Release(ABC):
     @abstractmethod
     def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:
         """Go on with an open batch from what its tally's ``to_dict`` gave, checked."""
+
+    def here(self) -> Release:
+        """Return the release that does the same to losses in this process: itself as a rule."""
+        return self
+
+    def stand_in(self, units: int) -> int:
+        """Return what is counted for feedback that never came, given the default loss."""
+        return units
 
     @abstractmethod
     def suits(self, experts: int, arms: int, mixing: float) -> bool:

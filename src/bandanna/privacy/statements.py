@@ -16,6 +16,7 @@ PROTECTED_WITH_EXPERTS = (
     f"{PROTECTED}; against those who see only which experts were followed, also the advice of any "
     f"one round (the actions do show advice)"
 )
+PROTECTED_ON_DEVICE = f"{PROTECTED}, the operator among them: feedback stays on the person's device"
 
 FOLLOWING = "-conversion"
 """Algorithms with this in their names draw an expert and follow it; no others can hide advice."""
@@ -35,6 +36,11 @@ ALWAYS_ASSUMED = (
 PUBLIC_ADVICE = (
     "experts' advice is public: each action shows something of the advice it was drawn from, and "
     "the advice of a round does not depend on feedback that was not released"
+)
+DRAWN_ON_DEVICE = (
+    "the code on each person's device draws one bit for an event, by these numbers, once, and "
+    "sends it at a time fixed beforehand, and nothing else; whoever delivers that code could read "
+    "feedback"
 )
 FOREIGN_LEARNER = "the learner had seen no private data, and nobody else feeds it"
 
@@ -83,8 +89,10 @@ def composition_of(places: int, delta: float) -> str:
     )
 
 
-def protected(algorithm: str, experts: int | None) -> str:
+def protected(algorithm: str, experts: int | None, *, on_device: bool = False) -> str:
     """Return what an algorithm protects."""
+    if on_device:
+        return PROTECTED_ON_DEVICE
     hides_advice = FOLLOWING in algorithm and experts is not None and experts > 1
     return PROTECTED_WITH_EXPERTS if hides_advice else PROTECTED
 
@@ -95,12 +103,15 @@ def wrong_assumptions(
     high: float,
     experts: int | None,
     places: int | None = None,
+    *,
+    on_device: bool = False,
 ) -> list[str]:
     """Return what is missing from stated assumptions, repeated or not known here."""
     texts = [text for text in stated if isinstance(text, str)]
     clip = range_assumed(low, high, clip=True) in texts
     advice = () if experts is None else (PUBLIC_ADVICE,)
     needed = {*assumed_by_all(low, high, clip=clip, places=places), *advice}
+    needed |= {DRAWN_ON_DEVICE} if on_device else set()
     wrong = [f"missing: {text}" for text in sorted(needed - set(texts))]
     wrong += [f"not known here: {text}" for text in texts if text not in needed | SOMETIMES_ASSUMED]
     if len(texts) != len(stated) or len(set(texts)) != len(texts):

@@ -54,11 +54,11 @@ class SumRelease(Release):
         """
         return None
 
-    def start(self, size: int | None = None) -> SumTally:
+    def start(self, size: int | None = None) -> Tally:
         """Open a batch."""
         return SumTally(self, self.batch if size is None else size)
 
-    def resume(self, saved: JSON, losses: list[int], size: int) -> SumTally:
+    def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:
         """Sum the losses observed so far."""
         if saved:
             raise ValueError(f"a sum has no further state; got {sorted(saved)}")
