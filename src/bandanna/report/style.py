@@ -20,6 +20,10 @@ WIDTH, HEIGHT = 640, 340
 
 ALGORITHMS: dict[str, tuple[str, list[int]]] = {
     "one-bit": (BLUE, [1, 0]),
+    "adaptive": (GREEN, [1, 0]),
+    "adaptive, changes": (GREEN, [6, 2]),
+    "dp-klucb": (PURPLE, [1, 0]),
+    "tracking": (AMBER, [10, 3]),
     "auto": (BLUE, [12, 2]),
     "one-bit-exp3": (SKY, [12, 3]),
     "one-bit-exp4": (SKY, [1, 0]),

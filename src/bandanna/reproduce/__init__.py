@@ -16,6 +16,7 @@ REPRODUCTIONS: dict[str, str] = {
     "one-bit": "our release has less regret than the paper's",
     "leakage": "EXP3 without noise leaks more and more (the paper's figure)",
     "people": "protecting persons who come back costs no more than protecting rounds (ours)",
+    "algorithms": "which algorithm has the least regret in which world (ours)",
     "limits": "no private algorithm of a certain kind has small regret",
 }
 """Names and claims; each name is a module of this package with a function ``reproduce(quick)``."""
