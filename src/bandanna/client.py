@@ -7,6 +7,7 @@ import secrets
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from urllib.parse import quote
 
 from bandanna.extras import need
 from bandanna.types import JSON, ArmName, BandannaError, DecisionError, Guarantee, InputError
@@ -127,12 +128,15 @@ class RemoteBandit:
         advice: object = None,
         *,
         person: str | int | None = None,
+        segment: str | None = None,
         event_id: str | None = None,
     ) -> RemoteDecision:
         """Choose an arm; the same ``event_id`` gets the same answer."""
         body: JSON = {"event_id": event_id or f"evt_{secrets.token_hex(12)}"}
         if person is not None:
             body["person"] = str(person)
+        if segment is not None:
+            body["segment"] = segment
         if advice is not None:
             body["advice"] = advice
         return RemoteDecision(**self._client.send("POST", f"{self._path}/decisions", body))
@@ -185,11 +189,18 @@ class RemoteBandit:
         found = self._client.send("GET", f"{self._path}/privacy")["guarantee"]
         return Guarantee(**(found | {"assumptions": tuple(found["assumptions"])}))
 
-    def certificate(self) -> JSON:
-        """Return the guarantee as a document that ``bandanna verify`` can check."""
-        found: JSON | None = self._client.send("GET", f"{self._path}/privacy")["certificate"]
+    def certificate(self, *, segment: str | None = None) -> JSON:
+        """Return the guarantee as a document that ``bandanna verify`` can check.
+
+        With segments each has its own.
+        """
+        which = "" if segment is None else f"?segment={quote(segment, safe='')}"
+        found: JSON | None = self._client.send("GET", f"{self._path}/privacy{which}")["certificate"]
         if found is None:
-            raise InputError("it was resumed from an older copy: there is nothing to certify.")
+            raise InputError(
+                "there is no certificate: give a segment where there are some; what was resumed "
+                "from an older copy has none."
+            )
         return found
 
     def stop(self) -> None:

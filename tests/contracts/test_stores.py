@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from bandanna.store import ConflictError, KeyRow, Store
 from bandanna.store.rows import Feedback, OpenBatch, Release, State
 from tests.postgres import Postgres, needs_postgres
-from tests.store.stores import KINDS, changes, event, experiment, open_store
+from tests.store.stores import KINDS, changes, event, experiment, open_store, put
 
 BATCH = OpenBatch(0, 0, 3, 1, 2.0, {})
 MARKS = [pytest.param(k, marks=needs_postgres) if k == "postgresql" else k for k in KINDS]
@@ -36,7 +37,7 @@ def write(store: Store, number: int, **parts: Any) -> None:
 
 def test_what_was_written_is_read_back(store: Store) -> None:
     made = experiment(deadline_seconds=5)
-    number = store.create(made)
+    number = put(store, made)
     tallied = OpenBatch(1, 3, 3, 0, 1.25, {"sums": [1, 2], "scale": 0.5})
     events = [
         event("one", number, 0, 0),
@@ -65,7 +66,7 @@ def test_what_was_written_is_read_back(store: Store) -> None:
 
 
 def test_a_turn_that_fails_changes_nothing(store: Store) -> None:
-    number = store.create(experiment())
+    number = put(store, experiment())
 
     def fail() -> None:
         with store.turn() as turn:
@@ -82,7 +83,7 @@ def test_a_turn_that_fails_changes_nothing(store: Store) -> None:
 
 
 def test_a_batch_is_released_once_and_its_feedback_goes(store: Store) -> None:
-    number = store.create(experiment())
+    number = put(store, experiment())
     release = Release(0, 1, 3, 1.0, 4.0)
     with store.turn() as turn:
         turn.lock([number])
@@ -100,7 +101,7 @@ def test_a_batch_is_released_once_and_its_feedback_goes(store: Store) -> None:
 
 
 def test_releases_come_in_the_order_of_their_making(store: Store) -> None:
-    number = store.create(experiment())
+    number = put(store, experiment())
     made = [Release(batch, 0, 3, [0.5, float(batch)], 4.0) for batch in (4, 0, 2)]
     for some in (made[:2], made[2:]):
         write(store, number, releases=some)
@@ -109,7 +110,7 @@ def test_releases_come_in_the_order_of_their_making(store: Store) -> None:
 
 
 def test_an_identity_is_given_once_in_all_experiments(store: Store) -> None:
-    first, second = store.create(experiment()), store.create(experiment())
+    first, second = put(store, experiment()), put(store, experiment())
     write(store, first, events=[event("one", first)])
     for number in (first, second):
         with pytest.raises(ConflictError):
@@ -117,7 +118,7 @@ def test_an_identity_is_given_once_in_all_experiments(store: Store) -> None:
 
 
 def test_a_place_never_shown_goes_to_another_event(store: Store) -> None:
-    number = store.create(experiment())
+    number = put(store, experiment())
     with store.turn() as turn:
         turn.lock([number])
         old = event("old", number, state=State.DEFERRED)
@@ -138,7 +139,7 @@ def test_a_place_never_shown_goes_to_another_event(store: Store) -> None:
 
 
 def test_one_at_a_time(store: Store) -> None:
-    number = store.create(experiment())
+    number = put(store, experiment())
     seen = []
 
     def count() -> None:
@@ -161,15 +162,36 @@ def test_one_at_a_time(store: Store) -> None:
 
 def test_experiments_are_found_stopped_and_charged(store: Store) -> None:
     made = [experiment(), experiment()]
-    numbers = [store.create(one) for one in made]
+    numbers = [put(store, one) for one in made]
     assert [one.id for one in store.experiments()] == [one.id for one in made]
-    store.stop(numbers[1])
+    store.stop(made[1].id)
     store.charge(numbers[1], 9)
     (found,) = store.experiments(made[1].id)
     assert (found.stopped, found.version, found.head["resumed"]) == (True, 9, 1)
     assert store.experiments("none") == []
     with pytest.raises(ConflictError, match="already"):
-        store.create(made[0])
+        put(store, made[0])
+
+
+def test_segments_are_rows_of_one_experiment_made_and_stopped_together(store: Store) -> None:
+    first = experiment()
+    parts = [replace(first, segment=name) for name in ("de", "fr")]
+    other = put(store, experiment())
+    numbers = store.create(parts)
+    assert len({*numbers, other}) == 3
+    found = store.experiments(first.id)
+    assert [(one.number, one.segment) for one in found] == [(numbers[0], "de"), (numbers[1], "fr")]
+    write(store, numbers[1], batches=[BATCH], events=[event("one", numbers[1])])
+    with store.turn() as turn:
+        assert turn.lock(numbers) == {numbers[0]: 1, numbers[1]: 2}
+        assert turn.read(numbers[0]).batches == []
+        assert turn.read(numbers[1]).batches == [BATCH]
+        assert turn.events(["one"])["one"].experiment == numbers[1]
+    with pytest.raises(ConflictError, match="already"):
+        store.create([replace(first, segment="nl"), parts[0]])
+    store.stop(first.id)
+    assert [one.stopped for one in store.experiments()] == [False, True, True]
+    assert len(store.experiments(first.id)) == 2, "all of them or none"
 
 
 def test_keys_are_kept_and_revoked(store: Store) -> None:
@@ -183,6 +205,6 @@ def test_keys_are_kept_and_revoked(store: Store) -> None:
 
 
 def test_tidying_changes_nothing(store: Store) -> None:
-    number = store.create(experiment())
+    number = put(store, experiment())
     store.tidy()
     assert [one.number for one in store.experiments()] == [number]

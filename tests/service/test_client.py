@@ -68,6 +68,19 @@ def test_what_fails_for_a_while_is_tried_again_with_the_same_ids(
     bandit.observe(before, loss=0.5)
 
 
+def test_segments_and_experts_through_the_client(client: bd.Client) -> None:
+    shops = client.create("shops", ["a", "b"], 0.2, rounds=1000, segments=["de", "f & r"])
+    shops.observe(shops.decide(segment="f & r"), reward=1.0)
+    assert shops.certificate(segment="f & r")["epsilon"] == 0.2
+    with pytest.raises(bd.InputError, match="give a segment"):
+        shops.certificate()
+    with pytest.raises(bd.InputError, match="unknown segment"):
+        shops.decide(segment="es")
+    advised = client.create("advised", ["a", "b"], 1.0, rounds=1000, experts=2)
+    advised.observe(advised.decide(["a", "b"]), loss=0.25)
+    assert (shops.decided, advised.decided) == (1, 1)
+
+
 def test_refusals_have_names(running: Process, client: bd.Client) -> None:
     with pytest.raises(ServiceError) as caught:
         client.experiment("none").decide()

@@ -40,6 +40,12 @@ def experiment(policy: bd.Policy | None = None, **settings: Any) -> Experiment:
     return Experiment(f"exp_{secrets.token_hex(4)}", "a test", settings, head, 1.5)
 
 
+def put(store: Store, made: Experiment) -> int:
+    """Put an experiment without segments into a store; returns its number."""
+    (number,) = store.create([made])
+    return number
+
+
 def event(name: str, number: int, batch: int = 0, position: int = 0, **other: Any) -> Event:
     """Make an event."""
     values: dict[str, Any] = {"arm": 1, "round": position, "chance": 0.5, "made_at": 2.5}

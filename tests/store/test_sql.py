@@ -18,7 +18,7 @@ from bandanna.store.rows import Experiment
 from bandanna.store.tables import metadata
 from bandanna.types import StateFileError
 from tests.postgres import Postgres, needs_postgres
-from tests.store.stores import experiment
+from tests.store.stores import experiment, put
 from tests.store.test_writer import Office
 
 SECRET = Secret.new()
@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Iterator[SqlStore]:
 
 
 def work(store: SqlStore, rounds: int, batch: int = 50) -> Office:
-    here = Office(store, store.create(experiment(bd.PrivateBandit(2, 1.0, batch=batch))))
+    here = Office(store, put(store, experiment(bd.PrivateBandit(2, 1.0, batch=batch))))
     for k in range(rounds):
         here.decide(f"{here.number}-{k}")
     for k in range(rounds):
@@ -70,7 +70,7 @@ def sealed(path: Path) -> list[bytes]:
 def test_nothing_of_a_loss_is_left_when_its_batch_has_closed(tmp_path: Path) -> None:
     """Even its ciphertext is gone from free pages and log: with the secret it could be read."""
     store = open_file(tmp_path)
-    number = store.create(experiment(bd.PrivateBandit(2, 1.0, batch=200)))
+    number = put(store, experiment(bd.PrivateBandit(2, 1.0, batch=200)))
     here = Office(store, number)
     for k in range(200):
         here.decide(f"{k}")
@@ -202,7 +202,7 @@ def test_a_server_that_is_gone_is_named_and_comes_back(postgres: Postgres) -> No
 @needs_postgres
 def test_a_server_never_sees_a_loss(postgres: Postgres) -> None:
     store = SqlStore(postgres.new_database(), SECRET)
-    here = Office(store, store.create(experiment(bd.PrivateBandit(2, 1.0, batch=5))))
+    here = Office(store, put(store, experiment(bd.PrivateBandit(2, 1.0, batch=5))))
     for k in range(12):
         here.decide(f"{here.number}-{k}")
         here.reward(f"{here.number}-{k}", 0.654321)

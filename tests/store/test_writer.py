@@ -16,7 +16,7 @@ from bandanna.store.refusals import GoneError
 from bandanna.store.rows import Event
 from bandanna.store.writer import Task, UnknownError, Writer
 from tests.contracts.policies import make
-from tests.store.stores import experiment
+from tests.store.stores import experiment, put
 
 
 class Office:
@@ -57,7 +57,7 @@ class Office:
 
 def office(policy: bd.Policy | None = None, **settings: Any) -> Office:
     store = MemoryStore()
-    return Office(store, store.create(experiment(policy, **settings)))
+    return Office(store, put(store, experiment(policy, **settings)))
 
 
 def test_the_same_id_gets_the_same_answer_also_after_a_restart() -> None:
@@ -186,7 +186,7 @@ class Failing(MemoryStore):
 
 def test_noise_of_a_commit_that_failed_is_never_used() -> None:
     store = Failing()
-    here = Office(store, store.create(experiment(bd.PrivateBandit(2, 1.0, batch=1))))
+    here = Office(store, put(store, experiment(bd.PrivateBandit(2, 1.0, batch=1))))
     for k in range(40):
         here.decide(f"{k}")
         before = here.look(bd.Policy.to_dict)
@@ -220,7 +220,7 @@ def test_a_release_that_fails_leaves_its_batch_as_it_was(monkeypatch: pytest.Mon
 def test_many_threads_and_two_writers_lose_nothing() -> None:
     """Two processes on one database, as far as one process can show it."""
     store = MemoryStore()
-    number = store.create(experiment(bd.PrivateBandit(2, 1.0, batch=4)))
+    number = put(store, experiment(bd.PrivateBandit(2, 1.0, batch=4)))
     offices = [Office(store, number) for _ in range(2)]
 
     def work(which: int) -> None:
@@ -243,7 +243,7 @@ def test_many_threads_and_two_writers_lose_nothing() -> None:
 def test_a_stopped_experiment_takes_feedback_and_decides_nothing() -> None:
     here = office()
     here.decide("one")
-    here.store.stop(here.number)
+    here.store.stop(here.store.experiments()[0].id)
     with pytest.raises(ConflictError, match="stopped"):
         here.decide("two")
     here.decide("one")

@@ -104,25 +104,7 @@ class Segments(Mapping[ArmName, Policy]):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised in every segment: the weakest of what its policies promise."""
-        promises = [policy.guarantee for policy in self._policies.values()]
-        for name, promise in zip(self._policies, promises, strict=True):
-            if not promise.private:
-                return no_guarantee(f"segment {name!r}: {promise.mechanism}", promise.because)
-        weakest = max(promises, key=lambda promise: (promise.epsilon, promise.delta))
-        persons = any("places" in promise.facts for promise in promises)
-        stated = dict.fromkeys(text for promise in promises for text in promise.assumptions)
-        kinds = list(dict.fromkeys(promise.protects for promise in promises))
-        return replace(
-            weakest,
-            delta=max(promise.delta for promise in promises),
-            protects="; or in other segments ".join(kinds),
-            mechanism=f"in each of {len(promises)} segments its own, such as: {weakest.mechanism}",
-            because=f"segments are disjoint (parallel composition); {weakest.because}",
-            assumptions=(*stated, *([ONE_SEGMENT] if persons else [])),
-            facts={},
-            curve=None,
-            group=None,
-        )
+        return promise_together({name: one.guarantee for name, one in self._policies.items()})
 
     def _maker(self, decision: Decision | Mapping[str, object]) -> Policy:
         identity = as_decision(decision).policy
@@ -130,3 +112,25 @@ class Segments(Mapping[ArmName, Policy]):
             if policy.made(identity):
                 return policy
         raise DecisionError(f"no segment's policy is, or was, {identity!r}, which made this.")
+
+
+def promise_together(promises: Mapping[ArmName, Guarantee] | Mapping[str, Guarantee]) -> Guarantee:
+    """Return what segments promise together: the weakest of their promises."""
+    for name, promise in promises.items():
+        if not promise.private:
+            return no_guarantee(f"segment {name!r}: {promise.mechanism}", promise.because)
+    weakest = max(promises.values(), key=lambda promise: (promise.epsilon, promise.delta))
+    persons = any("places" in promise.facts for promise in promises.values())
+    stated = dict.fromkeys(text for promise in promises.values() for text in promise.assumptions)
+    kinds = list(dict.fromkeys(promise.protects for promise in promises.values()))
+    return replace(
+        weakest,
+        delta=max(promise.delta for promise in promises.values()),
+        protects="; or in other segments ".join(kinds),
+        mechanism=f"in each of {len(promises)} segments its own, such as: {weakest.mechanism}",
+        because=f"segments are disjoint (parallel composition); {weakest.because}",
+        assumptions=(*stated, *([ONE_SEGMENT] if persons else [])),
+        facts={},
+        curve=None,
+        group=None,
+    )

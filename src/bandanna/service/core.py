@@ -14,13 +14,14 @@ from starlette.concurrency import run_in_threadpool
 
 from bandanna.policies import PrivateBandit, PrivateExperts
 from bandanna.policies.policy import Policy
+from bandanna.service.parts import grouped, part_for, promised
 from bandanna.service.settings import Settings
 from bandanna.store import ConflictError, SqlStore, read_secret
 from bandanna.store.desk import Desk
 from bandanna.store.fence import Fence, RestoredError
 from bandanna.store.rows import Event, Experiment, Release
 from bandanna.store.writer import Task, UnknownError, Writer
-from bandanna.types import JSON, InputError
+from bandanna.types import JSON, Guarantee, InputError
 
 
 class Core:
@@ -34,7 +35,7 @@ class Core:
         self.fence = Fence(settings.fence, self.store.identity)
         self.charged = self._check_copy()
         self.writer = Writer(self.store, self.fence)
-        self._known: dict[str, Experiment] = {}
+        self._known: dict[str, list[Experiment]] = {}
         self._next_look: dict[int, float] = {}
         self._tidied = 0
         self.closing = threading.Event()
@@ -49,56 +50,59 @@ class Core:
 
     # --- experiments ----------------------------------------------------------------------
 
-    async def create(self, name: str, settings: JSON) -> Experiment:
-        """Make an experiment."""
-
-        def make() -> Experiment:
-            policy = make_policy(settings)
-            kept = settings | {"arms": list(policy.arms), "algorithm": policy.algorithm}
-            kept |= {"default_loss": policy.default_loss, "batch": policy.batch}
-            identity = f"exp_{secrets.token_hex(8)}"
-            head = policy.to_dict(batches=False)
-            made = Experiment(identity, name, kept, head, self.clock())
-            made.number = self.store.create(made)
-            return made
-
-        made = await run_in_threadpool(make)
-        self._known[made.id] = made
+    async def create(self, name: str, settings: JSON) -> list[Experiment]:
+        """Make an experiment; returns its parts."""
+        made = await run_in_threadpool(self._create, name, settings)
+        self._known[made[0].id] = made
         return made
 
-    async def find(self, identity: str) -> Experiment:
-        """Return an experiment as it was made; only its settings are sure to be current."""
+    def _create(self, name: str, settings: JSON) -> list[Experiment]:
+        asked, identity = dict(settings), f"exp_{secrets.token_hex(8)}"
+        parts = []
+        for segment in asked.pop("segments", None) or [""]:
+            policy = make_policy(asked)
+            kept = asked | {"arms": list(policy.arms), "algorithm": policy.algorithm}
+            kept |= {"default_loss": policy.default_loss, "batch": policy.batch}
+            head, now = policy.to_dict(batches=False), self.clock()
+            parts.append(Experiment(identity, name, kept, head, now, segment=segment))
+        for part, number in zip(parts, self.store.create(parts), strict=True):
+            part.number = number
+        return parts
+
+    async def find(self, identity: str) -> list[Experiment]:
+        """Return the parts of an experiment as they were made; only settings are current."""
         if identity not in self._known:
-            found = await run_in_threadpool(self.store.experiments, identity)
-            if not found:
-                raise UnknownError(f"there is no experiment {identity!r}.")
-            self._known[identity] = found[0]
+            self._known[identity] = await self.current(identity)
         return self._known[identity]
 
-    async def current(self, identity: str) -> Experiment:
-        """Return an experiment as it is now."""
+    async def current(self, identity: str) -> list[Experiment]:
+        """Return the parts of an experiment as they are now."""
         found = await run_in_threadpool(self.store.experiments, identity)
         if not found:
             raise UnknownError(f"there is no experiment {identity!r}.")
-        return found[0]
+        return found
 
-    async def all_experiments(self) -> list[Experiment]:
-        """Return all experiments as they are now."""
-        return await run_in_threadpool(self.store.experiments)
+    async def all_experiments(self) -> list[list[Experiment]]:
+        """Return all experiments as they are now, each with its parts."""
+        return grouped(await run_in_threadpool(self.store.experiments))
 
     async def stop(self, identity: str) -> None:
         """Take no more decisions in an experiment."""
-        await run_in_threadpool(self.store.stop, (await self.find(identity)).number)
+        await self.find(identity)
+        await run_in_threadpool(self.store.stop, identity)
 
-    async def look(self, identity: str, what: Callable[[Policy], Any]) -> Any:
-        """Ask an experiment's policy something."""
-        number = (await self.find(identity)).number
-        return await self._do(Task(lambda desk, _: what(desk.policy), number))
+    async def look(self, part: Experiment, what: Callable[[Policy], Any]) -> Any:
+        """Ask the policy of a part something."""
+        return await self._do(Task(lambda desk, _: what(desk.policy), part.number))
 
-    async def releases(self, identity: str, after: int = 0) -> list[Release]:
-        """Return what an experiment released."""
-        number = (await self.find(identity)).number
-        return await run_in_threadpool(self.store.releases, number, after)
+    async def guarantee(self, identity: str) -> Guarantee:
+        """Return what an experiment promises, all its segments together."""
+        parts = await self.find(identity)
+        return promised({one.segment: await self.look(one, guarantee_of) for one in parts})
+
+    async def releases(self, part: Experiment) -> list[Release]:
+        """Return what a part released."""
+        return await run_in_threadpool(self.store.releases, part.number)
 
     # --- decisions and feedback -----------------------------------------------------------
 
@@ -108,6 +112,7 @@ class Core:
         name: str | None = None,
         advice: object = None,
         person: str | None = None,
+        segment: str | None = None,
         *,
         defer: bool = False,
     ) -> Event:
@@ -115,13 +120,14 @@ class Core:
 
         Persons are hashed with the secret before anything else sees them.
         """
-        number = (await self.find(identity)).number
+        parts = await self.find(identity)
+        number, numbers = part_for(parts, segment).number, {part.number for part in parts}
         if person is not None:
             person = self.secret.hash("people", f"{identity} {person}").hex()
         fresh = name or f"evt_{secrets.token_hex(12)}"
 
         def work(desk: Desk, known: Event | None) -> Event:
-            if known is not None and known.experiment != number:
+            if known is not None and known.experiment not in numbers:
                 raise ConflictError(f"event {name!r} belongs to another experiment.")
             return known or desk.decide(fresh, advice, person, defer=defer, now=self.clock())
 
@@ -151,7 +157,7 @@ class Core:
     async def sweep(self) -> None:
         """Expire what is due; every experiment is looked at before its next deadline."""
         now = self.clock()
-        for experiment in await self.all_experiments():
+        for experiment in await run_in_threadpool(self.store.experiments):
             wait = experiment.settings.get("deadline_seconds")
             if wait is not None and self._next_look.get(experiment.number, now) <= now:
                 task = Task(lambda desk, _: desk.expire(now), experiment.number)
@@ -179,13 +185,14 @@ class Core:
                 )
             return []
         charged = self.fence.accept(self.store)
+        rows = self.store.experiments()
         if self.store.copied:
-            for one in self.store.experiments():
-                if one.id not in charged:
+            for one in rows:
+                if one.number not in charged:
                     self.store.charge(one.number, one.version + 1)
-                    charged.append(one.id)
+            charged = {one.number for one in rows}
             self.store.adopt()
-        return charged
+        return list(dict.fromkeys(one.id for one in rows if one.number in charged))
 
     @property
     def disk(self) -> Path:
@@ -212,6 +219,11 @@ OPTIONS = (
     *("rounds", "algorithm", "losses", "delta", "per_person", "rounds_per_place"),
     *("loss_range", "default_loss", "clip"),
 )
+
+
+def guarantee_of(policy: Policy) -> Guarantee:
+    """Return what a policy promises."""
+    return policy.guarantee
 
 
 def _check_opened(desk: Desk, name: str, only: str | None) -> None:

@@ -21,7 +21,7 @@ async def play(core: Core) -> None:
     people = random.Random(1)  # noqa: S311
     while not core.closing.is_set():
         try:
-            event = await core.decide(made.id)
+            event = await core.decide(made[0].id)
             if people.random() < 0.9:  # some never answer
                 unhappy = people.random() < list(ARMS.values())[event.arm]
                 await core.reward(event.id, float(unhappy), None)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from bandanna.store.rows import Event, Experiment
+from bandanna.types import Guarantee
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Label = Annotated[str, Field(min_length=1, max_length=200)]
 EventId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
 Feedback = bool | Annotated[float, Field(allow_inf_nan=False)]
+
+DIFFERENT = {"uniqueItems": True}
 
 
 class Document(BaseModel):
@@ -51,6 +55,21 @@ class NewExperiment(Document):
     clip: bool = Field(
         default=False, description="Count feedback outside the range as its nearer end."
     )
+    segments: (
+        Annotated[list[Label], Field(min_length=1, max_length=1000, json_schema_extra=DIFFERENT)]
+        | None
+    ) = Field(
+        default=None,
+        description="Public segments, such as countries, each with a policy of its own. Rounds are "
+        "expected in each of them; epsilon is for someone who stays in theirs.",
+    )
+
+    @field_validator("segments")
+    @classmethod
+    def _different(cls, names: list[str] | None) -> list[str] | None:
+        if names is not None and len(set(names)) < len(names):
+            raise ValueError("segments must have different names.")
+        return names
 
 
 class NewDecision(Document):
@@ -61,6 +80,9 @@ class NewDecision(Document):
     )
     person: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
         default=None, description="With per_person: whose decision it is. Kept as a keyed hash."
+    )
+    segment: Label | None = Field(
+        default=None, description="With segments: the one that the decision belongs to."
     )
     advice: list[str | int] | list[list[Finite]] | None = Field(
         default=None, description="With experts: an arm for each, or a distribution for each."
@@ -111,6 +133,9 @@ class ExperimentAnswer(BaseModel):
     decided: int
     observed: int
     released: int
+    segments: dict[str, dict[str, int]] | None = Field(
+        default=None, description="The same counts in each segment, where there are any."
+    )
     guarantee: str | None = None
 
 
@@ -140,20 +165,31 @@ def decision_answer(event: Event, arms: list[str | int]) -> DecisionAnswer:
     )
 
 
-def experiment_answer(experiment: Experiment, guarantee: str | None = None) -> ExperimentAnswer:
-    """Write down an experiment."""
-    settings, ledger = experiment.settings, experiment.head["ledger"]
+def experiment_answer(
+    parts: Sequence[Experiment], guarantee: Guarantee | None = None
+) -> ExperimentAnswer:
+    """Write down an experiment, whose counts are those of all its parts together."""
+    first, counts = parts[0], {part.segment: _counts(part) for part in parts}
+    settings = first.settings
+    together = {name: sum(some[name] for some in counts.values()) for name in COUNTS}
     return ExperimentAnswer(
-        id=experiment.id,
-        name=experiment.name,
-        created_at=moment(experiment.created_at),
-        stopped=experiment.stopped,
+        id=first.id,
+        name=first.name,
+        created_at=moment(first.created_at),
+        stopped=first.stopped,
         arms=settings["arms"],
         epsilon=settings["epsilon"],
         algorithm=settings["algorithm"],
         settings=settings,
-        decided=ledger["rounds"],
-        observed=experiment.observed,
-        released=ledger["released"],
-        guarantee=guarantee,
+        **together,
+        segments=counts if first.segment else None,
+        guarantee=None if guarantee is None else str(guarantee),
     )
+
+
+COUNTS = ("decided", "observed", "released")
+
+
+def _counts(part: Experiment) -> dict[str, int]:
+    ledger = part.head["ledger"]
+    return dict(zip(COUNTS, (ledger["rounds"], part.observed, ledger["released"]), strict=True))

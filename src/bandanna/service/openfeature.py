@@ -29,6 +29,7 @@ class Context(BaseModel):
 
     targetingKey: str | None = Field(default=None, max_length=1000)  # noqa: N815
     event_id: EventId | None = None
+    segment: str | None = Field(default=None, max_length=200)
 
 
 class Evaluation(BaseModel):
@@ -74,15 +75,19 @@ async def evaluate(
 async def evaluate_all(request: Evaluation, core: CoreHere, access: CanDecide) -> dict[str, Any]:
     """Evaluate every flag that runs and needs neither advice nor a person, as deferred decisions.
 
+    Those with segments are evaluated if the context's segment is one of theirs.
+
     Whoever shows one activates its event, or rewards it; the others expire without counting.
     """
     flags: list[JSON] = []
-    for one in await core.all_experiments():
+    segment = request.context.segment
+    for parts in await core.all_experiments():
+        one, context = parts[0], Context(segment=segment if parts[0].segment else None)
         plain = one.settings.get("experts") is None and one.settings.get("per_person") is None
-        ready = plain and not one.stopped
-        if ready and access.experiment in (None, one.id):
+        here = not one.segment or segment in [part.segment for part in parts]
+        if plain and here and not one.stopped and access.experiment in (None, one.id):
             try:
-                flags.append(await _decide(core, one.id, one, Context(), defer=True))
+                flags.append(await _decide(core, one.id, one, context, defer=True))
             except BandannaError as error:
                 content = {"key": one.id, "errorCode": "GENERAL", "errorDetails": str(error)}
                 flags.append(content)
@@ -93,7 +98,8 @@ async def _decide(
     core: Core, key: str, experiment: Experiment, context: Context, *, defer: bool = False
 ) -> JSON:
     person = context.targetingKey if experiment.settings.get("per_person") else None
-    event = await core.decide(experiment.id, context.event_id, None, person, defer=defer)
+    segment = context.segment if experiment.segment else None
+    event = await core.decide(experiment.id, context.event_id, None, person, segment, defer=defer)
     arm = experiment.settings["arms"][event.arm]
     metadata: JSON = {"event_id": event.id, "experiment": experiment.id}
     if event.chance is not None:
@@ -109,9 +115,9 @@ async def _decide(
 
 async def _find(core: Core, key: str, only: str | None) -> Experiment:
     if key.startswith("exp_"):
-        found = [await core.find(key)]
+        found = [(await core.find(key))[0]]
     else:
-        found = [one for one in await core.all_experiments() if one.name == key]
+        found = [one[0] for one in await core.all_experiments() if one[0].name == key]
     found = [one for one in found if only in (None, one.id)]
     if len(found) != 1:
         few = "no experiment" if not found else "more than one experiment"

@@ -18,38 +18,55 @@ from bandanna.privacy.sums import SumRelease
 from bandanna.service.access import CanRead, CoreHere
 from bandanna.service.core import Core
 from bandanna.service.models import experiment_answer
+from bandanna.service.parts import part_for, promised
 from bandanna.service.results import as_csv, as_parquet, export_rows, summary
 from bandanna.service.routes import PROBLEMS, ExperimentPath
+from bandanna.store.rows import Experiment
 from bandanna.types import JSON, Guarantee, InputError
 
 router = APIRouter(prefix="/v1/experiments/{experiment}", responses=PROBLEMS)
+
+Segment = Annotated[str | None, Query(max_length=200, description="With segments: which one.")]
 
 LIVE_SECONDS = 1.0
 AUDIT_DRAWS = 200_000
 
 
 @router.get("/privacy")
-async def privacy(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> dict[str, Any]:
-    """Return what is promised, how far the ledger has come, and the certificate."""
-    return await core.look(experiment, _promise)  # type: ignore[no-any-return]
+async def privacy(
+    experiment: ExperimentPath, core: CoreHere, _: CanRead, segment: Segment = None
+) -> dict[str, Any]:
+    """Return what is promised, how far the ledger has come, and the certificate.
 
-
-def _promise(policy: Policy) -> JSON:
-    ledger, certificate = policy.ledger, None
-    if not policy.resumed:
-        certificate = policy.certificate()
+    With segments: of one of them, or of all together, without a certificate.
+    """
+    parts = await core.find(experiment)
+    if segment is not None:
+        parts = [part_for(parts, segment)]
+    looked = [await core.look(part, _promise) for part in parts]
+    promise, ledger, certificate = looked[0]
+    if len(looked) > 1:
+        promise = promised({part.segment: one[0] for part, one in zip(parts, looked, strict=True)})
+        ledger = {name: sum(one[1][name] for one in looked) for name in ledger}
+        certificate = None
     return {
-        "guarantee": _guarantee(policy.guarantee),
-        "in_words": str(policy.guarantee),
-        "ledger": {
-            "batches_begun": ledger.batches,
-            "batches_released": ledger.released,
-            "batches_open": len(ledger.open),
-            "decided": ledger.rounds,
-            "resumed_from_older_copies": policy.resumed,
-        },
+        "guarantee": _guarantee(promise),
+        "in_words": str(promise),
+        "ledger": ledger,
         "certificate": certificate,
     }
+
+
+def _promise(policy: Policy) -> tuple[Guarantee, dict[str, int], JSON | None]:
+    ledger = policy.ledger
+    counts = {
+        "batches_begun": ledger.batches,
+        "batches_released": ledger.released,
+        "batches_open": len(ledger.open),
+        "decided": ledger.rounds,
+        "resumed_from_older_copies": policy.resumed,
+    }
+    return policy.guarantee, counts, None if policy.resumed else policy.certificate()
 
 
 def _guarantee(promise: Guarantee) -> JSON:
@@ -60,7 +77,8 @@ def _guarantee(promise: Guarantee) -> JSON:
 @router.get("/audit")
 async def audit(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> dict[str, Any]:
     """Attack the experiment's release with made-up losses: a lower bound on its true epsilon."""
-    release = await core.look(experiment, lambda policy: policy.recipe.release)
+    first = (await core.find(experiment))[0]  # all segments have the same
+    release = await core.look(first, lambda policy: policy.recipe.release)
     if not isinstance(release, SumRelease):
         raise InputError("only releases of one value a batch are audited here.")
     found = await run_in_threadpool(audit_release, release, draws=AUDIT_DRAWS)
@@ -74,14 +92,16 @@ async def audit(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> dict[
 
 
 @router.get("/results")
-async def results(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> dict[str, Any]:
+async def results(
+    experiment: ExperimentPath, core: CoreHere, _: CanRead, segment: Segment = None
+) -> dict[str, Any]:
     """Return what releases say: shares over time, means with intervals, the regret bound."""
-    return await _results(core, experiment)
+    return await _results(core, part_for(await core.find(experiment), segment))
 
 
-async def _results(core: Core, experiment: str) -> JSON:
-    released = await core.releases(experiment)
-    return await core.look(experiment, lambda policy: summary(policy, released))  # type: ignore[no-any-return]
+async def _results(core: Core, part: Experiment) -> JSON:
+    released = await core.releases(part)
+    return await core.look(part, lambda policy: summary(policy, released))  # type: ignore[no-any-return]
 
 
 @router.get(
@@ -96,8 +116,9 @@ async def export(
     form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
 ) -> Response:
     """Return released values and arms, and nothing else."""
-    released = await core.releases(experiment)
-    rows = await core.look(experiment, lambda policy: export_rows(policy, released))
+    rows: list[JSON] = []
+    for part in await core.find(experiment):
+        rows += export_rows(part, await core.releases(part))
     if form == "csv":
         return Response(await run_in_threadpool(as_csv, rows), media_type="text/csv")
     if form == "parquet":
@@ -115,19 +136,20 @@ async def live(
     experiment: ExperimentPath,
     core: CoreHere,
     _: CanRead,
+    segment: Segment = None,
     once: Annotated[bool, Query(description="Send the present state alone.")] = False,
 ) -> StreamingResponse:
     """Send the experiment and its results whenever they change, as server-sent events."""
-    await core.find(experiment)
+    part = part_for(await core.find(experiment), segment)
 
     async def changes() -> AsyncIterator[str]:
         version = None
         while not core.closing.is_set():
             now = await core.current(experiment)
-            if now.version != version:
-                version = now.version
+            if (newest := sum(one.version for one in now)) != version:
+                version = newest
                 shown = experiment_answer(now).model_dump()
-                data = {"experiment": shown, "results": await _results(core, experiment)}
+                data = {"experiment": shown, "results": await _results(core, part)}
                 yield f"data: {json.dumps(data)}\n\n"
             else:
                 yield ": nothing new\n\n"

@@ -15,7 +15,7 @@ from bandanna.policies.reading import MISSED, ArmSummary
 from bandanna.problem import Problem
 from bandanna.service.models import moment
 from bandanna.service.steady import steadiness
-from bandanna.store.rows import Release
+from bandanna.store.rows import Experiment, Release
 from bandanna.theory.catalogue import find
 from bandanna.theory.guaranteed import row_of
 from bandanna.types import JSON, InputError
@@ -82,12 +82,15 @@ def _bound_so_far(policy: Policy, rounds: int) -> float | None:
     return row.regret if math.isfinite(row.regret) else None
 
 
-def export_rows(policy: Policy, releases: Sequence[Release]) -> list[JSON]:
+def export_rows(part: Experiment, releases: Sequence[Release]) -> list[JSON]:
     """Return released values and what they are about: all that an export may hold."""
-    what = "arm" if policy.experts is None else "expert"
-    names: Sequence[Any] = policy.arms if policy.experts is None else range(policy.experts)
+    experts = part.settings.get("experts")
+    what = "arm" if experts is None else "expert"
+    names: Sequence[Any] = part.settings["arms"] if experts is None else range(experts)
+    begin = {"segment": part.segment} if part.segment else {}
     return [
-        {
+        begin
+        | {
             "batch": release.batch,
             what: names[release.choice],
             "rounds": release.size,

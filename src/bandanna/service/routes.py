@@ -74,22 +74,20 @@ async def create(new: NewExperiment, core: CoreHere, _: CanManageAll) -> Experim
     """Make an experiment."""
     settings = new.model_dump(exclude={"name"}, exclude_none=True)
     made = await core.create(new.name, settings)
-    guarantee = await core.look(made.id, lambda policy: str(policy.guarantee))
-    return experiment_answer(made, guarantee)
+    return experiment_answer(made, await core.guarantee(made[0].id))
 
 
 @router.get("/experiments")
 async def experiments(core: CoreHere, key: CanRead) -> list[ExperimentAnswer]:
     """List the experiments that the key opens."""
     found = await core.all_experiments()
-    return [experiment_answer(one) for one in found if key.experiment in (None, one.id)]
+    return [experiment_answer(one) for one in found if key.experiment in (None, one[0].id)]
 
 
 @router.get("/experiments/{experiment}")
 async def show(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> ExperimentAnswer:
     """Show an experiment."""
-    guarantee = await core.look(experiment, lambda policy: str(policy.guarantee))
-    return experiment_answer(await core.current(experiment), guarantee)
+    return experiment_answer(await core.current(experiment), await core.guarantee(experiment))
 
 
 @router.post("/experiments/{experiment}/stop", status_code=204, response_class=Response)
@@ -111,8 +109,10 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
     """Choose an arm. The same event_id gets the same answer."""
     require(request, "decide")
     new, core = await read_body(request, NewDecision), request.app.state.core
-    event = await core.decide(experiment, new.event_id, new.advice, new.person, defer=new.defer)
-    answer = decision_answer(event, (await core.find(experiment)).settings["arms"])
+    event = await core.decide(
+        experiment, new.event_id, new.advice, new.person, new.segment, defer=new.defer
+    )
+    answer = decision_answer(event, (await core.find(experiment))[0].settings["arms"])
     return Response(answer.model_dump_json(), media_type="application/json")
 
 

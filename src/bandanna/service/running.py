@@ -15,6 +15,7 @@ from bandanna.service.core import Core
 from bandanna.service.demo import play
 from bandanna.service.keys import make_key
 from bandanna.service.logs import JsonLines, start_logs
+from bandanna.service.parts import grouped
 from bandanna.service.settings import Settings
 from bandanna.types import StateFileError
 
@@ -81,8 +82,8 @@ def serve(core: Core, host: str, port: int, *, log_level: str = "info", demo: bo
 def check(settings: Settings) -> list[str]:
     """Open everything a service needs, and say what was found; errors say what is wrong."""
     core = Core(settings)
-    experiments = core.store.experiments()
-    running = sum(not one.stopped for one in experiments)
+    experiments = grouped(core.store.experiments())
+    running = sum(not one[0].stopped for one in experiments)
     keys = [key for key in core.store.all_keys() if key.revoked_at is None]
     core.close()
     return [

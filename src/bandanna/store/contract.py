@@ -23,7 +23,7 @@ asked, in one transaction for everything that arrived together, to remember it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -83,16 +83,19 @@ class Store(ABC):
         """Begin a transaction; it is durable when the context ends without an error."""
 
     @abstractmethod
-    def create(self, experiment: Experiment) -> int:
-        """Add an experiment; returns its number, which is never given again."""
+    def create(self, parts: Sequence[Experiment]) -> list[int]:
+        """Add an experiment, all segments or none; returns their numbers, never given again."""
 
     @abstractmethod
     def experiments(self, identity: str | None = None) -> list[Experiment]:
-        """Return all experiments in the order of their making, or the one with that id."""
+        """Return all experiments in the order of their making, or those with that id.
+
+        Segments come one by one.
+        """
 
     @abstractmethod
-    def stop(self, experiment: int) -> None:
-        """Take no more decisions in an experiment. Feedback is still taken."""
+    def stop(self, identity: str) -> None:
+        """Take no more decisions in an experiment, in any segment. Feedback is still taken."""
 
     @abstractmethod
     def charge(self, experiment: int, version: int) -> None:

@@ -53,7 +53,7 @@ class Fence:
 
     def check(self, store: Store) -> None:
         """Refuse a database that is behind the record."""
-        behind = [number for number, _, version in self._behind(store)]
+        behind = self._behind(store)
         if behind:
             raise RestoredError(
                 f"the database is older than {self._path} says: {len(behind)} experiments are "
@@ -61,13 +61,12 @@ class Fence:
                 f"Use the newest database; or --accept-restored, and the guarantee will say so."
             )
 
-    def accept(self, store: Store) -> list[str]:
-        """Take an older database after all, charging it; returns the experiments charged."""
-        charged = []
-        for number, name, _ in self._behind(store):
+    def accept(self, store: Store) -> set[int]:
+        """Take an older database after all, charging it; returns what was charged, by number."""
+        behind = {number for number, _ in self._behind(store)}
+        for number in behind:
             store.charge(number, self.seen(number) + 1)
-            charged.append(name)
-        return charged
+        return behind
 
     def sync(self) -> None:
         """Write everything to the disk."""
@@ -78,10 +77,10 @@ class Fence:
         self.sync()
         os.close(self._file)
 
-    def _behind(self, store: Store) -> list[tuple[int, str, int]]:
+    def _behind(self, store: Store) -> list[tuple[int, int]]:
         # The record first: another process may go on while we look, and must not look restored.
         record = os.pread(self._file, os.fstat(self._file).st_size, HEADER)
         whole = len(record) // SLOT.size * SLOT.size
         seen = [version for (version,) in SLOT.iter_unpack(record[:whole])]
-        found = [(one.number, one.id, one.version) for one in store.experiments()]
-        return [row for row in found if row[0] < len(seen) and row[2] < seen[row[0]]]
+        found = [(one.number, one.version) for one in store.experiments()]
+        return [row for row in found if row[0] < len(seen) and row[1] < seen[row[0]]]

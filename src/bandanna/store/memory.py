@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -54,27 +54,30 @@ class MemoryStore(Store):
             yield turn
             turn.commit()
 
-    def create(self, experiment: Experiment) -> int:
+    def create(self, parts: Sequence[Experiment]) -> list[int]:
         """Add an experiment."""
         with self._lock:
-            if any(shelf.experiment.id == experiment.id for shelf in self._shelves.values()):
-                raise ConflictError(f"there is an experiment {experiment.id!r} already.")
-            number = len(self._shelves) + 1
-            kept = replace(deepcopy(experiment), number=number, version=1)
-            self._shelves[number] = Shelf(kept)
-            return number
+            here = [shelf.experiment for shelf in self._shelves.values()]
+            names = [(one.id, one.segment) for one in (*here, *parts)]
+            if len(set(names)) < len(names):
+                raise ConflictError(f"there is an experiment {parts[0].id!r} already.")
+            begin = len(self._shelves) + 1
+            for number, part in enumerate(parts, begin):
+                self._shelves[number] = Shelf(replace(deepcopy(part), number=number, version=1))
+            return list(range(begin, begin + len(parts)))
 
     def experiments(self, identity: str | None = None) -> list[Experiment]:
-        """Return all experiments, or the one with that id."""
+        """Return all experiments, or those with that id."""
         with self._lock:
             everything = [deepcopy(shelf.experiment) for shelf in self._shelves.values()]
         return [one for one in everything if identity in (None, one.id)]
 
-    def stop(self, experiment: int) -> None:
+    def stop(self, identity: str) -> None:
         """Take no more decisions."""
         with self._lock:
-            here = self._shelves[experiment].experiment
-            here.stopped, here.version = True, here.version + 1
+            for here in (shelf.experiment for shelf in self._shelves.values()):
+                if here.id == identity:
+                    here.stopped, here.version = True, here.version + 1
 
     def charge(self, experiment: int, version: int) -> None:
         """Count one more resumption of an older copy."""

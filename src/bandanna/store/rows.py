@@ -26,7 +26,10 @@ class State(IntEnum):
 
 @dataclass
 class Experiment:
-    """An experiment: what was asked for, and all that has been learned; nothing private."""
+    """An experiment, or one segment of it: what was asked for, and all that has been learned.
+
+    Nothing of it is private. Segments share their id, name and settings.
+    """
 
     id: str
     name: str
@@ -41,6 +44,9 @@ class Experiment:
     """Counts the transactions that changed it."""
     stopped: bool = False
     observed: int = 0
+    segment: str = ""
+    """Which of the experiment's segments this is, each with a policy of its own; empty where
+    there are none."""
 
 
 class Event(NamedTuple):

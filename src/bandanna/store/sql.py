@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from bandanna.store.contract import ConflictError, KeyRow, Store, Turn
 from bandanna.store.engines import make_engines, named_trouble
 from bandanna.store.rows import Experiment, Release, State
 from bandanna.store.secret import Secret
-from bandanna.store.sql_turn import SqlTurn, experiment_of
+from bandanna.store.sql_turn import SqlTurn, experiment_of, row_of
 from bandanna.types import InputError, StateFileError
 
 ADVISORY = 0x62616E64
@@ -62,41 +62,29 @@ class SqlStore(Store):
         with named_trouble(), self._writing.begin() as connection:
             yield SqlTurn(connection, self._secret)
 
-    def create(self, experiment: Experiment) -> int:
+    def create(self, parts: Sequence[Experiment]) -> list[int]:
         """Add an experiment."""
-        row = {
-            "id": experiment.id,
-            "name": experiment.name,
-            "settings": json.dumps(experiment.settings),
-            "head": json.dumps(experiment.head),
-            "created_at": experiment.created_at,
-            "version": 1,
-            "stopped": experiment.stopped,
-            "observed": experiment.observed,
-        }
+        query = insert(tables.experiments).returning(tables.experiments.c.number)
         try:
             with self._change() as connection:
-                query = (
-                    insert(tables.experiments).values(row).returning(tables.experiments.c.number)
-                )
-                return int(connection.execute(query).scalar_one())
+                return [int(connection.execute(query, row_of(part)).scalar_one()) for part in parts]
         except ConflictError:
-            raise ConflictError(f"there is an experiment {experiment.id!r} already.") from None
+            raise ConflictError(f"there is an experiment {parts[0].id!r} already.") from None
 
     def experiments(self, identity: str | None = None) -> list[Experiment]:
-        """Return all experiments, or the one with that id."""
+        """Return all experiments, or those with that id."""
         table = tables.experiments
         query = select(table).order_by(table.c.number)
         if identity is not None:
             query = query.where(table.c.id == identity)
         return [experiment_of(row) for row in self._rows(query)]
 
-    def stop(self, experiment: int) -> None:
+    def stop(self, identity: str) -> None:
         """Take no more decisions."""
         table = tables.experiments
         changed = {"stopped": True, "version": table.c.version + 1}
         with self._change() as connection:
-            connection.execute(update(table).where(table.c.number == experiment).values(changed))
+            connection.execute(update(table).where(table.c.id == identity).values(changed))
 
     def charge(self, experiment: int, version: int) -> None:
         """Count one more resumption of an older copy."""

@@ -23,6 +23,14 @@ def experiment_of(row: Row[Any]) -> Experiment:
     return Experiment(**values)
 
 
+def row_of(experiment: Experiment) -> JSON:
+    """Write a new experiment."""
+    row = vars(experiment) | {"version": 1}
+    del row["number"]
+    row["settings"], row["head"] = json.dumps(experiment.settings), json.dumps(experiment.head)
+    return row
+
+
 def _event_of(row: Row[Any]) -> Event:
     return Event(**row._mapping)._replace(state=State(row.state))
 

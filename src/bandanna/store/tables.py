@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
 )
 
 metadata = MetaData()
@@ -31,7 +32,8 @@ experiments = Table(
     "experiments",
     metadata,
     Column("number", NUMBER, primary_key=True, autoincrement=True),
-    Column("id", String(100), nullable=False, unique=True),
+    Column("id", String(100), nullable=False),
+    Column("segment", String(200), nullable=False),
     Column("name", Text, nullable=False),
     Column("settings", Text, nullable=False),
     Column("head", Text, nullable=False),
@@ -39,6 +41,7 @@ experiments = Table(
     Column("version", BigInteger, nullable=False),
     Column("stopped", Boolean, nullable=False),
     Column("observed", BigInteger, nullable=False),
+    UniqueConstraint("id", "segment"),
     sqlite_autoincrement=True,  # numbers are never given again
 )
 

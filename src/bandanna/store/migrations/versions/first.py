@@ -21,7 +21,8 @@ def upgrade() -> None:
     op.create_table(
         "experiments",
         sa.Column("number", NUMBER, primary_key=True, autoincrement=True),
-        sa.Column("id", sa.String(100), nullable=False, unique=True),
+        sa.Column("id", sa.String(100), nullable=False),
+        sa.Column("segment", sa.String(200), nullable=False),
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("settings", sa.Text, nullable=False),
         sa.Column("head", sa.Text, nullable=False),
@@ -29,6 +30,7 @@ def upgrade() -> None:
         sa.Column("version", sa.BigInteger, nullable=False),
         sa.Column("stopped", sa.Boolean, nullable=False),
         sa.Column("observed", sa.BigInteger, nullable=False),
+        sa.UniqueConstraint("id", "segment"),
         sqlite_autoincrement=True,
     )
     op.create_table(
