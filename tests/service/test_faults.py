@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from bandanna.store import SqlStore, read_secret, tables
+from bandanna.store import SqlStore, read_secret
+from bandanna.store.tables import EVENTS, RELEASES
 from tests.postgres import Postgres, needs_postgres
 from tests.service.load import TRACES, Load, loss_of
 from tests.service.running import Process, process
@@ -43,21 +44,20 @@ def check(load: Load, store: SqlStore) -> None:
     """Compare what programs were told with what the store holds."""
     for event, (identity, told) in random.Random(1).sample(sorted(load.decided.items()), 50):
         assert load.client.experiment(identity).decide(event_id=event) == told
-    events, releases = tables.events, tables.releases
     for bandit in (load.quiet, load.open):
         (found,) = store.experiments(bandit.id)
         sent = load.rewarded[bandit.id]
         assert found.observed == len(sent), "every reward exactly once"
         ledger = found.head["ledger"]
-        here = events.c.experiment == found.number
-        places = select(events.c.batch, events.c.position).where(here)
+        here = EVENTS.c.experiment == found.number
+        places = select(EVENTS.c.batch, EVENTS.c.position).where(here)
         rows = [tuple(row) for row in store._rows(places)]
         assert len(set(rows)) == len(rows) == ledger["rounds"], "no identity twice"
         assert len(rows) >= len(sent)
-        count = select(func.count()).where(releases.c.experiment == found.number)
+        count = select(func.count()).where(RELEASES.c.experiment == found.number)
         assert store._rows(count)[0][0] == ledger["released"] == len(load.exported(bandit))
     (shown,) = store.experiments(load.open.id)
-    where = select(events.c.batch, events.c.id).where(events.c.experiment == shown.number)
+    where = select(EVENTS.c.batch, EVENTS.c.id).where(EVENTS.c.experiment == shown.number)
     by_batch = {row.batch: row.id for row in store._rows(where)}
     released = load.exported(load.open)
     assert set(released) == {k for k, event in by_batch.items() if event in sent}

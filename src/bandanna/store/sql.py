@@ -11,12 +11,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, literal, select, update
 
-from bandanna.store import tables
 from bandanna.store.contract import ConflictError, KeyRow, Store, Turn
 from bandanna.store.engines import make_engines, named_trouble
 from bandanna.store.rows import Experiment, Release, State
 from bandanna.store.secret import Secret
 from bandanna.store.sql_turn import SqlTurn, experiment_of, row_of
+from bandanna.store.tables import BATCHES, EVENTS, EXPERIMENTS, FACTS, KEYS, RELEASES
 from bandanna.types import InputError, StateFileError
 
 ADVISORY = 0x62616E64
@@ -44,11 +44,11 @@ class SqlStore(Store):
             if not self.sqlite:
                 connection.execute(select(func.pg_advisory_xact_lock(ADVISORY)))
             upgrade(connection)
-            known = dict(map(tuple, connection.execute(select(tables.facts))))
+            known = dict(map(tuple, connection.execute(select(FACTS))))
             if not known:
                 known = {"identity": secrets.token_hex(16), "secret": secret.fingerprint}
                 rows = [{"name": name, "value": value} for name, value in known.items()]
-                connection.execute(insert(tables.facts), rows)
+                connection.execute(insert(FACTS), rows)
         self.identity = known["identity"]
         self.copied = "copied" in known
         """Whether this is a copy that ``backup`` made, used for the first time."""
@@ -64,7 +64,7 @@ class SqlStore(Store):
 
     def create(self, parts: Sequence[Experiment]) -> list[int]:
         """Add an experiment."""
-        query = insert(tables.experiments).returning(tables.experiments.c.number)
+        query = insert(EXPERIMENTS).returning(EXPERIMENTS.c.number)
         try:
             with self._change() as connection:
                 return [int(connection.execute(query, row_of(part)).scalar_one()) for part in parts]
@@ -73,7 +73,7 @@ class SqlStore(Store):
 
     def experiments(self, identity: str | None = None) -> list[Experiment]:
         """Return all experiments, or those with that id."""
-        table = tables.experiments
+        table = EXPERIMENTS
         query = select(table).order_by(table.c.number)
         if identity is not None:
             query = query.where(table.c.id == identity)
@@ -81,14 +81,14 @@ class SqlStore(Store):
 
     def stop(self, identity: str) -> None:
         """Take no more decisions."""
-        table = tables.experiments
+        table = EXPERIMENTS
         changed = {"stopped": True, "version": table.c.version + 1}
         with self._change() as connection:
             connection.execute(update(table).where(table.c.id == identity).values(changed))
 
     def charge(self, experiment: int, version: int) -> None:
         """Count one more resumption of an older copy."""
-        table = tables.experiments
+        table = EXPERIMENTS
         here = table.c.number == experiment
         with self._change() as connection:
             head = json.loads(connection.execute(select(table.c.head).where(here)).scalar_one())
@@ -98,7 +98,7 @@ class SqlStore(Store):
 
     def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[Release]:
         """Return releases in the order of their making."""
-        table = tables.releases
+        table = RELEASES
         columns = (table.c.batch, table.c.choice, table.c.size, table.c.value, table.c.released_at)
         query = select(*columns).order_by(table.c.sequence).limit(limit)
         query = query.where(table.c.experiment == experiment, table.c.sequence >= after)
@@ -111,17 +111,17 @@ class SqlStore(Store):
         """Keep a key."""
         with self._change() as connection:
             row = key._asdict() | {"scopes": " ".join(key.scopes)}
-            connection.execute(insert(tables.keys).values(row))
+            connection.execute(insert(KEYS).values(row))
 
     def all_keys(self) -> list[KeyRow]:
         """Return all keys."""
-        query = select(tables.keys).order_by(tables.keys.c.created_at)
+        query = select(KEYS).order_by(KEYS.c.created_at)
         found = (KeyRow(**row._mapping) for row in self._rows(query))
         return [key._replace(scopes=tuple(str(key.scopes).split())) for key in found]
 
     def revoke_key(self, identity: str, at: float) -> bool:
         """Revoke a key."""
-        table = tables.keys
+        table = KEYS
         query = update(table).where(table.c.id == identity, table.c.revoked_at.is_(None))
         with self._change() as connection:
             return bool(connection.execute(query.values(revoked_at=at)).rowcount)
@@ -132,9 +132,9 @@ class SqlStore(Store):
 
     def begun_before(self, moment: float) -> int:
         """Return how many open batches were begun before a moment."""
-        batch, event = tables.batches.c, tables.events.c
+        batch, event = BATCHES.c, EVENTS.c
         first = (event.experiment == batch.experiment) & (event.batch == batch.number)
-        query = select(func.count()).select_from(tables.batches).join(tables.events, first)
+        query = select(func.count()).select_from(BATCHES).join(EVENTS, first)
         query = query.where(event.position == 0, event.state != State.VOID)
         return int(self._rows(query.where(event.made_at < moment))[0][0])
 
@@ -148,13 +148,13 @@ class SqlStore(Store):
         path.chmod(0o600)
         copy = SqlStore(f"sqlite:///{path}", self._secret)
         with copy._change() as connection:
-            connection.execute(insert(tables.facts).values(name="copied", value="yes"))
+            connection.execute(insert(FACTS).values(name="copied", value="yes"))
         copy.close()
 
     def adopt(self) -> None:
         """Forget that this is a copy: it has been charged."""
         with self._change() as connection:
-            connection.execute(tables.facts.delete().where(tables.facts.c.name == "copied"))
+            connection.execute(FACTS.delete().where(FACTS.c.name == "copied"))
         self.copied = False
 
     def tidy(self) -> None:

@@ -9,10 +9,10 @@ from typing import Any, cast
 from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from bandanna.store import tables
 from bandanna.store.contract import Turn
 from bandanna.store.rows import Changes, Event, Experiment, Feedback, OpenBatch, Saved, State
 from bandanna.store.secret import Secret
+from bandanna.store.tables import BATCHES, EVENTS, EXPERIMENTS, FEEDBACK, PEOPLE, RELEASES
 from bandanna.types import JSON
 
 
@@ -46,12 +46,12 @@ def _replacing(connection: Connection, table: Any) -> Any:
 
 
 _MOVE = (
-    update(tables.events)
+    update(EVENTS)
     .where(
-        tables.events.c.experiment == bindparam("here"),
-        tables.events.c.batch == bindparam("in_batch"),
-        tables.events.c.position == bindparam("at"),
-        tables.events.c.state != State.VOID,
+        EVENTS.c.experiment == bindparam("here"),
+        EVENTS.c.batch == bindparam("in_batch"),
+        EVENTS.c.position == bindparam("at"),
+        EVENTS.c.state != State.VOID,
     )
     .values(state=bindparam("new"))
 )
@@ -69,7 +69,7 @@ class SqlTurn(Turn):
         wanted = list(ids)
         if not wanted:
             return {}
-        rows = self._connection.execute(select(tables.events).where(tables.events.c.id.in_(wanted)))
+        rows = self._connection.execute(select(EVENTS).where(EVENTS.c.id.in_(wanted)))
         return {row.id: _event_of(row) for row in rows}
 
     def lock(self, experiments: Iterable[int]) -> dict[int, int]:
@@ -77,7 +77,7 @@ class SqlTurn(Turn):
 
         SQLite's transaction has locked the whole database.
         """
-        table = tables.experiments
+        table = EXPERIMENTS
         query = (
             select(table.c.number, table.c.version)
             .where(table.c.number.in_(sorted(experiments)))
@@ -89,10 +89,10 @@ class SqlTurn(Turn):
     def read(self, experiment: int) -> Saved:
         """Return all that is needed to go on with an experiment."""
         run = self._connection.execute
-        here = tables.experiments.c.number == experiment
-        head = experiment_of(run(select(tables.experiments).where(here)).one())
-        of = tables.batches.c
-        rows = run(select(tables.batches).where(of.experiment == experiment).order_by(of.number))
+        here = EXPERIMENTS.c.number == experiment
+        head = experiment_of(run(select(EXPERIMENTS).where(here)).one())
+        of = BATCHES.c
+        rows = run(select(BATCHES).where(of.experiment == experiment).order_by(of.number))
         batches = [
             OpenBatch(
                 row.number,
@@ -104,19 +104,19 @@ class SqlTurn(Turn):
             )
             for row in rows
         ]
-        events = tables.events.c
+        events = EVENTS.c
         join = (of.experiment == events.experiment) & (of.number == events.batch)
-        query = select(tables.events).join(tables.batches, join)
+        query = select(EVENTS).join(BATCHES, join)
         query = query.where(of.experiment == experiment, events.state != State.VOID)
         found = [_event_of(row) for row in run(query.order_by(events.round))]
-        rows = run(select(tables.feedback).where(tables.feedback.c.experiment == experiment))
-        known = run(select(tables.people).where(tables.people.c.experiment == experiment))
+        rows = run(select(FEEDBACK).where(FEEDBACK.c.experiment == experiment))
+        known = run(select(PEOPLE).where(PEOPLE.c.experiment == experiment))
         people = {row.person: row.places for row in known}
         return Saved(head, batches, found, [self._feedback(row) for row in rows], people)
 
     def write(self, experiment: int, changes: Changes) -> None:
         """Change an experiment; the order lets a new event take the place of a void one."""
-        run, table = self._connection.execute, tables.experiments
+        run, table = self._connection.execute, EXPERIMENTS
         changed = {
             "head": json.dumps(changes.head),
             "observed": changes.observed,
@@ -130,25 +130,25 @@ class SqlTurn(Turn):
             ]
             run(_MOVE, moves)
         if changes.events:
-            run(insert(tables.events), [event._asdict() for event in changes.events])
+            run(insert(EVENTS), [event._asdict() for event in changes.events])
         if changes.batches:
             rows = [self._batch_row(experiment, batch) for batch in changes.batches]
-            run(_replacing(self._connection, tables.batches), rows)
+            run(_replacing(self._connection, BATCHES), rows)
         if changes.feedback:
             feedback = [self._feedback_row(experiment, row) for row in changes.feedback]
-            run(_replacing(self._connection, tables.feedback), feedback)
+            run(_replacing(self._connection, FEEDBACK), feedback)
         if changes.people:
             counts = [
                 {"experiment": experiment, "person": person, "places": places}
                 for person, places in changes.people.items()
             ]
-            run(_replacing(self._connection, tables.people), counts)
+            run(_replacing(self._connection, PEOPLE), counts)
         if changes.releases:
             self._release(experiment, changes)
 
     def _release(self, experiment: int, changes: Changes) -> None:
         """Record releases, and delete whatever was kept of their batches."""
-        run, table = self._connection.execute, tables.releases
+        run, table = self._connection.execute, RELEASES
         newest = select(func.coalesce(func.max(table.c.sequence) + 1, 0))
         begin = run(newest.where(table.c.experiment == experiment)).scalar_one()
         rows = [
@@ -158,15 +158,9 @@ class SqlTurn(Turn):
         ]
         run(insert(table), rows)
         gone = [release.batch for release in changes.releases]
-        feedback, batches = tables.feedback.c, tables.batches.c
-        run(
-            delete(tables.feedback).where(
-                feedback.experiment == experiment, feedback.batch.in_(gone)
-            )
-        )
-        run(
-            delete(tables.batches).where(batches.experiment == experiment, batches.number.in_(gone))
-        )
+        feedback, batches = FEEDBACK.c, BATCHES.c
+        run(delete(FEEDBACK).where(feedback.experiment == experiment, feedback.batch.in_(gone)))
+        run(delete(BATCHES).where(batches.experiment == experiment, batches.number.in_(gone)))
 
     # --- what is private ------------------------------------------------------------------
 

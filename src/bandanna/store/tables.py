@@ -21,14 +21,14 @@ from sqlalchemy import (
 metadata = MetaData()
 NUMBER = BigInteger().with_variant(Integer, "sqlite")
 
-facts = Table(
+FACTS = Table(
     "facts",
     metadata,
     Column("name", String(100), primary_key=True),
     Column("value", Text, nullable=False),
 )
 
-experiments = Table(
+EXPERIMENTS = Table(
     "experiments",
     metadata,
     Column("number", NUMBER, primary_key=True, autoincrement=True),
@@ -45,7 +45,7 @@ experiments = Table(
     sqlite_autoincrement=True,  # numbers are never given again
 )
 
-events = Table(
+EVENTS = Table(
     "events",
     metadata,
     Column("id", String(200), primary_key=True),
@@ -61,7 +61,7 @@ events = Table(
     Index("events_by_place", "experiment", "batch", "position"),
 )
 
-batches = Table(
+BATCHES = Table(
     "batches",
     metadata,
     Column("experiment", BigInteger, primary_key=True, autoincrement=False),
@@ -73,7 +73,7 @@ batches = Table(
     Column("tally", LargeBinary),
 )
 
-feedback = Table(
+FEEDBACK = Table(
     "feedback",
     metadata,
     Column("experiment", BigInteger, primary_key=True, autoincrement=False),
@@ -84,7 +84,7 @@ feedback = Table(
     Column("ticket", Text),
 )
 
-releases = Table(
+RELEASES = Table(
     "releases",
     metadata,
     Column("experiment", BigInteger, primary_key=True, autoincrement=False),
@@ -97,7 +97,7 @@ releases = Table(
     Index("releases_in_order", "experiment", "sequence", unique=True),
 )
 
-people = Table(
+PEOPLE = Table(
     "people",
     metadata,
     Column("experiment", BigInteger, primary_key=True, autoincrement=False),
@@ -105,7 +105,7 @@ people = Table(
     Column("places", BigInteger, nullable=False),
 )
 
-keys = Table(
+KEYS = Table(
     "keys",
     metadata,
     Column("id", String(40), primary_key=True),
