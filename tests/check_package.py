@@ -28,6 +28,8 @@ OPTIONAL = (
     "httpx",
     "jinja2",
     "joblib",
+    "openfeature.contrib.provider.ofrep",
+    "openfeature.track",
     "polars",
     "prometheus_client",
     "psycopg",

@@ -96,4 +96,10 @@ def test_the_package_declares_what_is_asked_for() -> None:
 
 def _module(requirement: str) -> str:
     name = requirement.split(">", maxsplit=1)[0].split("[", maxsplit=1)[0].replace("-", "_")
-    return {"vl_convert_python": "vl_convert", "scikit_learn": "sklearn"}.get(name, name)
+    others = {
+        "openfeature_provider_ofrep": "openfeature.contrib.provider.ofrep",
+        "openfeature_sdk": "openfeature.track",
+        "scikit_learn": "sklearn",
+        "vl_convert_python": "vl_convert",
+    }
+    return others.get(name, name)

@@ -58,7 +58,7 @@ class Client:
     """
 
     def __init__(self, url: str, key: str, *, patience: float = 30.0) -> None:
-        need("service", "a client of the decision service")
+        need("client", "a client of the decision service")
         import httpx
 
         self._patience = patience
@@ -77,6 +77,13 @@ class Client:
         return RemoteBandit(
             self, str(self.send("POST", "/v1/experiments", body, again=False)["id"])
         )
+
+    def reward(self, event: str, loss: float | None = None, *, reward: float | None = None) -> None:
+        """Send the feedback of an event: once, in any order."""
+        if (loss is None) == (reward is None):
+            raise InputError("give the feedback as loss= or reward=, one of them.")
+        body = {"loss": loss} if reward is None else {"reward": reward}
+        self.send("POST", f"/v1/events/{quote(event, safe='')}/reward", body)
 
     def send(self, method: str, path: str, body: JSON | None = None, *, again: bool = True) -> JSON:
         """Send a request, again and again while that may help; returns what was answered."""
@@ -149,11 +156,8 @@ class RemoteBandit:
         reward: float | None = None,
     ) -> None:
         """Send the feedback of a decision, or of an event id: once, in any order."""
-        if (loss is None) == (reward is None):
-            raise InputError("give the feedback as loss= or reward=, one of them.")
-        body = {"loss": loss} if reward is None else {"reward": reward}
         event = decision if isinstance(decision, str) else decision.event_id
-        self._client.send("POST", f"/v1/events/{event}/reward", body)
+        self._client.reward(event, loss, reward=reward)
 
     def give_up(self, decision: RemoteDecision | str) -> None:
         """Count the default loss for feedback that has not come; where it has, nothing happens."""

@@ -14,6 +14,8 @@ EXTRAS = {
     "cluster": ("distributed", "joblib", "polars"),
     "digits": ("sklearn",),
     "signatures": ("cryptography",),
+    "client": ("httpx",),
+    "openfeature": ("httpx", "openfeature.contrib.provider.ofrep", "openfeature.track"),
     "service": (
         *("alembic", "cryptography", "fastapi", "httptools", "httpx"),
         *("prometheus_client", "psycopg", "sqlalchemy", "uvicorn", "uvloop"),
@@ -22,6 +24,8 @@ EXTRAS = {
 """Packages by the name of what asks for them: ``pip install 'bandanna[studies]'``."""
 
 NAMES = {
+    "openfeature.contrib.provider.ofrep": "openfeature-provider-ofrep",
+    "openfeature.track": "openfeature-sdk",
     "prometheus_client": "prometheus-client",
     "sklearn": "scikit-learn",
     "vl_convert": "vl-convert-python",

@@ -94,6 +94,13 @@ class Problem:
         """Return the bandit problem in which every expert is an arm."""
         return replace(self, arms=self.advisers, experts=None, delta=0.0)
 
+    @property
+    def assumed_of_feedback(self) -> str:
+        """How late feedback may be for bounds to hold, in one sentence."""
+        if self.delay:
+            return f"Bounds hold for feedback that is at most {self.delay:,} rounds late."
+        return "Bounds hold for feedback in order; a delay says how late it may be."
+
     def to_dict(self) -> JSON:
         """Return the six numbers, and those about changes where they are given."""
         about_changes = ("changes", "memory")

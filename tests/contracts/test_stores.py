@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
-from bandanna.store import ConflictError, KeyRow, Store
+import bandanna as bd
+from bandanna.store import ConflictError, KeyRow, MemoryStore, Store
 from bandanna.store.rows import Feedback, OpenBatch, Release, State
+from tests.contracts.policies import make
 from tests.postgres import Postgres, needs_postgres
 from tests.store.stores import KINDS, changes, event, experiment, open_store, put
+from tests.store.test_writer import Office
 
 BATCH = OpenBatch(0, 0, 3, 1, 2.0, {})
 MARKS = [pytest.param(k, marks=needs_postgres) if k == "postgresql" else k for k in KINDS]
@@ -192,6 +195,45 @@ def test_segments_are_rows_of_one_experiment_made_and_stopped_together(store: St
     store.stop(first.id)
     assert [one.stopped for one in store.experiments()] == [False, True, True]
     assert len(store.experiments(first.id)) == 2, "all of them or none"
+
+
+KINDS_OF_POLICIES = (
+    "one-bit",
+    "htinf",
+    "one-bit-conversion",
+    "one-bit-exp4",
+    "calibrated-exp4",
+    "batched-exp4",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_POLICIES)
+def test_every_policy_goes_on_after_a_restart_as_if_nothing_had_happened(
+    store: Store, kind: str
+) -> None:
+    """Whatever the policy, with experts or without: restarting after every step changes nothing."""
+    offices = [
+        Office(here, put(here, experiment(make(kind, seed=3)))) for here in (MemoryStore(), store)
+    ]
+    steady, restarted = offices
+    experts = make(kind).experts
+    advice = None if experts is None else [k % 2 for k in range(experts)]
+    for step in range(7):
+        answers = [one.decide(f"{step}", advice)[2:] for one in offices]
+        assert answers[0] == answers[1]
+        restarted.restart()
+        if step % 3 != 2:
+            for one in offices:
+                one.reward(f"{step}", 0.25)
+        restarted.restart()
+        states = [one.look(bd.Policy.to_dict) for one in offices]
+        if steady.look(lambda policy: policy.released):
+            break  # from here on noise differs, as it must
+        for state in states:
+            state["ledger"]["issuers"] = None
+        assert states[0] == states[1]
+    for one in offices:
+        one.writer.close()
 
 
 def test_keys_are_kept_and_revoked(store: Store) -> None:

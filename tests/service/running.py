@@ -103,6 +103,11 @@ class Process:
     def key(self) -> str:
         return (self.folder / "key").read_text().strip()
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
@@ -118,7 +123,7 @@ class Process:
 
     def kill(self) -> None:
         assert self._process is not None
-        os.kill(self._process.pid, signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
         self._process.wait()
 
     def stop(self) -> int:

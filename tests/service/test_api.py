@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import bandanna as bd
 from bandanna.service.keys import REFRESH_SECONDS
 from bandanna.store import StoreUnavailableError
 from tests.service.running import Here, service_here
@@ -167,6 +168,24 @@ def test_plans(here: Here) -> None:
     found = here.http.post("/v1/plan", json=body).json()
     assert found["best"] in [row["algorithm"] for row in found["rows"]]
     assert here.http.post("/v1/plan", json=body | {"epsilon": -1}).status_code == 422
+
+
+def test_plans_say_what_late_feedback_costs(here: Here) -> None:
+    body = {"arms": 4, "rounds": 1_000_000, "epsilon": 1.0}
+    late = body | {"deadline_seconds": 60, "decisions_per_second": 2.5}
+    in_order, delayed = (here.http.post("/v1/plan", json=one).json() for one in (body, late))
+    assert (in_order["delay"], delayed["delay"]) == (0, 150)
+    assert "150 rounds late" in delayed["condition"]
+    bounds = [found["rows"][0]["bound"] for found in (in_order, delayed)]
+    assert bounds[0] < bounds[1] < 1_000_000
+    assert bounds[1] == bd.plan(4, 1_000_000, 1.0, delay=150).best.regret
+    alone = body | {"decisions_per_second": 1}
+    assert here.http.post("/v1/plan", json=alone).status_code == 422
+    made = {"deadline_seconds": 60, "decisions_per_second": 2.5, "algorithm": "one-bit-exp3"}
+    experiment = here.create(rounds=1_000_000, **made)
+    here.decide(experiment)
+    results = here.http.get(f"/v1/experiments/{experiment}/results").json()
+    assert "150 rounds late" in results["regret_condition"]
 
 
 BAD: list[tuple[str, Any, int]] = [

@@ -158,6 +158,37 @@ def test_openfeature_sees_a_feature_flag(running: Process, client: bd.Client) ->
     api.shutdown()
 
 
+def test_what_openfeature_tracks_is_a_reward(
+    running: Process, client: bd.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    from openfeature import api
+    from openfeature.evaluation_context import EvaluationContext
+    from openfeature.track import TrackingEventDetails
+
+    from bandanna.openfeature import BandannaProvider
+
+    bandit = client.create("shop", ["a", "b"], 0.2, rounds=1000, segments=["de"])
+    api.set_provider(BandannaProvider(running.url, running.key, rewards=("reward", "bought")))
+    flags = api.get_client()
+    request = EvaluationContext("user-17", {"event_id": "request-1", "segment": "de"})
+    assert flags.get_string_value(bandit.id, "default", request) in ("a", "b")
+    flags.track("bought", request, TrackingEventDetails(0.654321))
+    another = EvaluationContext("user-17", {"segment": "de"})
+    found = flags.get_string_details(bandit.id, "default", another)
+    event = {"event_id": str(found.flag_metadata["event_id"])}
+    flags.track("loss", another, TrackingEventDetails(0.25, dict(event)))
+    flags.track("looked", another, TrackingEventDetails(1.0, dict(event)))
+    shown = client.send("GET", f"/v1/experiments/{bandit.id}")
+    assert (shown["decided"], shown["observed"]) == (2, 2)
+    assert caplog.records == []
+    flags.track("bought", request, TrackingEventDetails(0.123456))  # another value: refused
+    flags.track("reward", another, TrackingEventDetails(1.0))  # of which event?
+    flags.track("reward", request)
+    assert ["not counted" in record.getMessage() for record in caplog.records] == [True] * 3
+    assert not any(trace in caplog.text for trace in ("654321", "123456"))
+    api.shutdown()
+
+
 def test_it_ends_well_when_told_to(tmp_path: Path) -> None:
     with process(tmp_path) as here:
         with bd.Client(here.url, here.key) as client:

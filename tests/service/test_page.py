@@ -101,6 +101,27 @@ def test_an_experiment_is_made_watched_and_stopped_by_keyboard_alone(
     assert [entry for entry in browser.get_log("browser") if "401" not in entry["message"]] == []
 
 
+def test_what_is_planned_is_made_and_a_segment_is_looked_at(running: Process, browser: Any) -> None:
+    open_page(browser, running)
+    until(browser, lambda d: "guaranteed regret" in text(d, "plan"))
+    for name, value in (("name", "shops"), ("often", "0.01"), ("segments", "de\nf & r\n")):
+        browser.find_element("id", name).send_keys(value)
+    browser.find_element("id", "epsilon").click()
+    until(browser, lambda d: "864 rounds late" in text(d, "plan"))
+    until(browser, lambda d: text(d, "plan").startswith("In each segment"))
+    browser.find_element("css selector", "#make button").click()
+    until(browser, lambda d: text(d, "title") == "shops")
+    with bd.Client(running.url, running.key) as client:
+        shops = client.experiment(browser.execute_script("return location.hash.slice(1)"))
+        for _ in range(12):
+            shops.observe(shops.decide(segment="f & r"), loss=0.5)
+    until(browser, lambda d: "0 of 12" in text(d, "numbers"))
+    assert "864 rounds late" in text(browser, "condition")
+    browser.find_element("css selector", "#segment option:last-child").click()
+    until(browser, lambda d: "12 of 12" in text(d, "numbers"))
+    assert browser.get_log("browser") == []
+
+
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [360, 1000])
 def test_everything_fits_and_can_be_read(

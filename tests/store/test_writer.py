@@ -15,7 +15,6 @@ from bandanna.store.contract import Turn
 from bandanna.store.refusals import GoneError
 from bandanna.store.rows import Event
 from bandanna.store.writer import Task, UnknownError, Writer
-from tests.contracts.policies import make
 from tests.store.stores import experiment, put
 
 
@@ -67,28 +66,6 @@ def test_the_same_id_gets_the_same_answer_also_after_a_restart() -> None:
     here.restart()
     assert here.decide("one") == first
     assert here.look(lambda policy: policy.decided) == 1
-
-
-def test_every_state_goes_on_after_a_restart_as_if_nothing_had_happened() -> None:
-    """Whatever the policy, restarting after every step changes no number."""
-    for kind in ("one-bit", "htinf", "one-bit-exp4", "calibrated-exp4", "one-bit-conversion"):
-        steady, restarted = (office(make(kind, seed=3)) for _ in range(2))
-        experts = make(kind).experts
-        advice = None if experts is None else [k % 2 for k in range(experts)]
-        for step in range(7):
-            answers = [one.decide(f"{step}", advice)[2:] for one in (steady, restarted)]
-            assert answers[0] == answers[1], kind
-            restarted.restart()
-            if step % 3 != 2:
-                steady.reward(f"{step}", 0.25)
-                restarted.reward(f"{step}", 0.25)
-            restarted.restart()
-            states = [one.look(bd.Policy.to_dict) for one in (steady, restarted)]
-            if steady.look(lambda policy: policy.released):
-                break  # from here on noise differs, as it must
-            for state in states:
-                state["ledger"]["issuers"] = None
-            assert states[0] == states[1], kind
 
 
 def test_feedback_counts_once_and_another_value_is_refused() -> None:

@@ -76,6 +76,11 @@ class People:
     def __len__(self) -> int:
         return len(self._places)
 
+    @property
+    def used(self) -> int:
+        """Places that all persons together have had."""
+        return sum(self._places.values())
+
     def known_as(self, person: object) -> int:
         """Return the keyed hash of a person."""
         if type(person) not in USUAL and (

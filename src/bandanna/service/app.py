@@ -90,7 +90,7 @@ async def _look_after(core: Core, metrics: Metrics) -> None:
         try:
             await core.sweep()
             await core.tidy()
-            metrics.available.set(1)
+            metrics.available.set(core.writer.available)
         except StoreUnavailableError as error:
             metrics.available.set(0)
             logger.warning("database unavailable", extra={"facts": {"why": str(error)}})

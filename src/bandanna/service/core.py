@@ -12,8 +12,8 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from bandanna.policies import PrivateBandit, PrivateExperts
 from bandanna.policies.policy import Policy
+from bandanna.service.making import make_policy
 from bandanna.service.parts import grouped, part_for, promised
 from bandanna.service.settings import Settings
 from bandanna.store import ConflictError, SqlStore, read_secret
@@ -21,7 +21,7 @@ from bandanna.store.desk import Desk
 from bandanna.store.fence import Fence, RestoredError
 from bandanna.store.rows import Event, Experiment, Release
 from bandanna.store.writer import Task, UnknownError, Writer
-from bandanna.types import JSON, Guarantee, InputError
+from bandanna.types import JSON, Guarantee
 
 
 class Core:
@@ -198,27 +198,6 @@ class Core:
     def disk(self) -> Path:
         """Where room is needed."""
         return self.settings.fence.absolute().parent
-
-
-def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
-    """Make the policy that was asked for."""
-    options = {name: settings[name] for name in OPTIONS if settings.get(name) is not None}
-    closing = (settings.get("rounds_per_place"), settings.get("deadline_seconds"))
-    if settings.get("per_person") is not None and closing == (None, None):
-        raise InputError(
-            "with per_person give rounds_per_place or deadline_seconds: otherwise places stay open."
-        )
-    if settings.get("experts") is not None:
-        if "losses" in options:
-            raise InputError("losses= chooses among algorithms without experts.")
-        return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **options)
-    return PrivateBandit(settings["arms"], settings["epsilon"], **options)
-
-
-OPTIONS = (
-    *("rounds", "algorithm", "losses", "delta", "per_person", "rounds_per_place"),
-    *("loss_range", "default_loss", "clip"),
-)
 
 
 def guarantee_of(policy: Policy) -> Guarantee:

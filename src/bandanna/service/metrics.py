@@ -32,7 +32,9 @@ class Metrics:
         )
         self.waiting = Gauge("bandanna_queue", "Tasks that wait.", registry=registry)
         self.available = Gauge(
-            "bandanna_database_available", "1 if the database answered.", registry=registry
+            "bandanna_database_available",
+            "1 if the database took the last transaction.",
+            registry=registry,
         )
         self.disk = Gauge(
             "bandanna_disk_free_bytes", "Room where the fence lies.", registry=registry

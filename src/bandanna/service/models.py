@@ -16,6 +16,12 @@ Label = Annotated[str, Field(min_length=1, max_length=200)]
 EventId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
 Feedback = bool | Annotated[float, Field(allow_inf_nan=False)]
 
+Seconds = Annotated[float, Field(gt=0, le=10**9)]
+Often = Annotated[float, Field(gt=0, le=10**6)]
+LATE = (
+    "At most, as expected. With deadline_seconds it says how many decisions late feedback may be: "
+    "bounds are for that, and so are the rates of algorithms that have such a bound."
+)
 DIFFERENT = {"uniqueItems": True}
 
 
@@ -48,9 +54,10 @@ class NewExperiment(Document):
         default=None, description="Rounds after which a place closes; or the deadline closes it."
     )
     loss_range: tuple[Finite, Finite] | None = None
-    deadline_seconds: Annotated[float, Field(gt=0, le=10**9)] | None = Field(
+    deadline_seconds: Seconds | None = Field(
         default=None, description="When feedback has not come by then, the default loss is counted."
     )
+    decisions_per_second: Often | None = Field(default=None, description=LATE)
     default_loss: Finite | None = None
     clip: bool = Field(
         default=False, description="Count feedback outside the range as its nearer end."
@@ -108,6 +115,9 @@ class PlanRequest(Document):
     epsilon: Finite
     experts: Annotated[int, Field(ge=1, le=100_000)] | None = None
     delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    per_person: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    deadline_seconds: Seconds | None = None
+    decisions_per_second: Often | None = Field(default=None, description=LATE)
 
 
 class DecisionAnswer(BaseModel):

@@ -38,10 +38,13 @@ def summary(policy: Policy, releases: Sequence[Release]) -> JSON:
         "confidence": 1 - MISSED,
         "choices": [] if weighed else choices,
         "shares": [] if weighed else _shares(len(rows), releases),
+        "decided": policy.decided,
         "batch": policy.batch,
+        "places": _places(policy),
         "batches_released": len(releases),
         "rounds_released": everything,
-        "regret_bound": _bound_so_far(policy, policy.decided),
+        "regret_bound": _bound_so_far(policy),
+        "regret_condition": _problem(policy).assumed_of_feedback,
         "steadiness": steadiness(releases, len(rows)) | {"guard": policy.stationarity},
     }
 
@@ -66,17 +69,27 @@ def _shares(count: int, releases: Sequence[Release]) -> list[JSON]:
     return points
 
 
-def _bound_so_far(policy: Policy, rounds: int) -> float | None:
+def _places(policy: Policy) -> JSON | None:
+    """Return how many places persons have used; who has is told nobody."""
+    people = policy.ledger.people
+    return None if people is None else {"used": people.used, "most": people.rule.per_person}
+
+
+def _problem(policy: Policy) -> Problem:
+    """Return what the policy has been asked so far."""
+    size = len(policy.arms), max(1, policy.decided), policy.recipe.release.guarantee().epsilon
+    return Problem(*size, policy.experts, policy.delta, policy.delay)
+
+
+def _bound_so_far(policy: Policy) -> float | None:
     """Return the most that the regret is guaranteed to be in expectation, if anything is."""
-    if rounds < 1:
+    if policy.decided < 1:
         return None
     if policy.regret_bound is not None:
         return policy.regret_bound
-    advised = policy.experts is not None
-    epsilon = policy.recipe.release.guarantee().epsilon
-    problem = Problem(len(policy.arms), rounds, epsilon, policy.experts, policy.delta)
+    entry = find(policy.algorithm, advised=policy.experts is not None)
     try:
-        row = row_of(find(policy.algorithm, advised=advised), problem, policy.batch)
+        row = row_of(entry, _problem(policy), policy.batch)
     except InputError:
         return None
     return row.regret if math.isfinite(row.regret) else None

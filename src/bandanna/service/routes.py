@@ -17,6 +17,7 @@ from bandanna.service.access import (
     CoreHere,
     require,
 )
+from bandanna.service.making import rounds_late
 from bandanna.service.models import (
     DecisionAnswer,
     Document,
@@ -142,7 +143,7 @@ async def activate(event: EventPath, core: CoreHere, key: CanReward) -> None:
 
 @router.post("/plan")
 async def plan(problem: PlanRequest, _: CanRead) -> dict[str, Any]:
-    """Compare what algorithms guarantee for a problem."""
+    """Compare what algorithms guarantee for a problem, with late feedback if need be."""
     found = await run_in_threadpool(
         lambda: make_plan(
             problem.arms,
@@ -150,6 +151,8 @@ async def plan(problem: PlanRequest, _: CanRead) -> dict[str, Any]:
             problem.epsilon,
             experts=problem.experts,
             delta=problem.delta,
+            delay=rounds_late(problem.deadline_seconds, problem.decisions_per_second),
+            per_person=problem.per_person,
         )
     )
     return found.to_dict()

@@ -53,6 +53,8 @@ class Writer:
         self._thread.start()
         self.transactions = 0
         self.failures = 0
+        self.available = True
+        """Whether the store took the last transaction."""
 
     def submit(self, task: Task) -> Future[Any]:
         """Hand in a task; its answer comes when it is durable."""
@@ -85,6 +87,7 @@ class Writer:
         try:
             answers = self._attempt(group)
         except StoreUnavailableError as error:
+            self.available = False
             self._fail(group, error)
         except Exception as error:  # one task's trouble must not become another's
             if len(group) == 1:
@@ -133,6 +136,7 @@ class Writer:
             if self._fence is not None:
                 self._fence.note(number, desk.experiment.version)
         self.transactions += 1
+        self.available = True
         return answers
 
     def _prepare(self, turn: Turn, numbers: set[int], used: dict[int, Desk]) -> None:

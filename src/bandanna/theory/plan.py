@@ -46,9 +46,7 @@ class Plan:
     @property
     def condition(self) -> str:
         """What the bounds assume of feedback, in one sentence."""
-        if self.problem.delay:
-            return f"Bounds hold for feedback that is at most {self.problem.delay:,} rounds late."
-        return "Bounds hold for feedback in order; a delay says how late it may be."
+        return self.problem.assumed_of_feedback
 
     def _each(self) -> str:
         """Say what a place may cost, where persons are protected."""

@@ -74,21 +74,30 @@ async function home() {
   planned();
 }
 
-const arms = () => $("arms").value.split("\n").map((line) => line.trim()).filter(Boolean);
+const lines = (id) => $(id).value.split("\n").map((line) => line.trim()).filter(Boolean);
+
+// What the plan and the experiment are both told: how many rounds, how private, how late.
+function asked() {
+  const found = { rounds: Number($("rounds").value), epsilon: Number($("epsilon").value) };
+  if ($("deadline").value) found.deadline_seconds = Number($("deadline").value);
+  if ($("deadline").value && $("often").value) found.decisions_per_second = Number($("often").value);
+  return found;
+}
 
 const planned = guarded(async () => {
-  const problem = { arms: arms().length, rounds: Number($("rounds").value), epsilon: Number($("epsilon").value) };
+  const problem = { ...asked(), arms: lines("arms").length };
   if (problem.arms < 2 || !(problem.epsilon > 0) || !(problem.rounds >= 1)) {
     $("plan").textContent = "Give at least two arms, an epsilon and a number of decisions.";
     return;
   }
   const found = await json("/v1/plan", problem);
-  $("plan").textContent = `${found.why} ${found.default}`;
+  const each = lines("segments").length ? "In each segment:" : "";
+  $("plan").textContent = [each, found.why, found.default, found.condition].filter(Boolean).join(" ");
 });
 
 const make = guarded(async () => {
-  const body = { name: $("name").value, arms: arms(), epsilon: Number($("epsilon").value), rounds: Number($("rounds").value) };
-  if ($("deadline").value) body.deadline_seconds = Number($("deadline").value);
+  const body = { ...asked(), name: $("name").value, arms: lines("arms") };
+  if (lines("segments").length) body.segments = lines("segments");
   location.hash = (await json("/v1/experiments", body)).id;
 });
 
@@ -96,13 +105,16 @@ function fill(now, results) {
   $("title").textContent = now.name + (now.stopped ? " (stopped)" : "");
   $("stop").disabled = now.stopped;
   const bound = results.regret_bound;
+  const places = results.places;
   const facts = {
-    "Decisions": number(now.decided),
+    "Decisions": number(results.decided) + (now.segments ? ` of ${number(now.decided)}` : ""),
     "Batches released": number(results.batches_released),
-    "Decisions in a batch": number(results.batch),
+    [places ? "Places in a batch" : "Decisions in a batch"]: number(results.batch),
+    ...(places && { "Places used": `${number(places.used)}, at most ${number(places.most)} a person` }),
     "Regret at most, expected": bound === null || bound >= now.decided ? "nothing yet" : number(Math.round(bound)),
     "Algorithm": now.algorithm,
   };
+  $("condition").textContent = results.regret_condition;
   $("numbers").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => {
     const term = document.createElement("dt"), data = document.createElement("dd"), pair = document.createElement("div");
     term.textContent = name;
@@ -125,7 +137,7 @@ function inWords(promise) {
 async function watch(id) {
   const stop = new AbortController();
   watching = stop;
-  const answer = await ask(`/v1/experiments/${id}/live`, undefined, stop.signal);
+  const answer = await ask(`/v1/experiments/${id}/live${which()}`, undefined, stop.signal);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
@@ -141,11 +153,23 @@ async function watch(id) {
   }
 }
 
+// The segment that is looked at, as a query; empty where there are none.
+const which = () => ($("choose").hidden ? "" : `?segment=${encodeURIComponent($("segment").value)}`);
+
+function offer(segments) {
+  const names = Object.keys(segments ?? {}), chosen = $("segment").value;
+  $("choose").hidden = names.length === 0;
+  $("segment").replaceChildren(...names.map((name) => new Option(name, name)));
+  if (names.includes(chosen)) $("segment").value = chosen;
+}
+
 async function one(id) {
-  const [now, results, privacy] = await Promise.all(["", "/results", "/privacy"].map((part) => json(`/v1/experiments/${id}${part}`)));
+  const [now, privacy] = await Promise.all(["", "/privacy"].map((part) => json(`/v1/experiments/${id}${part}`)));
+  offer(now.segments);
+  const results = await json(`/v1/experiments/${id}/results${which()}`);
   $("promise").textContent = inWords(privacy.guarantee);
   $("full").textContent = privacy.in_words;
-  $("certificate").disabled = privacy.certificate === null;
+  $("certificate").disabled = privacy.ledger.resumed_from_older_copies > 0;
   show("one");
   fill(now, results);
   json(`/v1/experiments/${id}/audit`).then((found) => {
@@ -179,9 +203,10 @@ $("enter").addEventListener("submit", (event) => {
 });
 $("forget").addEventListener("click", () => { sessionStorage.removeItem("key"); go(); });
 $("make").addEventListener("submit", make);
-for (const id of ["arms", "epsilon", "rounds"]) $(id).addEventListener("change", planned);
+for (const id of ["arms", "epsilon", "rounds", "deadline", "often", "segments"]) $(id).addEventListener("change", planned);
+$("segment").addEventListener("change", go);
 $("certificate").addEventListener("click", guarded(async () => {
-  const found = await json(`/v1/experiments/${here()}/privacy`);
+  const found = await json(`/v1/experiments/${here()}/privacy${which()}`);
   save(`${here()}-certificate.json`, new Blob([JSON.stringify(found.certificate, null, 2)]));
 }));
 $("export").addEventListener("click", guarded(async () => {

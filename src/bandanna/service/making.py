@@ -1,0 +1,40 @@
+"""The policy that was asked for, from the settings of an experiment."""
+
+from __future__ import annotations
+
+import math
+
+from bandanna.checks import MAX_ROUNDS
+from bandanna.policies import PrivateBandit, PrivateExperts
+from bandanna.types import JSON, InputError
+
+OPTIONS = (
+    *("rounds", "algorithm", "losses", "delta", "per_person", "rounds_per_place"),
+    *("loss_range", "default_loss", "clip"),
+)
+
+
+def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
+    """Make the policy that was asked for."""
+    options = {name: settings[name] for name in OPTIONS if settings.get(name) is not None}
+    closing = (settings.get("rounds_per_place"), settings.get("deadline_seconds"))
+    if settings.get("per_person") is not None and closing == (None, None):
+        raise InputError(
+            "with per_person give rounds_per_place or deadline_seconds: otherwise places stay open."
+        )
+    late = rounds_late(settings.get("deadline_seconds"), settings.get("decisions_per_second"))
+    options |= {"delay": late} if late else {}
+    if settings.get("experts") is not None:
+        if "losses" in options:
+            raise InputError("losses= chooses among algorithms without experts.")
+        return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **options)
+    return PrivateBandit(settings["arms"], settings["epsilon"], **options)
+
+
+def rounds_late(deadline_seconds: float | None, decisions_per_second: float | None) -> int:
+    """Return how many further decisions are made, at most, until feedback must have come."""
+    if decisions_per_second is None:
+        return 0
+    if deadline_seconds is None:
+        raise InputError("decisions_per_second goes with deadline_seconds: the two say how late.")
+    return min(MAX_ROUNDS, math.ceil(deadline_seconds * decisions_per_second))
