@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import bandanna as bd
 from bandanna.documents import to_text
-from bandanna.privacy.certificate import _short_seal, line_of, verify
+from bandanna.privacy.certificate import line_of, verify
+from bandanna.privacy.seals import short_seal
 from bandanna.theory.catalogue import names
 
 
@@ -63,7 +64,7 @@ LAPLACE = to_text(bd.PrivateBandit(3, 0.5, algorithm="htinf").certificate())
 
 def reseal(text: str, change: dict[str, object], drop: tuple[str, ...] = ()) -> str:
     data = {key: value for key, value in json.loads(text).items() if key not in drop} | change
-    data["seals"] = {key: _short_seal(key, data[key]) for key in data if key != "seals"}
+    data["seals"] = {key: short_seal(key, data[key]) for key in data if key != "seals"}
     return to_text(data)
 
 

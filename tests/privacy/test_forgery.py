@@ -14,8 +14,9 @@ import pytest
 import bandanna as bd
 from bandanna.documents import to_text
 from bandanna.privacy import statements
-from bandanna.privacy.certificate import _short_seal, verify
+from bandanna.privacy.certificate import verify
 from bandanna.privacy.registry import MECHANISMS
+from bandanna.privacy.seals import short_seal
 from bandanna.privacy.signature import sign_certificate
 from bandanna.signatures import make_key, private_from_pem, public_from_pem, to_pem
 from bandanna.types import InputError
@@ -23,6 +24,7 @@ from bandanna.types import InputError
 CERTIFICATES = {
     "one-bit": bd.PrivateBandit(3, 0.5, batch=4).certificate(),
     "one-bit, local": bd.PrivateBandit(3, 2.0, batch=1).certificate(),
+    "device": bd.PrivateBandit(3, 2.0, release="device").certificate(),
     "laplace": bd.PrivateBandit(3, 0.5, algorithm="htinf", loss_range=(-1, 4)).certificate(),
     "conversion": bd.PrivateExperts(4, 3, 0.5, algorithm="one-bit-conversion").certificate(),
     "one-bit-exp4": bd.PrivateExperts(4, 3, 0.5, 0.0, 10**4, "one-bit-exp4").certificate(),
@@ -48,7 +50,7 @@ every_kind = pytest.mark.parametrize("kind", CERTIFICATES)
 
 def sealed(data: dict[str, object]) -> str:
     entries = {key: value for key, value in data.items() if key != "seals"}
-    return to_text({**entries, "seals": {key: _short_seal(key, entries[key]) for key in entries}})
+    return to_text({**entries, "seals": {key: short_seal(key, entries[key]) for key in entries}})
 
 
 def accepted(data: dict[str, object]) -> bool:

@@ -11,6 +11,8 @@ from bandanna.documents import to_text
 from bandanna.grid import UNITS
 from bandanna.privacy import DeviceRelease, OneBitRelease
 from bandanna.privacy.certificate import verify
+from bandanna.privacy.parameter_history import with_history
+from bandanna.privacy.seals import short_seal
 from bandanna.privacy.statements import DRAWN_ON_DEVICE
 from bandanna.types import InputError
 
@@ -62,10 +64,21 @@ def test_its_certificate_names_the_device_and_is_checked() -> None:
 
 
 def test_a_certificate_without_what_is_assumed_of_devices_is_refused() -> None:
-    from bandanna.privacy.certificate import _short_seal
-
     data = bd.PrivateBandit(3, 0.5, release="device").certificate()
     data["assumptions"].remove(DRAWN_ON_DEVICE)
-    data["seals"]["assumptions"] = _short_seal("assumptions", data["assumptions"])
+    data["seals"]["assumptions"] = short_seal("assumptions", data["assumptions"])
     wrong = [finding for finding in verify(to_text(data)) if not finding.holds]
     assert [finding.entry for finding in wrong] == ["assumptions"]
+
+
+def test_a_certificate_may_list_what_devices_were_told() -> None:
+    told = {"fingerprint": "0a" * 32, "key_id": "0123456789abcdef", "since": "2030-01-31T12:00:00Z"}
+    certificate = bd.PrivateBandit(3, 0.5, release="device").certificate()
+    good = with_history(certificate, [told])
+    assert all(finding.holds for finding in verify(to_text(good)))
+    for wrong in ([told | {"note": "safe"}], [told | {"key_id": "none"}], ["trust us"]):
+        found = verify(to_text(with_history(certificate, wrong)))  # type: ignore[arg-type]
+        assert {finding.entry for finding in found if not finding.holds} == {"parameters"}
+    central = bd.PrivateBandit(3, 0.5, batch=1).certificate()
+    found = verify(to_text(with_history(central, [told])))
+    assert [finding.entry for finding in found if not finding.holds] == ["parameters"]

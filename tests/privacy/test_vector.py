@@ -17,9 +17,10 @@ from bandanna.documents import to_text
 from bandanna.grid import UNITS
 from bandanna.privacy import VectorRelease
 from bandanna.privacy.calibration import GRID
-from bandanna.privacy.certificate import _short_seal, verify
+from bandanna.privacy.certificate import verify
 from bandanna.privacy.estimate_steps import add_round_once, round_scale_once
 from bandanna.privacy.estimates import SeededVectorRelease
+from bandanna.privacy.seals import short_seal
 from bandanna.streams import new_stream
 from bandanna.types import InputError
 from tests.laws import FALSE_ALARM
@@ -191,7 +192,7 @@ def test_certificates_verify_and_forgeries_do_not(release: VectorRelease) -> Non
 
     def wrong(**change: object) -> set[str]:
         data = json.loads(text) | change
-        data["seals"] = {key: _short_seal(key, data[key]) for key in data if key != "seals"}
+        data["seals"] = {key: short_seal(key, data[key]) for key in data if key != "seals"}
         return {finding.entry for finding in verify(to_text(data)) if not finding.holds}
 
     multiplier = json.loads(text)["multiplier"]

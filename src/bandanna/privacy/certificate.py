@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 from bandanna.advice import MAX_EXPERTS
 from bandanna.checks import MAX_ARMS, MAX_EPSILON, MIN_EPSILON
-from bandanna.documents import seal
 from bandanna.grid import check_range
 from bandanna.privacy.mechanism import Finding, Mechanism, float_of
+from bandanna.privacy.parameter_history import HISTORY, check_history
 from bandanna.privacy.persons import PERSON_ENTRIES, check_places, impossible_places
 from bandanna.privacy.registry import MECHANISMS
+from bandanna.privacy.seals import check_seals, sealed
 from bandanna.privacy.signature import SIGNATURE, check_signature
 from bandanna.privacy.statements import (
     composition_of,
@@ -33,7 +34,6 @@ from bandanna.version import __version__
 
 FORMAT = "bandanna certificate"
 VERSION = 1
-SEAL_LENGTH = 12
 
 ENTRIES = (
     *("format", "version", "software", "policy", "algorithm", "arms", "experts"),
@@ -84,7 +84,7 @@ def make_certificate(guarantee: Guarantee, setting: Setting) -> JSON:
         "assumptions": list(guarantee.assumptions),
         "because": guarantee.because,
     }
-    return {**entries, "seals": {key: _short_seal(key, value) for key, value in entries.items()}}
+    return sealed(entries)
 
 
 def verify(text: str, *, key: bytes | None = None) -> list[Finding]:
@@ -107,7 +107,7 @@ def verify(text: str, *, key: bytes | None = None) -> list[Finding]:
         if key is not None:
             findings.append(check_signature(data, key))
         data.pop(SIGNATURE, None)
-        broken = list(_check_seals(data))
+        broken = list(check_seals(data))
         findings.extend(broken or _check_promise(data))
     except InputError:  # of the key's, which is ours and not the certificate's
         raise
@@ -131,30 +131,16 @@ def line_of(text: str, entry: str) -> int | None:
     return None
 
 
-def _check_seals(data: JSON) -> Iterator[Finding]:
-    seals = data.get("seals")
-    if not isinstance(seals, dict):
-        yield Finding("seals", False, "missing")
-        return
-    for key in data:
-        if key not in ("seals", *seals):
-            yield Finding(key, False, "has no seal: it was added, or its name was changed")
-    for key, mark in seals.items():
-        if key not in data:
-            yield Finding("seals", False, f"seals {key!r}, which is not there")
-        elif _short_seal(key, data[key]) != mark:
-            yield Finding(key, False, "does not match its seal: one of the two was changed")
-
-
 def _check_promise(data: JSON) -> Iterator[Finding]:
     kind = MECHANISMS.get(data["mechanism"])
     if kind is None:
         yield Finding("mechanism", False, f"unknown; there are {', '.join(MECHANISMS)}")
         return
     persons = PERSON_ENTRIES if "places" in data else ()
+    told = {HISTORY} if kind.on_device else set()
     wrong = [
         Finding(key, False, "is not known here" if key in data else "is missing")
-        for key in sorted(set(data) ^ {*ENTRIES, *kind.entries(), *persons})
+        for key in sorted(set(data) - told ^ {*ENTRIES, *kind.entries(), *persons})
     ] or [*_impossible(data), *kind.impossible(data)]
     if persons and not wrong:
         wrong = list(impossible_places(data))
@@ -162,7 +148,7 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
         yield from wrong
         return
     mechanism = kind.read(data)
-    words = list(_check_words(data, mechanism))
+    words = [*_check_words(data, mechanism), *check_history(data)]
     yield from words
     if not all(finding.holds for finding in words):
         return  # what words refute needs no arithmetic
@@ -240,7 +226,3 @@ def _without_repeats(pairs: list[tuple[str, object]]) -> JSON:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
-
-
-def _short_seal(key: str, value: object) -> str:
-    return seal([key, value])[:SEAL_LENGTH]
