@@ -11,10 +11,10 @@ from bandanna.policies.inputs import arm_names, checked_learner, required_learne
 from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import Replaced, plain_recipe, private_recipe, without_guard
-from bandanna.policies.worlds import chosen
 from bandanna.privacy import Release
 from bandanna.privacy.composition import place_for
 from bandanna.problem import Problem
+from bandanna.theory.worlds import chosen
 from bandanna.types import ArmName, InputError
 
 

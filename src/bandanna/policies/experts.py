@@ -18,11 +18,11 @@ from bandanna.policies.recipe import (
     plain_recipe,
     private_recipe,
 )
-from bandanna.policies.worlds import check_changes
 from bandanna.privacy import Release
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import AUTO, find
 from bandanna.theory.planner import place_problem
+from bandanna.theory.worlds import check_changes
 from bandanna.types import ArmName
 
 

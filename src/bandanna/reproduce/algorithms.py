@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandanna.policies.worlds import chosen
 from bandanna.problem import Problem
 from bandanna.reproduce.contest import CHANGES, Outcome, contest
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.studies.figure import Figure, Point
+from bandanna.theory.worlds import chosen
 from bandanna.types import JSON
 
 STEADY, ANY, CHANGING, REACTING = "steady", "any", "changing", "reacting"

@@ -17,7 +17,7 @@ def reproduce(quick: bool) -> Reproduction:
     eager = Exp3(2, *settings["eager_exp3"])
     policies: dict[str, Policy] = {
         "htinf": PrivateBandit(2, epsilon, rounds, "htinf"),
-        "one-bit": PrivateBandit(2, epsilon, rounds),
+        "one-bit": PrivateBandit(2, epsilon, rounds, "one-bit"),
         "eager exp3": PrivateBandit(2, epsilon, learner=eager, release="laplace"),
     }
     reports = {

@@ -101,10 +101,8 @@ def _costs(settings: JSON) -> list[Verdict]:
 def _policy(
     settings: JSON, places: int, per_person: int | None = None, delta: float = 0.0
 ) -> PrivateBandit:
-    rounds = settings["people"] * places
-    return PrivateBandit(
-        settings["arms"], settings["epsilon"], rounds, per_person=per_person, delta=delta
-    )
+    size = settings["arms"], settings["epsilon"], settings["people"] * places
+    return PrivateBandit(*size, "one-bit", per_person=per_person, delta=delta)
 
 
 def _measure(policy: PrivateBandit, settings: JSON, places: int, visits: int) -> Regret:
