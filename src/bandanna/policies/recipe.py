@@ -225,6 +225,11 @@ def recipe_of(tuning: Tuning) -> Recipe:
     return Recipe(_learner(tuning.learner), _release(tuning.release))
 
 
+def recipe_around(learner: Learner, release: JSON) -> Recipe:
+    """Make a recipe of a learner as it is and a release by name and parameters."""
+    return Recipe(learner, _release(release))
+
+
 def _learner(data: JSON) -> Any:
     return _made("learner", {**LEARNERS, Exp4.name: Exp4}, data)
 
