@@ -87,11 +87,96 @@ def test_they_can_be_simulated_and_runs_differ() -> None:
             np.testing.assert_array_equal(results.regret(name), again.regret(name))
 
 
-def test_they_cannot_be_saved(tmp_path: Path) -> None:
-    private = bd.privatize(Greedy(), arms=3, epsilon=1.0)
-    with pytest.raises(bd.InputError, match="around Greedy cannot be saved"):
-        private.save(tmp_path / "p.json")
-    assert not list(tmp_path.iterdir())
+class Thompson:
+    """Thompson sampling, as one writes it."""
+
+    def __init__(self, seed: int | None = None, prior: float = 1.0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.bad, self.good = np.full(3, prior), np.full(3, prior)
+
+    def draw(self) -> int:
+        return int(np.argmin(self._generator().beta(self.bad, self.good)))
+
+    def update(self, arm: int, loss: float) -> None:
+        self.bad[arm] += loss
+        self.good[arm] += 1.0 - loss
+
+    def _generator(self) -> Any:
+        return self.rng
+
+
+class Careless(Thompson):
+    """Its randomness is everybody's."""
+
+    def _generator(self) -> Any:
+        return np.random
+
+
+def half_played(learner: Any) -> bd.PrivateBandit:
+    """Leave batches open, and feedback out of order."""
+    policy = bd.privatize(learner, arms=3, epsilon=1.0, seed=5)
+    waiting = []
+    for number in range(200):
+        waiting.append(policy.decide())
+        if number % 3:
+            policy.observe(waiting.pop(0), loss=float(number % 2))
+    return policy
+
+
+OTHERS = {name: learner for name, learner in LEARNERS.items() if not name.startswith("ours")}
+
+
+@pytest.mark.parametrize("name", [*OTHERS, "thompson", "a lambda"])
+def test_a_saved_one_goes_on_in_a_fresh_learner(name: str, tmp_path: Path) -> None:
+    more = {"thompson": Thompson(2), "a lambda": lambda seed: Thompson(seed, prior=2.0)}
+    learner = (OTHERS | more)[name]
+    policy = half_played(learner)
+    policy.save(tmp_path / "p.json")
+    again = bd.load(tmp_path / "p.json", learner=learner, epsilon=1.0)
+    assert again.around == policy.around
+    assert again.guarantee == policy.guarantee
+    assert again.summary().rows == policy.summary().rows
+    assert [policy.decide().index for _ in range(60)] == [again.decide().index for _ in range(60)]
+
+
+def test_experts_around_another_learner_go_on_too(tmp_path: Path) -> None:
+    policy = bd.PrivateExperts(3, 2, 1.0, algorithm="one-bit-conversion", learner=Thompson(1))
+    for _ in range(20):
+        policy.observe(policy.decide([0, 1, 1]), loss=0.5)
+    policy.save(tmp_path / "p.json")
+    again = bd.load(tmp_path / "p.json", learner=Thompson())
+    for _ in range(20):
+        assert again.decide([0, 1, 1]).index == policy.decide([0, 1, 1]).index
+
+
+@pytest.mark.parametrize(
+    ("saved", "given", "reason"),
+    [
+        (Thompson(1), None, "its learner is a Thompson, which is not in the file: pass a fresh"),
+        (Thompson(1), Thompson(1, prior=50.0), "does not draw the arms that the saved one drew"),
+        (Careless(), Careless(), "its randomness is not its own"),
+        ("htinf", Thompson(1), "its learner is Bandanna's own htinf and is in the file"),
+        (Thompson(1), MAB([1, 2], LearningPolicy.Random()), "2 arms and the bandit 3"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused_and_can_be_tried_again(
+    saved: Any, given: Any, reason: str, tmp_path: Path
+) -> None:
+    half_played(saved).save(tmp_path / "p.json")
+    with pytest.raises(bd.StateFileError, match=reason):
+        bd.load(tmp_path / "p.json", learner=given)
+    if isinstance(saved, Thompson) and not isinstance(saved, Careless):
+        assert bd.load(tmp_path / "p.json", learner=Thompson(1)).resumed == 0
+
+
+def test_a_learner_that_fails_at_what_was_released_is_named(tmp_path: Path) -> None:
+    class Fails(Thompson):
+        def update(self, arm: int, loss: float) -> None:
+            raise RuntimeError("no")
+
+    half_played(Thompson(1)).save(tmp_path / "p.json")
+    with pytest.raises(bd.StateFileError, match="the Fails given cannot be told again"):
+        bd.load(tmp_path / "p.json", learner=Fails(1))
 
 
 def test_what_cannot_be_played_is_refused() -> None:

@@ -91,4 +91,28 @@ def test_environments_have_a_sentence_each_and_experts_too(tmp_path: Path) -> No
     )
     (lead,) = leads(advised)
     assert lead.best["best_arm"] is None
+    assert lead.words.startswith("expert 1 is the best of 3 experts, and one-bit-conversion has")
     assert arms_as_released(advised, lead) == []
+
+
+def test_changes_guards_and_the_strongest_baseline_are_shown(tmp_path: Path) -> None:
+    results = run(
+        tmp_path,
+        algorithm=["dp-klucb", "no-privacy"],
+        environment=["switching"],
+        epsilon=[5.0],
+        rounds=[4000],
+        arms=[2],
+    )
+    table = results.table()
+    plain = table.filter(algorithm="no-privacy")
+    assert plain["ran"].item() in ("kl-ucb", "thompson", "adaptive", "tsallis-inf")
+    assert plain["alarms"].item() is None
+    assert table.filter(algorithm="dp-klucb")["alarms"].item() == 1.0
+    ahead = table["segment_mean"] - table["mean"]
+    np.testing.assert_allclose(ahead, 0.8 * 2000, rtol=1e-5)  # half of the rounds, by the gap
+    page = write_report(results, tmp_path / "r.html")[0].read_text()
+    assert f"no privacy ({plain['ran'].item()})" in page
+    assert "<th>against segments</th>" in page
+    assert "On switching the best arm changes: that of each of 2 segments" in page
+    assert "its guard said in 100.0% of the runs" in page

@@ -49,7 +49,7 @@ def print_outlook(found: Outlook, advice: str) -> None:
         ["algorithm", "regret", "s.e.", "learned", "best arm found"],
         [
             [
-                row.algorithm,
+                found.shown(row.algorithm),
                 short(row.regret),
                 short(row.error),
                 f"{max(row.learned, 0.0):.0%}",

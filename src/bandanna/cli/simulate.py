@@ -176,8 +176,7 @@ def _announce(
 
     recipes = {name: policy.recipe for name, policy in policies.items()}
     check_size(recipes, source, runs, CHECKPOINTS)
-    size = source.rounds, source.arms, source.experts
-    each = sum(run_seconds(policy.batch, *size) for policy in policies.values())
+    each = sum(run_seconds(policy, source.rounds) for policy in policies.values())
     announce(runs * each / (cores or os.cpu_count() or 1))
 
 

@@ -19,8 +19,13 @@ HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "
 
 def print_json(results: Results, policies: dict[str, Policy], setting: dict[str, object]) -> None:
     """Print regret and privacy as JSON."""
-    rows = [{**row, **_privacy(policies[str(row["policy"])])} for row in results.summary()]
+    rows = []
+    for row in results.summary():
+        policy, guard = policies[str(row["policy"])], results.guard(str(row["policy"]))
+        more = {} if guard is None else {"false_alarm": guard.false_alarm}
+        rows.append({**row, **more, **_privacy(policy), "ran": policy.algorithm})
     extra = {
+        "segments": results.segments,
         "against": results.against,
         "about": results.about,
         "uniform_regret": float(results.uniform_regret[-1]),
@@ -40,6 +45,8 @@ def print_results(
     results: Results, policies: dict[str, Policy], setting: dict[str, object]
 ) -> None:
     """Print regret and privacy as a table."""
+    from bandanna.simulation.contestants import shown_name
+
     rows = []
     for row in results.summary():
         privacy = _privacy(policies[str(row["policy"])])
@@ -51,15 +58,16 @@ def print_results(
         values = [
             _number(row[key], ",.0f") for key in ("mean", "standard_error", "q05", "q50", "q95")
         ]
-        share = _number(row["share_of_uniform"], ".1%")
-        chosen = policies[str(row["policy"])].algorithm
-        name = f"auto: {chosen}" if row["policy"] == "auto" else str(row["policy"])
-        rows.append([name, promise, f"{row['batch']:,}", *values, share])
+        values.append(_number(row["share_of_uniform"], ".1%"))
+        if results.ahead is not None:
+            values.append(_number(row["segment_mean"], ",.0f"))
+        name = shown_name(str(row["policy"]), policies[str(row["policy"])].algorithm)
+        rows.append([name, promise, f"{row['batch']:,}", *values])
     experts = f"{setting['experts']} experts, " if "experts" in setting else ""
     print_table(
         f"Regret after {setting['rounds']:,} rounds, {setting['arms']} arms, {experts}"
         f"{setting['environment']}, {setting['replicates']} runs",
-        [*HEADINGS, "of uniform"],
+        [*HEADINGS, "of uniform", *(["vs segments"] if results.ahead is not None else [])],
         rows,
         _caption(results),
     )
@@ -76,10 +84,11 @@ def _caption(results: Results) -> str:
         if results.comparator != "experts"
         else f"Following experts at random (uniform) has {results.uniform_regret[-1]:,.0f}.",
     ]
-    if results.about:
-        lines.append(f"Data: {results.about}.")
+    lines += [f"{note[0].upper()}{note[1:]}." for note in results.notes]
     if results.best_arm is not None and results.arm_names:
         lines.append(f"The best arm is {results.arm_names[results.best_arm]}.")
+    if results.best_expert is not None and results.expert_names:
+        lines.append(f"The best expert is {results.expert_names[results.best_expert]}.")
     if any(float(row["mean"]) < 0 for row in results.summary()):
         lines.append("Below zero: better than every fixed arm.")
     return "\n".join(lines)

@@ -39,6 +39,14 @@ class World(ABC):
     """How data are used, where there are any."""
 
     @property
+    def edges(self) -> NDArray[np.int64] | None:
+        """Rounds between which one arm, or expert, is best: the first 0, the last all rounds.
+
+        None where the best does not change, or nobody knows when.
+        """
+        return None
+
+    @property
     def span(self) -> float:
         """What a loss of 1 is in people's units."""
         return self.loss_range[1] - self.loss_range[0]
@@ -52,6 +60,13 @@ class World(ABC):
     def __repr__(self) -> str:
         experts = "" if self.experts is None else f"{self.experts} experts, "
         return f"<{type(self).__name__}: {experts}{self.arms} arms, {self.rounds:,} rounds>"
+
+
+def edges_of_best(edges: NDArray[np.int64], means: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """Keep the edges of segments, with means by segment and arm, at which the best arm changes."""
+    best = means.argmin(axis=1)
+    changed = np.flatnonzero(np.diff(best)) + 1
+    return None if changed.size == 0 else edges[[0, *changed, -1]]
 
 
 class Environment(World):

@@ -10,11 +10,17 @@ from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.compiled import step
-from bandanna.environments.base import Environment
+from bandanna.environments.base import Environment, edges_of_best
 from bandanna.environments.steps import Memory, register
 from bandanna.grid import UNITS
 from bandanna.streams import Stream
 from bandanna.types import InputError
+
+MOST_SEGMENTS = 2000
+"""With more changes of the best arm than this, nobody follows them."""
+
+LOOKS = 50
+"""How often to look which arm is best while it is the same, about."""
 
 
 class DriftParams(NamedTuple):
@@ -78,6 +84,19 @@ class SinusoidalDrift(Environment):
     def params(self) -> DriftParams:
         """Return speed, amplitude, levels and phases."""
         return self._params
+
+    @property
+    def edges(self) -> NDArray[np.int64] | None:
+        """Rounds at which the waves of two arms cross below all others."""
+        speed, amplitude, levels, phases = self._params
+        waves = self.rounds * speed / (2.0 * math.pi)
+        if waves * self.arms > MOST_SEGMENTS:
+            return None
+        looks = min(self.rounds, math.ceil(waves * self.arms * LOOKS))
+        starts = np.unique(np.rint(np.linspace(0, self.rounds, looks + 1)).astype(np.int64))
+        middles = 0.5 * (starts[:-1] + starts[1:] - 1)
+        losses = levels + amplitude * np.sin(speed * middles[:, None] + phases)
+        return edges_of_best(starts, losses)
 
     def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return each arm's total loss before each of the given rounds."""

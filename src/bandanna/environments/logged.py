@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
-from bandanna.environments.base import Environment
+from bandanna.environments.base import Environment, edges_of_best
 from bandanna.environments.log import Log, read_log
 from bandanna.environments.log_steps import ReplayParams, ResampleParams
 from bandanna.environments.log_tables import block_tables, replay_rounds, usual_blocks
@@ -166,6 +166,11 @@ class Logged(Environment):
     def memory(self) -> NDArray[np.int64]:
         """Return the place in the log where a replay is."""
         return np.zeros(1, dtype=np.int64)
+
+    @property
+    def edges(self) -> NDArray[np.int64] | None:
+        """Rounds at which another arm is best, by blocks of time."""
+        return edges_of_best(self._edges, self._tables.means)
 
     def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return each arm's expected total loss before each of the given rounds."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna.compiled import step
-from bandanna.environments.base import Environment
+from bandanna.environments.base import Environment, edges_of_best
 from bandanna.environments.steps import Memory, register
 from bandanna.grid import UNITS
 from bandanna.streams import Stream, binomial
@@ -64,6 +64,11 @@ class Segments(Environment):
     def params(self) -> SegmentParams:
         """Return edges and means."""
         return self._params
+
+    @property
+    def edges(self) -> NDArray[np.int64] | None:
+        """Rounds at which the best arm changes."""
+        return edges_of_best(self._params.edges, self._params.means)
 
     def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return each arm's (expected) total loss before each of the given rounds."""

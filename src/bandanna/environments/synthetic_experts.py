@@ -123,9 +123,19 @@ class SwitchingExperts(SyntheticExperts):
     name: ClassVar[str] = "switching-experts"
     head_start: ClassVar[float] = 0.05
 
+    @property
+    def _change(self) -> int:
+        return round((0.5 - self.head_start / 2) * self.rounds)
+
+    @property
+    def edges(self) -> NDArray[np.int64] | None:
+        """When the second expert takes over."""
+        inside = 0 < self._change < self.rounds and self.experts > 1
+        return np.array([0, self._change, self.rounds]) if inside else None
+
     def _teach(self, rng: Generator, votes: Advice, best: Advice, start: int) -> None:
         opinion = self._opinion(rng, best, self.quality)
-        change = round((0.5 - self.head_start / 2) * self.rounds) - start
+        change = self._change - start
         first = np.arange(best.size) < change
         second = min(1, self.experts - 1)
         votes[first, 0] = opinion[first]

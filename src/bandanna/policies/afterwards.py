@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from bandanna.learners import Adaptive, DpKlucb
-from bandanna.learners.stationarity import GuardReport
+from bandanna.learners.dp_klucb import DpKlucbState
+from bandanna.learners.stationarity import ALARM, GuardReport
 from bandanna.policies.recipe import Recipe
 from bandanna.theory.adaptive import adaptive_regret_paid
 from bandanna.types import JSON
@@ -28,3 +30,30 @@ def stationarity(recipe: Recipe, learned: Callable[[], JSON]) -> GuardReport | N
     """Say what DP-KLUCB's guard has seen."""
     learner = recipe.learner
     return learner.stationarity(learned()) if isinstance(learner, DpKlucb) else None
+
+
+def alarmed(recipe: Recipe, state: NamedTuple | None) -> bool | None:
+    """Say whether DP-KLUCB's guard has seen losses change; None where there is no guard."""
+    guarded = isinstance(recipe.learner, DpKlucb) and recipe.learner.guard
+    if not guarded or not isinstance(state, DpKlucbState):
+        return None
+    return bool(state.guard[ALARM] > 0.0)
+
+
+def stationarity_words(seen: GuardReport | None) -> str:
+    """Say in a sentence what ``stationarity`` tells; nothing where there is no guard."""
+    if seen is None or not seen["guard"]:
+        return ""
+    tests, chance = seen["tests"], f"{seen['false_alarm']:g}"
+    if not seen["alarm"]:
+        return (
+            f"Losses look steady: {tests:,} comparisons of an arm's releases with its earlier "
+            f"ones, no alarm (a false one has probability at most {chance})."
+        )
+    told = seen["most_telling"]
+    return (
+        f"Losses change: after {told['after_rounds']:,} rounds arm {told['arm'] + 1}'s went from "
+        f"{told['loss_before']:.3g} to {told['loss_then']:.3g}, beyond the "
+        f"{told['difference_allowed']:.2g} that chance allows (false alarms: probability at most "
+        f"{chance}); the adaptive learner plays since."
+    )

@@ -129,8 +129,9 @@ class Experts(Policy):
     experts, arms, rounds
         As for ``PrivateExperts``.
     learner
-        ``exp4`` (default; needs ``rounds``), ``uniform`` (any arm, no advice), ``random-expert``
-        (a new expert each round); or a bandit learner over experts, by name or object.
+        ``exp4`` (default) and ``centred-exp4``, which need ``rounds``; ``uniform`` (any arm, no
+        advice), ``random-expert`` (a new expert each round); or a bandit learner over experts, by
+        name or object.
     loss_range, default_loss, clip, seed
         As for ``PrivateBandit``.
 

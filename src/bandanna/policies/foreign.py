@@ -14,14 +14,13 @@ import inspect
 import random
 import warnings
 from collections.abc import Callable
-from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from bandanna.learners import Learner
 from bandanna.learners.base import Player
-from bandanna.learners.steps import register
+from bandanna.policies.replay import Drawer, ForeignPlayer
 from bandanna.privacy.statements import FOREIGN_LEARNER
 from bandanna.streams import Stream
 from bandanna.types import JSON, ArmName, InputError
@@ -30,16 +29,6 @@ KNOWN = (
     "river's bandit.Policy, MABWiser's MAB, an object with draw() and update(arm, loss), "
     "or a function that takes a seed and returns one of these"
 )
-
-
-class Drawer(Protocol):
-    """A bandit with two methods."""
-
-    def draw(self) -> int:
-        """Choose an arm, by index."""
-
-    def update(self, arm: int, loss: float) -> None:
-        """Learn from a loss of an arm."""
 
 
 class ForeignLearner(Learner):
@@ -64,51 +53,11 @@ class ForeignLearner(Learner):
     def play(self, stream: Stream) -> Player:
         """Start a fresh copy; its seed comes from the stream that would draw the arms."""
         seed = int(stream[0] >> np.uint64(33))
-        return ForeignPlayer(self._make(seed), self.arms, self.label)
+        return ForeignPlayer(self._make, seed, self.arms, self.label)
 
     def to_dict(self) -> JSON:
-        """Refuse: what another library keeps inside is not ours to write down."""
-        raise InputError(
-            f"a policy around {self.label} cannot be saved: only Bandanna's own learners can."
-        )
-
-
-class ForeignPlayer:
-    """Plays a foreign bandit; importance is its own business."""
-
-    def __init__(self, bandit: Drawer, arms: int, label: str) -> None:
-        self.bandit = bandit
-        self._arms = arms
-        self._label = label
-
-    def draw(self) -> tuple[int, float]:
-        """Choose an arm."""
-        arm = self.bandit.draw()
-        if not isinstance(arm, Integral) or not 0 <= arm < self._arms:
-            raise InputError(
-                f"{self._label} drew arm {arm!r}; draw() must return an index from 0 to "
-                f"{self._arms - 1}."
-            )
-        return int(arm), 1.0
-
-    def update(self, arm: int, importance: float, loss: float) -> None:
-        """Learn from one released loss."""
-        self.bandit.update(arm, loss)
-
-    def state_dict(self) -> JSON:
-        """Refuse to save, as the learner does."""
-        raise InputError(f"a policy around {self._label} cannot be saved.")
-
-    def load_state(self, state: JSON) -> None:
-        """Refuse to load, as nothing was saved."""
-        raise InputError(f"a policy around {self._label} cannot be loaded.")
-
-
-register(
-    ForeignPlayer,
-    lambda player, state, stream: player.draw(),
-    lambda player, state, arm, importance, loss: player.update(arm, importance, loss),
-)
+        """Return its name: what another library keeps inside is not ours to write down."""
+        return {"name": self.name, "label": self.label}
 
 
 class RiverDrawer:
@@ -167,6 +116,7 @@ def adapt(learner: Any, names: tuple[ArmName, ...]) -> ForeignLearner:
         return ForeignLearner(make, len(names), label)
     if inspect.isroutine(learner):
         factory: Callable[[int], Any] = learner
+        label = getattr(learner, "__name__", label)
         return ForeignLearner(lambda seed: _drawer(factory(seed), names, seed), len(names), label)
     if inspect.isclass(learner):
         raise InputError(

@@ -12,15 +12,16 @@ from bandanna import checks
 from bandanna.advice import ticket_from_dict
 from bandanna.policies.bandit import Bandit, PrivateBandit
 from bandanna.policies.experts import Experts, PrivateExperts
+from bandanna.policies.foreign import ForeignLearner, adapt
 from bandanna.policies.inputs import arm_names, check_experts, check_rounds
 from bandanna.policies.ledger_state import load_ledger
 from bandanna.policies.people import check_rule
 from bandanna.policies.plays import FollowExpert, kind_of_play, weighs_all_arms
 from bandanna.policies.policy import Policy
-from bandanna.policies.recipe import recipe_of
+from bandanna.policies.recipe import Recipe, recipe_around, recipe_of
 from bandanna.policies.state_file import claim, read_state, resumed_before
 from bandanna.theory.tuning import Tuning
-from bandanna.types import JSON, BandannaError, StateFileError, without_frames
+from bandanna.types import JSON, ArmName, BandannaError, StateFileError, without_frames
 
 KINDS: dict[str, type[Policy]] = {
     kind.__name__: kind for kind in (PrivateBandit, Bandit, PrivateExperts, Experts)
@@ -32,7 +33,13 @@ DAMAGE = (
 )
 
 
-def load(path: str | Path, *, epsilon: float | None = None, again: bool = False) -> Policy:
+def load(
+    path: str | Path,
+    *,
+    epsilon: float | None = None,
+    again: bool = False,
+    learner: object = None,
+) -> Policy:
     """Read a policy that ``save`` wrote; it goes on where it was, with a new identity.
 
     Feedback for decisions made before the file was saved is credited; for decisions made after it,
@@ -48,6 +55,10 @@ def load(path: str | Path, *, epsilon: float | None = None, again: bool = False)
     again
         Load a file that has been resumed before. Whatever was open in it may then be released
         twice, and the guarantee says so.
+    learner
+        For a policy around another library's learner, or yours: a fresh one with the same
+        settings, or the function that made it. It is told again all that was released, and
+        refused unless it draws the same arms as the saved one did.
 
     Examples
     --------
@@ -60,15 +71,17 @@ def load(path: str | Path, *, epsilon: float | None = None, again: bool = False)
     """
     least = math.inf if epsilon is None else checks.epsilon(epsilon)
     try:
-        return _load(Path(path), least, again=again)
+        return _load(Path(path), least, learner, again=again)
     except BaseException as error:
         raise without_frames(error) from None
 
 
-def _load(source: Path, epsilon: float, *, again: bool) -> Policy:
+def _load(source: Path, epsilon: float, learner: object, *, again: bool) -> Policy:
     data = read_state(source)
     try:
-        policy = policy_from_dict(data)
+        policy = policy_from_dict(data, learner=learner)
+    except StateFileError as error:
+        raise StateFileError(f"{source}: {error}") from None
     except DAMAGE as error:
         raise StateFileError(f"{source} is damaged: {_reason(error)}.") from None
     times, file, checksum = policy.resumed, source.resolve(), str(data["checksum"])
@@ -91,15 +104,17 @@ def _reason(error: Exception) -> str:
     return f"{kind}: {said}"
 
 
-def policy_from_dict(data: JSON, *, latest: bool = False) -> Policy:
+def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None) -> Policy:
     """Make a policy from what ``Policy.to_dict`` returned, checking every value anew.
 
     ``latest`` promises that nothing was decided after ``data``: it then keeps its identity.
+    ``learner`` is a fresh one where it is another library's.
     """
     kind = KINDS[data["kind"]]
-    recipe = recipe_of(Tuning(data["learner"], data["release"]))
     names = arm_names(data["arms"])
     experts = None if data["experts"] is None else check_experts(data["experts"])
+    choices = names if experts is None else tuple(range(experts))
+    recipe = _recipe(data, choices, learner)
     if (experts is None) != issubclass(kind, PrivateBandit | Bandit):
         raise ValueError(f"a {data['kind']} does not go with experts {experts!r}")
     if (data["kind"] in PRIVATE_KINDS) != recipe.release.guarantee().private:
@@ -130,8 +145,26 @@ def policy_from_dict(data: JSON, *, latest: bool = False) -> Policy:
         raise ValueError("its stream is impossible")
     policy._stream[:] = words
     policy._player.load_state(data["learned"])
-    choices = len(names) if experts is None else experts
+    policy.around = getattr(recipe.learner, "label", "")
     whole = weighs_all_arms(recipe)
     as_ticket = partial(ticket_from_dict, arms=len(names), experts=experts or 0, whole=whole)
-    load_ledger(policy.ledger, data["ledger"], choices, len(names), as_ticket, latest=latest)
+    load_ledger(policy.ledger, data["ledger"], len(choices), len(names), as_ticket, latest=latest)
     return policy
+
+
+def _recipe(data: JSON, choices: tuple[ArmName, ...], learner: object) -> Recipe:
+    """Make learner and release of a saved policy, whose learner may have to be given."""
+    saved = data["learner"]
+    if saved["name"] != ForeignLearner.name:
+        if learner is not None:
+            raise StateFileError(
+                f"its learner is Bandanna's own {saved['name']} and is in the file; leave out "
+                f"learner=."
+            )
+        return recipe_of(Tuning(saved, data["release"]))
+    if learner is None:
+        raise StateFileError(
+            f"its learner is a {saved['label']}, which is not in the file: pass a fresh one with "
+            f"the same settings, or the function that made it, as learner=."
+        )
+    return recipe_around(adapt(learner, choices), data["release"])

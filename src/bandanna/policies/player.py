@@ -109,6 +109,9 @@ class Player:
         return dump_arrays(self._play.state)
 
     def load_state(self, state: JSON) -> None:
-        """Go on from what ``state_dict`` gave; other libraries' learners refuse both."""
-        assert self._play.state is not None
-        load_arrays(self._play.state, state)
+        """Go on from what ``state_dict`` gave."""
+        if self._play.state is None:
+            assert not isinstance(self._play.params, tuple)
+            self._play.params.load_state(state)
+        else:
+            load_arrays(self._play.state, state)

@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from bandanna.html import paragraph, table
+from bandanna.policies.afterwards import stationarity, stationarity_words
 from bandanna.privacy.sums import SumRelease
 from bandanna.types import ArmName, InputError
 
@@ -41,6 +43,8 @@ class Summary:
     rows: list[ArmSummary]
     decided: int
     released: int
+    stationarity: str = ""
+    """What the guard of ``dp-klucb`` has seen, in a sentence."""
 
     def __str__(self) -> str:
         width = max(len(str(row.arm)) for row in self.rows)
@@ -51,7 +55,24 @@ class Summary:
             if row.mean is not None:
                 mean = f"mean loss {row.mean:.4g} ({row.low:.4g} to {row.high:.4g})"
             lines.append(f"  {row.arm!s:{width}}  {chance}  {row.batches:,} batches, {mean}")
+        if self.stationarity:
+            lines.append(f"  {self.stationarity}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                str(row.arm),
+                "-" if row.chance is None else f"{row.chance:.1%}",
+                f"{row.batches:,}",
+                "-" if row.mean is None else f"{row.mean:.4g}",
+                "-" if row.mean is None else f"{row.low:.4g} to {row.high:.4g}",
+            ]
+            for row in self.rows
+        ]
+        said = f"{self.decided:,} decided, {self.released:,} batches released"
+        headings = ["arm", "chance", "batches", "mean loss", "95% sure"]
+        return table(said, headings, rows) + paragraph(self.stationarity)
 
 
 def chances_of(policy: Shown) -> dict[ArmName, float]:
@@ -85,7 +106,8 @@ def summary_of(policy: Shown) -> Summary:
         )
         for choice, name in enumerate(names)
     ]
-    return Summary(rows, ledger.rounds, ledger.released)
+    seen = stationarity(policy.recipe, policy._player.state_dict)
+    return Summary(rows, ledger.rounds, ledger.released, stationarity_words(seen))
 
 
 def _names(policy: Shown) -> tuple[ArmName, ...]:

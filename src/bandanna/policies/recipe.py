@@ -11,6 +11,7 @@ from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, Sil
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
 from bandanna.theory.catalogue import algorithms, find, names
+from bandanna.theory.exp4 import centred_no_privacy
 from bandanna.theory.guaranteed import Row, row_of
 from bandanna.theory.named import named_learner
 from bandanna.theory.one_bit import default_one_bit_batch
@@ -99,6 +100,8 @@ def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Re
         return Recipe(_learner(named_learner(learner, problem, release.to_dict())), release)
     if problem.experts == 1 and learner != "uniform":
         return Recipe(FixedArm(1), release)
+    if learner == "centred-exp4":
+        return recipe_of(centred_no_privacy(problem))
     entries = {"exp4": "no-privacy", "uniform": "uniform", "random-expert": "random-expert"}
     if learner in entries:
         return recipe_of(find(entries[learner], advised=True).tuned(problem))
@@ -220,6 +223,11 @@ def _checked_release(release: Release, problem: Problem, batch: int | None) -> R
 def recipe_of(tuning: Tuning) -> Recipe:
     """Make a recipe's parts by name and parameters; everything is validated anew."""
     return Recipe(_learner(tuning.learner), _release(tuning.release))
+
+
+def recipe_around(learner: Learner, release: JSON) -> Recipe:
+    """Make a recipe of a learner as it is and a release by name and parameters."""
+    return Recipe(learner, _release(release))
 
 
 def _learner(data: JSON) -> Any:

@@ -6,7 +6,7 @@ import threading
 
 from bandanna.html import paragraph
 from bandanna.learners.stationarity import GuardReport
-from bandanna.policies.afterwards import regret_so_far, stationarity
+from bandanna.policies.afterwards import regret_so_far, stationarity, stationarity_words
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.people import PeopleRule
 from bandanna.policies.player import Player
@@ -147,7 +147,8 @@ class Shown:
         return certificate_of(self)
 
     def _repr_html_(self) -> str:
-        return paragraph(repr(self)) + self.guarantee._repr_html_()
+        seen = paragraph(stationarity_words(self.stationarity))
+        return paragraph(repr(self)) + seen + self.guarantee._repr_html_()
 
     def __repr__(self) -> str:
         experts = "" if self.experts is None else f"{self.experts} experts, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from bandanna.simulation.contestants import NO_PRIVACY
 from bandanna.studies.schema import AXES
 
 CLEAR = 3.0
@@ -53,7 +54,7 @@ def answer(table: pl.DataFrame) -> str:
 def privacy_prices(table: pl.DataFrame) -> pl.DataFrame | None:
     """Return each private cell's mean regret over that of no privacy in the same setting."""
     same = [name for name in SAME if not AXES[name].private]
-    plain = table.filter(pl.col("algorithm") == "no-privacy", pl.col("mean") > 0)
+    plain = table.filter(pl.col("algorithm") == NO_PRIVACY, pl.col("mean") > 0)
     plain = plain.unique(same).select(*same, plain="mean")
     private = table.filter(pl.col("epsilon").is_not_null(), pl.col("mean") > 0)
     joined = private.join(plain, on=same, nulls_equal=True).with_columns(

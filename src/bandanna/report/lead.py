@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from bandanna.report.menus import usual
+from bandanna.simulation.contestants import NO_PRIVACY, shown_name
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import SETTINGS
 from bandanna.types import JSON
@@ -43,7 +44,9 @@ class Lead:
         best, rounds = self.best, self.best["rounds"]
         setting = f"at epsilon {best['epsilon']:g} in {rounds:,} rounds"
         mine, chance = (self._short(best[key]) for key in ("mean", "uniform"))
-        without = "" if self.plain is None else f"; without privacy {self._short(self._base)}"
+        without = ""
+        if self.plain is not None:
+            without = f"; without privacy ({self.plain['ran']}) {self._short(self._base)}"
         if self.plain is not None and not _clearly_learned(self.plain):
             return (
                 f"Nothing is clearly learned in {rounds:,} rounds, with or without privacy: "
@@ -60,7 +63,9 @@ class Lead:
         cost = f"Privacy costs {self._cost(best)} {self._unit} {setting}"
         if best["mean"] <= self._base:
             cost = f"Privacy costs nothing {setting}"
-        against = "no privacy" if self.plain is not None else "the best arm"
+        against = "the best expert" if self.best["best_expert"] is not None else "the best arm"
+        if self.plain is not None:
+            against = shown_name(NO_PRIVACY, self.plain["ran"])
         return (
             f"{self._arm}. {cost}: it learns "
             f"{self._share(best):.0%} of the way from choosing at random, which loses {chance}, to "
@@ -79,6 +84,12 @@ class Lead:
     @property
     def _arm(self) -> str:
         arm, name = self.best["best_arm"], self.best["algorithm"]
+        if self.best["best_expert"] is not None:
+            expert = expert_name(self.about, self.best["best_expert"])
+            return (
+                f"{expert} is the best of {self.best['experts']} experts, and {name} has the "
+                f"smallest regret of the private algorithms against it"
+            )
         if arm is None:
             return f"{name} has the smallest regret of the private algorithms"
         return (
@@ -127,7 +138,7 @@ def leads(results: StudyResults) -> list[Lead]:
         best = rivals.row(0, named=True)
         shared = [axis for axis in AXES if axis not in ("epsilon", "delta")]
         alike = here.filter(*(pl.col(axis).eq_missing(best[axis]) for axis in shared))
-        plain = alike.filter(pl.col("algorithm") == "no-privacy")
+        plain = alike.filter(pl.col("algorithm") == NO_PRIVACY)
         others = alike.filter(
             pl.col("algorithm") == best["algorithm"],
             pl.col("epsilon") != best["epsilon"],
@@ -149,6 +160,12 @@ def arm_name(about: JSON, arm: int) -> str:
     """Return what an arm is called."""
     names = about.get("arms") or []
     return str(names[arm]) if arm < len(names) else f"arm {arm + 1}"
+
+
+def expert_name(about: JSON, expert: int) -> str:
+    """Return what an expert is called."""
+    names = about.get("experts") or []
+    return str(names[expert]) if expert < len(names) else f"expert {expert + 1}"
 
 
 def arms_as_released(results: StudyResults, lead: Lead) -> list[list[str]]:

@@ -10,27 +10,20 @@ import polars as pl
 from altair.typing import ChartType
 
 from bandanna.documents import write_whole
-from bandanna.report.answer import answer, listed, winners
+from bandanna.report.answer import answer, listed
 from bandanna.report.audit_section import audit_section, read_audit
+from bandanna.report.caveats import caveats
 from bandanna.report.charts import audit_chart, save_chart
 from bandanna.report.lead import Lead, arms_as_released, leads
+from bandanna.report.numbers import numbers_table
 from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
 from bandanna.studies.results import StudyResults
-from bandanna.studies.schema import AXES, SETTINGS
+from bandanna.studies.schema import SETTINGS
 from bandanna.types import JSON, Guarantee, InputError
 from bandanna.version import __version__
 
 EXPORTS = ("svg", "png", "pdf")
-NUMBERS = {
-    "mean": ("mean", ",.0f"),
-    "standard_error": ("s.e.", ",.0f"),
-    "q05": ("5%", ",.0f"),
-    "q50": ("median", ",.0f"),
-    "q95": ("95%", ",.0f"),
-    "share_of_uniform": ("of uniform", ".1%"),
-    "releases": ("releases", ",.0f"),
-}
 
 
 def write_report(
@@ -79,7 +72,7 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
     if attacks is not None:
         specs["audit"] = audit_chart(attacks["rows"]).to_dict()
     study = results.index["study"]
-    columns, rows = _table(table)
+    columns, rows = numbers_table(table)
     first = leads(results)
     pages = Environment(loader=PackageLoader("bandanna.report"), autoescape=True)
     return pages.get_template("study.html").render(
@@ -90,7 +83,7 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         leads=_said(first),
         answer=answer(table),
         arms=_arms(results, first),
-        caveats=_caveats(results, table),
+        caveats=caveats(results, table),
         setting=_setting(results, table),
         charts=list(drawn),
         replicates=f"{study['replicates']:,}",
@@ -145,21 +138,6 @@ def _question(table: pl.DataFrame) -> str:
     return f"How do {listed(names)} compare on {listed(places)}?"
 
 
-def _caveats(results: StudyResults, table: pl.DataFrame) -> list[str]:
-    lines = []
-    if results.missing:
-        lines.append(
-            f"{results.missing} of {len(results.index['cells'])} cells have not been run yet; "
-            f"this is what is there."
-        )
-    if table["mean"].min() < 0:  # type: ignore[operator]
-        lines.append(
-            "Regret below zero is better than every fixed arm, which is possible where the best "
-            "arm changes. Such means have no place on a logarithmic axis and are left out there."
-        )
-    return lines
-
-
 def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]]:
     study = results.index["study"]
     shown = [("algorithms", ", ".join(in_order(table["algorithm"])))]
@@ -177,39 +155,6 @@ def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]
     shown.append(("regret", f"total loss minus that of {' or '.join(against)}"))
     shown.append(("runs", f"{study['replicates']:,} of each, seed {study['seed']}"))
     return shown
-
-
-def _table(table: pl.DataFrame) -> tuple[list[JSON], list[JSON]]:
-    """Lay out one row for each cell; axes with one value only are said in the setting."""
-    axes = [name for name in SETTINGS if table[name].n_unique() > 1 or name in ("epsilon", "batch")]
-    best = set(winners(table)["cell"])
-    order = {name: place for place, name in enumerate(in_order(table["algorithm"]))}
-    shared = [name for name in axes if AXES[name].rivals_share]
-    keys = sorted(shared, key=lambda name: AXES[name].private)  # the problem, then its privacy
-    rank = pl.col("algorithm").replace_strict(order)
-    sorted_rows = table.sort(*keys, rank, "batch", nulls_last=True, maintain_order=True)
-    columns: list[JSON] = [{"heading": "algorithm", "word": True}]
-    columns += [{"heading": axis, "word": AXES[axis].column is str} for axis in axes]
-    columns += [{"heading": heading, "word": False} for heading, _ in NUMBERS.values()]
-    rows = []
-    for row in sorted_rows.iter_rows(named=True):
-        cells = [row["algorithm"], *(_plain(row[axis]) for axis in axes)]
-        cells += [_number(row[name], style) for name, (_, style) in NUMBERS.items()]
-        rows.append({"cells": cells, "best": row["cell"] in best})
-    return columns, rows
-
-
-def _plain(value: str | float | None) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else f"{value:,}"
-
-
-def _number(value: float | None, style: str) -> str:
-    if value is None or value != value:  # noqa: PLR0124  # NaN
-        return "-"
-    # Small regrets deserve a digit more.
-    return format(value, ",.1f" if style == ",.0f" and 0 < abs(value) < 10 else style)
 
 
 def _skipped(results: StudyResults) -> list[str]:

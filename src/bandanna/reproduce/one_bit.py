@@ -10,7 +10,7 @@ from bandanna.environments import make_environment
 from bandanna.problem import Problem
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.contestants import make_policy
-from bandanna.simulation.results import statistics
+from bandanna.simulation.policy_runs import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figure import Figure, Point
 from bandanna.theory import htinf

@@ -18,21 +18,36 @@ class Comparators:
 
     def __init__(self, environment: ExpertEnvironment, stops: NDArray[np.int64]) -> None:
         self._stops = stops
+        edges = environment.edges
+        self._edges = np.zeros(0, dtype=np.int64) if edges is None else edges[1:-1]
         self._experts, self._arms = np.zeros(environment.experts), np.zeros(environment.arms)
+        self._before, self._start = 0.0, np.zeros(environment.experts)
         self.best_expert: list[float] = []
         self.mean_expert: list[float] = []
+        self._followed: list[float] = []
 
     def add(self, chunk: Chunk) -> None:
         """Go on by a chunk."""
         low, end = 0, chunk.losses.shape[0]
         losses = np.ascontiguousarray(chunk.losses)
-        inside = self._stops[(self._stops > chunk.start) & (self._stops <= chunk.start + end)]
-        for stop in (int(stop) - chunk.start for stop in inside):
+        marks = np.union1d(self._stops, self._edges)
+        for mark in marks[(marks > chunk.start) & (marks <= chunk.start + end)]:
+            stop = int(mark) - chunk.start
             add_expert_losses(losses, chunk.advice, low, stop, self._experts, self._arms)
-            self.best_expert.append(float(self._experts.min()) / UNITS)
-            self.mean_expert.append(float(self._experts.mean()) / UNITS)
+            in_segment = float((self._experts - self._start).min())
+            if mark in self._stops:
+                self.best_expert.append(float(self._experts.min()) / UNITS)
+                self.mean_expert.append(float(self._experts.mean()) / UNITS)
+                self._followed.append((self._before + in_segment) / UNITS)
+            if mark in self._edges:
+                self._before, self._start = self._before + in_segment, self._experts.copy()
             low = stop
         add_expert_losses(losses, chunk.advice, low, end, self._experts, self._arms)
+
+    @property
+    def followed(self) -> Floats | None:
+        """What the best expert of each segment loses; None where the best does not change."""
+        return np.array(self._followed) if self._edges.size else None
 
     @property
     def best(self) -> int:
@@ -63,3 +78,20 @@ def best_arm(environment: Environment, stops: NDArray[np.int64], runs: list[Run]
     else:
         smallest = environment.arm_totals(stops).min(axis=1)
     return smallest
+
+
+def best_of_segments(environment: Environment, stops: NDArray[np.int64]) -> Floats | None:
+    """Return what playing the best arm of each segment loses before each checkpoint.
+
+    None where the best arm does not change, or its changes are not known beforehand.
+    """
+    edges = environment.edges
+    if edges is None:
+        return None
+    at_edges = environment.arm_totals(edges)
+    each = np.diff(at_edges, axis=0).min(axis=1)
+    before = np.concatenate(([0.0], np.cumsum(each)))
+    segment = np.searchsorted(edges, stops, side="left") - 1
+    since = environment.arm_totals(stops) - at_edges[segment]
+    found: Floats = before[segment] + since.min(axis=1)
+    return found

@@ -1,7 +1,8 @@
 """Policies by name, for whoever compares them: every algorithm of the catalogue, and two more.
 
 ``auto`` is the smallest guarantee with experts; ``best-expert`` follows the expert who is best in
-hindsight, and so needs the environment.
+hindsight, and so needs the environment. So does ``no-privacy``: what privacy costs is counted from
+the strongest learner without it, and which one that is depends on the losses.
 """
 
 from __future__ import annotations
@@ -14,10 +15,26 @@ from bandanna.learners import FixedArm
 from bandanna.policies import Bandit, Experts, Policy, PrivateBandit, PrivateExperts
 from bandanna.problem import Problem
 from bandanna.simulation.comparators import best_expert
+from bandanna.simulation.requests import run_seconds
+from bandanna.simulation.runs import simulate
 from bandanna.theory.catalogue import AUTO, find
 from bandanna.types import InputError
 
 BEST_EXPERT = "best-expert"
+NO_PRIVACY = "no-privacy"
+
+STRONGEST = ("tsallis-inf", "adaptive", "thompson", "kl-ucb")
+"""Learners without privacy that are the strongest somewhere; with experts every expert is an arm
+of theirs, and EXP4, plain and centred, are two more."""
+
+FEWEST, MOST, EXPERT_TRIALS = 5, 30, 2
+"""Runs of each, to see which is the strongest: as many as take some seconds, within these; with
+experts always so many."""
+
+TRIAL_SECONDS = 5.0
+
+MOST_SECONDS = 10.0
+"""Learners that take longer for one run are not tried, if others do not."""
 
 
 def make_policy(
@@ -29,7 +46,8 @@ def make_policy(
 ) -> Policy:
     """Make a policy by name; ``batch`` replaces the algorithm's own.
 
-    With ``per_person`` a private one protects persons, who have so many places each.
+    With ``per_person`` a private one protects persons, who have so many places each. Without an
+    environment ``no-privacy`` is Tsallis-INF, or EXP4; ``strongest`` chooses for one.
 
     Examples
     --------
@@ -45,7 +63,7 @@ def make_policy(
             return Bandit(arms, entry.learner, rounds, batch=batch or 1, loss_range=loss_range)
         if batch not in (None, 1):
             raise InputError(f"{name} with experts learns every round; got batch {batch}.")
-        learner = "exp4" if name == "no-privacy" else name
+        learner = "exp4" if name == NO_PRIVACY else name
         return Experts(experts, arms, rounds, learner, loss_range=loss_range)
     if problem.epsilon == math.inf:
         raise InputError(f"algorithm {name!r} is private and needs an epsilon, such as 0.1.")
@@ -79,7 +97,9 @@ def make_contestant(
     delta: float = 0.0,
     per_person: int | None = None,
 ) -> Policy:
-    """Make a policy by name for an environment, ``best-expert`` among them."""
+    """Make a policy by name for an environment, ``best-expert`` and the ``strongest`` too."""
+    if name == NO_PRIVACY:
+        return strongest(environment)
     experts = environment.experts if isinstance(environment, ExpertEnvironment) else None
     if name == BEST_EXPERT and isinstance(environment, ExpertEnvironment):
         best = FixedArm(environment.experts, best_expert(environment))
@@ -87,3 +107,58 @@ def make_contestant(
     size = environment.arms, environment.rounds, epsilon
     problem, loss_range = Problem(*size, experts, delta), environment.loss_range
     return make_policy(name, problem, loss_range=loss_range, per_person=per_person)
+
+
+def strongest(
+    environment: Environment | ExpertEnvironment,
+    *,
+    batch: int | None = None,
+    seed: int = 0,
+    most_seconds: float = MOST_SECONDS,
+) -> Policy:
+    """Return the learner without privacy that has the least regret here, by a few runs of each.
+
+    Parameters
+    ----------
+    environment
+        Where.
+    batch
+        Rounds for which an arm is kept, without experts; by default 1.
+    seed
+        Makes the choice repeatable.
+    most_seconds
+        What one run may take by a guess: slower learners are left out, unless all are slow.
+    """
+    size, loss_range = (environment.arms, environment.rounds), environment.loss_range
+    candidates: dict[str, Policy] = {}
+    if environment.experts is None:
+        for name in STRONGEST:
+            arms, rounds = size
+            candidates[name] = Bandit(arms, name, rounds, batch=batch or 1, loss_range=loss_range)
+    else:
+        several = ("centred-exp4", *STRONGEST) if environment.experts > 1 else ()
+        for name in ("exp4", *several):
+            candidates[name] = Experts(environment.experts, *size, name, loss_range=loss_range)
+    seconds = {name: run_seconds(policy, size[1]) for name, policy in candidates.items()}
+    allowed = max(most_seconds, min(seconds.values()))
+    tried = {name: policy for name, policy in candidates.items() if seconds[name] <= allowed}
+    if len(tried) == 1:
+        return next(iter(tried.values()))
+    each = sum(seconds[name] for name in tried)
+    runs = min(MOST, max(FEWEST, int(TRIAL_SECONDS / each)))
+    runs = runs if environment.experts is None else EXPERT_TRIALS
+    found = simulate(tried, environment, replicates=runs, seed=seed, checkpoints=1, progress=False)
+    return tried[min(tried, key=lambda name: float(found.regret(name).mean()))]
+
+
+def shown_name(name: str, ran: str) -> str:
+    """Return what tables call a policy, with what it stands for.
+
+    Examples
+    --------
+    >>> shown_name("no-privacy", "thompson"), shown_name("htinf", "htinf")
+    ('no privacy (thompson)', 'htinf')
+    """
+    if name == NO_PRIVACY:
+        return f"no privacy ({ran})"
+    return f"{name} ({ran})" if name == AUTO else name

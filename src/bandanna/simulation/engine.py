@@ -19,6 +19,7 @@ from bandanna.environments import Chunk, Environment
 from bandanna.environments.steps import realised, sum_losses
 from bandanna.learners import Compiled
 from bandanna.learners.base import aligned_zeros
+from bandanna.policies.afterwards import alarmed
 from bandanna.policies.plays import (
     NO_ADVICE,
     NO_ESTIMATES,
@@ -53,6 +54,8 @@ class Run(NamedTuple):
     published: NDArray[np.float64]
     """What was published of each arm's batches, times their rounds, and those rounds; shape
     (2, arms). Zeros with experts."""
+    alarm: Integers
+    """Whether a guard said at the end that losses change: 1, 0, or -1 where there is none."""
 
 
 def run_streams(seed: int, run: int) -> Streams:
@@ -76,6 +79,7 @@ def empty_run(arms: int, stops: Integers) -> Run:
         realised=np.zeros((stops.size, arms), dtype=np.int64),
         played=np.zeros((stops.size, arms), dtype=np.int64),
         published=np.zeros((2, arms)),
+        alarm=np.full(1, -1, dtype=np.int64),
     )
 
 
@@ -84,8 +88,9 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
     streams = run_streams(seed, run)
     result = empty_run(environment.arms, stops)
     loop = play_batches if isinstance(recipe.learner, Compiled) else python_source(play_batches)
+    play = start_play(recipe, None, streams[ARMS])
     loop(
-        start_play(recipe, None, streams[ARMS]),
+        play,
         recipe.release.fast(),
         environment.params(),
         environment.memory(),
@@ -94,6 +99,8 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
         stops,
         result,
     )
+    alarm = alarmed(recipe, play.state)
+    result.alarm[0] = -1 if alarm is None else alarm
     return result
 
 

@@ -20,7 +20,7 @@ from bandanna.environments import (
 )
 from bandanna.policies import Policy
 from bandanna.problem import Problem
-from bandanna.simulation.contestants import make_policy
+from bandanna.simulation.contestants import NO_PRIVACY, make_policy, strongest
 from bandanna.simulation.runs import simulate
 from bandanna.theory.catalogue import algorithms
 from bandanna.types import InputError
@@ -33,8 +33,15 @@ MOST_ADVICE = 1.2e8
 """The same with experts: runs times rounds times experts."""
 
 
+MOST_BASELINE = 0.3
+"""Seconds that a run of a learner without privacy may take."""
+
+
 class Expectation(NamedTuple):
-    """Regret of one algorithm over the family, as shares of the rounds."""
+    """Regret of one algorithm over the family, as shares of the rounds.
+
+    ``no-privacy`` is in each environment the strongest learner without it.
+    """
 
     algorithm: str
     typical: float
@@ -92,16 +99,28 @@ def expected_regret(problem: Problem, *, seed: int = 0) -> tuple[list[Expectatio
         return [], left_out
     if problem.advised:
         for label, advised in expert_family(problem).items():
-            results = simulate(policies, advised, replicates=EXPERT_RUNS, seed=seed)
+            here = _for_place(policies, advised, seed)
+            results = simulate(here, advised, replicates=EXPERT_RUNS, seed=seed)
             for name in policies:
                 regrets[name][label] = results.regret(name) / rounds
     else:
         for number, place in enumerate(family(problem.arms, rounds)):
-            results = simulate(policies, place, replicates=RUNS, seed=seed + number)
+            here = _for_place(policies, place, seed + number)
+            results = simulate(here, place, replicates=RUNS, seed=seed + number)
             for name, found in regrets.items():
                 label = f"hard {place.name}" if place.name in found else place.name
                 found[label] = results.regret(name) / rounds
     return [_summary(name, found) for name, found in regrets.items()], left_out
+
+
+def _for_place(
+    policies: dict[str, Policy], place: Environment | ExpertEnvironment, seed: int
+) -> dict[str, Policy]:
+    """Let no privacy be the strongest without it in a place."""
+    if NO_PRIVACY not in policies:
+        return policies
+    best = strongest(place, seed=seed, most_seconds=MOST_BASELINE)
+    return policies | {NO_PRIVACY: best}
 
 
 def _too_long(policy: Policy, problem: Problem) -> bool:

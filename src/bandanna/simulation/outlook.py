@@ -12,7 +12,7 @@ import numpy as np
 from bandanna.environments import Environment
 from bandanna.policies import Policy
 from bandanna.problem import Problem
-from bandanna.simulation.contestants import make_policy
+from bandanna.simulation.contestants import NO_PRIVACY, make_policy, shown_name, strongest
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
 from bandanna.theory.catalogue import DEFAULT, algorithms
@@ -23,6 +23,9 @@ RUNS, FEW = 40, 6
 MOST_STEPS = 3e9
 """Runs times batches times arms of one algorithm, some ten seconds; more is not looked at."""
 
+MOST_BASELINE = 0.5
+"""Seconds that a run of a learner without privacy may take."""
+
 GROWTH = math.sqrt(10.0)
 BEATS = 0.95
 """An algorithm beats choosing at random when it has clearly less than this share of its regret."""
@@ -30,7 +33,6 @@ BEATS = 0.95
 SURELY = 0.95
 """In this share of the runs the best arm must be the one played most, to count as found."""
 
-NO_PRIVACY = "no-privacy"
 Place = Callable[[int], Environment]
 """Makes an environment of so many rounds."""
 
@@ -66,6 +68,8 @@ class Outlook:
     looked_until: int
     """How many rounds were tried at most."""
     unit: str = ""
+    plain: str = ""
+    """The learner that no privacy stands for: the strongest here."""
 
     @property
     def words(self) -> str:
@@ -82,7 +86,7 @@ class Outlook:
             )
         row = next(row for row in self.rows if row.algorithm == self.best)
         plain = [row for row in self.rows if row.algorithm == NO_PRIVACY]
-        without = f"without privacy {short(plain[0].regret)}, " if plain else ""
+        without = f"without privacy, {self.plain}, {short(plain[0].regret)}; " if plain else ""
         unit = f" {self.unit}" if self.unit else ""
         if self.found_from:
             arm = f"It has found the best arm, with 95%, after about {_rough(self.found_from)}"
@@ -95,6 +99,10 @@ class Outlook:
             f"Expect {self.best} to lose {short(row.regret)}{unit} per 1,000 rounds against the "
             f"best arm ({without}at random {short(self.uniform)}). {arm} rounds."
         )
+
+    def shown(self, algorithm: str) -> str:
+        """Return what a row is called."""
+        return shown_name(algorithm, self.plain)
 
     def to_dict(self) -> JSON:
         """Return the outlook with stable keys."""
@@ -122,6 +130,8 @@ def outlook(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) ->
     policies = _candidates(problem, RUNS)
     if not policies:
         raise InputError(f"{problem} would take too long to simulate; try fewer rounds.")
+    if NO_PRIVACY in policies:
+        policies[NO_PRIVACY] = strongest(place(rounds), seed=seed, most_seconds=MOST_BASELINE)
     results = simulate(policies, place(rounds), replicates=RUNS, seed=seed)
     rows = sorted((_row(results, name) for name in policies), key=lambda row: row.regret)
     best = next(row.algorithm for row in rows if row.algorithm != NO_PRIVACY)
@@ -142,7 +152,8 @@ def outlook(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) ->
             found_from = _found_from(longer, "policy")
     uniform = 1000.0 * float(results.uniform_regret[-1]) / rounds
     when = beats_from, found_from, looked_until
-    return Outlook(rounds, rows, uniform, best, beats, *when, unit)
+    plain = policies[NO_PRIVACY].algorithm if NO_PRIVACY in policies else ""
+    return Outlook(rounds, rows, uniform, best, beats, *when, unit, plain)
 
 
 def _candidates(problem: Problem, runs: int) -> dict[str, Policy]:

@@ -20,6 +20,9 @@ MAX_NUMBERS = 1e9
 STEP_SECONDS = 15e-9
 """Of a learning step for each arm or expert, with ten more for what does not depend on them."""
 
+SLOW = {"kl-ucb": 5.0, "thompson": 5.0}
+"""Learners whose steps take so many times as long."""
+
 Policies = Policy | Mapping[str, Policy]
 
 
@@ -89,11 +92,12 @@ def check_fit(name: str, policy: Policy, environment: Environment | ExpertEnviro
         raise InputError(f"policy {name!r} has {own}; the losses have {problem}.")
 
 
-def run_seconds(batch: int, rounds: int, arms: int, experts: int | None) -> float:
+def run_seconds(policy: Policy, rounds: int) -> float:
     """Guess how long one run takes on one core: right within a factor of five or so."""
-    if experts is not None:  # advice is looked at every round
-        return STEP_SECONDS * rounds * (10.0 + experts)
-    return STEP_SECONDS * rounds / batch * (10.0 + arms)
+    slow = SLOW.get(policy.recipe.learner.name, 1.0)
+    if policy.experts is not None:  # advice is looked at every round
+        return STEP_SECONDS * slow * rounds * (10.0 + policy.experts)
+    return STEP_SECONDS * slow * rounds / policy.batch * (10.0 + len(policy.arms))
 
 
 def check_size(

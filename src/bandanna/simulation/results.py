@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,10 +10,8 @@ from numpy.typing import NDArray
 
 from bandanna.environments.base import COMPARATORS, Comparator
 from bandanna.extras import need, plugin
-from bandanna.grid import UNITS
 from bandanna.html import paragraph, table
-from bandanna.privacy import Release
-from bandanna.simulation.engine import Run
+from bandanna.simulation.policy_runs import Guard, PolicyRuns, statistics
 from bandanna.types import InputError
 
 if TYPE_CHECKING:
@@ -22,57 +19,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-
-
-@dataclass(frozen=True)
-class PolicyRuns:
-    """All runs of one policy."""
-
-    regret: Floats
-    """Regret before each checkpoint, shape (runs, checkpoints)."""
-    plays: Integers
-    """Rounds each arm was played, shape (runs, arms)."""
-    shares: Floats
-    """Share of the rounds so far in which each arm was played, mean over runs, shape
-    (checkpoints, arms)."""
-    leaders: Integers
-    """The arm played most often before each checkpoint, shape (runs, checkpoints)."""
-    released: Floats
-    """Each arm's mean loss as the releases tell it, shape (runs, arms); NaN where nothing was
-    released of it."""
-    batch: int
-
-
-def policy_runs(
-    results: Sequence[Run], best: Floats, stops: Integers, release: Release, span: float = 1.0
-) -> PolicyRuns:
-    """Put runs together; ``best`` is what regret is measured against, before each checkpoint.
-
-    ``span`` is what a loss of 1 is in people's units.
-    """
-    published, rounds = np.moveaxis(np.array([run.published for run in results]), 1, 0)
-    with np.errstate(invalid="ignore"):
-        released = release.mean_loss(published / rounds)
-    return PolicyRuns(
-        regret=(np.array([run.losses for run in results]) / UNITS - best) * span,
-        plays=np.array([run.plays for run in results]),
-        shares=np.sum([run.played for run in results], axis=0) / (len(results) * stops[:, None]),
-        leaders=np.array([run.played.argmax(axis=1) for run in results]),
-        released=released,
-        batch=release.batch,
-    )
-
-
-def statistics(regret: Floats) -> dict[str, float]:
-    """Summarise one number for each run: mean, standard error and quantiles."""
-    error = regret.std(ddof=1) / np.sqrt(regret.size) if regret.size > 1 else float("nan")
-    found = {"mean": float(regret.mean()), "standard_error": float(error)}
-    quantiles = np.quantile(regret, QUANTILES)
-    return found | {
-        f"q{q * 100:02.0f}": float(v) for q, v in zip(QUANTILES, quantiles, strict=True)
-    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,9 +40,17 @@ class Results:
     before each checkpoint."""
     best_arm: int | None = None
     """The arm regret is measured against at the end, where it is the same in all runs."""
+    best_expert: int | None = None
+    """With experts, the one that regret is measured against at the end."""
     arm_names: tuple[str, ...] = ()
+    expert_names: tuple[str, ...] = ()
     about: str = ""
     """How data were used, where there were any."""
+    ahead: Floats | None = None
+    """What the best arm, or expert, of each segment loses less than the best fixed one, before
+    each checkpoint; None where the best does not change."""
+    segments: int = 1
+    """How many segments there are."""
 
     @property
     def against(self) -> str:
@@ -106,6 +60,18 @@ class Results:
     def regret(self, policy: str) -> Floats:
         """Return the final regret of each run, shape (runs,)."""
         return self._of(policy).regret[:, -1]
+
+    def segment_regret(self, policy: str) -> Floats:
+        """Return each run's final regret against the best arm of each segment, shape (runs,).
+
+        Where the best arm does not change it is the regret against the best fixed one.
+        """
+        final = self.regret(policy)
+        return final if self.ahead is None else final + self.ahead[-1]
+
+    def guard(self, policy: str) -> Guard | None:
+        """Return how often the guard of ``dp-klucb`` said that losses change."""
+        return self._of(policy).guard
 
     def curves(self, policy: str) -> Floats:
         """Return the regret of each run before each of ``stops``, shape (runs, checkpoints)."""
@@ -133,14 +99,34 @@ class Results:
     def summary(self) -> list[dict[str, float | str]]:
         """Return one row for each policy, in plain values: the content of ``table``."""
         uniform = float(self.uniform_regret[-1])
+        guarded = any(runs.guard is not None for runs in self.runs.values())
         rows: list[dict[str, float | str]] = []
         for name, runs in self.runs.items():
             final = runs.regret[:, -1]
             row: dict[str, float | str] = {"policy": name, "batch": runs.batch}
             row |= statistics(final)
             row["share_of_uniform"] = float(final.mean()) / uniform if uniform else float("nan")
+            if self.ahead is not None:
+                row["segment_mean"] = float(self.segment_regret(name).mean())
+            if guarded:
+                row["alarms"] = float("nan") if runs.guard is None else runs.guard.alarms
             rows.append(row)
         return rows
+
+    @property
+    def notes(self) -> list[str]:
+        """What else there is to say, in sentences: about changes, and what guards made of them."""
+        said = [f"data: {self.about}"] if self.about else []
+        if self.ahead is not None:
+            what = "expert" if self.comparator == "experts" else "arm"
+            said.append(
+                f"changes: the best {what} of each of {self.segments:,} segments loses "
+                f"{self.ahead[-1]:,.0f} less than the best fixed one"
+            )
+        for name, runs in self.runs.items():
+            if runs.guard is not None:
+                said.append(f"guard of {name}: {runs.guard}")
+        return said
 
     def table(self) -> pl.DataFrame:
         """Return mean, standard error, quantiles, and the share of the uniform player's regret."""
@@ -152,8 +138,8 @@ class Results:
     def __repr__(self) -> str:
         runs = len(next(iter(self.runs.values())).plays)
         lines = [f"Regret after {self.rounds:,} rounds, {runs} runs, against {self.against}:"]
-        if self.about:
-            lines.append(f"  ({self.about})")
+        lines += [f"  ({said})" for said in self.notes]
+        segments = self.ahead is not None
         width = max(len(name) for name in self.runs)
         others = "random experts" if self.comparator == "experts" else "uniform"
         for row in self.summary():
@@ -161,11 +147,13 @@ class Results:
                 f"  {row['policy']:{width}}  mean {row['mean']:,.1f} (s.e. "
                 f"{row['standard_error']:,.1f}), median {row['q50']:,.1f}, 5% to 95%: "
                 f"{row['q05']:,.1f} to {row['q95']:,.1f}, {row['share_of_uniform']:.1%} of {others}"
+                + (f", against segments {row['segment_mean']:,.1f}" if segments else "")
             )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         headings = ["policy", "batch", "mean", "s.e.", "5%", "median", "95%", "of uniform"]
+        headings += ["against segments"] if self.ahead is not None else []
         keys = ("mean", "standard_error", "q05", "q50", "q95")
         rows = [
             [
@@ -173,11 +161,12 @@ class Results:
                 f"{row['batch']:,}",
                 *(f"{row[key]:,.1f}" for key in keys),
                 f"{row['share_of_uniform']:.1%}",
+                *([f"{row['segment_mean']:,.1f}"] if self.ahead is not None else []),
             ]
             for row in self.summary()
         ]
         said = f"Regret after {self.rounds:,} rounds, against {self.against}"
-        return table(said, headings, rows) + paragraph(self.about)
+        return table(said, headings, rows) + "".join(map(paragraph, self.notes))
 
     def plot(self) -> object:
         """Return an Altair chart: mean regret as it grows, and where nine runs of ten are."""

@@ -16,8 +16,9 @@ from bandanna.environments import Environment, ExpertEnvironment, as_environment
 from bandanna.learners import Uniform
 from bandanna.policies import Recipe
 from bandanna.privacy import PlainRelease
-from bandanna.simulation.comparators import Comparators, best_arm, single_best
+from bandanna.simulation.comparators import Comparators, best_arm, best_of_segments, single_best
 from bandanna.simulation.engine import ExpertRun, Run, play_run
+from bandanna.simulation.policy_runs import policy_runs
 from bandanna.simulation.progress import Progress
 from bandanna.simulation.requests import (
     Policies,
@@ -27,7 +28,7 @@ from bandanna.simulation.requests import (
     checkpoint_rounds,
     common_range,
 )
-from bandanna.simulation.results import Results, policy_runs
+from bandanna.simulation.results import Results
 
 CHECKPOINTS = 50
 UNIFORM_RUNS = 50
@@ -99,22 +100,31 @@ def simulate(
     recipes = {name: policy.recipe for name, policy in named.items()}
     check_size(recipes, environment, runs, stops.size)
     play = _Play(stops, seed, range(first, first + runs), threads)
+    compared = None
     if isinstance(environment, ExpertEnvironment):
-        found, best, uniform = play.with_experts(recipes, environment, progress)
+        found, best, uniform, compared = play.with_experts(recipes, environment, progress)
+        followed = compared.followed
     else:
         found, best, uniform = play.alone(recipes, environment, progress)
+        followed = best_of_segments(environment, stops)
+    span, edges = environment.span, environment.edges
+    fixed = next(iter(best.values()))
     return Results(
         runs={
-            name: policy_runs(played, best[name], stops, recipes[name].release, environment.span)
+            name: policy_runs(played, best[name], stops, recipes[name], span)
             for name, played in found.items()
         },
         rounds=environment.rounds,
         stops=stops,
         comparator=environment.comparator,
-        uniform_regret=uniform * environment.span,
+        uniform_regret=uniform * span,
         best_arm=single_best(environment),
+        best_expert=None if compared is None else compared.best,
         arm_names=environment.arm_names,
+        expert_names=environment.expert_names,
         about=environment.about,
+        ahead=None if followed is None else (fixed - followed) * span,
+        segments=1 if edges is None else edges.size - 1,
     )
 
 
@@ -144,8 +154,8 @@ class _Play(NamedTuple):
 
     def with_experts(
         self, recipes: Mapping[str, Recipe], environment: ExpertEnvironment, progress: bool | None
-    ) -> Found:
-        """Play every run of every policy through the same chunks."""
+    ) -> tuple[*Found, Comparators]:
+        """Play every run of every policy through the same chunks; returns also the experts'."""
         size = environment.experts, environment.arms, self.stops
         played = {
             name: [ExpertRun(recipe, *size, self.seed, run) for run in self.runs]
@@ -165,7 +175,8 @@ class _Play(NamedTuple):
                 self._spread((partial(run.play, chunk) for run in rest), bar.advance)
         best = np.array(comparators.best_expert)
         found = {name: [run.result for run in group] for name, group in played.items()}
-        return found, dict.fromkeys(recipes, best), np.array(comparators.mean_expert) - best
+        uniform = np.array(comparators.mean_expert) - best
+        return found, dict.fromkeys(recipes, best), uniform, comparators
 
     def _all_runs(
         self, recipe: Recipe, environment: Environment, advance: Callable[[], None]
@@ -202,5 +213,5 @@ class _Play(NamedTuple):
         few = self._replace(runs=range(UNIFORM_RUNS))
         runs = few._all_runs(recipe, environment, lambda: None)
         best = best_arm(environment, self.stops, runs)
-        mean: Floats = policy_runs(runs, best, self.stops, recipe.release).regret.mean(axis=0)
+        mean: Floats = policy_runs(runs, best, self.stops, recipe).regret.mean(axis=0)
         return mean

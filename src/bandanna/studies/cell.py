@@ -22,7 +22,7 @@ from bandanna.studies.source import Data
 from bandanna.theory.catalogue import needs_epsilon
 from bandanna.types import JSON
 
-NUMBERS = 4
+NUMBERS = 5
 """Raise this whenever the same settings would give other numbers, or the columns change."""
 
 PART_SECONDS = 10.0
@@ -82,7 +82,7 @@ class Cell(Setting):
     @cached_property
     def run_seconds(self) -> float:
         """A guess how long one run takes on one core: right within a factor of five or so."""
-        return run_seconds(self.policy().batch, self.rounds, self.arms, self.experts)
+        return run_seconds(self.policy(), self.rounds)
 
     def parts(self) -> list[Part]:
         """Split the runs into parts of some seconds each, which are kept when they are finished."""

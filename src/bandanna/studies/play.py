@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.simulation.results import statistics
+from bandanna.policies import Policy
+from bandanna.simulation.contestants import NO_PRIVACY, strongest
+from bandanna.simulation.policy_runs import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.cell import Cell, Part
 from bandanna.studies.schema import AXES
-from bandanna.studies.source import Data
+from bandanna.studies.source import Data, Source
 from bandanna.types import JSON, Guarantee
 
 if TYPE_CHECKING:
@@ -39,17 +42,32 @@ class Played(NamedTuple):
     """The arm played most before each checkpoint, shape (runs, checkpoints)."""
     released: NDArray[np.float64]
     """Each arm's mean loss, from 0 to 1, as the releases tell it; shape (runs, arms)."""
+    ahead: NDArray[np.float64]
+    """What the best arm of each segment loses less than the best fixed one, before each
+    checkpoint; empty where the best arm does not change."""
+    alarms: NDArray[np.float64]
+    """Share of the runs in which a guard fired, and how many runs; empty without a guard."""
     best: int
     """The arm that is best; -1 where it depends on the run, or experts advise."""
+    best_expert: int
+    """The expert who is best; -1 without experts."""
+    segments: int
+    false_alarm: float
     against: str
+    ran: str
+    """The algorithm that played: what ``auto`` or ``no-privacy`` stands for here."""
 
 
 def play(part: Part, losses: Data | None) -> tuple[str, Played]:
     """Play some runs of a cell on one core; returns their name and what they came to."""
-    cell = part.cell
+    cell = part.cell.carrying(losses)
+    policy = cell.policy()
+    if cell.algorithm == NO_PRIVACY:
+        size = cell.arms, cell.rounds, cell.experts
+        policy = _strongest(cell.environment, *size, cell.batch, cell.seed)
     found = simulate(
-        cell.policy(),
-        cell.carrying(losses).place(),
+        policy,
+        cell.place(),
         replicates=part.runs,
         first_run=part.first,
         seed=cell.seed,
@@ -60,17 +78,31 @@ def play(part: Part, losses: Data | None) -> tuple[str, Played]:
     rounds = part.runs * found.stops[:, None]
     plays = np.rint(found.shares("policy") * rounds).astype(np.int64)
     runs = found.runs["policy"]
-    best = -1 if found.best_arm is None else found.best_arm
+    guard = runs.guard
     return part.key, Played(
-        found.stops,
-        runs.regret,
-        plays,
-        found.uniform_regret,
-        runs.leaders,
-        runs.released,
-        best,
-        found.against,
+        stops=found.stops,
+        regret=runs.regret,
+        plays=plays,
+        uniform=found.uniform_regret,
+        leaders=runs.leaders,
+        released=runs.released,
+        ahead=np.zeros(0) if found.ahead is None else found.ahead,
+        alarms=np.zeros(0) if guard is None else np.array([guard.alarms, part.runs]),
+        best=-1 if found.best_arm is None else found.best_arm,
+        best_expert=-1 if found.best_expert is None else found.best_expert,
+        segments=found.segments,
+        false_alarm=0.0 if guard is None else guard.false_alarm,
+        against=found.against,
+        ran=policy.algorithm,
     )
+
+
+@lru_cache(maxsize=16)
+def _strongest(
+    source: Source, arms: int, rounds: int, experts: int | None, batch: int | None, seed: int
+) -> Policy:
+    """Choose the learner that no privacy stands for; parts of a cell choose the same."""
+    return strongest(source.make(arms, rounds, experts), batch=batch, seed=seed)
 
 
 def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
@@ -79,7 +111,9 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
 
     policy = cell.policy()
     batch, promise = policy.batch, policy.guarantee
-    stops, uniform, best = parts[0].stops, parts[0].uniform, parts[0].best
+    one = parts[0]
+    stops, uniform, best = one.stops, one.uniform, one.best
+    alarms = np.array([part.alarms for part in parts])
     curves = np.concatenate([part.regret for part in parts])
     leaders = np.concatenate([part.leaders for part in parts])
     kept = cell.arms <= MOST_SHARES
@@ -90,6 +124,9 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
             "round": int(stop),
             **statistics(curves[:, place]),
             "uniform": float(uniform[place]),
+            "segment_mean": float(curves[:, place].mean() + one.ahead[place])
+            if one.ahead.size
+            else None,
             "releases": int(stop) // batch if promise.private else 0,
             "regret": curves[:, place].tolist(),
             "shares": shares[place].tolist() if kept else None,
@@ -111,12 +148,22 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
         "replicates": pl.lit(cell.replicates, dtype=whole),
         "seed": pl.lit(cell.seed, dtype=whole),
         "model": pl.lit(promise.model),
-        "against": pl.lit(parts[0].against),
+        "against": pl.lit(one.against),
+        "ran": pl.lit(one.ran),
+        "segments": pl.lit(one.segments, dtype=whole),
+        "alarms": pl.lit(_weighted(alarms), dtype=floats),
+        "false_alarm": pl.lit(one.false_alarm if alarms.size else None, dtype=floats),
         "best_arm": pl.lit(None if best < 0 else best, dtype=whole),
+        "best_expert": pl.lit(one.best_expert if one.best_expert >= 0 else None, dtype=whole),
         "guarantee": pl.lit(pl.Series([_plain(promise)], dtype=_promise_kind())).first(),
     }
     frame = pl.DataFrame(rows, schema=schema)
     return frame.select(**constant, **{name: pl.col(name) for name in schema})
+
+
+def _weighted(alarms: NDArray[np.float64]) -> float | None:
+    """Return the share of all runs, given the shares and sizes of parts."""
+    return float(np.average(alarms[:, 0], weights=alarms[:, 1])) if alarms.size else None
 
 
 def _released(means: NDArray[np.float64]) -> list[list[float | None]]:

@@ -24,7 +24,7 @@ from bandanna.types import JSON, Guarantee, InputError
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = "bandanna study 3"
+FORMAT = "bandanna study 4"
 RELEASED = ("mean", "low", "high")
 INDEX, PARTS = "study.json", "parts"
 
@@ -118,7 +118,14 @@ class ResultsFolder:
                 played = Played(**{name: found[name] for name in Played._fields})
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
             raise InputError(f"{path} is damaged; delete it and run the study again.") from None
-        return played._replace(against=str(played.against), best=int(played.best))
+        return played._replace(
+            best=int(played.best),
+            best_expert=int(played.best_expert),
+            segments=int(played.segments),
+            false_alarm=float(played.false_alarm),
+            against=str(played.against),
+            ran=str(played.ran),
+        )
 
     def drop_parts(self, parts: Iterable[Part]) -> None:
         """Forget parts of a cell that is whole now."""

@@ -35,6 +35,14 @@ def no_privacy_bound(problem: Problem) -> Bound:
     )
 
 
+def centred_no_privacy(problem: Problem) -> Tuning:
+    """Centred EXP4 on losses in [0, 1], as for bits that are never flipped."""
+    rounds, never = problem.horizon("centred-exp4"), 40.0
+    found = one_bit_centred_exp4(problem.arms, problem.advisers, rounds, never)
+    parts = learner(problem, Weights(found.learning_rate)) | {"centred": True}
+    return Tuning(parts, release("plain", problem, 1))
+
+
 def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
     """Centred EXP4 on single released bits: ``sqrt(T K log(N) / 2) / s``, ``s = tanh(eps/2)``."""
     if problem.delay:

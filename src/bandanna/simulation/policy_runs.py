@@ -1,0 +1,94 @@
+"""All runs of one policy, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna.grid import UNITS
+from bandanna.learners import DpKlucb
+from bandanna.policies import Recipe
+from bandanna.simulation.engine import Run
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+class Guard(NamedTuple):
+    """What a guard against changing losses said."""
+
+    alarms: float
+    """Share of the runs in which it fired."""
+    false_alarm: float
+    """Probability with which it would fire, at most, if nothing changed."""
+
+    def __str__(self) -> str:
+        return (
+            f"fired in {self.alarms:.1%} of the runs; where losses are steady it fires with "
+            f"probability at most {self.false_alarm:g}"
+        )
+
+
+@dataclass(frozen=True)
+class PolicyRuns:
+    """All runs of one policy."""
+
+    regret: Floats
+    """Regret before each checkpoint, shape (runs, checkpoints)."""
+    plays: Integers
+    """Rounds each arm was played, shape (runs, arms)."""
+    shares: Floats
+    """Share of the rounds so far in which each arm was played, mean over runs, shape
+    (checkpoints, arms)."""
+    leaders: Integers
+    """The arm played most often before each checkpoint, shape (runs, checkpoints)."""
+    released: Floats
+    """Each arm's mean loss as the releases tell it, shape (runs, arms); NaN where nothing was
+    released of it."""
+    batch: int
+    guard: Guard | None = None
+
+
+def policy_runs(
+    results: Sequence[Run], best: Floats, stops: Integers, recipe: Recipe, span: float = 1.0
+) -> PolicyRuns:
+    """Put runs together; ``best`` is what regret is measured against, before each checkpoint.
+
+    ``span`` is what a loss of 1 is in people's units.
+    """
+    release = recipe.release
+    published, rounds = np.moveaxis(np.array([run.published for run in results]), 1, 0)
+    with np.errstate(invalid="ignore"):
+        released = release.mean_loss(published / rounds)
+    return PolicyRuns(
+        regret=(np.array([run.losses for run in results]) / UNITS - best) * span,
+        plays=np.array([run.plays for run in results]),
+        shares=np.sum([run.played for run in results], axis=0) / (len(results) * stops[:, None]),
+        leaders=np.array([run.played.argmax(axis=1) for run in results]),
+        released=released,
+        batch=release.batch,
+        guard=_guard(results, recipe),
+    )
+
+
+def _guard(results: Sequence[Run], recipe: Recipe) -> Guard | None:
+    learner = recipe.learner
+    if not isinstance(learner, DpKlucb) or not learner.guard:
+        return None
+    return Guard(float(np.mean([run.alarm[0] for run in results])), learner.false_alarm)
+
+
+def statistics(regret: Floats) -> dict[str, float]:
+    """Summarise one number for each run: mean, standard error and quantiles."""
+    error = regret.std(ddof=1) / np.sqrt(regret.size) if regret.size > 1 else float("nan")
+    found = {"mean": float(regret.mean()), "standard_error": float(error)}
+    quantiles = np.quantile(regret, QUANTILES)
+    return found | {
+        f"q{q * 100:02.0f}": float(v) for q, v in zip(QUANTILES, quantiles, strict=True)
+    }
