@@ -50,7 +50,6 @@ def test_policies_that_protect_rounds_are_refused() -> None:
 def forgets(self: People, saved: JSON) -> None:
     """Go on from a file without counting who had how many places."""
     self._use(bytes.fromhex(saved["key"]))
-    self.decided = saved["decided"]
 
 
 def new_key(self: People, saved: JSON) -> None:
@@ -63,14 +62,14 @@ def uncounted(self: People, person: int) -> bool:
     return True
 
 
-def two_places(self: PlacesBatch, arm: int, ticket: Ticket | None, person: int) -> int:
+def two_places(self: PlacesBatch, number: int, arm: int, ticket: Ticket | None, person: int) -> int:
     """Give a person whose place closed another in the same batch."""
     place = self.places.get(person)
     if place is not None and place.counted is not None:
         del self.places[person]
         place.person ^= len(self.losses)
         self.places[place.person] = place
-    return honest_open(self, arm, ticket, person)
+    return honest_open(self, number, arm, ticket, person)
 
 
 def not_divided(self: PlacesBatch, place: Place, ticket: Ticket | None) -> None:

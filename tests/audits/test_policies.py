@@ -12,6 +12,7 @@ from bandanna.audits.door import side_door
 from bandanna.audits.policies import PolicyAudit, audit_policy
 from bandanna.grid import UNITS
 from bandanna.policies import Policy
+from bandanna.policies.among import Among
 from bandanna.policies.batch import Batch
 from bandanna.privacy import LaplaceRelease, SeededRelease
 from bandanna.streams import Stream
@@ -102,8 +103,8 @@ class LossInNextArm:
             self.last = batch.losses[0]
         Policy._learn(self, batch)
 
-    def _open_batch(self: Any) -> Batch:
-        batch = Policy._open_batch(self)
+    def _open_batch(self: Any, among: Among | None) -> Batch:
+        batch = Policy._open_batch(self, among)
         if batch.number % 20 == 0 and self.last > 0 and self.experts is None:
             batch.choice = 0
         return batch
@@ -187,8 +188,8 @@ def test_faulty_noise_is_found_through_the_policy(
 
 def test_a_policy_that_does_not_repeat_itself_says_so() -> None:
     class Restless:
-        def _open_batch(self: Any) -> Batch:
-            batch = Policy._open_batch(self)
+        def _open_batch(self: Any, among: Among | None) -> Batch:
+            batch = Policy._open_batch(self, among)
             batch.choice = int(np.random.default_rng().integers(len(self.arms)))
             return batch
 

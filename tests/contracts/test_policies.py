@@ -159,6 +159,34 @@ def test_bad_advice_changes_nothing(name: str) -> None:
 
 
 @every_policy
+def test_some_arms_may_be_eligible_or_it_says_why_not(name: str) -> None:
+    policy = make(name, seed=3)
+    before = policy.to_dict()
+    rng = np.random.default_rng(5)
+    if advised(name) or name == "ftpl" or name.startswith("ftpl-"):
+        with pytest.raises(bd.InputError, match=r"experts|no probabilities"):
+            policy.decide(advise(name, rng), eligible=[0, 2])
+        assert policy.to_dict() == before
+        return
+    sets = [None, [0, 2], [1], [0, 1]]
+    made = []
+    for number in range(8 * policy.batch):
+        eligible = sets[number % 4]
+        decision = policy.decide(eligible=eligible)
+        assert eligible is None or decision.index in eligible
+        assert decision.chance is None or 0.0 < decision.chance <= 1.0 + 1e-9
+        assert eligible != [1] or decision.chance in (None, 1.0)
+        made.append(decision)
+    other = policy_from_dict(json.loads(json.dumps(policy.to_dict())))
+    assert other.to_dict()["ledger"]["among"] == policy.to_dict()["ledger"]["among"]
+    for decision in made:
+        other.observe(decision, loss=0.5)
+    assert (other.waiting, other.decided, policy.released) == (0, len(made), 0)
+    assert other.released >= 4
+    assert [decision.round for decision in made] == list(range(len(made)))
+
+
+@every_policy
 def test_losses_are_gone_once_their_batch_is_released(name: str) -> None:
     policy = make(name)
     rng = np.random.default_rng(1)

@@ -18,7 +18,7 @@ from tests.postgres import Postgres, needs_postgres
 from tests.store.stores import KINDS, changes, event, experiment, open_store, put
 from tests.store.test_writer import Office
 
-BATCH = OpenBatch(0, 0, 3, 1, 2.0, {})
+BATCH = OpenBatch(0, 3, 1, 2.0, {})
 MARKS = [pytest.param(k, marks=needs_postgres) if k == "postgresql" else k for k in KINDS]
 
 
@@ -41,7 +41,7 @@ def write(store: Store, number: int, **parts: Any) -> None:
 def test_what_was_written_is_read_back(store: Store) -> None:
     made = experiment(deadline_seconds=5)
     number = put(store, made)
-    tallied = OpenBatch(1, 3, 3, 0, 1.25, {"sums": [1, 2], "scale": 0.5})
+    tallied = OpenBatch(1, 3, 0, 1.25, {"sums": [1, 2], "scale": 0.5})
     events = [
         event("one", number, 0, 0),
         event("two", number, 0, 1, expires_at=7.5, chance=None, state=State.DEFERRED),

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import bandanna as bd
-from bandanna.policies import Policy, batch, ledger, people, places, player, policy
+from bandanna.policies import Policy, among, batch, ledger, people, places, player, policy
 from bandanna.privacy import VectorRelease, estimates, release
 from tests.contracts.policies import PRIVATE, advise, make
 
 FILES = {
     module.__file__
-    for module in (batch, ledger, people, places, player, policy, estimates, release)
+    for module in (among, batch, ledger, people, places, player, policy, estimates, release)
 }
 
 
@@ -88,17 +88,18 @@ def test_an_interrupt_anywhere_is_survived(name: str, what: str) -> None:
         line += 1
 
 
-@pytest.mark.parametrize("name", ["one-bit", "calibrated-exp4", "people"])
+@pytest.mark.parametrize("name", ["one-bit", "calibrated-exp4", "people", "eligible"])
 @pytest.mark.parametrize("what", ["decide", "observe", "give_up"])
 def test_what_is_saved_after_an_interrupt_can_be_loaded(
     name: str, what: str, tmp_path: Path
 ) -> None:
     """Whatever line is hit: whoever catches the interrupt and saves has a file that goes on."""
     people = name == "people"
+    name, eligible = ("one-bit", [0, 2]) if name == "eligible" else (name, None)
     advice = None if people else advise(name, np.random.default_rng(0))
 
     def decide(policy: Policy, person: int) -> bd.Decision:
-        return policy.decide(advice, person=person if people else None)
+        return policy.decide(advice, person=person if people else None, eligible=eligible)
 
     line, hit = 0, True
     while hit:
@@ -190,10 +191,8 @@ def _fill(player: Policy, open_batch: Any, number: int) -> None:
     for position in list(open_batch.waiting):
         if position < len(open_batch.losses):
             arm = open_batch.arms[position]
-            first = open_batch.first
-            decision = bd.Decision(
-                player.arms[arm], arm, first + position, number, position, player._ledger.identity
-            )
+            place = open_batch.round_of(position), number, position
+            decision = bd.Decision(player.arms[arm], arm, *place, player._ledger.identity)
             player.give_up(decision)
         else:
             del open_batch.waiting[position]

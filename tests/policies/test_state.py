@@ -328,8 +328,19 @@ FORGERIES: dict[str, tuple[str, Callable[[Any], object]]] = {
     "an arm that is none": ("one-bit", lambda d: _first(d).update(choice=ARMS)),
     "a batch without importance": ("one-bit", lambda d: _first(d).update(importance=0.0)),
     "more batches than can be": ("one-bit", lambda d: d["ledger"].update(batches=2**70)),
-    "rounds that do not add up": ("one-bit", lambda d: d["ledger"].update(rounds=10**6)),
+    "rounds that do not add up": ("one-bit", lambda d: d["ledger"].update(rounds=1)),
+    "more rounds than can be": ("one-bit", lambda d: d["ledger"].update(rounds=2**70)),
+    "two batches with the same room": ("one-bit", lambda d: d["ledger"].update(rooms=[0, 0])),
+    "a room that is none": ("one-bit", lambda d: d["ledger"].update(rooms=[1])),
+    "arms that are none": ("one-bit", lambda d: _among(d, [0, 1, ARMS])),
+    "an arm that was not eligible": ("one-bit", lambda d: _among(d, [])),
+    "a chance above one": ("one-bit", lambda d: _among(d, [0, 1, 2], chance=1.5)),
+    "credit to an arm that is none": ("one-bit", lambda d: _among(d, [0, 1, 2], credited=-1)),
 }
+
+
+def _among(data: Any, arms: list[int], credited: int = 0, chance: float = 0.5) -> None:
+    data["ledger"].update(among=[[0, arms, credited, chance]])
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
@@ -398,7 +409,7 @@ def test_whoever_stores_people_is_told_who_took_a_place() -> None:
     assert sorted(told.values()) == [1, 2]
     assert {str(count): [person] for person, count in told.items()} == everyone
     assert people.take_admitted() == {}
-    assert policy.to_dict(batches=False)["ledger"]["people"] == {"decided": 3}
+    assert policy.to_dict(batches=False)["ledger"]["people"] == {}
 
 
 def test_a_place_is_finished_by_any_decision_in_it() -> None:

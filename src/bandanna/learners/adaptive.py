@@ -102,6 +102,9 @@ class Adaptive(CompiledLearner):
     level: float = 0.1
     fresh: float = 0.0
     name: ClassVar[str] = "adaptive"
+    per_arm: ClassVar[tuple[str, ...]] = (
+        *("losses", "predictions", "seen", "rates", "chances", "below"),
+    )
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))

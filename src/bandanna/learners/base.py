@@ -69,6 +69,10 @@ class Compiled(ABC):
     """Whether a draw's importance is one over its probability, or an estimate of that."""
     grows: ClassVar[bool] = False
     """Whether it decides how long each batch is; its release must know that."""
+    ranks: ClassVar[bool] = False
+    """Whether it chooses by what it knows of each arm alone, so that it can choose among some."""
+    per_arm: ClassVar[tuple[str, ...]] = ()
+    """Fields of its state that hold one value for each arm."""
 
     def chances(self, state: Any) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw; None where it is not known.
@@ -77,6 +81,9 @@ class Compiled(ABC):
         """
         if not self.tells_chance or not hasattr(state, "chances"):
             return None
+        return self._drawn_from(state)
+
+    def _drawn_from(self, state: Any) -> NDArray[np.float64]:
         copy = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
         draw_once(self.params(), copy, new_stream(0))
         found: NDArray[np.float64] = copy.chances

@@ -118,6 +118,11 @@ class DpKlucb(CompiledLearner):
     name: ClassVar[str] = "dp-klucb"
     tells_chance: ClassVar[bool] = False
     grows: ClassVar[bool] = True
+    ranks: ClassVar[bool] = True
+    per_arm: ClassVar[tuple[str, ...]] = (
+        *("rewards", "plays", "releases", "waiting"),
+        *Adaptive.per_arm,
+    )
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))
@@ -143,6 +148,10 @@ class DpKlucb(CompiledLearner):
         """Return the state before the first round."""
         known = aligned_zeros(*[self.arms] * 4, GUARD)
         return DpKlucbState(*known, **self._adaptive(1).start()._asdict())
+
+    def chances(self, state: DpKlucbState) -> Floats | None:
+        """Return the distribution of the next draw: there is one after an alarm."""
+        return self._drawn_from(state) if state.guard[ALARM] > 0.0 else None
 
     def stationarity(self, state: JSON) -> GuardReport:
         """Say what the guard has seen, given the learner's state."""

@@ -54,6 +54,8 @@ class KlUcb(CompiledLearner):
 
     arms: int
     name: ClassVar[str] = "kl-ucb"
+    ranks: ClassVar[bool] = True
+    per_arm: ClassVar[tuple[str, ...]] = ("losses", "plays", "waiting")
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))

@@ -50,6 +50,8 @@ class Thompson(CompiledLearner):
     arms: int
     name: ClassVar[str] = "thompson"
     tells_chance: ClassVar[bool] = False
+    ranks: ClassVar[bool] = True
+    per_arm: ClassVar[tuple[str, ...]] = ("ones", "zeros")
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from bandanna.advice import Ticket
 from bandanna.grid import UNITS
+from bandanna.policies.among import Among, Drawn
 from bandanna.privacy.release import Release, Tally
 from bandanna.types import JSON
 
@@ -19,21 +20,25 @@ class Batch:
     """Rounds that are released together."""
 
     __slots__ = (
-        *("arms", "choice", "first", "given_up", "importance", "losses", "number", "size"),
-        *("tally", "ticket", "waiting"),
+        *("among", "arms", "chance", "choice", "credited", "given_up", "importance", "losses"),
+        *("number", "numbers", "size", "tally", "ticket", "waiting"),
     )
 
-    def __init__(
-        self, number: int, first: int, size: int, choice: int, importance: float, tally: Tally
-    ) -> None:
+    def __init__(self, number: int, size: int, drawn: Drawn, tally: Tally) -> None:
         self.number = number
-        self.first = first
-        """Round of its first decision."""
         self.size = size
-        self.choice = choice
-        """Arm or expert it was opened with."""
-        self.importance = importance
+        self.choice = drawn.choice
+        """Arm that it plays, or expert that it follows."""
+        self.importance = drawn.importance
+        self.credited = drawn.credited
+        """Whose loss is learned; another than ``choice`` if what was drawn might not be played."""
+        self.chance = drawn.chance
+        """With which probability its arm is played, where that is known."""
+        self.among: Among | None = None
+        """The arms that all its rounds may be given; None: all arms there are."""
         self.tally = tally
+        self.numbers = array("q")
+        """Which decision of the policy each round is."""
         self.arms = array("l")
         """Arm chosen in each round."""
         self.losses = array("i")
@@ -56,14 +61,17 @@ class Batch:
 
     def round_of(self, position: int) -> int:
         """Return which decision of the policy a round is."""
-        return self.first + position
+        return self.numbers[position]
 
-    def open_round(self, arm: int, ticket: Ticket | None, person: int | None = None) -> int:
+    def open_round(
+        self, number: int, arm: int, ticket: Ticket | None, person: int | None = None
+    ) -> int:
         """Add a round and return its position; what an interrupt leaves behind is overwritten."""
         position = len(self.losses)
         self.waiting[position] = ticket
-        del self.arms[position:]
+        del self.arms[position:], self.numbers[position:]
         self.arms.append(arm)
+        self.numbers.append(number)
         self.losses.append(WAITING)
         return position
 
@@ -93,10 +101,10 @@ class Batch:
         """
         return {
             "number": self.number,
-            "first": self.first,
             "size": self.size,
             "choice": self.choice,
             "importance": self.importance,
+            "numbers": list(self.numbers[: len(self.losses)]),
             "arms": list(self.arms[: len(self.losses)]),
             "losses": [None if loss == WAITING else loss for loss in self.losses],
             "waiting": [
@@ -115,30 +123,33 @@ def fill_from_dict(
     release: Release,
     known: list[int],
     arms: int,
+    decided: int,
     as_ticket: Callable[[JSON], Ticket],
 ) -> None:
     """Read what ``Batch.to_dict`` gave, refusing impossible values.
 
-    ``known`` is what was counted so far; ``as_ticket`` reads what crediting a round needs. After an
-    interrupt a batch may be without rounds, and a round given up but not yet counted.
+    ``known`` is what was counted so far, of ``decided`` rounds in all; ``as_ticket`` reads what
+    crediting a round needs. After an interrupt a batch may be without rounds, and a round given up
+    but not yet counted.
     """
     losses = [WAITING if loss is None else int(loss) for loss in saved["losses"]]
     batch.tally = release.resume(saved["tally"], known, batch.size)
     batch.losses = array("i", losses)
+    batch.numbers = array("q", (int(number) for number in saved["numbers"]))
     batch.arms = array("l", (int(arm) for arm in saved["arms"]))
     batch.given_up = {int(position) for position in saved["given_up"]}
     for position, ticket in saved["waiting"]:
         batch.waiting[int(position)] = None if ticket is None else as_ticket(ticket)
     places = range(len(losses))
     good = (
-        len(batch.arms) == len(losses)
+        len(batch.arms) == len(batch.numbers) == len(losses)
+        and all(0 <= number < decided for number in batch.numbers)
         and all(0 <= arm < arms for arm in batch.arms)
         and all(loss == WAITING or 0 <= loss <= UNITS for loss in losses)
         and len(known) <= batch.size
         and all(place in places and losses[place] == WAITING for place in batch.waiting)
         and all(place in places for place in batch.given_up)
         and 0.0 < batch.importance < math.inf
-        and batch.first >= 0
     )
     if not good:
         raise ValueError(f"batch {batch.number} holds impossible values")

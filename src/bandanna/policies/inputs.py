@@ -35,6 +35,31 @@ def arm_names(arms: object) -> tuple[ArmName, ...]:
     return names
 
 
+def eligible_arms(eligible: object, names: tuple[ArmName, ...]) -> tuple[int, ...] | None:
+    """Turn arms, by name or index, into indices in their order; None if these are all arms.
+
+    Where names are whole numbers, a number is a name.
+    """
+    if isinstance(eligible, str | bytes) or not isinstance(eligible, Iterable):
+        raise InputError(f"eligible must be a list of arms, by name or index; got {eligible!r}.")
+    found = {_index_of(arm, names) for arm in eligible}
+    if not found:
+        raise InputError("no arm is eligible; give at least one, or leave eligible out.")
+    return None if len(found) == len(names) else tuple(sorted(found))
+
+
+def _index_of(arm: object, names: tuple[ArmName, ...]) -> int:
+    """Return the index of an arm given by its name, or by its index where names are texts."""
+    plain = arm.item() if isinstance(arm, np.generic) else arm
+    if isinstance(plain, str | int) and not isinstance(plain, bool):
+        if plain in names:
+            return names.index(plain)
+        by_index = not any(isinstance(name, int) for name in names)
+        if isinstance(plain, int) and by_index and 0 <= plain < len(names):
+            return plain
+    raise InputError(f"unknown arm {arm!r}; there are {', '.join(map(repr, names))}.")
+
+
 def check_rounds(rounds: object) -> int | None:
     """Require a positive whole number of rounds, or none."""
     return None if rounds is None else checks.rounds(rounds)

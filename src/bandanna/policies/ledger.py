@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 
+from bandanna.policies.among import Among, Drawn
 from bandanna.policies.batch import WAITING, Batch
 from bandanna.policies.closed import ClosedBatches, refusal
 from bandanna.policies.issuers import Issuers
@@ -27,11 +28,15 @@ class Ledger:
         self.people = people
         self.identity = secrets.token_hex(8)
         self.open: dict[int, Batch] = {}
-        self.current: Batch | None = None
+        self.rooms: dict[Among | None, Batch] = {}
+        """The batch that fills with rounds of the same eligible arms; None stands for all arms."""
         self.batches = 0
         """Batches begun."""
-        self.decided = 0
-        """Rounds of batches before the current one."""
+        self.rounds = 0
+        """Decisions made so far."""
+        self.restricted = False
+        """Whether some batch was among some arms: the promise assumes that these are public, and
+        someone may have several open places."""
         self.closed = ClosedBatches()
         self.released = 0
         self.told: dict[int, Told] = {}
@@ -40,16 +45,35 @@ class Ledger:
 
     # --- deciding -------------------------------------------------------------------------
 
-    def room(self) -> Batch | None:
-        """Return the batch that has room for a round, if there is one."""
-        batch = self.current
+    def room(self, among: Among | None = None) -> Batch | None:
+        """Return the batch that has room for a round among these arms, if there is one.
+
+        Which batch a round is in depends on the arms that are eligible, never on what was drawn:
+        so every arm's loss in a batch is one number, whichever is played.
+        """
+        batch = self.rooms.get(among)
         return None if batch is None or batch.full else batch
 
-    def room_for(self, person: int) -> Batch | None:
-        """Return the batch a person's next round is in, if it is open: theirs, or one with room."""
+    def room_for(self, person: int, among: Among | None = None) -> Batch | None:
+        """Return the batch a person's next round is in, if it is open: theirs, or one with room.
+
+        Theirs is the newest in which their place is open and whose arm is eligible.
+        """
         assert self.people is not None, "there is no rule for people"
         last = self.people.batches.get(person)
-        return last if last is not None and person in last.open_places else self.room()
+        if last is not None and _welcomes(last, person, among):
+            return last
+        if self.restricted:
+            for batch in reversed(self.open.values()):
+                if isinstance(batch, PlacesBatch) and _welcomes(batch, person, among):
+                    return batch
+        return self.room(among)
+
+    def next_round(self) -> int:
+        """Return which decision the next one is: used up before it is made."""
+        number = self.rounds
+        self.rounds = number + 1
+        return number
 
     def known_as(self, person: object) -> int:
         """Return the keyed hash of a person."""
@@ -60,31 +84,23 @@ class Ledger:
             )
         return self.people.known_as(person)
 
-    def begin(self, choice: int, importance: float, size: int) -> Batch:
+    def begin(self, drawn: Drawn, size: int, among: Among | None = None) -> Batch:
         """Open a batch. Its number is used up first, so that no interrupt gives it out twice."""
-        number, first = self.batches, self.rounds
+        number = self.batches
         self.batches = number + 1
-        self.decided, self.current = first, None
-        self.open[number] = batch = self.new_batch(number, first, size, choice, importance)
-        self.current = batch
+        batch = self.new_batch(number, size, drawn)
+        batch.among = among
+        self.restricted = self.restricted or among is not None
+        self.open[number] = batch
+        self.rooms[among] = batch
         return batch
 
-    def new_batch(
-        self, number: int, first: int, size: int, choice: int, importance: float
-    ) -> Batch:
+    def new_batch(self, number: int, size: int, drawn: Drawn) -> Batch:
         """Return an empty batch, of places if there is a rule for people."""
         tally = self.release.start(size)
         if self.people is None:
-            return Batch(number, first, size, choice, importance, tally)
-        return PlacesBatch(self.people, number, first, size, choice, importance, tally)
-
-    @property
-    def rounds(self) -> int:
-        """Decisions made so far."""
-        if self.people is not None:
-            return self.people.decided
-        current = self.current
-        return self.decided if current is None else current.first + len(current.losses)
+            return Batch(number, size, drawn, tally)
+        return PlacesBatch(self.people, number, size, drawn, tally)
 
     @property
     def waiting(self) -> int:
@@ -152,8 +168,8 @@ class Ledger:
         error does not carry the sum along in its traceback.
         """
         self.closed.add(batch.number, batch.losses, batch.given_up)
-        if self.current is batch:
-            self.decided, self.current = batch.first + len(batch.losses), None
+        if self.rooms.get(batch.among) is batch:
+            del self.rooms[batch.among]
         del self.open[batch.number]
         batch.erase()
         self.released += 1
@@ -191,6 +207,10 @@ class Ledger:
                 "cannot be credited."
             )
         return f"was made by another policy ({decision.policy}); this one is {self.identity}."
+
+
+def _welcomes(batch: PlacesBatch, person: int, among: Among | None) -> bool:
+    return person in batch.open_places and (among is None or batch.choice in among)
 
 
 def _belongs(decision: Decision, batch: Batch) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from bandanna.advice import Ticket
+from bandanna.policies.among import Drawn
 from bandanna.policies.batch import Batch, fill_from_dict
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.places import PlacesBatch, load_places
@@ -14,6 +15,9 @@ from bandanna.types import JSON
 
 MOST = 2**62
 """No policy decides or releases so often."""
+
+CERTAIN = 1.0 + 1e-9
+"""A probability that rounding left just above 1 is one."""
 
 
 def ledger_to_dict(ledger: Ledger, *, batches: bool = True) -> JSON:
@@ -28,7 +32,13 @@ def ledger_to_dict(ledger: Ledger, *, batches: bool = True) -> JSON:
         "rounds": ledger.rounds,
         "released": ledger.released,
         "told": [[choice, *told] for choice, told in ledger.told.items()],
-        "current": None if ledger.current is None else ledger.current.number,
+        "restricted": ledger.restricted,
+        "rooms": [batch.number for batch in ledger.rooms.values()],
+        "among": [
+            [batch.number, list(batch.among), batch.credited, batch.chance]
+            for batch in ledger.open.values()
+            if batch.among is not None
+        ],
         "people": None if ledger.people is None else ledger.people.to_dict(persons=batches),
         "open_batches": [batch.to_dict() for batch in here],
     }
@@ -50,7 +60,7 @@ def load_ledger(
     Only whoever records every decision before giving it out knows that this is the ``latest``
     state, and keeps the identity.
     """
-    ledger.batches, ledger.decided = int(saved["batches"]), int(saved["rounds"])
+    ledger.batches, ledger.rounds = int(saved["batches"]), int(saved["rounds"])
     ledger.released = int(saved["released"])
     for choice, count, *sums in saved["told"]:
         told = Told(int(count), *map(float, sums))
@@ -66,10 +76,8 @@ def load_ledger(
         if not 0 <= batch.choice < choices:
             raise ValueError(f"batch {batch.number} holds impossible values")
         ledger.open[batch.number] = batch
-    current = saved["current"]
-    ledger.current = None if current is None else ledger.open[int(current)]
-    counts = 0 <= ledger.released <= ledger.batches < MOST and 0 <= ledger.rounds < MOST
-    if ledger.rounds != int(saved["rounds"]) or not counts:
+    _load_draws(ledger, saved, choices)
+    if not (0 <= ledger.released <= ledger.batches < MOST and 0 <= ledger.rounds < MOST):
         raise ValueError("its counts do not fit together")
     if latest:
         ledger.identity = ledger.issuers.resume(saved["issuers"])
@@ -78,17 +86,40 @@ def load_ledger(
     ledger.issuers.load(saved["issuers"], ledger.identity, ledger.batches, joined)
 
 
+def _load_draws(ledger: Ledger, saved: JSON, choices: int) -> None:
+    """Read how open batches were drawn, and which of them have room."""
+    ledger.restricted = saved["restricted"] is True or saved["among"] != []
+    for number, among, credited, chance in saved["among"]:
+        batch = ledger.open[int(number)]
+        batch.among, batch.credited = tuple(map(int, among)), int(credited)
+        batch.chance = None if chance is None else float(chance)
+        good = (
+            sorted({*batch.among}) == [*batch.among]
+            and batch.choice in batch.among
+            and all(0 <= arm < choices for arm in (*batch.among, batch.credited))
+            and (batch.chance is None or 0.0 < batch.chance <= CERTAIN)
+        )
+        if not good:
+            raise ValueError(f"batch {number} holds impossible values")
+    ledger.rooms = {ledger.open[int(n)].among: ledger.open[int(n)] for n in saved["rooms"]}
+    if len(ledger.rooms) < len(saved["rooms"]):
+        raise ValueError("two batches fill with the same rounds")
+
+
 def _batch_from(
     ledger: Ledger, saved: JSON, arms: int, as_ticket: Callable[[JSON], Ticket]
 ) -> Batch:
-    number, first, size, choice = (int(saved[key]) for key in ("number", "first", "size", "choice"))
-    batch = ledger.new_batch(number, first, size, choice, float(saved["importance"]))
+    number, size, choice = (int(saved[key]) for key in ("number", "size", "choice"))
+    drawn = Drawn(choice, float(saved["importance"]), size, choice, None)
+    batch = ledger.new_batch(number, size, drawn)
     if isinstance(batch, PlacesBatch):
         load_places(batch, saved)
-        fill_from_dict(batch, saved, ledger.release, batch.counted(), arms, as_ticket)
+        fill_from_dict(
+            batch, saved, ledger.release, batch.counted(), arms, ledger.rounds, as_ticket
+        )
         return batch
     known = [int(loss) for loss in saved["losses"] if loss is not None]
-    fill_from_dict(batch, saved, ledger.release, known, arms, as_ticket)
+    fill_from_dict(batch, saved, ledger.release, known, arms, ledger.rounds, as_ticket)
     if len(batch.losses) > batch.size:
         raise ValueError(f"batch {batch.number} holds impossible values")
     return batch

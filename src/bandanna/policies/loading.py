@@ -149,6 +149,9 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
     whole = weighs_all_arms(recipe)
     as_ticket = partial(ticket_from_dict, arms=len(names), experts=experts or 0, whole=whole)
     load_ledger(policy.ledger, data["ledger"], len(choices), len(names), as_ticket, latest=latest)
+    for batch in policy.ledger.open.values():
+        if batch.among is None:
+            batch.chance = policy._player.told(batch.importance)
     return policy
 
 

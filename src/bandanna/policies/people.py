@@ -65,9 +65,8 @@ class People:
         self.rounds_per_place: float = rule.rounds_per_place or math.inf
         self.default = default
         """What a place counts that has no feedback, or that is one too many, in grid units."""
-        self.decided = 0
         self.batches: dict[int, PlacesBatch] = {}
-        """The open batch in which a person had a place last."""
+        """The newest open batch in which a person has had a place."""
         self._use(secrets.token_bytes(KEY_BYTES))
         self._places: dict[int, int] = {}
         self.admitted: set[int] | None = None
@@ -109,6 +108,12 @@ class People:
         noted, self.admitted = self.admitted or (), set()
         return {f"{person:016x}": self._places[person] for person in noted}
 
+    def find_in(self, person: int, batch: PlacesBatch) -> None:
+        """Note that a person has a place in an open batch."""
+        known = self.batches.get(person)
+        if known is None or known.number < batch.number:
+            self.batches[person] = batch
+
     def forget(self, batch: PlacesBatch) -> None:
         """Forget where the people of a batch that closes were."""
         for person in batch.places:
@@ -118,16 +123,15 @@ class People:
     def to_dict(self, *, persons: bool = True) -> JSON:
         """Return everything as plain values; without ``persons``, neither hashes nor their key."""
         if not persons:
-            return {"decided": self.decided}
+            return {}
         by_count: dict[str, list[str]] = {}
         for person, had in self._places.items():
             by_count.setdefault(str(had), []).append(f"{person:016x}")
-        return {"key": self._key.hex(), "decided": self.decided, "places": by_count}
+        return {"key": self._key.hex(), "places": by_count}
 
     def load(self, saved: JSON) -> None:
         """Go on from what ``to_dict`` gave, checking every value anew."""
         self._use(bytes.fromhex(saved["key"]))
-        self.decided = checks.whole("decided", saved["decided"], at_least=0)
         for places, people in saved["places"].items():
             had = checks.whole("places", int(places), 1, self.rule.per_person)
             self._places |= {int(person, 16): had for person in people}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
-
 from bandanna.advice import Ticket
 from bandanna.grid import UNITS
+from bandanna.policies.among import Drawn
 from bandanna.policies.batch import WAITING, Batch
 from bandanna.policies.people import People
 from bandanna.privacy.release import Tally
@@ -37,27 +36,16 @@ class PlacesBatch(Batch):
     not counted; never a loss counted twice, nor a person with a place too many.
     """
 
-    __slots__ = ("numbers", "open_places", "owners", "people", "places")
+    __slots__ = ("open_places", "owners", "people", "places")
 
-    def __init__(
-        self,
-        people: People,
-        number: int,
-        first: int,
-        size: int,
-        choice: int,
-        importance: float,
-        tally: Tally,
-    ) -> None:
-        super().__init__(number, first, size, choice, importance, tally)
+    def __init__(self, people: People, number: int, size: int, drawn: Drawn, tally: Tally) -> None:
+        super().__init__(number, size, drawn, tally)
         self.people = people
         self.places: dict[int, Place] = {}
         self.open_places: dict[int, Place] = {}
         """Places that further rounds may join."""
         self.owners: list[Place] = []
         """Place of each round."""
-        self.numbers = array("q")
-        """Which decision of the policy each round is."""
 
     @property
     def full(self) -> bool:
@@ -69,16 +57,11 @@ class PlacesBatch(Batch):
         """Whether it can be released."""
         return len(self.places) >= self.size and not self.open_places and not self.waiting
 
-    def round_of(self, position: int) -> int:
-        """Return which decision of the policy a round is."""
-        return self.numbers[position]
-
-    def open_round(self, arm: int, ticket: Ticket | None, person: int | None = None) -> int:
+    def open_round(
+        self, number: int, arm: int, ticket: Ticket | None, person: int | None = None
+    ) -> int:
         """Add a round of a person, in their place where that is open."""
         assert person is not None, "places belong to persons"
-        people = self.people
-        number = people.decided
-        people.decided = number + 1  # used up first
         place = self.places.get(person) or self._open_place(person)
         position = len(self.losses)
         if len(self.arms) > position:  # what an interrupt left behind
@@ -90,7 +73,7 @@ class PlacesBatch(Batch):
         if person in self.open_places:
             place.rounds.append(position)
             self.waiting[position] = ticket
-            if len(place.rounds) >= people.rounds_per_place:
+            if len(place.rounds) >= self.people.rounds_per_place:
                 del self.open_places[person]
         return position
 
@@ -99,7 +82,7 @@ class PlacesBatch(Batch):
         place = Place(person, counts=self.people.admit(person))
         self.open_places[person] = place
         self.places[person] = place
-        self.people.batches[person] = self
+        self.people.find_in(person, self)
         return place
 
     def count(self, position: int, units: int) -> None:
@@ -153,7 +136,6 @@ class PlacesBatch(Batch):
         """Return everything, raw feedback included, as plain values."""
         decided = len(self.losses)
         return super().to_dict() | {
-            "numbers": list(self.numbers[:decided]),
             "owners": [f"{place.person:016x}" for place in self.owners[:decided]],
             "places": [
                 [f"{person:016x}", place.counts, place.rounds, place.counted]
@@ -186,20 +168,18 @@ def rounded_mean(units: list[int]) -> int:
 
 def load_places(batch: PlacesBatch, saved: JSON) -> None:
     """Read what ``PlacesBatch.to_dict`` adds, refusing impossible values."""
-    batch.numbers = array("q", (int(number) for number in saved["numbers"]))
     for name, counts, rounds, counted in saved["places"]:
         place = Place(int(name, 16), counts=counts is True)
         place.rounds = [int(position) for position in rounds]
         place.counted = None if counted is None else int(counted)
         batch.places[place.person] = place
-        batch.people.batches[place.person] = batch
+        batch.people.find_in(place.person, batch)
     batch.owners = [batch.places[int(name, 16)] for name in saved["owners"]]
     opened = [int(name, 16) for name in saved["open_places"]]
     batch.open_places = {person: batch.places[person] for person in opened}
     good = (
-        len(batch.numbers) == len(batch.owners) == len(saved["losses"])
+        len(batch.owners) == len(saved["losses"])
         and len(batch.places) == len(saved["places"]) <= batch.size
-        and all(0 <= number < batch.people.decided for number in batch.numbers)
         and all(place.counted is None for place in batch.open_places.values())
         and all(0 <= units <= UNITS for units in batch.counted())
         and all(_owns(batch, place) for place in batch.places.values())

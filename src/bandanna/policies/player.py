@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,12 +11,14 @@ from bandanna.advice import Advice, Ticket, ticket_of
 from bandanna.compiled import kernel, python_source
 from bandanna.learners import Compiled
 from bandanna.learners.base import dump_arrays, load_arrays
+from bandanna.policies.among import Among, Drawn, draw_ranked, draw_renormalised
 from bandanna.policies.plays import (
     NO_ADVICE,
     NO_ESTIMATES,
     Estimates,
     FollowExpert,
     Play,
+    PlayArm,
     WeighExperts,
     WeighInBatches,
     choose,
@@ -26,7 +30,7 @@ from bandanna.policies.plays import (
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.release import Released
 from bandanna.streams import Stream
-from bandanna.types import JSON
+from bandanna.types import JSON, InputError
 
 
 @kernel
@@ -72,9 +76,33 @@ class Player:
         self._tells = self._learner is not None and self._learner.tells_chance
         self._follows = isinstance(self._play, FollowExpert)
 
-    def open(self) -> tuple[int, float, int]:
-        """Begin a batch."""
-        return self._open(self._play, self._stream)
+    def open(self, among: Among | None = None) -> Drawn:
+        """Begin a batch, for all arms or among some."""
+        play, stream = self._play, self._stream
+        chances = None if among is None else self.chances()
+        if among is not None and chances is not None:
+            return draw_renormalised(self._open, play, stream, among, chances)
+        if among is None:
+            choice, importance, size = self._open(play, stream)
+        else:
+            assert isinstance(play, PlayArm)
+            assert self._learner is not None
+            choice, importance, size = draw_ranked(
+                self._open, play, stream, among, self._learner.per_arm
+            )
+        return Drawn(choice, importance, size, choice, self.told(importance))
+
+    def check_among(self, name: str) -> None:
+        """Refuse to draw among some arms where that is not defined."""
+        if self.weighs or self._follows:
+            raise InputError(
+                "eligible= is for policies without experts; let the experts advise eligible arms."
+            )
+        if not self._can_restrict:
+            raise InputError(
+                f"{name} knows no probabilities of what it draws, so that nothing can be drawn "
+                f"among some arms only; one-bit, one-bit-exp3, adaptive and dp-klucb can."
+            )
 
     def choose(self, choice: int, advice: Advice | None) -> tuple[int, Ticket | None]:
         """Choose an arm; where experts are weighed, with what their credit will need."""
@@ -85,11 +113,19 @@ class Player:
             return arm, None
         return arm, ticket_of(advice, arm, importance, whole=self._whole)
 
-    def chance(self, weight: float, ticket: Ticket | None) -> float | None:
-        """Return the probability of an arm just chosen, from what came with its draw."""
-        if not self._tells or self._follows:
-            return None
-        return 1.0 / (weight if ticket is None else ticket.importance)
+    @cached_property
+    def _can_restrict(self) -> bool:
+        learner = self._learner
+        return learner is not None and (learner.ranks or self.chances() is not None)
+
+    def told(self, importance: float) -> float | None:
+        """Return the probability with which an arm was drawn among all, where that is known."""
+        known = self._tells and not self._follows and not self.weighs
+        return 1.0 / importance if known else None
+
+    def chance(self, drawn: float | None, ticket: Ticket | None) -> float | None:
+        """Return the probability of an arm just chosen, by its batch's draw or its own."""
+        return drawn if ticket is None or not self._tells else 1.0 / ticket.importance
 
     def chances(self) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw, of an arm or an expert, where it is known."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
 from bandanna import checks
 from bandanna.advice import check_advice
 from bandanna.grid import check_range, feedback_to_units, to_units
+from bandanna.policies.among import Among
 from bandanna.policies.batch import Batch
 from bandanna.policies.fitting import check_parts
 from bandanna.policies.inputs import as_decision, check_bit
@@ -76,7 +77,13 @@ class Policy(OneProcess, Shown):
 
     # --- what a user calls ----------------------------------------------------------------
 
-    def decide(self, advice: object = None, *, person: str | int | None = None) -> Decision:
+    def decide(
+        self,
+        advice: object = None,
+        *,
+        person: str | int | None = None,
+        eligible: Iterable[ArmName] | None = None,
+    ) -> Decision:
         """Choose an arm for the next round.
 
         Parameters
@@ -87,6 +94,10 @@ class Policy(OneProcess, Shown):
         person
             With ``per_person``: whose round it is. Anything that is the same whenever they come;
             only a keyed hash of it is kept.
+        eligible
+            The arms that may be played in this round, by name or index; all of them by default.
+            Which they are must be public. Rounds with the same eligible arms fill batches of their
+            own. ``docs/arms.md`` explains.
         """
         said = None
         if self.experts is not None:
@@ -97,19 +108,14 @@ class Policy(OneProcess, Shown):
         who = None if nobody else self._ledger.known_as(person)
         self._check_process()
         with self._lock:
-            room = self._ledger.room() if who is None else self._ledger.room_for(who)
-            batch = room or self._open_batch()
+            ledger, among = self._ledger, None if eligible is None else self.among(eligible)
+            room = ledger.room(among) if who is None else ledger.room_for(who, among)
+            batch = room or self._open_batch(among)
             arm, ticket = self._player.choose(batch.choice, said)
-            position = batch.open_round(arm, ticket, who)
-            return Decision(
-                arm=self.arms[arm],
-                index=arm,
-                round=batch.round_of(position),
-                batch=batch.number,
-                position=position,
-                policy=self._ledger.identity,
-                chance=self._player.chance(batch.importance, ticket),
-            )
+            position = batch.open_round(ledger.next_round(), arm, ticket, who)
+            place = batch.round_of(position), batch.number, position
+            chance = self._player.chance(batch.chance, ticket)
+            return Decision(self.arms[arm], arm, *place, ledger.identity, chance)
 
     def observe(
         self,
@@ -228,14 +234,14 @@ class Policy(OneProcess, Shown):
             for batch in self._ledger.finish(who):
                 self._learn(batch)
 
-    def _open_batch(self) -> Batch:
-        choice, importance, size = self._player.open()
-        return self._ledger.begin(choice, importance, size or self.batch)
+    def _open_batch(self, among: Among | None) -> Batch:
+        drawn = self._player.open(among)
+        return self._ledger.begin(drawn, drawn.size or self.batch, among)
 
     def _learn(self, batch: Batch | None) -> None:
         """Release a complete batch, once, and learn from what came out."""
         if batch is not None:
             released = self._ledger.close(batch)
-            self._player.learn(batch.choice, batch.importance, batch.ticket, released)
+            self._player.learn(batch.credited, batch.importance, batch.ticket, released)
             if self.on_release is not None:
                 self.on_release(batch, released)

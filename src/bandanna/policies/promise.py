@@ -10,7 +10,7 @@ from bandanna.policies.plays import FollowExpert, WeighExperts, WeighInBatches, 
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.persons import for_person
-from bandanna.privacy.statements import PUBLIC_ADVICE, assumed_by_all, protected
+from bandanna.privacy.statements import PUBLIC_ADVICE, PUBLIC_ARMS, assumed_by_all, protected
 from bandanna.types import JSON, Guarantee, InputError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def promise_of(policy: Shown) -> Guarantee:
             places=None if people is None else people.per_person,
         ),
         *policy.recipe.learner.assumptions,
+        *([PUBLIC_ARMS] if policy.ledger.restricted else []),
     )
     if people is not None:
         promise = for_person(promise, people.epsilon, people.delta, people.per_person)

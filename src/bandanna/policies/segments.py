@@ -78,10 +78,15 @@ class Segments(Mapping[ArmName, Policy]):
         return len(self._policies)
 
     def decide(
-        self, advice: object = None, *, segment: ArmName, person: str | int | None = None
+        self,
+        advice: object = None,
+        *,
+        segment: ArmName,
+        person: str | int | None = None,
+        eligible: Iterable[ArmName] | None = None,
     ) -> Decision:
         """Choose an arm for the next round of a segment."""
-        return self[segment].decide(advice, person=person)
+        return self[segment].decide(advice, person=person, eligible=eligible)
 
     def observe(
         self,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 
 from bandanna.html import paragraph
 from bandanna.learners.stationarity import GuardReport
 from bandanna.policies.afterwards import regret_so_far, stationarity, stationarity_words
+from bandanna.policies.among import Among
+from bandanna.policies.inputs import eligible_arms
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.people import PeopleRule
 from bandanna.policies.player import Player
@@ -96,6 +99,13 @@ class Shown:
     def made(self, identity: str) -> bool:
         """Whether decisions with this identity are its own, from before it was loaded too."""
         return self._ledger.issued_by(identity)
+
+    def among(self, eligible: Iterable[ArmName]) -> Among | None:
+        """Return the indices of arms given by name or index, in order; None if these are all."""
+        found = eligible_arms(eligible, self.arms)
+        if found is not None:
+            self._player.check_among(self.around or self.algorithm)
+        return found
 
     @property
     def chances(self) -> dict[ArmName, float]:

@@ -42,10 +42,13 @@ DRAWN_ON_DEVICE = (
     "sends it at a time fixed beforehand, and nothing else; whoever delivers that code could read "
     "feedback"
 )
+PUBLIC_ARMS = (
+    "which arms are eligible is public, and does not depend on feedback that was not released"
+)
 FOREIGN_LEARNER = "the learner had seen no private data, and nobody else feeds it"
 
-SOMETIMES_ASSUMED = {FOREIGN_LEARNER}
-"""What learners may add; one from outside the package adds its own sentences here."""
+SOMETIMES_ASSUMED = {FOREIGN_LEARNER, PUBLIC_ARMS}
+"""What learners, and decisions among some arms, may add; a learner from outside adds its own."""
 
 
 def range_assumed(low: float, high: float, *, clip: bool = False) -> str:

@@ -48,6 +48,7 @@ def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Place, Feedback
     rows = [feedback.get(event.place) for event in events]
     losses = [None if row is None else row.loss for row in rows]
     return batch._asdict() | {
+        "numbers": [event.round for event in events],
         "arms": [event.arm for event in events],
         "losses": losses,
         "waiting": [

@@ -15,8 +15,7 @@ def tally_of(batch: Batch) -> JSON:
 
 def batch_row(batch: Batch, tally: JSON) -> OpenBatch:
     """Return what is kept of an open batch."""
-    place = batch.number, batch.first, batch.size
-    return OpenBatch(*place, batch.choice, batch.importance, tally)
+    return OpenBatch(batch.number, batch.size, batch.choice, batch.importance, tally)
 
 
 def feedback_row(batch: Batch, position: int) -> Feedback | None:

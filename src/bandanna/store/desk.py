@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from bandanna.grid import feedback_to_units
 from bandanna.policies.batch import Batch
@@ -13,7 +14,7 @@ from bandanna.store.batch_rows import batch_row, feedback_row, tally_of
 from bandanna.store.contract import ConflictError
 from bandanna.store.refusals import gone, whole_or_broken
 from bandanna.store.rows import Changes, Event, Place, Release, Saved, State
-from bandanna.types import Decision, DecisionError, InputError
+from bandanna.types import ArmName, Decision, DecisionError, InputError
 
 
 class Desk:
@@ -57,6 +58,7 @@ class Desk:
         name: str,
         advice: object = None,
         person: str | None = None,
+        eligible: Iterable[ArmName] | None = None,
         *,
         defer: bool = False,
         now: float,
@@ -66,13 +68,16 @@ class Desk:
             return self._events[name]
         if self.experiment.stopped:
             raise ConflictError("this experiment has been stopped; it decides nothing more.")
-        people = self.policy.ledger.people
-        if defer and (self.policy.experts is not None or people is not None):
+        if defer and not (self.policy.experts is None is self.policy.people):
             raise InputError("defer is for experiments without experts and without per_person.")
-        if self._free:
-            place, chance = self._free.popleft()
+        among = None if eligible is None else self.policy.among(eligible)
+        opened = self.policy.ledger.open
+        free = next((one for one in self._free if opened[one[0][0]].among == among), None)
+        if free is not None:
+            self._free.remove(free)
+            place, chance = free
         else:
-            made = self.policy.decide(advice, person=person)
+            made = self.policy.decide(advice, person=person, eligible=eligible)
             place, chance = (made.batch, made.position), made.chance
             if made.position == 0:
                 self._opened.add(made.batch)

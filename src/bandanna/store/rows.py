@@ -73,7 +73,6 @@ class OpenBatch(NamedTuple):
     """A batch that has not been released."""
 
     number: int
-    first: int
     size: int
     choice: int
     importance: float

@@ -96,7 +96,6 @@ class SqlTurn(Turn):
         batches = [
             OpenBatch(
                 row.number,
-                row.first,
                 row.size,
                 row.choice,
                 row.importance,

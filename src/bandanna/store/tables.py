@@ -66,7 +66,6 @@ BATCHES = Table(
     metadata,
     Column("experiment", BigInteger, primary_key=True, autoincrement=False),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("first", BigInteger, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("choice", Integer, nullable=False),
     Column("importance", Float, nullable=False),

@@ -49,7 +49,7 @@ def upgrade() -> None:
     op.create_table(
         "batches",
         *_numbers("experiment", "number", key=True),
-        *_numbers("first", "size"),
+        *_numbers("size"),
         sa.Column("choice", sa.Integer, nullable=False),
         sa.Column("importance", sa.Float, nullable=False),
         sa.Column("tally", sa.LargeBinary),
