@@ -25,6 +25,7 @@ VERDICTS = {
     "leakage": [YES] * 4,
     "people": [YES] * 6,
     "algorithms": [YES] * 3,
+    "local": [YES] * 4,
     "limits": [YES] * 3,
 }
 

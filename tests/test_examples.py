@@ -24,7 +24,6 @@ SHOWN = {
         ["1000", "3"],
         ["6 cells on tcp://127.0.0.1:", "the same numbers without the cluster"],
     ),
-    "local_price": (["300", "3"], ["epsilon 0.5, 300 rounds, 3 runs", "central htinf"]),
     "prompts": (["1000"], ["users content, at epsilon 1", "86.7% expected of: a prompt for each"]),
     "river_bandit": (["300", "3"], ["epsilon = 0.5, delta = 0", "river, private"]),
 }

@@ -22,6 +22,7 @@ from bandanna.cli.data import (
 )
 from bandanna.cli.options import whole_number
 from bandanna.cli.plan_tables import print_expected, print_outlook, print_plan
+from bandanna.cli.regimes import check_alone, show_regimes
 from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ def plan(
         str | None,
         typer.Option(help="With --per-person, instead of --rounds: how many people take them all."),
     ] = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="Only what people's own devices can feed, and the like.")
+    ] = False,
     regret: Annotated[
         float | None,
         typer.Option(help="A target, as a share of the rounds; asks for what is left out."),
@@ -106,8 +110,9 @@ def plan(
         others = {"--rounds": rounds, "--epsilon": epsilon, "--experts": experts}
         others |= {"--per-person": per_person, "--people": people, "--delay": delay}
         others |= {"--regret": regret, "--explain": explain or None, "--simulate": simulate or None}
-        _check_regimes([name for name, value in others.items() if value is not None])
-        _show_regimes(None if arms is None else whole_number("--arms", arms), delta, chart, as_json)
+        others |= {"--local": local or None}
+        check_alone([name for name, value in others.items() if value is not None])
+        show_regimes(None if arms is None else whole_number("--arms", arms), delta, chart, as_json)
         return
     if chart is not None:
         raise InputError("--chart goes with --regimes; a plan has no chart.")
@@ -131,9 +136,9 @@ def plan(
     if simulate and delay is not None:
         raise InputError("--simulate plays with feedback in order; leave it out, or --delay.")
     found, answer = (
-        _answered(given, regret, experts == MOST)
+        _answered(given, regret, experts == MOST, local=local)
         if per_person is None and people is None
-        else _for_people(given, regret, per_person, people)
+        else _for_people(given, regret, per_person, people, local=local)
     )
     expected = _expected(found) if simulate else None
     ahead, advice = _ahead(found, gap, base_rate, log)
@@ -154,7 +159,9 @@ def plan(
         print_expected(*expected, experts=found.problem.advised)
 
 
-def _answered(given: JSON, regret: float | None, most_experts: bool) -> tuple[Plan, str | None]:
+def _answered(
+    given: JSON, regret: float | None, most_experts: bool, *, local: bool
+) -> tuple[Plan, str | None]:
     """Fill in what is asked for; return the plan for it and the answer in words."""
     from bandanna.problem import Problem
     from bandanna.theory.inverse import ask
@@ -168,7 +175,9 @@ def _answered(given: JSON, regret: float | None, most_experts: bool) -> tuple[Pl
             raise InputError(f"needs {options}; or give --regret and leave out one of them.")
         if most_experts:
             raise InputError(f"--experts {MOST} asks how many a target allows; give it: --regret.")
-        return make_plan(Problem(**given)), None
+        return make_plan(Problem(**given), local=local), None
+    if local:
+        raise InputError("--local answers no question; leave out --regret.")
     if len(asked) != 1:
         options = ", ".join(f"--{name}" for name in asked) or "nothing"
         raise InputError(
@@ -180,7 +189,12 @@ def _answered(given: JSON, regret: float | None, most_experts: bool) -> tuple[Pl
 
 
 def _for_people(
-    given: JSON, regret: float | None, per_person: str | None, people: str | None
+    given: JSON,
+    regret: float | None,
+    per_person: str | None,
+    people: str | None,
+    *,
+    local: bool,
 ) -> tuple[Plan, str | None]:
     """Plan for persons; or answer how many places they may have."""
     from bandanna.problem import Problem
@@ -204,7 +218,7 @@ def _for_people(
     if regret is not None:
         answer = places_for(regret, problem)
         places, words = int(answer.value), answer.words
-    return make_plan(problem, per_person=places), words
+    return make_plan(problem, per_person=places, local=local), words
 
 
 def _ahead(
@@ -222,23 +236,8 @@ def _ahead(
     return by_rates(found.problem, gap, base_rate), ""
 
 
-def _check_regimes(given: list[str]) -> None:
-    if given:
-        raise InputError(
-            f"--regimes goes over all sizes; leave out {', '.join(given)}. "
-            f"--arms, --delta, --chart and --json go with it."
-        )
-
-
-def _show_regimes(arms: int | None, delta: float, chart: Path | None, as_json: bool) -> None:
-    from bandanna.cli.regimes import show_regimes
-    from bandanna.theory.regimes import ARMS, DELTA
-
-    show_regimes(ARMS if arms is None else arms, delta or DELTA, chart, as_json)
-
-
 def _expected(found: Plan) -> tuple[list[JSON], dict[str, str]]:
     from bandanna.simulation.expect import expected_regret
 
-    rows, left_out = expected_regret(found.best.problem)
+    rows, left_out = expected_regret(found.best.problem, local=found.local)
     return [row._asdict() for row in rows], left_out

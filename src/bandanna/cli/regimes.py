@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from bandanna.cli.tables import print_table
+from bandanna.types import InputError
 
 if TYPE_CHECKING:
     from bandanna.theory.regimes import Finding, RegimeMap
@@ -25,10 +26,22 @@ HEADINGS = (
 )
 
 
-def show_regimes(arms: int, delta: float, chart: Path | None, as_json: bool) -> None:
-    """Compute the map, write its chart and print what holds of the paper's table."""
-    from bandanna.theory.regimes import regime_map
+def check_alone(given: list[str]) -> None:
+    """Refuse options that say something about one problem."""
+    if given:
+        raise InputError(
+            f"--regimes goes over all sizes; leave out {', '.join(given)}. "
+            f"--arms, --delta, --chart and --json go with it."
+        )
 
+
+def show_regimes(
+    given_arms: int | None, given_delta: float, chart: Path | None, as_json: bool
+) -> None:
+    """Compute the map, write its chart and print what holds of the paper's table."""
+    from bandanna.theory.regimes import ARMS, DELTA, regime_map
+
+    arms, delta = ARMS if given_arms is None else given_arms, given_delta or DELTA
     if chart is not None:
         from bandanna.report.charts import check_chart
 

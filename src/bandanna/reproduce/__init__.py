@@ -17,6 +17,7 @@ REPRODUCTIONS: dict[str, str] = {
     "leakage": "EXP3 without noise leaks more and more (the paper's figure)",
     "people": "protecting persons who come back costs no more than protecting rounds (ours)",
     "algorithms": "which algorithm has the least regret in which world (ours)",
+    "local": "what privacy on the device costs, and which algorithm suits it (ours)",
     "limits": "no private algorithm of a certain kind has small regret",
 }
 """Names and claims; each name is a module of this package with a function ``reproduce(quick)``."""

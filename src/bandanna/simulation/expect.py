@@ -22,7 +22,7 @@ from bandanna.policies import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import NO_PRIVACY, make_policy, strongest
 from bandanna.simulation.runs import simulate
-from bandanna.theory.catalogue import algorithms
+from bandanna.theory.planner import planned
 from bandanna.types import InputError
 
 RUNS, EXPERT_RUNS = 20, 5
@@ -78,15 +78,16 @@ def expert_family(problem: Problem) -> dict[str, ExpertEnvironment]:
     }
 
 
-def expected_regret(problem: Problem, *, seed: int = 0) -> tuple[list[Expectation], dict[str, str]]:
+def expected_regret(
+    problem: Problem, *, local: bool = False, seed: int = 0
+) -> tuple[list[Expectation], dict[str, str]]:
     """Simulate every algorithm of a plan that applies; returns the rest with the reason."""
     rounds = problem.horizon("a simulation")
-    entries = [row for row in algorithms(advised=problem.advised) if row.private or row.bound]
     policies: dict[str, Policy] = {}
     left_out = {}
-    for entry in entries:
+    for entry, batch in planned(problem, local=local):
         try:
-            policy = make_policy(entry.name, problem)
+            policy = make_policy(entry.name, problem, batch)
         except InputError as error:
             left_out[entry.name] = str(error)
             continue

@@ -21,6 +21,8 @@ class Plan:
     """What a policy guarantees that was asked for its plan."""
     per_person: int | None = None
     """Places a person may have, where epsilon and delta are a person's and rounds are places."""
+    local: bool = False
+    """Whether it compares what never sees more than one randomised loss at a time."""
 
     @property
     def best(self) -> Row:
@@ -72,6 +74,12 @@ class Plan:
         """Which algorithm to expect the least regret of, by what losses are like; in a sentence."""
         if self.problem.advised:
             return ""
+        if self.local:
+            return (
+                "Devices can feed one-bit algorithms (release='device'). Least regret is to be "
+                "expected of one-bit, and of learner='thompson' on bits if each arm's losses are "
+                "drawn from one law; nothing is proved for that."
+            )
         return (
             "Guarantees are for the worst losses. Least regret is to be expected of adaptive "
             "(losses='any'), and of dp-klucb if each arm's losses are drawn from one law "

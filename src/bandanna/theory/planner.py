@@ -13,6 +13,9 @@ from bandanna.theory.guaranteed import row_of
 from bandanna.theory.plan import Plan
 from bandanna.types import InputError
 
+ONE_BIT = "one-bit"
+"""Name of the release that devices do, in batches of one."""
+
 VECTOR = "vector"
 """Name of the release that spends delta by itself; its file loads NumPy, which a plan does not."""
 
@@ -26,6 +29,7 @@ def plan(
     delta: float = 0.0,
     delay: int = 0,
     per_person: int | None = None,
+    local: bool = False,
 ) -> Plan:
     """Compare what every algorithm guarantees.
 
@@ -43,6 +47,9 @@ def plan(
     per_person
         Protect persons who may have so many places: epsilon and delta are then theirs, and rounds
         are places. A problem is given besides it.
+    local
+        Compare what people's own devices can feed, a bit for each round, and other algorithms that
+        never see more than one randomised loss at a time.
 
     Examples
     --------
@@ -61,13 +68,31 @@ def plan(
     problem.horizon("a plan")
     if problem.advised:
         problem = replace(problem, experts=problem.advisers)
+    if local and (problem.advised or per_person is not None):
+        raise InputError(
+            "devices ask for arms without experts, and keep their persons' budgets themselves: "
+            "leave out experts and per_person in a local plan."
+        )
     rows = [
-        row_of(entry, problem if per_person is None else place_problem(problem, per_person, entry))
-        for entry in algorithms(advised=problem.advised)
-        if _is_planned(entry)
+        row_of(
+            entry,
+            problem if per_person is None else place_problem(problem, per_person, entry),
+            batch,
+        )
+        for entry, batch in planned(problem, local=local)
     ]
     rows.sort(key=lambda row: row.regret)
-    return Plan(problem, rows, per_person=per_person)
+    return Plan(problem, rows, per_person=per_person, local=local)
+
+
+def planned(problem: Problem, *, local: bool = False) -> list[tuple[Algorithm, int | None]]:
+    """Return the algorithms of a plan, with the batch they must have, if any."""
+    entries = [entry for entry in algorithms(advised=problem.advised) if _is_planned(entry)]
+    if not local:
+        return [(entry, None) for entry in entries]
+    single = [entry for entry in entries if entry.local or entry.release == ONE_BIT]
+    plain = [entry for entry in entries if not entry.private]
+    return [(entry, 1 if entry.release == ONE_BIT else None) for entry in (*single, *plain)]
 
 
 def place_problem(problem: Problem, per_person: int, entry: Algorithm) -> Problem:

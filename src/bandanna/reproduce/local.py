@@ -1,0 +1,139 @@
+"""What a device can feed: one-bit algorithms in batches of one, and what central ones gain."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bandanna.environments import make_environment
+from bandanna.policies import Bandit, Policy, PrivateBandit
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.simulation.results import statistics
+from bandanna.simulation.runs import simulate
+from bandanna.studies.figure import Figure, Point
+from bandanna.types import JSON
+
+OURS, THOMPSON = "local one-bit", "local Thompson sampling on bits"
+GUARANTEED = ("local one-bit-exp3", "local ldp-exp3-tight", "local ldp-exp3")
+CENTRAL = ("central one-bit", "central adaptive", "central htinf")
+
+
+class Found(NamedTuple):
+    """Regret of one contestant."""
+
+    mean: float
+    error: float
+
+
+Table = dict[tuple[str, float, str], Found]
+"""By losses, epsilon and contestant."""
+
+
+def contestants(arms: int, rounds: int, epsilon: float) -> dict[str, Policy]:
+    """Return local policies, those first that a device can feed with bits, then central ones."""
+
+    def policy(
+        algorithm: str, batch: int | None = None, learner: str | None = None
+    ) -> PrivateBandit:
+        return PrivateBandit(arms, epsilon, rounds, algorithm, batch=batch, learner=learner)
+
+    return {
+        OURS: policy("one-bit", batch=1),
+        "local one-bit-exp3": policy("one-bit-exp3", batch=1),
+        THOMPSON: policy("one-bit", learner="thompson", batch=1),
+        "local ldp-exp3-tight": policy("ldp-exp3-tight"),
+        "local ldp-exp3": policy("ldp-exp3"),
+        "central one-bit": policy("one-bit"),
+        "central adaptive": policy("adaptive"),
+        "central htinf": policy("htinf"),
+        "no privacy": Bandit(arms),
+    }
+
+
+def reproduce(quick: bool) -> Reproduction:
+    """Compare local algorithms with each other and with central ones at the same epsilon."""
+    settings = frozen_settings("local", quick)
+    table = _measure(settings)
+    places = list(dict.fromkeys(place for place, _, _ in table))
+    names = list(dict.fromkeys(name for _, _, name in table))
+    rows, drawn = [], []
+    for place in places:
+        for name in names:
+            cells = [table[place, epsilon, name] for epsilon in settings["epsilon"]]
+            rows.append([place, name, *(f"{one.mean:,.0f} ({one.error:,.0f})" for one in cells)])
+            for epsilon, (mean, error) in zip(settings["epsilon"], cells, strict=True):
+                low, high = mean - 1.96 * error, mean + 1.96 * error
+                drawn.append(Point(place, name, epsilon, mean, max(low, 1.0), high))
+    size = f"K = {settings['arms']}, T = {settings['rounds']:,}"
+    return Reproduction(
+        name="local",
+        claim=f"local algorithms against each other and against central ones, {size}",
+        headings=["losses", "algorithm", *(f"eps {epsilon:g}" for epsilon in settings["epsilon"])],
+        rows=rows,
+        verdicts=_verdicts(table, places, settings),
+        settings=settings,
+        figure=Figure("What local privacy costs", "epsilon", "regret", drawn),
+    )
+
+
+def _measure(settings: JSON) -> Table:
+    arms, rounds = settings["arms"], settings["rounds"]
+    table: Table = {}
+    for place in settings["environments"]:
+        options = {key: value for key, value in place.items() if key != "name"}
+        environment = make_environment(place["name"], arms, rounds, **options)
+        for epsilon in settings["epsilon"]:
+            policies = contestants(arms, rounds, epsilon)
+            runs = simulate(
+                policies,
+                environment,
+                replicates=settings["replicates"],
+                seed=settings["seed"],
+                checkpoints=1,
+            )
+            for name in policies:
+                found = statistics(runs.regret(name))
+                key = place["name"], epsilon, name
+                table[key] = Found(found["mean"], found["standard_error"])
+    return table
+
+
+def _verdicts(table: Table, places: list[str], settings: JSON) -> list[Verdict]:
+    def ratio(name: str, others: tuple[str, ...], place: str, epsilon: float) -> float:
+        best = min(table[place, epsilon, other].mean for other in others)
+        return table[place, epsilon, name].mean / best
+
+    steady, swinging = places
+    small, *_ = epsilons = settings["epsilon"]
+    large = [epsilon for epsilon in epsilons if epsilon >= settings["large"]]
+    rivals = max(ratio(OURS, GUARANTEED, place, one) for place in places for one in epsilons)
+    ahead = max(ratio(THOMPSON, (OURS,), steady, epsilon) for epsilon in epsilons)
+    behind = min(ratio(THOMPSON, (OURS,), swinging, epsilon) for epsilon in epsilons)
+    prices = [ratio(OURS, CENTRAL, place, small) for place in places]
+    later = max(ratio(OURS, CENTRAL, place, epsilon) for place in places for epsilon in large)
+    low, high = settings["price_from"], settings["price_to"]
+    return [
+        Verdict(
+            "of the local algorithms with a guarantee one-bit has the least regret",
+            f"{rivals:.2f} times the next best's, at worst",
+            f"at most {settings['rivals']:g} times",
+            rivals <= settings["rivals"],
+        ),
+        Verdict(
+            "Thompson sampling on bits has less where losses are steady, more where they swing",
+            f"at most {ahead:.2f} times where steady, at least {behind:.2f} where they swing",
+            f"at most {settings['steady']:g} and at least {settings['swinging']:g} times",
+            ahead <= settings["steady"] and behind >= settings["swinging"],
+        ),
+        Verdict(
+            f"at epsilon {small:g} the best central algorithm has clearly less",
+            f"local one-bit has {min(prices):.2f} to {max(prices):.2f} times its regret",
+            f"{low:g} to {high:g} times",
+            low <= min(prices) and max(prices) <= high,
+        ),
+        Verdict(
+            f"from epsilon {settings['large']:g} on local costs little",
+            f"local one-bit has at most {later:.2f} times the regret of the best central one",
+            f"at most {settings['large_price']:g} times",
+            later <= settings["large_price"],
+        ),
+    ]
