@@ -6,7 +6,7 @@ The public names are loaded when first used: importing bandanna imports nothing 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bandanna.version import __version__
 
@@ -96,7 +96,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
     elif name in _ROOMS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from bandanna.types import InputError
 
@@ -35,7 +35,7 @@ def as_float(value: object) -> float:
         return math.nan
 
 
-def spelled(value: object) -> Any:
+def spelled(value: object) -> object:
     """Read a number that may be written as text, such as "1e6"; leave the rest as it is."""
     try:
         return float(value) if isinstance(value, str) else value

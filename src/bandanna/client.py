@@ -6,7 +6,7 @@ import random
 import secrets
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import quote
 
 from bandanna.extras import need
@@ -70,7 +70,7 @@ class Client:
         return RemoteBandit(self, identity)
 
     def create(
-        self, name: str, arms: int | list[str], epsilon: float, **other: Any
+        self, name: str, arms: int | list[str], epsilon: float, **other: object
     ) -> RemoteBandit:
         """Make an experiment; ``other`` are the further fields of ``POST /v1/experiments``."""
         body = {"name": name, "arms": arms, "epsilon": epsilon} | other

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numba
 from numba.extending import overload
 
 from bandanna.kernel_cache import KernelCache
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 _OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False}
 STEP_OPTIONS = {**_OPTIONS, "forceinline": True}
@@ -43,7 +43,7 @@ def kernel(function: F) -> F:
     return typed
 
 
-def dispatches(stub: Callable[..., Any]) -> Callable[[F], F]:
+def dispatches(stub: Callable[..., object]) -> Callable[[F], F]:
     """Let compiled code that calls ``stub`` call what the decorated function chooses by type.
 
     The decorated function gets Numba's types and returns a Python function to compile and inline.

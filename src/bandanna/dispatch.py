@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import ParamSpec, Protocol, TypeVar, cast
 
 from bandanna.compiled import dispatches, python_source
 from bandanna.types import InputError
@@ -30,21 +30,27 @@ class Dispatched(Protocol[P, R_co]):
         """Say which step belongs to a type, a named tuple."""
 
 
+class NumbaType(Protocol):
+    """How Numba sees a named tuple."""
+
+    instance_class: type
+
+
 def dispatched(stub: Callable[P, R]) -> Dispatched[P, R]:
     """Make a function that is written once for each type; the stub gives its name and meaning."""
-    steps: dict[type, Callable[..., Any]] = {}
+    steps: dict[type, Callable[..., object]] = {}
 
-    def find(kind: type) -> Callable[..., Any]:
+    def find(kind: type) -> Callable[..., object]:
         if kind not in steps:
             raise TypeError(f"no {stub.__name__} is registered for {kind.__name__}")
         return steps[kind]
 
     @functools.wraps(stub)
-    def chosen(*args: Any) -> Any:
+    def chosen(*args: object) -> object:
         return find(type(args[0]))(*args)
 
     @dispatches(chosen)
-    def choose(*types: Any) -> Any:
+    def choose(*types: NumbaType) -> Callable[..., object]:
         return python_source(find(types[0].instance_class))
 
     def register(kind: type, step: Callable[..., object]) -> None:

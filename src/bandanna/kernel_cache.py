@@ -14,7 +14,7 @@ import pickle
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numba
 from numba.core.caching import FunctionCache
@@ -60,6 +60,13 @@ def full_name(kind: object) -> str:
     return str(kind)
 
 
+class Codegen(Protocol):
+    """What Numba compiles for."""
+
+    def magic_tuple(self) -> tuple[object, ...]:
+        """Say which machine."""
+
+
 class KernelCache(FunctionCache):  # type: ignore[misc]  # Numba is not typed
     """The files of one kernel."""
 
@@ -80,7 +87,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]  # Numba is not typed
             with suppress(ForeignTypeError, OSError):
                 super().save_overload(sig, data)
 
-    def _index_key(self, sig: Iterable[object], codegen: Any) -> str:
+    def _index_key(self, sig: Iterable[object], codegen: Codegen) -> str:
         names = [full_name(kind) for kind in sig]
         everything = [STAMP, numba.__version__, names, codegen.magic_tuple()]
         return hashlib.sha256(repr(everything).encode()).hexdigest()[:32]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from bandanna import checks
 from bandanna.types import JSON, InputError
@@ -86,9 +85,10 @@ class Problem:
             )
         return self.rounds
 
-    def but(self, **changes: Any) -> Problem:
+    def but(self, **changes: float | None) -> Problem:
         """Return the same problem with other values, checked."""
-        return replace(self, **changes)
+        everything: JSON = {**vars(self), **changes}
+        return Problem(**everything)
 
     def over_experts(self) -> Problem:
         """Return the bandit problem in which every expert is an arm."""

@@ -11,6 +11,8 @@ from bandanna.html import table
 
 ArmName = str | int
 Model = Literal["central", "local", "none"]
+JSON = dict[str, Any]
+"""A document: what JSON calls an object. Whoever reads one checks what it finds."""
 
 
 class BandannaError(Exception):
@@ -105,7 +107,7 @@ class Guarantee:
     mechanism: str
     because: str
     assumptions: tuple[str, ...] = ()
-    facts: dict[str, Any] = field(default_factory=dict, repr=False, hash=False)
+    facts: JSON = field(default_factory=dict, repr=False, hash=False)
     curve: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
     group: Callable[[int, float], float] | None = field(default=None, repr=False, compare=False)
 
@@ -237,6 +239,3 @@ def no_guarantee(mechanism: str, because: str) -> Guarantee:
         mechanism=mechanism,
         because=because,
     )
-
-
-JSON = dict[str, Any]

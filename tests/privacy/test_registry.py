@@ -69,7 +69,7 @@ def test_it_is_certified_accounted_for_and_attacked_like_our_own() -> None:
     result = audit_policy(policy, batches=2000, runs=300)
     assert result.passed
     assert result.epsilon < 0.6
-    assert RELEASES[release.to_dict()["name"]](1.0, 1) == release
+    assert RELEASES[release.to_dict()["name"]] is WideRelease
 
 
 def test_names_are_given_once() -> None:

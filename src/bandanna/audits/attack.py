@@ -22,7 +22,7 @@ import numpy as np
 from bandanna import checks
 from bandanna.audits.events import Event, candidate_events
 from bandanna.audits.intervals import lower_limit, upper_limit, z_score
-from bandanna.audits.views import Outputs
+from bandanna.audits.moments import Outputs
 from bandanna.types import InputError
 
 SIGNIFICANCE = 1e-4

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.audits.views import Outputs, View, views
+from bandanna.audits.moments import Outputs
+from bandanna.audits.views import View, views
 
 THRESHOLDS = 200
 FEW_VALUES = 64

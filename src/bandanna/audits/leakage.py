@@ -17,15 +17,10 @@ from numpy.typing import NDArray
 from bandanna import checks
 from bandanna.audits.attack import AuditResult, audit
 from bandanna.compiled import kernel
-from bandanna.learners.exp3 import (
-    Exp3,
-    Exp3Params,
-    Exp3State,
-    exp3_draw,
-    exp3_importance,
-    exp3_update,
-)
+from bandanna.learners.exp3 import Exp3, exp3_draw, exp3_importance, exp3_update
+from bandanna.learners.exp3_weights import Exp3Params, Exp3State
 from bandanna.streams import Stream, new_stream
+from bandanna.types import InputError
 
 Floats = NDArray[np.float64]
 Arms = NDArray[np.int64]
@@ -78,6 +73,14 @@ def _follow(
         exp3_update(params, second, played, other, neighbour[t, played])
 
 
+def _plain(learner: Exp3) -> tuple[Exp3Params, Exp3State]:
+    """Return the numbers and a fresh state of EXP3 as it is known; centred, it is another."""
+    params, state = learner.params(), learner.start()
+    if not isinstance(params, Exp3Params) or not isinstance(state, Exp3State):
+        raise InputError("this is about EXP3's own estimates; leave out centred=True.")
+    return params, state
+
+
 def exp3_leakage(learner: Exp3, losses: Floats, neighbour: Floats, arms: Arms) -> Leakage:
     """Return EXP3's exact privacy loss along a sequence of arms, round by round.
 
@@ -92,9 +95,8 @@ def exp3_leakage(learner: Exp3, losses: Floats, neighbour: Floats, arms: Arms) -
     """
     out = np.empty((4, len(arms)))
     _follow(
-        learner.params(),
-        learner.start(),
-        learner.start(),
+        *_plain(learner),
+        _plain(learner)[1],
         np.ascontiguousarray(losses, dtype=np.float64),
         np.ascontiguousarray(neighbour, dtype=np.float64),
         np.ascontiguousarray(arms, dtype=np.int64),
@@ -123,7 +125,7 @@ def _play(params: Exp3Params, state: Exp3State, losses: Floats, stream: Stream, 
 def sample_arms(learner: Exp3, losses: Floats, seed: int | list[int]) -> Arms:
     """Return the arms EXP3 plays in one run."""
     arms = np.empty(len(losses), dtype=np.int64)
-    _play(learner.params(), learner.start(), losses, new_stream(seed), arms)
+    _play(*_plain(learner), losses, new_stream(seed), arms)
     return arms
 
 

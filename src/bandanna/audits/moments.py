@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Outputs = NDArray[Any]
+"""Numbers of any kind, one or a sequence for each try."""
 
 RESOLUTION = 1e-12
 """Variances smaller than this, against those they are computed from, are rounding errors."""
@@ -22,7 +24,7 @@ class Moments(NamedTuple):
     """Covariance of the parts, on average over both samples."""
 
     @classmethod
-    def of(cls, first: NDArray[Any], second: NDArray[Any]) -> Moments:
+    def of(cls, first: Outputs, second: Outputs) -> Moments:
         """Compute the moments of two samples; what is not a number counts as 0."""
         one, other = (
             np.where(np.isfinite(sample), sample, 0.0).astype(np.float64)

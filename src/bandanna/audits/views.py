@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.audits.moments import Moments
+from bandanna.audits.moments import Moments, Outputs
 
-Outputs = NDArray[Any]
 View = Callable[[Outputs], Outputs]
 
 MOST_PARTS, MOST_PAIRS = 24, 24

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bandanna.cli.options import numbers, whole_number
-from bandanna.types import InputError
+from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
     from bandanna.audits.attack import AuditResult
+    from bandanna.privacy.pure import PureRelease
 
 WRONG_SAMPLER = 1e-6
 
@@ -38,8 +39,9 @@ def audit(
     known = _attackable()
     if release not in (*known, "all"):
         raise InputError(f"--release must be {', '.join(known)} or all; got {release!r}.")
-    names = known if release == "all" else [release]
-    rows = [_attack(name, claim, batch, count, exact, seed) for name in names for claim in claims]
+    kinds = [*known.values()] if release == "all" else [known[release]]
+    pairs = [(kind, claim) for kind in kinds for claim in claims]
+    rows = [_attack(kind(claim, batch), claim, count, exact, seed) for kind, claim in pairs]
     if chart is not None:
         from bandanna.report.charts import audit_chart, save_chart
 
@@ -51,24 +53,21 @@ def audit(
     raise typer.Exit(0 if all(row["passed"] for row in rows) else 1)
 
 
-def _attackable() -> list[str]:
+def _attackable() -> dict[str, type[PureRelease]]:
     """Return the releases that an epsilon and a batch make, by name."""
     from bandanna.privacy import RELEASES
     from bandanna.privacy.pure import PureRelease
 
     pure = {name: kind for name, kind in RELEASES.items() if issubclass(kind, PureRelease)}
-    return [name for name, kind in pure.items() if not kind.takes_bits]
+    return {name: kind for name, kind in pure.items() if not kind.takes_bits}
 
 
-def _attack(
-    name: str, claim: float, batch: int, draws: int, exact: bool, seed: int
-) -> dict[str, Any]:
+def _attack(release: PureRelease, claim: float, draws: int, exact: bool, seed: int) -> JSON:
     from bandanna.audits.policies import audit_policy
     from bandanna.audits.releases import audit_release, sampler_fit
     from bandanna.policies import PrivateBandit, PrivateExperts
-    from bandanna.privacy import RELEASES
 
-    release = RELEASES[name](epsilon=claim, batch=batch)
+    batch = release.batch
     on_release: AuditResult = audit_release(release, draws=draws, exact=exact, seed=seed)
     canaries = max(1000, min(20_000, draws // (50 * batch)))
     runs = max(100, canaries // 20)
@@ -82,7 +81,7 @@ def _attack(
     }
     fit = sampler_fit(release, draws=min(draws, 100_000), exact=exact, seed=seed)
     return {
-        "release": name,
+        "release": release.name,
         "batch": batch,
         "claimed": claim,
         "audited": on_release.epsilon,
@@ -105,7 +104,7 @@ def _note() -> str:
     return NO_PROOF
 
 
-def _print_table(rows: list[dict[str, Any]]) -> None:
+def _print_table(rows: list[JSON]) -> None:
     from bandanna.cli.tables import print_table
 
     print_table(

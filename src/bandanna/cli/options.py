@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
 
 import typer
 
@@ -49,7 +48,7 @@ def duration(seconds: float) -> str:
     return f"about {seconds / 60:.0f} minutes"
 
 
-def without_nan(value: Any) -> Any:
+def without_nan(value: object) -> object:
     """Replace what JSON cannot say, NaN, by null."""
     if isinstance(value, dict):
         return {key: without_nan(item) for key, item in value.items()}

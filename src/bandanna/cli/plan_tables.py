@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from bandanna.cli.tables import print_table
 from bandanna.theory.guaranteed import percent
+from bandanna.types import JSON
 
 if TYPE_CHECKING:
     from bandanna.simulation.outlook import Outlook
     from bandanna.theory.plan import Plan
 
 
-def print_expected(
-    rows: list[dict[str, Any]], left_out: dict[str, str], *, experts: bool = False
-) -> None:
+def print_expected(rows: list[JSON], left_out: dict[str, str], *, experts: bool = False) -> None:
     """Print what simulation says, and what was left out of it."""
     family = "four simulated environments, 5" if experts else "five simulated environments, 20"
     print_table(

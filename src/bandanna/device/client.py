@@ -10,14 +10,20 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bandanna import checks
 from bandanna.device.draw import Words, draw_bit, system_words, to_units
 from bandanna.device.memory import DAY, Budget, Memory, close_event, open_events
-from bandanna.device.parameters import check_release, demand, fingerprint, verify_release
+from bandanna.device.parameters import (
+    RefusalError,
+    check_release,
+    demand,
+    fingerprint,
+    verify_release,
+)
 from bandanna.device.storage import Storage
 from bandanna.device.transport import Transport
 from bandanna.types import JSON, ArmName, InputError
@@ -92,9 +98,12 @@ class Device:
         event_id = event_id or str(uuid.uuid4())
         path = f"experiments/{self._experiment}/decisions"
         status, answer = self._transport.post(path, {"event_id": event_id})
-        answered = 200 <= status < 300 and isinstance(answer, dict)
-        demand(answered, "service", f"the service answered {status}")
+        if not 200 <= status < 300 or not isinstance(answer, dict):
+            raise RefusalError("service", f"the service answered {status}")
         demand(answer.get("event_id") == event_id, "service", "an answer to another event")
+        arm = answer.get("arm")
+        if not isinstance(arm, str | int):
+            raise RefusalError("service", "an answer without an arm")
         epsilon, seen = self._accept(answer.get("release"), answer.get("signature"))
         send_at = self._clock() + self._delay
         expires = _seconds(answer.get("expires_at"), otherwise=send_at + DAY)
@@ -107,14 +116,14 @@ class Device:
             if not state["history"] or state["history"][-1]["fingerprint"] != seen:
                 state["history"].append({"fingerprint": seen, "epsilon": epsilon, "seen": now})
             state["events"][event_id] = {
-                "arm": answer.get("arm"),
+                "arm": arm,
                 "send_at": send_at,
                 "forget_at": expires + DAY,
                 "release": answer["release"],
             }
 
         self._memory.change(note)
-        return DeviceDecision(event_id, answer.get("arm"), seen)
+        return DeviceDecision(event_id, arm, seen)
 
     def feedback(self, event_id: str, loss: float) -> bool:
         """Draw the bit and keep it, not the loss; tells whether this was the first in time."""
@@ -164,8 +173,9 @@ class Device:
         if status in FINAL:
             self._memory.change(lambda state, _: close_event(state, event_id))
 
-    def _accept(self, release: Any, signature: Any) -> tuple[float, str]:
+    def _accept(self, release: object, signature: object) -> tuple[float, str]:
         epsilon = check_release(release, self._epsilon).epsilon
+        assert isinstance(release, Mapping), "its texts were read"
         signed = self._keys is None or verify_release(
             self._keys, self._experiment, release, signature
         )
@@ -175,17 +185,17 @@ class Device:
         demand(same, "fingerprint", f"the parameters changed to {seen}")
         return epsilon, seen
 
-    def _draw(self, release: Any, loss: float) -> int:
+    def _draw(self, release: object, loss: float) -> int:
         parameters = check_release(release, math.inf)  # it was allowed, and charged
         return draw_bit(parameters, to_units(parameters, loss), self._words)
 
 
-def _seconds(moment: Any, otherwise: float) -> float:
+def _seconds(moment: object, otherwise: float) -> float:
     """Read a moment such as 2030-01-31T12:00:00Z; one without a zone or a sense is long past."""
     if moment is None:
         return otherwise
     try:
-        read = datetime.fromisoformat(moment)
-    except (TypeError, ValueError):
+        read = datetime.fromisoformat(moment if isinstance(moment, str) else "")
+    except ValueError:
         return -math.inf
     return read.timestamp() if read.tzinfo else -math.inf

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bandanna import checks, signatures
 from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
@@ -91,7 +91,7 @@ def make_release(
     return release
 
 
-def check_release(release: Any, allowed: float) -> Parameters:
+def check_release(release: object, allowed: float) -> Parameters:
     """Read parameters and prove that they cost at most ``allowed``; refuses otherwise."""
     epsilon, low, high, default = _read(release, NUMBERS, _NUMBER, float)
     a, b, denominator, units, batch = _read(release, INTEGERS, _INTEGER, int)
@@ -132,11 +132,11 @@ def sign_release(private_key: bytes, experiment: str, release: Mapping[str, str]
 
 
 def verify_release(
-    public_keys: Sequence[bytes], experiment: str, release: Mapping[str, str], signature: Any
+    public_keys: Sequence[bytes], experiment: str, release: Mapping[str, str], signature: object
 ) -> bool:
     """Whether one of the keys signed these parameters for this experiment."""
     try:
-        raw = base64.b64decode(signature, validate=True)
+        raw = base64.b64decode(signature, validate=True) if isinstance(signature, str) else b""
     except (TypeError, binascii.Error, ValueError):
         return False
     document = canonical_document(experiment, release)
@@ -144,7 +144,7 @@ def verify_release(
 
 
 def _read(
-    release: Any, fields: tuple[str, ...], form: re.Pattern[str], make: Callable[[str], T]
+    release: object, fields: tuple[str, ...], form: re.Pattern[str], make: Callable[[str], T]
 ) -> list[T]:
     texts = [release.get(field) if isinstance(release, Mapping) else None for field in fields]
     for field, text in zip(fields, texts, strict=True):

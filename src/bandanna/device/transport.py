@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from http.client import HTTPException
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from urllib import request
 from urllib.error import HTTPError
 
@@ -19,7 +19,7 @@ class Answer(NamedTuple):
     """What came back: the HTTP status, and the JSON document or None."""
 
     status: int
-    document: Any = None
+    document: object = None
 
 
 class Transport(Protocol):
@@ -67,11 +67,11 @@ class HttpTransport:
 class _NoRedirection(request.HTTPRedirectHandler):
     """Turns a redirection into an error: a bit goes where the page said, or nowhere."""
 
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, *_: object) -> None:
         return None
 
 
-def _parsed(data: bytes) -> Any:
+def _parsed(data: bytes) -> object:
     try:
         return json.loads(data) if data else None
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ class Compiled(ABC):
     per_arm: ClassVar[tuple[str, ...]] = ()
     """Fields of its state that hold one value for each arm."""
 
-    def chances(self, state: Any) -> NDArray[np.float64] | None:
+    def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw; None where it is not known.
 
         Where a state holds it under the name ``chances``, a draw from a copy brings it up to date.
@@ -83,10 +83,10 @@ class Compiled(ABC):
             return None
         return self._drawn_from(state)
 
-    def _drawn_from(self, state: Any) -> NDArray[np.float64]:
+    def _drawn_from(self, state: NamedTuple) -> NDArray[np.float64]:
         copy = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
         draw_once(self.params(), copy, new_stream(0))
-        found: NDArray[np.float64] = copy.chances
+        found: NDArray[np.float64] = copy._asdict()["chances"]
         return found
 
     @abstractmethod

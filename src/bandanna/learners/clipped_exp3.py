@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from bandanna import checks
 from bandanna.compiled import step
 from bandanna.learners.base import CompiledLearner
-from bandanna.learners.exp3 import Exp3, Exp3Params, Exp3State, exp3_draw, exp3_update
+from bandanna.learners.exp3 import Exp3, exp3_draw, exp3_update
+from bandanna.learners.exp3_weights import (
+    Exp3Params,
+    Exp3State,
+    block_bits,
+    mixed_chances,
+    start_exp3,
+)
 from bandanna.learners.steps import register
 from bandanna.streams import Stream
 
@@ -53,23 +60,21 @@ class ClippedExp3(CompiledLearner):
     def __post_init__(self) -> None:
         checks.positive("mixing", self.mixing)
         checks.positive("bound", self.bound)
-        self._exp3()
-
-    def _exp3(self) -> Exp3:
-        return Exp3(self.arms, learning_rate=self.mixing / self.arms, mixing=self.mixing)
+        Exp3(self.arms, learning_rate=self.mixing / self.arms, mixing=self.mixing)  # checks both
 
     def params(self) -> ClippedExp3Params:
         """Return the numbers for the compiled steps."""
-        return ClippedExp3Params(self._exp3().params(), float(self.bound))
+        rates = float(self.mixing / self.arms), float(self.mixing)
+        return ClippedExp3Params(Exp3Params(*rates, block_bits(self.arms)), float(self.bound))
 
     def start(self) -> Exp3State:
         """Return the state before the first round."""
-        state: Exp3State = self._exp3().start()
-        return state
+        return start_exp3(self.arms)
 
-    def chances(self, state: Any) -> NDArray[np.float64] | None:
+    def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw."""
-        return self._exp3().chances(state)
+        assert isinstance(state, Exp3State)
+        return mixed_chances(state, self.mixing)
 
 
 @step

@@ -149,8 +149,9 @@ class DpKlucb(CompiledLearner):
         known = aligned_zeros(*[self.arms] * 4, GUARD)
         return DpKlucbState(*known, **self._adaptive(1).start()._asdict())
 
-    def chances(self, state: DpKlucbState) -> Floats | None:
+    def chances(self, state: NamedTuple) -> Floats | None:
         """Return the distribution of the next draw: there is one after an alarm."""
+        assert isinstance(state, DpKlucbState)
         return self._drawn_from(state) if state.guard[ALARM] > 0.0 else None
 
     def stationarity(self, state: JSON) -> GuardReport:

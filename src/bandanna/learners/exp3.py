@@ -4,51 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
-from bandanna.compiled import python_source, step
-from bandanna.learners.base import CompiledLearner, aligned_zeros
-from bandanna.learners.centred_exp3 import CentredExp3Params, start_centred
+from bandanna.compiled import step
+from bandanna.learners.base import CompiledLearner
+from bandanna.learners.centred_exp3 import CentredExp3Params, CentredExp3State, start_centred
+from bandanna.learners.exp3_weights import (
+    LARGEST,
+    REFRESH,
+    Exp3Params,
+    Exp3State,
+    block_bits,
+    mixed_chances,
+    refresh,
+    start_exp3,
+    sum_block,
+)
 from bandanna.learners.sampling import MAX_IMPORTANCE, pick
 from bandanna.learners.steps import register
 from bandanna.streams import Stream, uniform
 from bandanna.types import InputError
-
-ONE_LEVEL = 64
-"""Up to this many arms one scan finds the arm; beyond it weights are also summed in blocks of
-about the square root of their number, so that a round costs two short scans."""
-
-SMALLEST, LARGEST = 1e-9, 1e9
-"""Weights are rebuilt from the losses when their sum leaves this interval: no overflow, ever."""
-
-REFRESH = 256
-"""Sums follow single changes of weights, and are summed anew after so many of them or when they
-have halved: rounding errors stay below 2**-44 of a sum."""
-
-
-class Exp3Params(NamedTuple):
-    """Numbers for the compiled steps."""
-
-    learning_rate: float
-    mixing: float
-    block_bits: int
-
-
-class Exp3State(NamedTuple):
-    """Estimated losses (up to a common constant), their weights, and sums of weights."""
-
-    losses: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    total: NDArray[np.float64]
-    """Sum of the weights, what it may not fall below, and updates since it was summed anew."""
-    blocks: NDArray[np.float64]
-    """Sums of blocks of weights; empty when there are few arms."""
-    floors: NDArray[np.float64]
-    """What each block's sum may not fall below before it is summed anew."""
 
 
 @dataclass(frozen=True)
@@ -110,76 +89,23 @@ class Exp3(CompiledLearner):
         if self.share and not self.centred:
             raise InputError(f"share {self.share!r} needs centred=True.")
 
-    def params(self) -> Any:
+    def params(self) -> Exp3Params | CentredExp3Params:
         """Return the numbers for the compiled steps."""
         if self.centred:
             return CentredExp3Params(float(self.learning_rate), float(self.share))
         return Exp3Params(float(self.learning_rate), float(self.mixing), block_bits(self.arms))
 
-    def start(self) -> Any:
+    def start(self) -> Exp3State | CentredExp3State:
         """Return the state before the first round: all weights equal."""
         if self.centred:
             return start_centred(self.arms)
-        blocks = 0 if self.arms <= ONE_LEVEL else -(-self.arms // (1 << block_bits(self.arms)))
-        state = Exp3State(*aligned_zeros(self.arms, self.arms, 3, blocks, blocks))
-        state.weights[:] = 1.0
-        python_source(_refresh)(Exp3Params(1.0, 0.0, block_bits(self.arms)), state)
-        return state
+        return start_exp3(self.arms)
 
-    def chances(self, state: Any) -> NDArray[np.float64] | None:
+    def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw: the weights' shares, mixed with the uniform."""
-        if self.centred:
+        if not isinstance(state, Exp3State):
             return super().chances(state)
-        shares: NDArray[np.float64] = state.weights / state.weights.sum()
-        return (1.0 - self.mixing) * shares + self.mixing / self.arms
-
-
-def block_bits(arms: int) -> int:
-    """Return the base-two logarithm of the size of a block of weights."""
-    return math.ceil(math.log2(arms) / 2)
-
-
-@step
-def _sum_block(params: Exp3Params, state: Exp3State, block: int) -> float:
-    """Sum a block of weights anew."""
-    low = block << params.block_bits
-    high = min(low + (1 << params.block_bits), state.weights.size)
-    total = 0.0
-    for i in range(low, high):
-        total += state.weights[i]
-    state.blocks[block] = total
-    state.floors[block] = 0.5 * total
-    return total
-
-
-@step
-def _sum_all(params: Exp3Params, state: Exp3State) -> float:
-    """Sum all weights anew."""
-    total = 0.0
-    if state.blocks.size == 0:
-        for i in range(state.weights.size):
-            total += state.weights[i]
-    for block in range(state.blocks.size):
-        total += _sum_block(params, state, block)
-    return total
-
-
-@step
-def _refresh(params: Exp3Params, state: Exp3State) -> None:
-    """Sum all weights anew, rebuilding them from the losses if they have drifted too far."""
-    total = _sum_all(params, state)
-    if not SMALLEST < total < LARGEST:
-        losses = state.losses
-        smallest = losses[0]
-        for i in range(losses.size):
-            smallest = min(smallest, losses[i])
-        for i in range(losses.size):
-            losses[i] -= smallest
-            state.weights[i] = math.exp(-params.learning_rate * losses[i])
-        total = _sum_all(params, state)
-    state.total[0] = total
-    state.total[1] = 0.5 * total
-    state.total[2] = 0.0
+        return mixed_chances(state, self.mixing)
 
 
 @step
@@ -235,12 +161,12 @@ def exp3_update(
         block = arm >> params.block_bits
         state.blocks[block] += change
         if state.blocks[block] < state.floors[block]:
-            _sum_block(params, state, block)
+            sum_block(params, state, block)
     total = state.total[0] + change
     state.total[0] = total
     state.total[2] += 1.0
     if not state.total[1] <= total <= LARGEST or state.total[2] >= REFRESH:
-        _refresh(params, state)
+        refresh(params, state)
 
 
 register(Exp3Params, exp3_draw, exp3_update)

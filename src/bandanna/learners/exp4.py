@@ -12,7 +12,7 @@ instructions without reordering them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,8 +89,9 @@ class Exp4(Compiled):
         state.total[0] = self.experts
         return state
 
-    def chances(self, state: Any) -> NDArray[np.float64] | None:
+    def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the weight of each expert."""
+        assert isinstance(state, Exp4State)
         found: NDArray[np.float64] = state.weights / state.weights.sum()
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class Uniform(CompiledLearner):
         """Return the state before the first round."""
         return UniformState(np.zeros(self.arms, dtype=np.int64))
 
-    def chances(self, state: Any) -> NDArray[np.float64] | None:
+    def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the distribution of every draw."""
         found: NDArray[np.float64] = np.full(self.arms, 1.0 / self.arms)
         return found

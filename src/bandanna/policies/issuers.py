@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+SavedIssuer = tuple[str, int, list[tuple[int, int]]]
+"""What ``to_list`` gives for each, as JSON gives it back."""
 
 
 class Issuer(NamedTuple):
@@ -37,11 +40,11 @@ class Issuers:
                 return issuer.identity
         return self._all[0].identity
 
-    def to_list(self) -> list[Any]:
+    def to_list(self) -> list[list[object]]:
         """Return plain values."""
         return [[who, batch, [*map(list, joined.items())]] for who, batch, joined in self._all]
 
-    def resume(self, saved: list[Any]) -> str:
+    def resume(self, saved: Iterable[SavedIssuer]) -> str:
         """Go on from what ``to_list`` gave under the latest identity, which is returned."""
         self._all = [
             Issuer(str(who), int(batch), {int(number): int(place) for number, place in begun})
@@ -50,7 +53,7 @@ class Issuers:
         return self._all[-1].identity
 
     def load(
-        self, saved: list[Any], identity: str, batches: int, joined: Mapping[int, int]
+        self, saved: Iterable[SavedIssuer], identity: str, batches: int, joined: Mapping[int, int]
     ) -> None:
         """Go on from what ``to_list`` gave, under a new identity."""
         self.resume(saved)

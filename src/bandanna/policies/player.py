@@ -129,7 +129,10 @@ class Player:
 
     def chances(self) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw, of an arm or an expert, where it is known."""
-        return None if self._learner is None else self._learner.chances(self._play.state)
+        state = self._play.state
+        if self._learner is None or state is None:
+            return None
+        return self._learner.chances(state)
 
     def learn(self, choice: int, weight: float, ticket: Ticket | None, released: Released) -> None:
         """Learn from what a batch released; ``ticket`` is its last round's."""

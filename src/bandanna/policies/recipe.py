@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from bandanna import checks
 from bandanna.learners import LEARNERS, DpKlucb, Exp4, FixedArm, Learner
@@ -21,6 +22,8 @@ from bandanna.theory.stationary import dp_klucb
 from bandanna.theory.tuning import Tuning, paper_batch
 from bandanna.theory.tuning import release as release_by_name
 from bandanna.types import JSON, InputError
+
+Part = TypeVar("Part")
 
 CONVERTED = "one-bit-conversion"
 BY_NAME = ("one-bit", "laplace", "device")
@@ -181,12 +184,13 @@ def _with_replaced(entry: Algorithm, problem: Problem, replaced: Replaced) -> Re
         checks.whole("batch", batch, at_least=1)
         if learner is None and name == entry.release:
             return recipe_of(entry.tuned(problem, batch))
-        release = _release(release_by_name(name, problem, batch))
+        release = _made("release", RELEASES, release_by_name(name, problem, batch))
     if isinstance(learner, str | None):
         # Tsallis-INF needs losses in [0, 1]; under Laplace noise HTINF takes its place.
         unbounded = name == "laplace" and entry.learner == "tsallis-inf"
         own = "htinf" if unbounded else entry.learner
-        learner = _learner(named_learner(learner or own, problem, release.to_dict()))
+        made = _learner(named_learner(learner or own, problem, release.to_dict()))
+        return Recipe(made, release)
     return Recipe(learner, release)
 
 
@@ -222,23 +226,20 @@ def _checked_release(release: Release, problem: Problem, batch: int | None) -> R
 
 def recipe_of(tuning: Tuning) -> Recipe:
     """Make a recipe's parts by name and parameters; everything is validated anew."""
-    return Recipe(_learner(tuning.learner), _release(tuning.release))
+    return Recipe(_learner(tuning.learner), _made("release", RELEASES, tuning.release))
 
 
 def recipe_around(learner: Learner, release: JSON) -> Recipe:
     """Make a recipe of a learner as it is and a release by name and parameters."""
-    return Recipe(learner, _release(release))
+    return Recipe(learner, _made("release", RELEASES, release))
 
 
-def _learner(data: JSON) -> Any:
-    return _made("learner", {**LEARNERS, Exp4.name: Exp4}, data)
+def _learner(data: JSON) -> Learner | Exp4:
+    known: dict[str, Callable[..., Learner | Exp4]] = {**LEARNERS, Exp4.name: Exp4}
+    return _made("learner", known, data)
 
 
-def _release(data: JSON) -> Any:
-    return _made("release", RELEASES, data)
-
-
-def _made(kind: str, table: dict[str, type[Any]], data: JSON) -> Any:
+def _made(kind: str, table: Mapping[str, Callable[..., Part]], data: JSON) -> Part:
     arguments = dict(data)
     name = arguments.pop("name", None)
     if name not in table:

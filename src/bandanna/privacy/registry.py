@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.mechanism import Mechanism
 from bandanna.privacy.on_device import DeviceRelease
 from bandanna.privacy.one_bit import OneBitRelease
 from bandanna.privacy.plain import PlainRelease
+from bandanna.privacy.release import Release
 from bandanna.privacy.silent import SilentRelease
 from bandanna.privacy.vector import VectorRelease
 from bandanna.types import JSON, InputError
 
-RELEASES: dict[str, type[Any]] = {}
+RELEASES: dict[str, type[Release]] = {}
 MECHANISMS: dict[str, type[Mechanism]] = {}
 
-Kind = TypeVar("Kind", bound=type[Any])
+Kind = TypeVar("Kind", bound=type[Release])
 
 
 def register(release: Kind) -> Kind:

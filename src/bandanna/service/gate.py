@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
@@ -106,7 +106,7 @@ class Gate:
 
         await self._app(scope, receiving, send)
 
-    async def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Any:
+    async def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | None:
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self._most_bytes:
             return problem(413, self._too_large)

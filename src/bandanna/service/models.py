@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from bandanna.store.rows import Event, Experiment
-from bandanna.types import Guarantee
+from bandanna.types import JSON, Guarantee
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Label = Annotated[str, Field(min_length=1, max_length=200)]
@@ -139,7 +139,7 @@ class ExperimentAnswer(BaseModel):
     arms: list[str | int]
     epsilon: float
     algorithm: str
-    settings: dict[str, Any]
+    settings: JSON
     decided: int
     observed: int
     released: int

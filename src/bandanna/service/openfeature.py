@@ -7,7 +7,7 @@ evaluation is a decision, unless the context holds an ``event_id`` that was used
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path
 from fastapi.responses import JSONResponse
@@ -46,7 +46,7 @@ class FlagError(BaseModel):
     errorDetails: str  # noqa: N815
 
 
-REFUSALS: dict[int | str, dict[str, Any]] = {
+REFUSALS: dict[int | str, JSON] = {
     400: {"model": FlagError | Problem, "description": "No context that can be used"},
     404: {"model": FlagError, "description": "No such flag"},
 }
@@ -72,7 +72,7 @@ async def evaluate(
 
 
 @router.post("/flags")
-async def evaluate_all(request: Evaluation, core: CoreHere, access: CanDecide) -> dict[str, Any]:
+async def evaluate_all(request: Evaluation, core: CoreHere, access: CanDecide) -> JSON:
     """Evaluate every flag that runs and needs neither advice nor a person, as deferred decisions.
 
     Those with segments are evaluated if the context's segment is one of theirs.

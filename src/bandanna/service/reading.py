@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
@@ -35,7 +35,7 @@ AUDIT_DRAWS = 200_000
 @router.get("/privacy")
 async def privacy(
     experiment: ExperimentPath, core: CoreHere, _: CanRead, segment: Segment = None
-) -> dict[str, Any]:
+) -> JSON:
     """Return what is promised, how far the ledger has come, and the certificate.
 
     With segments: of one of them, or of all together, without a certificate.
@@ -75,7 +75,7 @@ def _guarantee(promise: Guarantee) -> JSON:
 
 
 @router.get("/audit")
-async def audit(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> dict[str, Any]:
+async def audit(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> JSON:
     """Attack the experiment's release with made-up losses: a lower bound on its true epsilon."""
     first = (await core.find(experiment))[0]  # all segments have the same
     release = await core.look(first, lambda policy: policy.recipe.release)
@@ -94,7 +94,7 @@ async def audit(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> dict[
 @router.get("/results")
 async def results(
     experiment: ExperimentPath, core: CoreHere, _: CanRead, segment: Segment = None
-) -> dict[str, Any]:
+) -> JSON:
     """Return what releases say: shares over time, means with intervals, the regret bound."""
     return await _results(core, part_for(await core.find(experiment), segment))
 

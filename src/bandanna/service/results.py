@@ -7,7 +7,6 @@ import io
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from bandanna.extras import need
 from bandanna.policies.policy import Policy
@@ -18,7 +17,7 @@ from bandanna.service.steady import steadiness
 from bandanna.store.rows import Experiment, Release
 from bandanna.theory.catalogue import find
 from bandanna.theory.guaranteed import row_of
-from bandanna.types import JSON, InputError
+from bandanna.types import JSON, ArmName, InputError
 
 POINTS, FEWEST = 50, 10
 """Most points of a chart, and fewest batches behind each."""
@@ -99,7 +98,7 @@ def export_rows(part: Experiment, releases: Sequence[Release]) -> list[JSON]:
     """Return released values and what they are about: all that an export may hold."""
     experts = part.settings.get("experts")
     what = "arm" if experts is None else "expert"
-    names: Sequence[Any] = part.settings["arms"] if experts is None else range(experts)
+    names: Sequence[ArmName] = part.settings["arms"] if experts is None else range(experts)
     begin = {"segment": part.segment} if part.segment else {}
     return [
         begin
@@ -137,10 +136,10 @@ def as_parquet(rows: list[JSON]) -> bytes:
     return data.getvalue()
 
 
-def _flat(value: Any) -> Any:
+def _flat(value: object) -> object:
     return json.dumps(value) if isinstance(value, list) else value
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     text = _flat(value)
     return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t") else text

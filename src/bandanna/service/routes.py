@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -31,11 +31,12 @@ from bandanna.service.models import (
     experiment_answer,
 )
 from bandanna.theory.planner import plan as make_plan
+from bandanna.types import JSON
 
 ExperimentPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
 EventPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {
+PROBLEMS: dict[int | str, JSON] = {
     status: {"model": Problem, "content": {"application/problem+json": {}}, "description": why}
     for status, why in (
         (400, "Not JSON"),
@@ -64,7 +65,7 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
         raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
 
 
-def body_shown(kind: type[Document]) -> dict[str, Any]:
+def body_shown(kind: type[Document]) -> JSON:
     """Describe a document for OpenAPI."""
     content = {"application/json": {"schema": kind.model_json_schema()}}
     return {"requestBody": {"required": True, "content": content}}
@@ -142,7 +143,7 @@ async def activate(event: EventPath, core: CoreHere, key: CanReward) -> None:
 
 
 @router.post("/plan")
-async def plan(problem: PlanRequest, _: CanRead) -> dict[str, Any]:
+async def plan(problem: PlanRequest, _: CanRead) -> JSON:
     """Compare what algorithms guarantee for a problem, with late feedback if need be."""
     found = await run_in_threadpool(
         lambda: make_plan(

@@ -6,7 +6,11 @@ import os
 import sys
 import threading
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
 
 PATIENCE = 2.0
 """Seconds before a bar appears."""
@@ -38,8 +42,8 @@ class Progress:
         self._label = label
         self._show = _wanted() if show is None else show
         self._done = 0
-        self._bar: Any = None
-        self._task: Any = None
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
         self._closed = False
         self._lock = threading.Lock()
         self._timer = threading.Timer(PATIENCE, self._open)
@@ -53,7 +57,7 @@ class Progress:
     def advance(self) -> None:
         """Count one step."""
         self._done += 1
-        if self._bar is not None:
+        if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done)
 
     def _open(self) -> None:

@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
@@ -30,9 +29,12 @@ def make_engines(address: str) -> tuple[Engine, Engine]:
         ) from None
     if url.get_backend_name() == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
-        options: dict[str, Any] = {"pool_pre_ping": True, "pool_timeout": WAIT_SECONDS}
-        options["connect_args"] = {"connect_timeout": WAIT_SECONDS}
-        engine = create_engine(url, **options)
+        engine = create_engine(
+            url,
+            pool_pre_ping=True,
+            pool_timeout=WAIT_SECONDS,
+            connect_args={"connect_timeout": WAIT_SECONDS},
+        )
         return engine, engine
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         raise InputError(f"the database must be a SQLite file or PostgreSQL; got {address!r}.")
@@ -54,7 +56,7 @@ def _sqlite(url: str, begin: str) -> Engine:
     engine = create_engine(url, connect_args={"timeout": WAIT_SECONDS})
 
     @event.listens_for(engine, "connect")
-    def _connect(connection: Any, _: object) -> None:
+    def _connect(connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # transactions begin where we say, not the driver
         for setting in (
             "journal_mode = WAL",

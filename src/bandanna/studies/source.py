@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from bandanna.environments import (
     ENVIRONMENTS,
@@ -127,7 +126,7 @@ def _read_table(name: str, options: JSON, folder: Path) -> Source:
     return Source(label, (), losses.content, loss_range, _detail("", loss_range), losses)
 
 
-def _read_log(value: dict[str, Any], folder: Path) -> Source:
+def _read_log(value: JSON, folder: Path) -> Source:
     """Read a log: {log = "visits.csv", arm = "plan", outcome = "visits", range = [0, 20]}."""
     name = value.pop("log")
     _refuse_options(f"log {name}", value, LOG_OPTIONS)

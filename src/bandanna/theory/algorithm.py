@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from bandanna.problem import Problem
 from bandanna.theory.named import named_learner
 from bandanna.theory.tuning import TooFewRoundsError, Tuning, learner, release
-from bandanna.types import InputError, Model
+from bandanna.types import JSON, InputError, Model
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Algorithm:
         if self.tune is not None:
             return self.tune(problem) if self.as_published else self.tune(problem, batch)
         found = self.bounded(problem, batch)
-        settings: dict[str, Any] = {**found.settings}
+        settings: JSON = {**found.settings}
         settings.pop("noise", None)
         if self.advised:
             settings["experts"] = problem.experts
