@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandanna.learners.adaptive import Adaptive, _higher_orders
+from bandanna.learners.adaptive import Adaptive
+from bandanna.learners.log_barrier import higher_orders
 from bandanna.streams import new_stream
 from bandanna.theory.adaptive import (
     adaptive_batch,
@@ -119,7 +120,7 @@ def test_a_step_costs_no_more_than_stated() -> None:
 def test_higher_orders_are_bounded_closely() -> None:
     for u in (1e-3, 0.1, 0.5, 0.9):
         exact = -2 * (u + math.log1p(-u)) / u**2
-        assert exact <= _higher_orders(u) <= (1.03 if u <= 0.5 else 1.7) * exact
+        assert exact <= higher_orders(u) <= (1.03 if u <= 0.5 else 1.7) * exact
 
 
 def test_forgets_and_tracks() -> None:
@@ -135,7 +136,7 @@ def test_forgets_and_tracks() -> None:
 def test_how_to_run_it() -> None:
     assert adaptive_batch(1.0, 5) == 4
     assert adaptive_batch(0.001, 5) == 5
-    assert adaptive_memory(1.0, 10**6) == 10**6 / 3
+    assert adaptive_memory(1.0, 10**6) == 10**6
     assert adaptive_memory(0.1, 1000) > 1000
     assert adaptive_memory(1.0, 3000, changes=10) == 100
 
@@ -151,6 +152,7 @@ def test_how_to_run_it() -> None:
         (lambda: Adaptive(2, clamp=-1.0), "clamp"),
         (lambda: Adaptive(2, level=1.5), "level"),
         (lambda: Adaptive(2, fresh=-0.1), "fresh"),
+        (lambda: Adaptive(2, doubts=-0.1), "doubts"),
     ],
 )
 def test_parameters_are_validated(make: Any, reason: str) -> None:

@@ -42,7 +42,7 @@ def test_memory_follows_changes_unless_it_is_given() -> None:
         assert policy.recipe.learner.memory is not None
         return policy.recipe.learner.memory * policy.batch
 
-    assert memory(losses="any") == pytest.approx(30_000)
+    assert memory(losses="any") == pytest.approx(90_000)
     assert memory(losses="changing") == pytest.approx(3_000)
     assert memory(losses="changing", changes=3) == pytest.approx(10_000)
     assert memory(algorithm="adaptive", memory=500) == pytest.approx(500)

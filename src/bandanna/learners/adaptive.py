@@ -3,8 +3,8 @@
 Its regret follows how surprising losses are, not how large they are. After Wei and Luo (COLT 2018)
 and Ito, Tsuchiya and Honda (COLT 2022), with four changes: a rate grows by the cost of a step that
 is proved, not by an estimate of it; estimates that could do harm are cut at what the rate can
-bear; predictions share a level; what is old is forgotten. Proofs and tuning:
-``docs/theory/adaptive.md``.
+bear; predictions share a level; what is old is forgotten, faster when an arm has become worse.
+Proofs and tuning: ``docs/theory/adaptive.md``.
 """
 
 from __future__ import annotations
@@ -19,19 +19,17 @@ from numpy.typing import NDArray
 from bandanna import checks
 from bandanna.compiled import step
 from bandanna.learners.base import CompiledLearner, aligned_zeros
-from bandanna.learners.log_barrier import solve_log_barrier
+from bandanna.learners.log_barrier import BEARABLE, solve_log_barrier, step_cost
 from bandanna.learners.sampling import capped_inverse, pick
 from bandanna.learners.steps import register
+from bandanna.learners.worse import FIRST_VARIANCE, fade_on_evidence
 from bandanna.streams import Stream, uniform
 from bandanna.types import InputError
 
 Floats = NDArray[np.float64]
 
-BEARABLE = 0.9
-"""How far below its rate a surprise may push: at 1 the cost of a step would be infinite."""
-
 ROOT, SLOPE = 0, 1
-UPDATES, COST, ABOVE, RATES = 0, 1, 2, 3
+UPDATES, COST, ABOVE, RATES, VARIANCE, DOUBTED = range(6)
 
 
 class AdaptiveParams(NamedTuple):
@@ -44,6 +42,7 @@ class AdaptiveParams(NamedTuple):
     clamp: float
     level: float
     fresh: float
+    doubts: float
 
 
 class AdaptiveState(NamedTuple):
@@ -61,8 +60,12 @@ class AdaptiveState(NamedTuple):
     """For each arm, what was cut from its losses below, divided by the probability."""
     solution: Floats
     """Of the last distribution: the normaliser, and how fast its sum changes with it."""
+    recent: Floats
+    """For each arm, the mean of its last losses; ``usual`` goes back further."""
+    usual: Floats
     totals: Floats
-    """Updates; their cost; what was cut from losses above; rates, summed as the bound needs."""
+    """Updates; their cost; what was cut from losses above; rates, summed as the bound needs;
+    their variance; what was forgotten because an arm became worse."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Adaptive(CompiledLearner):
         How many losses it will see, if that is known.
     memory
         How many losses it remembers: older ones fade. None is all of them. A third of what lies
-        between changes tracks them; a third of all makes it robust at little cost.
+        between changes tracks them; as many as there are makes it robust at little cost.
     first_rate
         What every arm's rate starts from, above 0. Smaller is bolder.
     clamp
@@ -86,6 +89,9 @@ class Adaptive(CompiledLearner):
         How much of a surprise moves the predictions of all arms, from 0 to 1.
     fresh
         Least weight of the newest loss in its arm's prediction, from 0, the mean of all, to 1.
+    doubts
+        How much it forgets because an arm became worse: after n losses, all in all, old ones
+        fade by at most ``n ** -doubts``. At 0 it does not look.
 
     References
     ----------
@@ -101,6 +107,7 @@ class Adaptive(CompiledLearner):
     clamp: float = 0.5
     level: float = 0.1
     fresh: float = 0.0
+    doubts: float = 0.3
     name: ClassVar[str] = "adaptive"
     per_arm: ClassVar[tuple[str, ...]] = (
         *("losses", "predictions", "seen", "rates", "chances", "below"),
@@ -116,21 +123,23 @@ class Adaptive(CompiledLearner):
         checks.within("clamp", self.clamp, 0.0, 1e6)
         checks.within("level", self.level, 0.0, 1.0)
         checks.within("fresh", self.fresh, 0.0, 1.0)
+        checks.within("doubts", self.doubts, 0.0, 100.0)
 
     def params(self) -> AdaptiveParams:
         """Return the numbers for the compiled steps."""
         forget = 0.0 if self.memory is None else 1.0 / self.memory
         known = min(self.losses or math.inf, self.memory or math.inf)
         logarithm = 0.0 if known == math.inf else max(math.log(known), 1.0)
-        shape = self.first_rate, self.clamp, self.level, self.fresh
+        shape = self.first_rate, self.clamp, self.level, self.fresh, self.doubts
         return AdaptiveParams(logarithm, forget, *map(float, shape))
 
     def start(self) -> AdaptiveState:
         """Return the state before the first round: the uniform distribution."""
-        state = AdaptiveState(*aligned_zeros(*[self.arms] * 6, 2, 4))
+        state = AdaptiveState(*aligned_zeros(*[self.arms] * 6, 2, *[self.arms] * 2, 6))
         state.predictions[:] = min(0.5, BEARABLE * self.first_rate)
         state.rates[:] = self.first_rate
         state.chances[:] = 1.0 / self.arms
+        state.totals[VARIANCE] = FIRST_VARIANCE
         state.solution[SLOPE] = 1.0 / (self.arms * self.first_rate)
         state.solution[ROOT] = self.arms * self.first_rate
         return state
@@ -170,20 +179,41 @@ def adaptive_update(
     heard = min(max(loss, -params.clamp), 1.0 + params.clamp)
     surprise = heard - state.predictions[arm]
     bearable = max(surprise, -BEARABLE * rate / exposed)
-    cost = _cost(state, arm, bearable, exposed)
+    yielding = state.solution[SLOPE] * state.solution[ROOT]
+    cost = step_cost(bearable, rate, exposed, chance, yielding)
     state.below[arm] += (bearable - surprise + max(heard - loss, 0.0)) * importance
     state.totals[ABOVE] += max(loss - heard, 0.0)
     state.totals[COST] += cost
-    _forget(params, state)
-    state.losses[arm] += (1.0 - params.forget) * bearable * importance
+    forget = _to_forget(params, state, arm, heard)
+    _forget(params, state, forget)
+    state.losses[arm] += (1.0 - forget) * bearable * importance
     state.rates[arm] += cost / (params.logarithm or max(math.log(state.totals[UPDATES]), 1.0))
     _predict(params, state, arm, heard, surprise)
 
 
 @step
-def _forget(params: AdaptiveParams, state: AdaptiveState) -> None:
+def _to_forget(params: AdaptiveParams, state: AdaptiveState, arm: int, heard: float) -> float:
+    """Return how much of what was learned fades in this step."""
+    updates = state.totals[UPDATES] + 1.0
+    state.totals[UPDATES] = updates
+    state.seen[arm] += 1.0
+    if params.doubts == 0.0:
+        return params.forget
+    count = min(updates, 1.0 / params.forget) if params.forget > 0.0 else updates
+    more, variance = fade_on_evidence(
+        state.recent, state.usual, state.totals[VARIANCE], arm, heard, state.seen[arm], count
+    )
+    state.totals[VARIANCE] = variance
+    if more > 0.0:
+        more = max(min(more, params.doubts * math.log(updates) - state.totals[DOUBTED]), 0.0)
+        state.totals[DOUBTED] += more
+    return min(params.forget + more, 1.0)
+
+
+@step
+def _forget(params: AdaptiveParams, state: AdaptiveState, forget: float) -> None:
     """Add the predictions to the losses, let losses and rates fade, sum rates for the bound."""
-    first, keep, fade = params.first_rate, 1.0 - params.forget, 1.0 - 0.5 * params.forget
+    first, keep, fade = params.first_rate, 1.0 - forget, 1.0 - 0.5 * forget
     total = 0.0
     smallest = math.inf
     for i in range(state.losses.size):
@@ -192,8 +222,7 @@ def _forget(params: AdaptiveParams, state: AdaptiveState) -> None:
         smallest = min(smallest, rate)
         state.losses[i] = keep * (state.losses[i] + state.predictions[i])
         state.rates[i] = first + (rate - first) * fade
-    state.totals[RATES] += params.forget * (total - smallest)
-    state.totals[UPDATES] += 1.0
+    state.totals[RATES] += forget * (total - smallest)
 
 
 @step
@@ -205,34 +234,11 @@ def _predict(
     None is higher than the arm's rate can bear, so that a loss of 0 is not cut.
     """
     predictions, common = state.predictions, params.level * surprise
-    state.seen[arm] += 1.0
     weight = max(1.0 / (state.seen[arm] + 1.0), params.fresh)
     predictions[arm] += weight * (heard - predictions[arm] - common)
     for i in range(predictions.size):
         most = min(BEARABLE * state.rates[i], 1.0)
         predictions[i] = min(max(predictions[i] + common, 0.0), most)
-
-
-@step
-def _cost(state: AdaptiveState, arm: int, surprise: float, exposed: float) -> float:
-    """Bound what a step may cost: the quadratic form, times what higher orders can add."""
-    rate = float(state.rates[arm])
-    quadratic = surprise * surprise * exposed / (2.0 * rate)
-    if surprise <= 0.0:
-        return quadratic * _higher_orders(-surprise * exposed / rate)
-    alone = surprise - rate * math.log1p(surprise / rate)
-    # How far the other arms are pushed, at most, when the whole distribution gives way.
-    yielding = float(state.solution[SLOPE] * state.solution[ROOT])
-    pushed = surprise * float(state.chances[arm]) / (rate * yielding)
-    if pushed >= BEARABLE:
-        return alone
-    return min(alone, quadratic * _higher_orders(pushed))
-
-
-@step
-def _higher_orders(u: float) -> float:
-    """Bound ``(-u - ln(1 - u)) / (u * u / 2)``, the sum of ``2 u**k / (k + 2)``, for u below 1."""
-    return 1.0 + 2.0 / 3.0 * u + 0.5 * u * u / (1.0 - u)
 
 
 register(AdaptiveParams, adaptive_draw, adaptive_update)

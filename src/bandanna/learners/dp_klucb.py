@@ -75,6 +75,8 @@ class DpKlucbState(NamedTuple):
     chances: Floats
     below: Floats
     solution: Floats
+    recent: Floats
+    usual: Floats
     totals: Floats
 
 
@@ -101,7 +103,7 @@ class DpKlucb(CompiledLearner):
     false_alarm
         Probability of an alarm in a whole run where nothing changes, at most.
     rounds
-        How many rounds there will be, if that is known: the adaptive learner remembers a third.
+        How many rounds there will be, if that is known: the adaptive learner remembers as many.
 
     References
     ----------
@@ -134,14 +136,14 @@ class DpKlucb(CompiledLearner):
 
     def params(self) -> DpKlucbParams:
         """Return the numbers for the compiled steps."""
-        batch = max(1, round(3.0 * math.sqrt(8.0) / self.epsilon))
+        batch = max(1, round(2.5 * math.sqrt(8.0) / self.epsilon))
         first = min(math.ceil(2.0 / self.epsilon), LONGEST) if self.guard else 1
         shape = float(self.epsilon), float(self.growth), first, bool(self.guard)
         behind = min(batch, LONGEST), self._adaptive(batch).params()
         return DpKlucbParams(*shape, float(self.false_alarm), *behind)
 
     def _adaptive(self, batch: int) -> Adaptive:
-        memory = None if self.rounds is None else max(self.rounds / (3.0 * batch), 1.0)
+        memory = None if self.rounds is None else max(self.rounds / batch, 1.0)
         return Adaptive(self.arms, memory=memory)
 
     def start(self) -> DpKlucbState:
@@ -170,6 +172,8 @@ def _behind(state: DpKlucbState) -> AdaptiveState:
         state.chances,
         state.below,
         state.solution,
+        state.recent,
+        state.usual,
         state.totals,
     )
 

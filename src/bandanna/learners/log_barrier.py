@@ -1,4 +1,4 @@
-"""The distribution that Adaptive plays: follow the leader with a log barrier, solved.
+"""The distribution that Adaptive plays: follow the leader with a log barrier; what a step costs.
 
 It minimises ``<L + m, x> - sum(rate_i * log(x_i))`` over the simplex. The minimiser is
 ``x_i = rate_i / (v_i + y)``, ``v`` being ``L + m`` above its least value, with the one ``y`` that
@@ -9,8 +9,13 @@ is safe from any start, for the reasons given in ``bandanna.learners.ftrl``.
 
 from __future__ import annotations
 
+import math
+
 from bandanna.compiled import step
 from bandanna.learners.ftrl import MAX_STEPS, TOLERANCE, Floats
+
+BEARABLE = 0.9
+"""How far below its rate a surprise may push: at 1 the cost of a step would be infinite."""
 
 
 @step
@@ -47,3 +52,28 @@ def solve_log_barrier(
     for i in range(losses.size):
         chances[i] *= scale
     return y, slope
+
+
+@step
+def step_cost(
+    surprise: float, rate: float, exposed: float, chance: float, yielding: float
+) -> float:
+    """Bound what a step may cost: the quadratic form, times what higher orders can add.
+
+    ``yielding`` is the root times how fast the sum falls with it: how far the other arms are
+    pushed when the whole distribution gives way.
+    """
+    quadratic = surprise * surprise * exposed / (2.0 * rate)
+    if surprise <= 0.0:
+        return quadratic * higher_orders(-surprise * exposed / rate)
+    alone = surprise - rate * math.log1p(surprise / rate)
+    pushed = surprise * chance / (rate * yielding)
+    if pushed >= BEARABLE:
+        return alone
+    return min(alone, quadratic * higher_orders(pushed))
+
+
+@step
+def higher_orders(u: float) -> float:
+    """Bound ``(-u - ln(1 - u)) / (u * u / 2)``, the sum of ``2 u**k / (k + 2)``, for u below 1."""
+    return 1.0 + 2.0 / 3.0 * u + 0.5 * u * u / (1.0 - u)

@@ -15,7 +15,9 @@ from bandanna.theory.tuning import Tuning, checked_batch, laplace_noise, learner
 from bandanna.types import InputError
 
 BEARABLE = 0.9
-STEPS = 400
+COSTLIEST = 2.55
+"""No step costs more than this times its surprise: ``0.9 H(0.9) / 2``."""
+STEPS, GROWTH = 60, 1.25
 
 
 def adaptive_regret_paid(
@@ -26,7 +28,7 @@ def adaptive_regret_paid(
     In expectation over runs the regret against any arm is at most the mean of this, when losses
     came back in order: ``ln(n K) (rates + faded ones) + cost + what was cut off + 1``.
     """
-    updates, cost, above, faded = totals
+    updates, cost, above, faded = totals[:4]
     if updates < 1.0:
         return 0.0
     penalty = math.log(updates * len(rates)) * (sum(rates) - min(rates) + faded)
@@ -40,6 +42,7 @@ def adaptive_regret(
     memory: float | None = None,
     first_rate: float = 0.5,
     clamp: float = 0.5,
+    doubts: float = 0.3,
 ) -> float:
     """Bound the regret before anything was met: every surprise as large as can be.
 
@@ -48,38 +51,37 @@ def adaptive_regret(
     Examples
     --------
     >>> round(adaptive_regret(arms=10, losses=10**6, noise=0.1) / 10**6, 3)
-    0.075
+    0.157
     """
-    horizon = losses if memory is None else min(float(losses), memory)
-    g = max(math.log(horizon), 1.0)
-    spread = (1.0 + 2.0 * noise**2) * horizon / arms
-    largest = 1.0 + clamp
-    rate = _rate_after(spread / g, first_rate, largest)
-    fading = 0.0
+    horizon = float(losses)
+    fading = doubts * math.log(losses)
     if memory is not None:
-        worst = _higher_orders(BEARABLE)
-        rate = first_rate + math.sqrt(worst * spread / g)
-        fading = losses / memory
-    rate += 2.55 * largest / g
+        horizon = min(horizon, memory / (1.0 - 0.25 / memory))
+        fading += losses / memory
+    g = max(math.log(min(float(losses), memory or math.inf)), 1.0)
+    spread = (1.0 + 2.0 * noise**2) * horizon / arms
+    rate = _largest_rate(spread / g, first_rate, 1.0 + clamp, g)
     penalty = math.log(losses * arms) * (arms - 1) * rate * (1.0 + fading)
     cost = g * arms * (rate - first_rate) * (1.0 + fading / 2.0)
     cut = 0.5 * noise * losses * (1.0 + math.exp(-clamp / noise)) if noise > 0.0 else 0.0
     return penalty + cost + cut + 1.0
 
 
-def _rate_after(spread: float, first_rate: float, largest: float) -> float:
-    """Return the rate after surprises of that sum of squares: ``dr = H(largest / r) / (2 r)``.
+def _largest_rate(spread: float, first_rate: float, largest: float, g: float) -> float:
+    """Return the least bound on a rate after surprises of that sum of squares, over ``g``.
 
-    Solved for the sum as a function of the rate, whose slope ``2 r / H`` increases; sums from
-    below make the rate too large, as a bound must.
+    Above a rate ``r`` its square grows by at most ``H(largest / r)`` times a surprise's; below,
+    it is not above ``r`` and a step. Every ``r`` gives a bound.
     """
-    low, high = first_rate, math.sqrt(first_rate**2 + _higher_orders(BEARABLE) * spread)
-    step = (high - low) / STEPS
-    done, rate = 0.0, low
-    while done < spread and rate < high:
-        done += step * 2.0 * rate / _higher_orders(min(BEARABLE, largest / rate))
-        rate += step
-    return rate
+    one_step = COSTLIEST * largest / g
+    most = math.inf
+    for k in range(STEPS):
+        rate = first_rate + largest * GROWTH**k
+        higher = _higher_orders(min(BEARABLE, largest / rate))
+        start = rate - first_rate + one_step
+        most = min(most, math.sqrt(start**2 + higher * spread) + one_step)
+    low = math.sqrt(_higher_orders(BEARABLE) * spread) + one_step
+    return first_rate + min(most, low)
 
 
 def _higher_orders(u: float) -> float:
@@ -90,29 +92,29 @@ def _higher_orders(u: float) -> float:
 
 
 def adaptive_batch(epsilon: float, rounds: int | None = None) -> int:
-    """Return the batch: ``m sqrt(8) / epsilon``, m from 1.5 for short runs to 3 for long ones.
+    """Return the batch: ``m sqrt(8) / epsilon``, m from 1.5 for short runs to 2.5 for long ones.
 
     Examples
     --------
     >>> adaptive_batch(0.1, 1_000_000), adaptive_batch(1.0, 2_000), adaptive_batch(0.1)
-    (81, 4, 85)
+    (71, 4, 71)
     """
     short = math.sqrt(8.0) / epsilon
-    multiple = 3.0
+    multiple = 2.5
     if rounds is not None:
-        multiple = min(max(1.5 * (rounds / short / 1000.0) ** 0.18, 1.5), 3.0)
+        multiple = min(max(1.5 * (rounds / short / 1000.0) ** 0.18, 1.5), 2.5)
     batch = max(1, round(multiple * short))
     return batch if rounds is None else min(batch, rounds)
 
 
 def adaptive_memory(epsilon: float, rounds: int, changes: int | None = None) -> float:
-    """Return how many rounds to remember: a third of a long run, all of a short one.
+    """Return how many rounds to remember: as many as there are, more in a short run.
 
     Where the world changes a known number of times, a third of what lies between changes.
     """
     if changes:
         return rounds / (3.0 * changes)
-    return rounds / min(3.0, rounds * epsilon / math.sqrt(8.0) / 2500.0)
+    return rounds / min(1.0, rounds * epsilon / math.sqrt(8.0) / 2500.0)
 
 
 def adaptive(problem: Problem, batch: int | None = None) -> Tuning:
