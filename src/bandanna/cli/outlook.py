@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna.types import InputError
 
@@ -18,8 +18,18 @@ HELD = 0.99
 WORTH_SAYING = 0.1
 
 
-def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Outlook:
+class Ahead(NamedTuple):
+    """What to expect, whether the range is too wide, and the least that is possible."""
+
+    outlook: Outlook
+    range_advice: str
+    least: float | None
+    """What no private policy that is good on all steady losses goes below in long runs."""
+
+
+def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Ahead:
     """Say what to expect when all arms have one success rate and one is better by a gap."""
+    from bandanna.simulation.least import least_regret
     from bandanna.simulation.outlook import outlook
 
     if gap is None or base_rate is None:
@@ -36,15 +46,18 @@ def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Ou
         usual = 1.0 - base_rate
         return Bernoulli([usual - gap, *[usual] * (problem.arms - 1)], rounds)
 
-    return outlook(problem, place, unit="successes")
+    found = outlook(problem, place, unit="successes")
+    return Ahead(found, "", least_regret(place(found.rounds), problem.epsilon))
 
 
-def by_log(problem: Problem, log: Logged) -> tuple[Outlook, str]:
+def by_log(problem: Problem, log: Logged) -> Ahead:
     """Say what to expect on a log, and whether its range is too wide."""
+    from bandanna.simulation.least import least_regret
     from bandanna.simulation.outlook import outlook
 
     found = outlook(problem, log.environment, unit=log.outcome)
-    return found, _range_advice(problem, log, found)
+    least = least_regret(log.environment(found.rounds), problem.epsilon)
+    return Ahead(found, _range_advice(problem, log, found), least)
 
 
 def _range_advice(problem: Problem, log: Logged, found: Outlook) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,24 +20,15 @@ from bandanna.cli.data import (
     read_log,
 )
 from bandanna.cli.options import whole_number
+from bandanna.cli.plan_answers import MOST, answered, for_people
 from bandanna.cli.plan_tables import print_expected, print_outlook, print_plan
 from bandanna.cli.regimes import check_alone, show_regimes
 from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
+    from bandanna.cli.outlook import Ahead
     from bandanna.environments import Logged
-    from bandanna.simulation.outlook import Outlook
     from bandanna.theory.plan import Plan
-
-MOST = "most"
-NEEDED = ("arms", "rounds", "epsilon")
-ANYTHING: dict[str, JSON] = {
-    "arms": {"arms": 2},
-    "rounds": {},
-    "epsilon": {"epsilon": inf},
-    "experts": {},
-}
-"""What stands for the number that is asked for, until it is known."""
 
 
 def plan(
@@ -136,22 +126,23 @@ def plan(
     if simulate and delay is not None:
         raise InputError("--simulate plays with feedback in order; leave it out, or --delay.")
     found, answer = (
-        _answered(given, regret, experts == MOST, local=local)
+        answered(given, regret, experts == MOST, local=local)
         if per_person is None and people is None
-        else _for_people(given, regret, per_person, people, local=local)
+        else for_people(given, regret, per_person, people, local=local)
     )
     expected = _expected(found) if simulate else None
-    ahead, advice = _ahead(found, gap, base_rate, log)
+    ahead = _ahead(found, gap, base_rate, log)
     if as_json:
         shown = {**found.to_dict(), "answer": answer}
         if expected:
             shown["expected"], shown["not_simulated"] = expected
         if ahead is not None:
-            shown["outlook"] = ahead.to_dict() | {"range_advice": advice}
+            more = {"range_advice": ahead.range_advice, "least_private": ahead.least}
+            shown["outlook"] = ahead.outlook.to_dict() | more
         typer.echo(json.dumps(shown, indent=2, allow_nan=False))
         return
     if ahead is not None:
-        print_outlook(ahead, advice)
+        print_outlook(ahead)
     if answer:
         typer.echo(answer)
     print_plan(found, explain)
@@ -159,72 +150,10 @@ def plan(
         print_expected(*expected, experts=found.problem.advised)
 
 
-def _answered(
-    given: JSON, regret: float | None, most_experts: bool, *, local: bool
-) -> tuple[Plan, str | None]:
-    """Fill in what is asked for; return the plan for it and the answer in words."""
-    from bandanna.problem import Problem
-    from bandanna.theory.inverse import ask
-    from bandanna.theory.planner import plan as make_plan
-
-    missing = [name for name in NEEDED if given[name] is None]
-    asked = [*missing, *(["experts"] if most_experts else [])]
-    if regret is None:
-        if missing:
-            options = ", ".join(f"--{name}" for name in missing)
-            raise InputError(f"needs {options}; or give --regret and leave out one of them.")
-        if most_experts:
-            raise InputError(f"--experts {MOST} asks how many a target allows; give it: --regret.")
-        return make_plan(Problem(**given), local=local), None
-    if local:
-        raise InputError("--local answers no question; leave out --regret.")
-    if len(asked) != 1:
-        options = ", ".join(f"--{name}" for name in asked) or "nothing"
-        raise InputError(
-            f"with --regret leave out exactly one of --arms, --rounds and --epsilon, the one you "
-            f"ask for, or ask by --experts {MOST}; asked for: {options}."
-        )
-    answer = ask(asked[0], regret, Problem(**{**given, **ANYTHING[asked[0]]}))
-    return make_plan(answer.problem), answer.words
-
-
-def _for_people(
-    given: JSON,
-    regret: float | None,
-    per_person: str | None,
-    people: str | None,
-    *,
-    local: bool,
-) -> tuple[Plan, str | None]:
-    """Plan for persons; or answer how many places they may have."""
-    from bandanna.problem import Problem
-    from bandanna.theory.inverse import places_for
-    from bandanna.theory.planner import plan as make_plan
-
-    if per_person is None:
-        raise InputError("--people goes with --per-person, the places each may have.")
-    asks = per_person == MOST
-    if asks != (regret is not None):
-        raise InputError(f"--per-person {MOST} and --regret go together: how many for which.")
-    places = None if asks else whole_number("--per-person", per_person)
-    if people is not None:
-        if places is None or given["rounds"] is not None:
-            raise InputError(f"--people is instead of --rounds, and not with {MOST}.")
-        given = given | {"rounds": places * whole_number("--people", people, MAX_ROUNDS // places)}
-    missing = [f"--{name}" for name in NEEDED if given[name] is None]
-    if missing:
-        raise InputError(f"needs {', '.join(missing)} for a plan that protects persons.")
-    problem, words = Problem(**given), None
-    if regret is not None:
-        answer = places_for(regret, problem)
-        places, words = int(answer.value), answer.words
-    return make_plan(problem, per_person=places, local=local), words
-
-
 def _ahead(
     found: Plan, gap: float | None, base_rate: float | None, log: Logged | None
-) -> tuple[Outlook | None, str]:
-    """Return what to expect, if losses were described, and advice about their range."""
+) -> Ahead | None:
+    """Return what to expect, if losses were described."""
     from bandanna.cli.outlook import by_log, by_rates
 
     if log is not None:
@@ -232,8 +161,8 @@ def _ahead(
             raise InputError("give either --like or --gap and --base-rate.")
         return by_log(found.problem, log)
     if (gap, base_rate) == (None, None):
-        return None, ""
-    return by_rates(found.problem, gap, base_rate), ""
+        return None
+    return by_rates(found.problem, gap, base_rate)
 
 
 def _expected(found: Plan) -> tuple[list[JSON], dict[str, str]]:

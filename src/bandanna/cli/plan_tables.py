@@ -11,7 +11,7 @@ from bandanna.theory.guaranteed import percent
 from bandanna.types import JSON
 
 if TYPE_CHECKING:
-    from bandanna.simulation.outlook import Outlook
+    from bandanna.cli.outlook import Ahead
     from bandanna.theory.plan import Plan
 
 
@@ -35,13 +35,20 @@ def print_expected(rows: list[JSON], left_out: dict[str, str], *, experts: bool 
     )
 
 
-def print_outlook(found: Outlook, advice: str) -> None:
+def print_outlook(ahead: Ahead) -> None:
     """Print the answer for losses like people's own, then the algorithms that were tried."""
     from bandanna.simulation.outlook import short
 
+    found = ahead.outlook
     typer.echo(found.words)
-    if advice:
-        typer.echo(advice)
+    if ahead.range_advice:
+        typer.echo(ahead.range_advice)
+    if ahead.least is not None:
+        each = 1000.0 * ahead.least / found.rounds
+        typer.echo(
+            f"Over long runs no private algorithm that is good on all steady losses loses less "
+            f"than {short(each)} per 1,000 rounds."
+        )
     unit = f" {found.unit}" if found.unit else ""
     print_table(
         f"To expect in {found.rounds:,} rounds: regret per 1,000 rounds{unit and f' in{unit}'}",

@@ -137,6 +137,7 @@ def simulate(
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
     from bandanna.simulation import simulate as run
     from bandanna.simulation.contestants import make_contestant
+    from bandanna.simulation.least import least_regret
 
     usual = WITH_EXPERTS if advised else WITHOUT
     names = _names(algorithms or usual)
@@ -153,6 +154,7 @@ def simulate(
         "epsilon": epsilon,
         "replicates": runs,
         "seed": seed,
+        "least_private": None if places else least_regret(source, epsilon),
     }
     if places is not None:
         setting |= {"per_person": places, "delta": delta}

@@ -69,8 +69,18 @@ def print_results(
         f"{setting['environment']}, {setting['replicates']} runs",
         [*HEADINGS, "of uniform", *(["vs segments"] if results.ahead is not None else [])],
         rows,
-        _caption(results),
+        "\n".join([*_least(setting), _caption(results)]),
     )
+
+
+def _least(setting: dict[str, object]) -> list[str]:
+    """Say what no private algorithm can go below, where that is known."""
+    if setting["least_private"] is None:
+        return []
+    return [
+        f"Over long runs no algorithm with epsilon {setting['epsilon']:g} that is good on all "
+        f"steady losses has less than {setting['least_private']:,.0f}."
+    ]
 
 
 def _number(value: float | str, style: str) -> str:

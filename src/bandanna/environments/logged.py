@@ -146,6 +146,11 @@ class Logged(Environment):
         return f"{self.log.content()}-{self.how}-{self._tables.means.shape[0]}"
 
     @property
+    def steady(self) -> bool:
+        """Whether every arm's outcomes have one law: the log is not in blocks of time."""
+        return len(self._tables.means) == 1
+
+    @property
     def means(self) -> NDArray[np.float64]:
         """Each arm's mean outcome, in the log's own units."""
         shares = np.diff(self._edges) / self.rounds

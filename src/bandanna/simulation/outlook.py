@@ -15,8 +15,9 @@ from bandanna.problem import Problem
 from bandanna.simulation.contestants import NO_PRIVACY, make_policy, shown_name, strongest
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
-from bandanna.theory.catalogue import DEFAULT, algorithms
+from bandanna.theory.catalogue import algorithms
 from bandanna.theory.planner import plan
+from bandanna.theory.worlds import ALGORITHMS
 from bandanna.types import JSON, InputError
 
 RUNS, FEW = 40, 6
@@ -157,10 +158,11 @@ def outlook(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) ->
 
 
 def _candidates(problem: Problem, runs: int) -> dict[str, Policy]:
-    """Return ours, the smallest guarantee's and no privacy's, but for what takes too long."""
+    """Return ours, each world's, the smallest guarantee's and no privacy's, if not too long."""
     ours = [row.name for row in algorithms(advised=False) if row.private and row.source == "ours"]
     names = [name for name in ours if not name.endswith("-tight")]
-    names += [DEFAULT, plan(problem).best.algorithm, NO_PRIVACY]
+    names += [name for name, _ in ALGORITHMS.values()]
+    names += [plan(problem).best.algorithm, NO_PRIVACY]
     policies = {}
     for name in dict.fromkeys(names):
         try:
