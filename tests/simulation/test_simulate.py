@@ -162,3 +162,19 @@ def test_a_bar_for_whoever_waits(
         assert bar._bar is not None
         bar.advance()
     assert capfd.readouterr().out == ""
+
+
+def test_a_bar_around_others_counts_their_work() -> None:
+    with Progress(2.0, gathers=True) as bar:
+        bd.simulate(bd.Bandit(2), np.zeros((50, 2)), replicates=4)
+        once = bar.done
+        assert once > 0.0
+        bd.simulate(bd.Bandit(2), np.zeros((50, 2)), replicates=4, progress=False)
+        assert bar.done == once  # it has nothing to show
+        with Progress(3) as inner:
+            inner.advance(2.0)
+            assert not inner._show
+        assert bar.done == once + 2.0
+    with Progress(1) as alone:
+        alone.advance()
+    assert bar.done == once + 2.0

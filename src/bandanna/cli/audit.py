@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bandanna.cli.options import numbers, whole_number
+from bandanna.cli.options import announce, numbers, whole_number
 from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from bandanna.privacy.pure import PureRelease
 
 WRONG_SAMPLER = 1e-6
+STEPS = 4
+"""Of an attack: the release alone, in a bandit, with experts, and its sampler."""
 
 
 def audit(
@@ -40,8 +43,15 @@ def audit(
     if release not in (*known, "all"):
         raise InputError(f"--release must be {', '.join(known)} or all; got {release!r}.")
     kinds = [*known.values()] if release == "all" else [known[release]]
-    pairs = [(kind, claim) for kind in kinds for claim in claims]
-    rows = [_attack(kind(claim, batch), claim, count, exact, seed) for kind, claim in pairs]
+    attacks = [(kind, claim) for kind in kinds for claim in claims]
+    announce(len(attacks) * _seconds(count, batch, exact))
+    from bandanna.simulation.progress import Progress
+
+    with Progress(len(attacks) * STEPS, label="attacking") as bar:
+        rows = [
+            _attack(kind(claim, batch), claim, count, exact, seed, bar.advance)
+            for kind, claim in attacks
+        ]
     if chart is not None:
         from bandanna.report.charts import audit_chart, save_chart
 
@@ -62,24 +72,34 @@ def _attackable() -> dict[str, type[PureRelease]]:
     return {name: kind for name, kind in pure.items() if not kind.takes_bits}
 
 
-def _attack(release: PureRelease, claim: float, draws: int, exact: bool, seed: int) -> JSON:
+def _attack(
+    release: PureRelease,
+    claim: float,
+    draws: int,
+    exact: bool,
+    seed: int,
+    advance: Callable[[], None],
+) -> JSON:
     from bandanna.audits.policies import audit_policy
     from bandanna.audits.releases import audit_release, sampler_fit
     from bandanna.policies import PrivateBandit, PrivateExperts
 
     batch = release.batch
     on_release: AuditResult = audit_release(release, draws=draws, exact=exact, seed=seed)
-    canaries = max(1000, min(20_000, draws // (50 * batch)))
+    advance()
+    canaries = _canaries(draws, batch)
     runs = max(100, canaries // 20)
     policies = {
         "bandit": PrivateBandit(2, claim, release=release),
         "experts": PrivateExperts(3, 2, claim, algorithm="one-bit-conversion", release=release),
     }
-    on_policies = {
-        kind: audit_policy(policy, batches=canaries, runs=runs, exact=exact, seed=seed)
-        for kind, policy in policies.items()
-    }
+    on_policies = {}
+    for kind, policy in policies.items():
+        options: JSON = {"batches": canaries, "runs": runs, "exact": exact, "seed": seed}
+        on_policies[kind] = audit_policy(policy, **options)
+        advance()
     fit = sampler_fit(release, draws=min(draws, 100_000), exact=exact, seed=seed)
+    advance()
     return {
         "release": release.name,
         "batch": batch,
@@ -96,6 +116,17 @@ def _attack(release: PureRelease, claim: float, draws: int, exact: bool, seed: i
         and fit > WRONG_SAMPLER
         and all(found.passed for found in on_policies.values()),
     }
+
+
+def _canaries(draws: int, batch: int) -> int:
+    """Return how many batches of a policy are attacked."""
+    return max(1000, min(20_000, draws // (50 * batch)))
+
+
+def _seconds(draws: int, batch: int, exact: bool) -> float:
+    """Guess how long one attack takes; what protects people is drawn slowly."""
+    alone = draws * (3e-5 if exact else 1e-7)
+    return 1.5 + alone + 2e-4 * batch * _canaries(draws, batch)
 
 
 def _note() -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bandanna.cli.options import announce
 from bandanna.types import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Reproduce a result of the paper and say whether it holds."""
-    from bandanna.reproduce import REPRODUCTIONS, WITHOUT_FIGURE
+    from bandanna.reproduce import REPRODUCTIONS, WITHOUT_FIGURE, expected_seconds
     from bandanna.reproduce import reproduce as measure
 
     if list_names:
@@ -33,6 +35,7 @@ def reproduce(
         return
     if chart is not None and name in WITHOUT_FIGURE:
         raise InputError(f"{name} has no figure.")
+    announce(expected_seconds(name, quick=quick) / (os.cpu_count() or 1))
     result = measure(name, quick=quick)
     if chart is not None and result.figure is not None:
         from bandanna.report.charts import figure_chart, save_chart

@@ -173,12 +173,12 @@ def _announce(
     cores: int | None,
 ) -> None:
     """Say how long it will take, after refusing what would never end."""
-    from bandanna.simulation.requests import check_size, run_seconds
+    from bandanna.simulation.requests import check_size, seconds_of
     from bandanna.simulation.runs import CHECKPOINTS
 
     recipes = {name: policy.recipe for name, policy in policies.items()}
     check_size(recipes, source, runs, CHECKPOINTS)
-    each = sum(run_seconds(policy, source.rounds) for policy in policies.values())
+    each = seconds_of(policies.values(), source.rounds)
     announce(runs * each / (cores or os.cpu_count() or 1))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from bandanna.reproduce.verdicts import Reproduction, Verdict
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.simulation.progress import Progress
 from bandanna.types import InputError
 
 REPRODUCTIONS: dict[str, str] = {
@@ -35,11 +36,25 @@ def reproduce(name: str, *, quick: bool = False) -> Reproduction:
     quick
         Smaller, in seconds instead of minutes.
     """
-    if name not in REPRODUCTIONS:
-        raise InputError(f"reproduce what? There are {', '.join(REPRODUCTIONS)}; got {name!r}.")
+    seconds = expected_seconds(name, quick=quick)
     module = import_module(f"{__name__}.{name.replace('-', '_')}")
-    result: Reproduction = module.reproduce(quick)
+    with Progress(seconds or None, label=f"measuring {name}", gathers=True):
+        result: Reproduction = module.reproduce(quick)
     return result
 
 
-__all__ = ["REPRODUCTIONS", "WITHOUT_FIGURE", "Reproduction", "Verdict", "reproduce"]
+def expected_seconds(name: str, *, quick: bool = False) -> float:
+    """Guess how long a reproduction's simulations take on one core; 0 where there are none."""
+    if name not in REPRODUCTIONS:
+        raise InputError(f"reproduce what? There are {', '.join(REPRODUCTIONS)}; got {name!r}.")
+    return float(frozen_settings(name, quick).get("seconds", 0.0))
+
+
+__all__ = [
+    "REPRODUCTIONS",
+    "WITHOUT_FIGURE",
+    "Reproduction",
+    "Verdict",
+    "expected_seconds",
+    "reproduce",
+]

@@ -15,7 +15,7 @@ from bandanna.learners import FixedArm
 from bandanna.policies import Bandit, Experts, Policy, PrivateBandit, PrivateExperts
 from bandanna.problem import Problem
 from bandanna.simulation.comparators import best_expert
-from bandanna.simulation.requests import run_seconds
+from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.runs import simulate
 from bandanna.theory.catalogue import AUTO, find
 from bandanna.types import InputError
@@ -139,7 +139,7 @@ def strongest(
         several = ("centred-exp4", *STRONGEST) if environment.experts > 1 else ()
         for name in ("exp4", *several):
             candidates[name] = Experts(environment.experts, *size, name, loss_range=loss_range)
-    seconds = {name: run_seconds(policy, size[1]) for name, policy in candidates.items()}
+    seconds = {name: seconds_of([policy], size[1]) for name, policy in candidates.items()}
     allowed = max(most_seconds, min(seconds.values()))
     tried = {name: policy for name, policy in candidates.items() if seconds[name] <= allowed}
     if len(tried) == 1:

@@ -21,6 +21,8 @@ from bandanna.environments import (
 from bandanna.policies import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import NO_PRIVACY, make_policy, strongest
+from bandanna.simulation.progress import Progress
+from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.runs import simulate
 from bandanna.theory.planner import planned
 from bandanna.types import InputError
@@ -98,20 +100,26 @@ def expected_regret(
     regrets: dict[str, dict[str, NDArray[np.float64]]] = {name: {} for name in policies}
     if not policies:
         return [], left_out
-    if problem.advised:
-        for label, advised in expert_family(problem).items():
-            here = _for_place(policies, advised, seed)
-            results = simulate(here, advised, replicates=EXPERT_RUNS, seed=seed)
-            for name in policies:
-                regrets[name][label] = results.regret(name) / rounds
-    else:
-        for number, place in enumerate(family(problem.arms, rounds)):
-            here = _for_place(policies, place, seed + number)
-            results = simulate(here, place, replicates=RUNS, seed=seed + number)
+    places = _places(problem)
+    runs = EXPERT_RUNS if problem.advised else RUNS
+    work = len(places) * runs * seconds_of(policies.values(), rounds)
+    with Progress(work, gathers=True):
+        for number, (label, place) in enumerate(places.items()):
+            own = seed if problem.advised else seed + number
+            here = _for_place(policies, place, own)
+            results = simulate(here, place, replicates=runs, seed=own)
             for name, found in regrets.items():
-                label = f"hard {place.name}" if place.name in found else place.name
                 found[label] = results.regret(name) / rounds
     return [_summary(name, found) for name, found in regrets.items()], left_out
+
+
+def _places(problem: Problem) -> dict[str, Environment | ExpertEnvironment]:
+    if problem.advised:
+        return {**expert_family(problem)}
+    places: dict[str, Environment | ExpertEnvironment] = {}
+    for place in family(problem.arms, problem.horizon("a simulation")):
+        places[f"hard {place.name}" if place.name in places else place.name] = place
+    return places
 
 
 def _for_place(

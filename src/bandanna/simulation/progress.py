@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -24,24 +24,39 @@ def _wanted() -> bool:
 
 
 class Progress:
-    """Counts steps and draws a bar on standard error once it has taken a while.
+    """Counts work done and draws a bar with the time left, once it has taken a while.
+
+    A bar inside one that ``gathers`` is not drawn, but counted there.
 
     Parameters
     ----------
-    steps
-        How many there will be.
+    work
+        How much there will be, in any unit; None where nobody knows.
     show
         Always or never; by default only when standard error is a terminal and nobody asked for
         quiet.
     label
         What the bar says.
+    gathers
+        Whether it counts the work of bars inside it, which is in the same unit.
     """
 
-    def __init__(self, steps: int, show: bool | None = None, label: str = "simulating") -> None:
-        self._steps = steps
+    _gathering: ClassVar[Progress | None] = None
+
+    def __init__(
+        self,
+        work: float | None,
+        show: bool | None = None,
+        label: str = "simulating",
+        *,
+        gathers: bool = False,
+    ) -> None:
+        self._work = work
         self._label = label
-        self._show = _wanted() if show is None else show
-        self._done = 0
+        self._around = Progress._gathering if show is None else None
+        self._gathers = gathers and self._around is None
+        self._show = self._around is None and (_wanted() if show is None else show)
+        self.done = 0.0
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._closed = False
@@ -50,15 +65,19 @@ class Progress:
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
+        if self._gathers:
+            Progress._gathering = self
         if self._show:
             self._timer.start()
         return self
 
-    def advance(self) -> None:
-        """Count one step."""
-        self._done += 1
+    def advance(self, by: float = 1.0) -> None:
+        """Count work that is done."""
+        self.done += by
+        if self._around is not None:
+            self._around.advance(by)
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=self._done)
+            self._bar.update(self._task, completed=self.done)
 
     def _open(self) -> None:
         from rich.console import Console
@@ -68,7 +87,8 @@ class Progress:
             if self._closed:
                 return
             bar = Bar(console=Console(stderr=True), transient=True)
-            self._task = bar.add_task(self._label, total=self._steps, completed=self._done)
+            self._task = bar.add_task(self._label, total=self._work)
+            bar.update(self._task, completed=self.done)
             bar.start()
             self._bar = bar
 
@@ -78,6 +98,8 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._gathers:
+            Progress._gathering = None
         self._timer.cancel()
         with self._lock:
             self._closed = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,12 +92,19 @@ def check_fit(name: str, policy: Policy, environment: Environment | ExpertEnviro
         raise InputError(f"policy {name!r} has {own}; the losses have {problem}.")
 
 
-def run_seconds(policy: Policy, rounds: int) -> float:
+def run_seconds(recipe: Recipe, rounds: int, arms: int, experts: int | None) -> float:
     """Guess how long one run takes on one core: right within a factor of five or so."""
-    slow = SLOW.get(policy.recipe.learner.name, 1.0)
-    if policy.experts is not None:  # advice is looked at every round
-        return STEP_SECONDS * slow * rounds * (10.0 + policy.experts)
-    return STEP_SECONDS * slow * rounds / policy.batch * (10.0 + len(policy.arms))
+    slow = SLOW.get(recipe.learner.name, 1.0)
+    if experts is not None:  # advice is looked at every round
+        return STEP_SECONDS * slow * rounds * (10.0 + experts)
+    return STEP_SECONDS * slow * rounds / recipe.batch * (10.0 + arms)
+
+
+def seconds_of(policies: Iterable[Policy], rounds: int) -> float:
+    """Guess how long one run of each takes on one core."""
+    return sum(
+        run_seconds(policy.recipe, rounds, len(policy.arms), policy.experts) for policy in policies
+    )
 
 
 def check_size(

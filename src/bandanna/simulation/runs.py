@@ -27,6 +27,7 @@ from bandanna.simulation.requests import (
     check_size,
     checkpoint_rounds,
     common_range,
+    run_seconds,
 )
 from bandanna.simulation.results import Results
 
@@ -144,9 +145,11 @@ class _Play(NamedTuple):
         self, recipes: Mapping[str, Recipe], environment: Environment, progress: bool | None
     ) -> Found:
         """Play without experts, run by run."""
-        with Progress(len(recipes) * len(self.runs), show=progress) as bar:
+        size = environment.rounds, environment.arms, None
+        each = {name: run_seconds(recipe, *size) for name, recipe in recipes.items()}
+        with Progress(sum(each.values()) * len(self.runs), show=progress) as bar:
             played = {
-                name: self._all_runs(recipe, environment, bar.advance)
+                name: self._all_runs(recipe, environment, partial(bar.advance, each[name]))
                 for name, recipe in recipes.items()
             }
         best = {name: best_arm(environment, self.stops, runs) for name, runs in played.items()}
@@ -162,17 +165,20 @@ class _Play(NamedTuple):
             for name, recipe in recipes.items()
         }
         comparators = Comparators(environment, self.stops)
-        count = -(-environment.rounds // environment.chunk_rounds)
-        with Progress(count * len(recipes) * len(self.runs), show=progress) as bar:
+        chunks = -(-environment.rounds // environment.chunk_rounds)
+        cost = environment.rounds, environment.arms, environment.experts
+        each = sum(run_seconds(recipe, *cost) for recipe in recipes.values()) / len(recipes)
+        with Progress(each * len(recipes) * len(self.runs), show=progress) as bar:
+            advance = partial(bar.advance, each / chunks)
             for number, chunk in enumerate(environment.chunks()):
                 comparators.add(chunk)
                 rest = [run for group in played.values() for run in group]
                 if number == 0:  # one of each first: it compiles
                     for group in played.values():
                         group[0].play(chunk)
-                        bar.advance()
+                        advance()
                     rest = [run for group in played.values() for run in group[1:]]
-                self._spread((partial(run.play, chunk) for run in rest), bar.advance)
+                self._spread((partial(run.play, chunk) for run in rest), advance)
         best = np.array(comparators.best_expert)
         found = {name: [run.result for run in group] for name, group in played.items()}
         uniform = np.array(comparators.mean_expert) - best

@@ -16,7 +16,7 @@ from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policies import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
-from bandanna.simulation.requests import run_seconds
+from bandanna.simulation.requests import seconds_of
 from bandanna.studies.schema import AXES, Setting
 from bandanna.studies.source import Data
 from bandanna.theory.catalogue import needs_epsilon
@@ -82,7 +82,7 @@ class Cell(Setting):
     @cached_property
     def run_seconds(self) -> float:
         """A guess how long one run takes on one core: right within a factor of five or so."""
-        return run_seconds(self.policy(), self.rounds)
+        return seconds_of([self.policy()], self.rounds)
 
     def parts(self) -> list[Part]:
         """Split the runs into parts of some seconds each, which are kept when they are finished."""

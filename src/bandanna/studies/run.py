@@ -55,7 +55,8 @@ def run_cells(
         for cell in cells:
             if not folder.has(cell.key):  # whoever was stopped may have had all parts
                 _finish(cell, folder)
-        with Progress(len(waiting), show=progress, label="cells") as bar:
+        work = sum(part.seconds() for part in waiting)
+        with Progress(work, show=progress, label="cells") as bar:
             for key, played in play_all(waiting):
                 part = by_key[key]
                 if part.whole:
@@ -63,7 +64,7 @@ def run_cells(
                 else:
                     folder.write_part(part, played)
                     _finish(part.cell, folder)
-                bar.advance()
+                bar.advance(part.seconds())
 
 
 def _finish(cell: Cell, folder: ResultsFolder) -> None:
