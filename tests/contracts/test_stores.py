@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.store import ConflictError, KeyRow, MemoryStore, Store
+from bandanna.store.refusals import GoneError
 from bandanna.store.rows import Feedback, OpenBatch, Release, State
 from tests.contracts.policies import make
 from tests.postgres import Postgres, needs_postgres
@@ -233,6 +235,99 @@ def test_every_policy_goes_on_after_a_restart_as_if_nothing_had_happened(
             state["ledger"]["issuers"] = None
         assert states[0] == states[1]
     for one in offices:
+        one.writer.close()
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_was_never_shown_expires_without_counting(store: Store, restarts: bool) -> None:
+    here = Office(store, put(store, experiment(deadline_seconds=10.0)))
+    first = here.decide("one", defer=True)
+    here.decide("two", defer=True)
+    here.activate("two")
+    here.now = 5.0
+    here.decide("three")
+    here.now = 12.0
+    here.expire()
+    if restarts:
+        here.restart()
+    again = here.decide("four")
+    assert (again.place, again.arm, again.expires_at) == (first.place, first.arm, 22.0)
+    with pytest.raises(GoneError):
+        here.reward("one", 0.25)
+    here.reward("three", 0.25)
+    here.now = 16.0
+    here.expire()
+    assert store.releases(here.number) == []
+    here.reward("four", 0.25)
+    assert len(store.releases(here.number)) == 1
+    here.writer.close()
+
+
+def test_only_what_changed_since_a_version_is_read(store: Store) -> None:
+    number = put(store, experiment())
+    second = BATCH._replace(number=1)
+    first = [event("one", number, 0, 0), event("two", number, 0, 1)]
+    people = {"00ff": 1, "00fe": 1}
+    write(store, number, batches=[BATCH], events=first, people=people)
+    later = [event("three", number, 1, 0)]
+    write(store, number, batches=[second], events=later, people={"00ff": 2})
+    write(store, number, feedback=[Feedback(0, 1, 7, False, None)])
+    expected = {  # the versions are 1 after create, then 2, 3 and 4
+        0: ([0, 1], 3, 1, {"00ff": 2, "00fe": 1}, set()),
+        2: ([0, 1], 3, 1, {"00ff": 2}, set()),
+        3: ([0], 2, 1, {}, {1}),
+        4: ([], 0, 0, {}, {0, 1}),
+    }
+    with store.turn() as turn:
+        turn.lock([number])
+        for since, (batches, events, feedback, persons, unchanged) in expected.items():
+            saved = turn.read(number, since)
+            assert sorted(batch.number for batch in saved.batches) == batches
+            assert (len(saved.events), len(saved.feedback)) == (events, feedback)
+            assert saved.people == persons
+            assert saved.unchanged == unchanged
+            assert saved.experiment.version == 4
+    write(store, number, states={(1, 0): State.EXPIRED})
+    write(store, number, releases=[Release(0, 1, 3, 0.5, 3.5)])
+    with store.turn() as turn:
+        turn.lock([number])
+        saved = turn.read(number, 4)
+        assert [batch.number for batch in saved.batches] == [1]
+        assert saved.unchanged == set()
+        assert turn.read(number, 5).unchanged == {1}
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_two_processes_that_take_turns_know_what_a_fresh_one_reads(
+    store: Store, persons: bool
+) -> None:
+    """Late feedback in any order, few batches change: nothing is missed or counted twice."""
+    rule: dict[str, Any] = {"per_person": 2, "rounds_per_place": 1, "release": "laplace"}
+    policy = bd.PrivateBandit(2, 1.0, batch=3, **(rule if persons else {}))
+    number = put(store, experiment(policy, deadline_seconds=40.0))
+    offices = [Office(store, number) for _ in range(2)]
+    fresh, dice, waiting = Office(store, number), random.Random(5), list[str]()
+    for step in range(60):
+        here = offices[dice.randrange(2)]
+        here.now = float(step)
+        if waiting and dice.random() < 0.5:
+            here.reward(waiting.pop(dice.randrange(len(waiting))), 0.25)
+        else:
+            person = f"{dice.randrange(12)}" if persons else None
+            here.decide(f"{step}", person=person)
+            waiting.append(f"{step}")
+        here.expire()
+        waiting = [name for name in waiting if step < int(name) + 40]
+        if step % 5 == 0:
+            fresh.restart()
+            states = [one.look(bd.Policy.to_dict) for one in (*offices, fresh)]
+            for counts in (state["ledger"]["people"] for state in states):
+                if counts is not None:  # their order means nothing
+                    counts["places"] = {k: sorted(some) for k, some in counts["places"].items()}
+            assert states[0] == states[1] == states[2]
+    assert offices[0].look(lambda policy: policy.released) > 3
+    assert offices[0].look(lambda policy: len(policy.ledger.open)) > 1
+    for one in (*offices, fresh):
         one.writer.close()
 
 

@@ -123,30 +123,6 @@ def test_the_clock_decides_even_before_anyone_has_swept() -> None:
     assert here.look(lambda policy: policy.waiting) == 0
 
 
-@pytest.mark.parametrize("restarts", [False, True])
-def test_what_was_never_shown_expires_without_counting(restarts: bool) -> None:
-    here = office(deadline_seconds=10.0)
-    first = here.decide("one", defer=True)
-    here.decide("two", defer=True)
-    here.activate("two")
-    here.now = 5.0
-    here.decide("three")
-    here.now = 12.0
-    here.expire()
-    if restarts:
-        here.restart()
-    again = here.decide("four")
-    assert (again.place, again.arm, again.expires_at) == (first.place, first.arm, 22.0)
-    with pytest.raises(GoneError):
-        here.reward("one", 0.25)
-    here.reward("three", 0.25)
-    here.now = 16.0
-    here.expire()
-    assert here.store.releases(here.number) == []
-    here.reward("four", 0.25)
-    assert len(here.store.releases(here.number)) == 1
-
-
 class Failing(MemoryStore):
     """A store whose next commits fail, after everything was done in memory."""
 

@@ -108,6 +108,12 @@ class Ledger:
         # A copy, made in one step: others may decide meanwhile. ``repr`` must not wait for a lock.
         return sum(len(batch.waiting) for batch in list(self.open.values()))
 
+    def join(self, before: Ledger) -> None:
+        """Take what only memory knows from an earlier state, which is used no more."""
+        self.closed = before.closed
+        if self.people is not None and before.people is not None:
+            self.people.join(before.people)
+
     # --- feedback -------------------------------------------------------------------------
 
     def take(self, decision: Decision, units: int) -> Batch | None:

@@ -55,6 +55,8 @@ def load_ledger(
 ) -> None:
     """Go on from what ``ledger_to_dict`` gave, checking every value anew.
 
+    Among the open batches may be some that were loaded before and have not changed.
+
     What is decided from here on has a new identity: the rounds that follow may have been
     given out before, after the file was saved, and their feedback must not be credited here.
     Only whoever records every decision before giving it out knows that this is the ``latest``
@@ -70,7 +72,8 @@ def load_ledger(
     if ledger.people is not None:
         ledger.people.load(saved["people"])
     for entry in saved["open_batches"]:
-        batch = _batch_from(ledger, entry, arms, as_ticket)
+        batch = _kept(ledger, entry) if isinstance(entry, Batch) else None
+        batch = batch or _batch_from(ledger, entry, arms, as_ticket)
         if not 0 <= batch.number < ledger.batches or batch.number in ledger.open:
             raise ValueError(f"batch {batch.number} is one too many")
         if not 0 <= batch.choice < choices:
@@ -104,6 +107,14 @@ def _load_draws(ledger: Ledger, saved: JSON, choices: int) -> None:
     ledger.rooms = {ledger.open[int(n)].among: ledger.open[int(n)] for n in saved["rooms"]}
     if len(ledger.rooms) < len(saved["rooms"]):
         raise ValueError("two batches fill with the same rounds")
+
+
+def _kept(ledger: Ledger, batch: Batch) -> Batch:
+    """Return a batch as it is; its persons are counted here from now on."""
+    if isinstance(batch, PlacesBatch):
+        assert ledger.people is not None, "places belong to persons"
+        batch.move_to(ledger.people)
+    return batch
 
 
 def _batch_from(

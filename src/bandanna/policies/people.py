@@ -114,6 +114,11 @@ class People:
         if known is None or known.number < batch.number:
             self.batches[person] = batch
 
+    def join(self, before: People) -> None:
+        """Add places that were known before; what is known here is newer."""
+        before._places.update(self._places)
+        self._places = before._places
+
     def forget(self, batch: PlacesBatch) -> None:
         """Forget where the people of a batch that closes were."""
         for person in batch.places:

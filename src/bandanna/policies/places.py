@@ -126,6 +126,12 @@ class PlacesBatch(Batch):
         place.counted = units
         self.tally.add(units, ticket)
 
+    def move_to(self, people: People) -> None:
+        """Go on with another count of people's places."""
+        self.people = people
+        for person in self.places:
+            people.find_in(person, self)
+
     def erase(self) -> None:
         """Forget all feedback, and who gave it."""
         super().erase()

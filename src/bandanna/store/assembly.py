@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bandanna.policies.batch import Batch
 from bandanna.policies.loading import DAMAGE, policy_from_dict
 from bandanna.policies.people import KEY_BYTES
 from bandanna.policies.policy import Policy
@@ -13,8 +14,11 @@ HASHED_BEFORE = bytes(KEY_BYTES).hex()
 here, so a key beside the hashes would protect nobody: this one is no secret."""
 
 
-def assemble(saved: Saved) -> tuple[Policy, dict[Place, Event]]:
-    """Return the policy, checked anew, and for each open place the event that holds it."""
+def assemble(saved: Saved, before: Policy | None = None) -> tuple[Policy, dict[Place, Event]]:
+    """Return the policy, checked anew, and for each place that was read the event that holds it.
+
+    Batches that are the same as ``before`` come from there, and ``before`` is used no more.
+    """
     holders: dict[Place, Event] = {}
     for event in saved.events:
         if event.place not in holders or event.state is not State.VOID:
@@ -24,14 +28,21 @@ def assemble(saved: Saved) -> tuple[Policy, dict[Place, Event]]:
     try:
         for place in sorted(holders):
             by_batch[place[0]].append(holders[place])
-        opened = [_batch(batch, by_batch[batch.number], feedback) for batch in saved.batches]
+        opened: dict[int, JSON | Batch] = {
+            batch.number: _batch(batch, by_batch[batch.number], feedback) for batch in saved.batches
+        }
+        if before is not None:
+            opened |= {number: before.ledger.open[number] for number in saved.unchanged}
         head = saved.experiment.head
-        ledger = head["ledger"] | {"open_batches": opened}
+        ledger = head["ledger"] | {"open_batches": [opened[number] for number in sorted(opened)]}
         if ledger["people"] is not None:
             known = {"key": HASHED_BEFORE, "places": _by_count(saved.people)}
             ledger["people"] = ledger["people"] | known
         data = head | {"ledger": ledger}
-        return policy_from_dict(data, latest=True), holders
+        policy = policy_from_dict(data, latest=True)
+        if before is not None:
+            policy.ledger.join(before.ledger)
+        return policy, holders
     except DAMAGE as error:
         raise StateFileError(
             f"what the database holds of {saved.experiment.id} is damaged: {type(error).__name__}."

@@ -9,7 +9,7 @@ asked, in one transaction for everything that arrived together, to remember it.
    Its version grows by one with each turn that wrote to it: whoever kept a policy of an older
    version reads it again.
 3. **What was written is read back.** ``read`` gives the head, the open batches, their events and
-   their feedback exactly as they were written.
+   their feedback exactly as they were written; since a version, those that changed after it.
 4. **A batch is released once.** A second release of the same batch is refused, whoever writes it.
 5. **An identity is given once.** A second event of the same id is refused, in any experiment.
 6. **Losses go with their batch.** The turn that records a release deletes all feedback of its
@@ -64,8 +64,8 @@ class Turn(ABC):
         """Keep others out of experiments until the turn ends; returns their versions."""
 
     @abstractmethod
-    def read(self, experiment: int) -> Saved:
-        """Return all that is needed to go on with a locked experiment."""
+    def read(self, experiment: int, since: int = 0) -> Saved:
+        """Return all that is needed to go on with a locked experiment, known as of a version."""
 
     @abstractmethod
     def write(self, experiment: int, changes: Changes) -> None:

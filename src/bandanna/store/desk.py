@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 
 from bandanna.grid import feedback_to_units
 from bandanna.policies.batch import Batch
 from bandanna.policies.places import PlacesBatch
+from bandanna.policies.policy import Policy
 from bandanna.privacy.release import Released
 from bandanna.store.assembly import assemble
 from bandanna.store.batch_rows import batch_row, feedback_row, tally_of
 from bandanna.store.contract import ConflictError
 from bandanna.store.refusals import gone, whole_or_broken
 from bandanna.store.rows import Changes, Event, Place, Release, Saved, State
+from bandanna.store.waiting import Waiting, begins_place, waits
 from bandanna.types import ArmName, Decision, DecisionError, InputError
 
 
@@ -21,24 +22,22 @@ class Desk:
     """A policy whose every change is collected, to be written in one transaction.
 
     Nothing it returns may leave before that transaction has ended well; if it does not, the desk
-    is thrown away, and with it all noise that was drawn.
+    is thrown away, and with it all noise that was drawn. Where others have changed the experiment
+    meanwhile, a new desk takes from the one ``before`` what is still the same.
     """
 
-    def __init__(self, saved: Saved) -> None:
+    def __init__(self, saved: Saved, before: Desk | None = None) -> None:
         self.experiment = saved.experiment
-        self.policy, holders = assemble(saved)
+        policy = None if before is None else before.policy
+        self.policy: Policy
+        self.policy, holders = assemble(saved, policy)
         self.policy.on_release = self._note_release
         self._deadline: float | None = self.experiment.settings.get("deadline_seconds")
         if self.policy.ledger.people is not None:
             self.policy.ledger.people.admitted = set()
-        waiting = {place: event for place, event in holders.items() if self._waits(place)}
-        self._free = deque((p, e.chance) for p, e in waiting.items() if e.state is State.VOID)
-        """Places of events that were never shown, and the chances of their arms."""
-        self._deferred = {p: e.chance for p, e in waiting.items() if e.state is State.DEFERRED}
-        open_places = {p: e for p, e in holders.items() if p in waiting or self._begins_place(p)}
-        due = [(e.expires_at, p) for p, e in open_places.items() if e.state is not State.VOID]
-        self._due = deque(sorted((at, place) for at, place in due if at is not None))
-        """Deadlines in their order: the newest decision has the last."""
+        self._waiting = Waiting(self.policy.ledger, holders)
+        if before is not None:
+            self._waiting.join(before._waiting, saved.unchanged)
         self.begin()
 
     def begin(self) -> None:
@@ -72,9 +71,9 @@ class Desk:
             raise InputError("defer is for experiments without experts and without per_person.")
         among = None if eligible is None else self.policy.among(eligible)
         opened = self.policy.ledger.open
-        free = next((one for one in self._free if opened[one[0][0]].among == among), None)
+        free = next((one for one in self._waiting.free if opened[one[0][0]].among == among), None)
         if free is not None:
-            self._free.remove(free)
+            self._waiting.free.remove(free)
             place, chance = free
         else:
             made = self.policy.decide(advice, person=person, eligible=eligible)
@@ -84,9 +83,9 @@ class Desk:
         state = State.DEFERRED if defer else State.SHOWN
         event = self._event(name, place, chance, state, now)
         if defer:
-            self._deferred[place] = chance
+            self._waiting.deferred[place] = chance
         if event.expires_at is not None:
-            self._due.append((event.expires_at, place))
+            self._waiting.due.append((event.expires_at, place))
         self._events[name], self._holders[place] = event, name
         self._touched.add(place)
         return event
@@ -100,7 +99,7 @@ class Desk:
         assumes that only those do who may see it.
         """
         place = self._check_shown_in_time(event, now)
-        waited = self._waits(place)
+        waited = waits(self.policy.ledger, place)
         feedback_to_units(loss, reward, self.policy.loss_range, clip=self.policy.clip)
         try:
             with whole_or_broken():
@@ -128,20 +127,20 @@ class Desk:
         Returns the next deadline, if there is one.
         """
         self._now = now
-        while self._due and self._due[0][0] <= now:
-            _, place = self._due.popleft()
-            if self._begins_place(place):
+        while self._waiting.due and self._waiting.due[0][0] <= now:
+            _, place = self._waiting.due.popleft()
+            if begins_place(self.policy.ledger, place):
                 self._finish_place(place)
-            elif place in self._deferred:
-                self._free.append((place, self._deferred.pop(place)))
+            elif place in self._waiting.deferred:
+                self._waiting.free.append((place, self._waiting.deferred.pop(place)))
                 self._set_state(place, State.VOID)
-            elif self._waits(place):
+            elif waits(self.policy.ledger, place):
                 batch = self.policy.ledger.open[place[0]]
                 self._set_state(place, State.EXPIRED)
                 self._touched.add(place)
                 with whole_or_broken():
                     self.policy.give_up(self._decision_at(batch, place[1]))
-        return self._due[0][0] if self._due else None
+        return self._waiting.due[0][0] if self._waiting.due else None
 
     def collect(self) -> Changes | None:
         """Return what has changed since ``begin``, or None if nothing has."""
@@ -172,18 +171,6 @@ class Desk:
 
     # --- how it works ---------------------------------------------------------------------
 
-    def _waits(self, place: Place) -> bool:
-        batch = self.policy.ledger.open.get(place[0])
-        return batch is not None and place[1] in batch.waiting
-
-    def _begins_place(self, place: Place) -> bool:
-        """Whether a round is the first of a person's place that is still open."""
-        batch = self.policy.ledger.open.get(place[0])
-        if not isinstance(batch, PlacesBatch) or place[1] >= len(batch.owners):
-            return False
-        owner = batch.owners[place[1]]
-        return owner.person in batch.open_places and owner.rounds[:1] == [place[1]]
-
     def _finish_place(self, place: Place) -> None:
         """Close a person's place: its deadline is its first round's."""
         batch = self.policy.ledger.open[place[0]]
@@ -205,8 +192,8 @@ class Desk:
         return event.place
 
     def _show(self, place: Place) -> None:
-        if place in self._deferred:
-            del self._deferred[place]
+        if place in self._waiting.deferred:
+            del self._waiting.deferred[place]
             self._set_state(place, State.SHOWN)
 
     def _set_state(self, place: Place, state: State) -> None:

@@ -34,6 +34,8 @@ class Shelf:
         self.feedback: dict[Place, Feedback] = {}
         self.releases: dict[int, Release] = {}
         self.people: dict[str, int] = {}
+        self.changed: dict[int | str, int] = {}
+        """The versions that open batches and persons have been changed in."""
 
 
 class MemoryStore(Store):
@@ -133,15 +135,17 @@ class MemoryTurn(Turn):
         wanted = [number for number in experiments if number in self._shelves]
         return {number: self._shelves[number].experiment.version for number in wanted}
 
-    def read(self, experiment: int) -> Saved:
+    def read(self, experiment: int, since: int = 0) -> Saved:
         """Return all that is needed to go on with an experiment."""
         shelf = self._shelves[experiment]
+        new = {which for which, version in shelf.changed.items() if version > since}
         return Saved(
             deepcopy(shelf.experiment),
-            list(shelf.batches.values()),
-            [self._events[name] for name in shelf.events.values()],
-            list(shelf.feedback.values()),
-            dict(shelf.people),
+            [batch for number, batch in shelf.batches.items() if number in new],
+            [self._events[name] for place, name in shelf.events.items() if place[0] in new],
+            [row for place, row in shelf.feedback.items() if place[0] in new],
+            {person: places for person, places in shelf.people.items() if person in new},
+            frozenset(shelf.batches) - new,
         )
 
     def write(self, experiment: int, changes: Changes) -> None:
@@ -172,9 +176,12 @@ class MemoryTurn(Turn):
             shelf.feedback |= {(row.batch, row.position): row for row in changes.feedback}
             shelf.people |= changes.people
             shelf.releases |= {release.batch: release for release in changes.releases}
+            new = changes.touched | set(changes.people)
+            shelf.changed |= dict.fromkeys(new, here.version)
             gone = {release.batch for release in changes.releases}
             for number in gone:
                 shelf.batches.pop(number, None)
+                shelf.changed.pop(number, None)
             for place in [place for place in shelf.events if place[0] in gone]:
                 del shelf.events[place]
                 shelf.feedback.pop(place, None)

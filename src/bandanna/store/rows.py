@@ -104,15 +104,20 @@ class Release(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """All that is needed to go on with an experiment."""
+    """All that is needed to go on with an experiment, from nothing or from an earlier version."""
 
     experiment: Experiment
     batches: list[OpenBatch]
+    """That have changed since then, in themselves, their events or their feedback."""
     events: list[Event]
-    """Of open batches."""
+    """Of these batches."""
     feedback: list[Feedback]
+    """Of these batches."""
     people: dict[str, int]
-    """Places that each person has had; persons are hashes of 16 hexadecimal digits."""
+    """Places that each person has had, of persons who took one since then; persons are hashes of
+    16 hexadecimal digits."""
+    unchanged: frozenset[int] = frozenset()
+    """Open batches that have not changed."""
 
 
 @dataclass
@@ -131,3 +136,9 @@ class Changes:
     """Whatever was kept of their batches is deleted."""
     people: dict[str, int] = field(default_factory=dict)
     """Persons who took a place, and how many they have had now."""
+
+    @property
+    def touched(self) -> set[int]:
+        """Batches of which anything changes."""
+        rows = {event.batch for event in self.events} | {row.batch for row in self.feedback}
+        return rows | {batch.number for batch in self.batches} | {place[0] for place in self.states}

@@ -63,6 +63,8 @@ class SqlTurn(Turn):
     def __init__(self, connection: Connection, secret: Secret) -> None:
         self._connection = connection
         self._secret = secret
+        self._versions: dict[int, int] = {}
+        """Of locked experiments."""
 
     def events(self, ids: Iterable[str]) -> dict[str, Event]:
         """Return the events with these ids that exist."""
@@ -84,15 +86,17 @@ class SqlTurn(Turn):
             .order_by(table.c.number)
             .with_for_update()
         )
-        return {row.number: row.version for row in self._connection.execute(query)}
+        found = {row.number: row.version for row in self._connection.execute(query)}
+        self._versions |= found
+        return found
 
-    def read(self, experiment: int) -> Saved:
+    def read(self, experiment: int, since: int = 0) -> Saved:
         """Return all that is needed to go on with an experiment."""
         run = self._connection.execute
         here = EXPERIMENTS.c.number == experiment
         head = experiment_of(run(select(EXPERIMENTS).where(here)).one())
         of = BATCHES.c
-        rows = run(select(BATCHES).where(of.experiment == experiment).order_by(of.number))
+        mine = (of.experiment == experiment) & (of.changed > since)
         batches = [
             OpenBatch(
                 row.number,
@@ -101,25 +105,34 @@ class SqlTurn(Turn):
                 row.importance,
                 self._tally(row.tally, experiment, row.number),
             )
-            for row in rows
+            for row in run(select(BATCHES).where(mine).order_by(of.number))
         ]
-        events = EVENTS.c
-        join = (of.experiment == events.experiment) & (of.number == events.batch)
-        query = select(EVENTS).join(BATCHES, join)
-        query = query.where(of.experiment == experiment, events.state != State.VOID)
-        found = [_event_of(row) for row in run(query.order_by(events.round))]
-        rows = run(select(FEEDBACK).where(FEEDBACK.c.experiment == experiment))
-        known = run(select(PEOPLE).where(PEOPLE.c.experiment == experiment))
-        people = {row.person: row.places for row in known}
-        return Saved(head, batches, found, [self._feedback(row) for row in rows], people)
+        same = run(select(of.number).where(of.experiment == experiment, of.changed <= since))
+        event, feedback, person = EVENTS.c, FEEDBACK.c, PEOPLE.c
+        join = (of.experiment == event.experiment) & (of.number == event.batch)
+        query = select(EVENTS).join(BATCHES, join).where(mine)
+        events = [_event_of(row) for row in run(query.order_by(event.round))]
+        join = (of.experiment == feedback.experiment) & (of.number == feedback.batch)
+        found = run(select(FEEDBACK).join(BATCHES, join).where(mine))
+        theirs = (person.experiment == experiment) & (person.changed > since)
+        known = run(select(person.person, person.places).where(theirs))
+        return Saved(
+            head,
+            batches,
+            events,
+            [self._feedback(row) for row in found],
+            {row.person: row.places for row in known},
+            frozenset(row.number for row in same),
+        )
 
     def write(self, experiment: int, changes: Changes) -> None:
         """Change an experiment; the order lets a new event take the place of a void one."""
         run, table = self._connection.execute, EXPERIMENTS
+        version = self._versions[experiment] = self._versions[experiment] + 1
         changed = {
             "head": json.dumps(changes.head),
             "observed": changes.observed,
-            "version": table.c.version + 1,
+            "version": version,
         }
         run(update(table).where(table.c.number == experiment).values(changed))
         if changes.states:
@@ -131,14 +144,21 @@ class SqlTurn(Turn):
         if changes.events:
             run(insert(EVENTS), [event._asdict() for event in changes.events])
         if changes.batches:
-            rows = [self._batch_row(experiment, batch) for batch in changes.batches]
+            rows = [
+                self._batch_row(experiment, batch) | {"changed": version}
+                for batch in changes.batches
+            ]
             run(_replacing(self._connection, BATCHES), rows)
+        if others := changes.touched - {batch.number for batch in changes.batches}:
+            of = BATCHES.c
+            query = update(BATCHES).where(of.experiment == experiment)
+            run(query.where(of.number.in_(others)).values(changed=version))
         if changes.feedback:
             feedback = [self._feedback_row(experiment, row) for row in changes.feedback]
             run(_replacing(self._connection, FEEDBACK), feedback)
         if changes.people:
             counts = [
-                {"experiment": experiment, "person": person, "places": places}
+                {"experiment": experiment, "person": person, "places": places, "changed": version}
                 for person, places in changes.people.items()
             ]
             run(_replacing(self._connection, PEOPLE), counts)

@@ -70,6 +70,7 @@ BATCHES = Table(
     Column("choice", Integer, nullable=False),
     Column("importance", Float, nullable=False),
     Column("tally", LargeBinary),
+    Column("changed", BigInteger, nullable=False),  # the version of the experiment that did
 )
 
 FEEDBACK = Table(
@@ -102,6 +103,8 @@ PEOPLE = Table(
     Column("experiment", BigInteger, primary_key=True, autoincrement=False),
     Column("person", String(16), primary_key=True),
     Column("places", BigInteger, nullable=False),
+    Column("changed", BigInteger, nullable=False),
+    Index("people_by_change", "experiment", "changed"),
 )
 
 KEYS = Table(

@@ -140,13 +140,16 @@ class Writer:
         return answers
 
     def _prepare(self, turn: Turn, numbers: set[int], used: dict[int, Desk]) -> None:
-        """Lock experiments, and read those again that others have changed."""
+        """Lock experiments, and read again what others have changed in them."""
         for number, version in turn.lock(numbers).items():
             if self._fence is not None and version < self._fence.seen(number):
                 raise RestoredError("the database was put back from an older copy.")
             desk = self._desks.get(number)
-            if desk is None or desk.experiment.version != version:
+            if desk is None or desk.experiment.version > version:
                 desk = self._desks[number] = Desk(turn.read(number))
+            elif desk.experiment.version < version:
+                changed = turn.read(number, since=desk.experiment.version)
+                desk = self._desks[number] = Desk(changed, before=desk)
             desk.begin()
             used[number] = desk
 

@@ -53,6 +53,7 @@ def upgrade() -> None:
         sa.Column("choice", sa.Integer, nullable=False),
         sa.Column("importance", sa.Float, nullable=False),
         sa.Column("tally", sa.LargeBinary),
+        *_numbers("changed"),
     )
     op.create_table(
         "feedback",
@@ -76,8 +77,9 @@ def upgrade() -> None:
         "people",
         *_numbers("experiment", key=True),
         sa.Column("person", sa.String(16), primary_key=True),
-        *_numbers("places"),
+        *_numbers("places", "changed"),
     )
+    op.create_index("people_by_change", "people", ["experiment", "changed"])
     op.create_table(
         "keys",
         sa.Column("id", sa.String(40), primary_key=True),
