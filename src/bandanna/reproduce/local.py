@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bandanna.environments import make_environment
 from bandanna.policies import Bandit, Policy, PrivateBandit
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
-from bandanna.simulation.results import statistics
+from bandanna.simulation.policy_runs import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figure import Figure, Point
 from bandanna.types import JSON
