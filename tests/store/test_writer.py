@@ -12,6 +12,7 @@ import pytest
 import bandanna as bd
 from bandanna.store import ConflictError, MemoryStore, Store, StoreUnavailableError
 from bandanna.store.contract import Turn
+from bandanna.store.given import Given
 from bandanna.store.refusals import GoneError
 from bandanna.store.rows import Event
 from bandanna.store.writer import Task, UnknownError, Writer
@@ -38,7 +39,7 @@ class Office:
         return found
 
     def reward(self, name: str, loss: Any) -> None:
-        self.ask(Task(lambda desk, e: desk.observe(e, loss, None, now=self.now), event=name))
+        self.ask(Task(lambda desk, e: desk.observe(e, Given(loss), now=self.now), event=name))
 
     def activate(self, name: str) -> None:
         self.ask(Task(lambda desk, e: desk.activate(e, now=self.now), event=name))

@@ -35,6 +35,9 @@ def serve(
     fence_file: Annotated[
         Path | None, typer.Option(help="Remembers how far the database has come.")
     ] = None,
+    signing_file: Annotated[
+        Path | None, typer.Option(help="The key that signs what devices are told.")
+    ] = None,
     accept_restored: Annotated[
         bool,
         typer.Option(
@@ -42,6 +45,13 @@ def serve(
         ),
     ] = False,
     rate: Annotated[float, typer.Option(help="Requests a second for each key.")] = 10_000.0,
+    device_rate: Annotated[
+        float, typer.Option(help="The same for each address with a page's key.")
+    ] = 10.0,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="Pages of this origin may ask from people's devices; repeatable."),
+    ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     check: Annotated[bool, typer.Option("--check", help="Look at everything, then end.")] = False,
     demo: Annotated[
@@ -51,9 +61,19 @@ def serve(
     """Answer decisions over HTTP, with a page at /."""
     if log_level not in ("debug", "info", "warning", "error"):
         raise InputError(f"--log-level is debug, info, warning or error; got {log_level!r}.")
-    if rate <= 0:
-        raise InputError(f"--rate must be above 0; got {rate!r}.")
-    settings = _settings(database, secret_file, fence_file, accept_restored, rate)
+    for option, value in (("--rate", rate), ("--device-rate", device_rate)):
+        if value <= 0:
+            raise InputError(f"{option} must be above 0; got {value!r}.")
+    settings = _settings(
+        database,
+        secret=secret_file,
+        fence=fence_file,
+        signing=signing_file,
+        accept_restored=accept_restored,
+        rate=rate,
+        device_rate=device_rate,
+        origins=tuple(allow_origin or ()),
+    )
     from bandanna.service import running
     from bandanna.service.core import Core
 
@@ -67,6 +87,7 @@ def serve(
     text = running.first_key(core, key_file)
     if text is not None:
         typer.echo(f"The first key, which opens everything and is shown once:\n\n  {text}\n")
+    typer.echo(f"What devices are told is signed by the key\n\n  {core.signer.public}\n")
     typer.echo(f"http://{host}:{port}")
     running.serve(core, host, port, log_level=log_level, demo=demo)
 
@@ -77,7 +98,10 @@ keys = typer.Typer(help="Keys to the decision service.", no_args_is_help=True)
 @keys.command("new")
 def new_key(
     name: Annotated[str, typer.Argument(help="What the key is for.")],
-    scope: Annotated[list[str], typer.Option(help="decide, reward, read or manage; repeatable.")],
+    scope: Annotated[
+        list[str],
+        typer.Option(help="decide, reward, read or manage; repeatable. Or device, for pages."),
+    ],
     experiment: Annotated[
         str | None, typer.Option(help="The only experiment that it opens.")
     ] = None,
@@ -85,7 +109,7 @@ def new_key(
     secret_file: SecretFile = None,
 ) -> None:
     """Make a key and show it, once."""
-    settings = _settings(database, secret_file)
+    settings = _settings(database, secret=secret_file)
     from bandanna.service.keys import make_key
     from bandanna.store import SqlStore, read_secret
 
@@ -130,23 +154,15 @@ def backup(
     typer.echo(f"{path} is a copy; starting from it is charged: see --accept-restored.")
 
 
-def _settings(
-    database: str,
-    secret: Path | None = None,
-    fence: Path | None = None,
-    accept_restored: bool = False,
-    rate: float = 10_000.0,
-) -> Settings:
+def _settings(database: str, **given: object) -> Settings:
     need("service", "the decision service")
     from bandanna.service.settings import settings_beside
 
-    return settings_beside(
-        database, secret=secret, fence=fence, accept_restored=accept_restored, rate=rate
-    )
+    return settings_beside(database, **given)
 
 
 def _open(database: str, secret_file: Path | None) -> SqlStore:
-    settings = _settings(database, secret_file)
+    settings = _settings(database, secret=secret_file)
     from bandanna.store import SqlStore, read_secret
 
     return SqlStore(settings.database, read_secret(settings.secret))

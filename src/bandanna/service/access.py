@@ -19,15 +19,15 @@ async def core_of(request: Request) -> Core:
     return core
 
 
-def require(request: Request, scope: str, *, everywhere: bool = False) -> KeyRow:
-    """Require a key that opens a scope: in the experiment of the path, or everywhere."""
+def require(request: Request, *scopes: str, everywhere: bool = False) -> KeyRow:
+    """Require a key that opens one of the scopes: in the path's experiment, or everywhere."""
     key: KeyRow = request.state.key
     experiment = key.experiment if not everywhere else None
     wanted = request.path_params.get("experiment")
     if wanted is not None and key.experiment not in (None, wanted):
         raise UnknownError(f"there is no experiment {wanted!r}.")
-    if not opens(key, scope, experiment):
-        raise HTTPException(403, f"this key does not open {scope!r} here.")
+    if not any(opens(key, scope, experiment) for scope in scopes):
+        raise HTTPException(403, f"this key does not open {scopes[0]!r} here.")
     return key
 
 

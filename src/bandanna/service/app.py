@@ -10,12 +10,13 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import FastAPI, Response
 from starlette.concurrency import run_in_threadpool
 
-from bandanna.service import openfeature, page, reading, routes
+from bandanna.service import device, openfeature, page, reading, routes
 from bandanna.service.access import CanRead
 from bandanna.service.core import Core
 from bandanna.service.gate import Gate
 from bandanna.service.keys import KeyRing
 from bandanna.service.metrics import Metrics
+from bandanna.service.origins import Origins
 from bandanna.service.problems import add_problems, problem
 from bandanna.store import StoreUnavailableError
 from bandanna.version import __version__
@@ -49,13 +50,16 @@ def make_app(core: Core) -> FastAPI:
         redoc_url=None,
     )
     app.state.core = core
-    for part in (routes.router, reading.router, openfeature.router, page.router):
+    shown = (routes.router, reading.router, openfeature.router, device.router)
+    for part in (*shown, page.router, device.files):
         app.include_router(part)
     _add_signs_of_life(app, core, metrics)
     add_problems(app)
-    limits = {"most_bytes": core.settings.most_bytes, "rate": core.settings.rate}
+    names = ("most_bytes", "rate", "device_rate")
+    limits = {name: getattr(core.settings, name) for name in names}
     ring = KeyRing(core.store, core.secret)
-    app.add_middleware(Gate, ring=ring, metrics=metrics, **limits)  # type: ignore[arg-type]
+    app.add_middleware(Gate, ring=ring, metrics=metrics, **limits)
+    app.add_middleware(Origins, allowed=core.settings.origins)
     return app
 
 

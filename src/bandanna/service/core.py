@@ -16,9 +16,11 @@ from bandanna.policies.policy import Policy
 from bandanna.service.making import make_policy
 from bandanna.service.parts import grouped, part_for, promised
 from bandanna.service.settings import Settings
+from bandanna.service.signing import device_release, is_local, read_signer
 from bandanna.store import ConflictError, SqlStore, read_secret
 from bandanna.store.desk import Desk
 from bandanna.store.fence import Fence, RestoredError
+from bandanna.store.given import Given
 from bandanna.store.rows import Event, Experiment, Release
 from bandanna.store.writer import Task, UnknownError, Writer
 from bandanna.types import JSON, Guarantee
@@ -33,7 +35,11 @@ class Core:
         self.secret = read_secret(settings.secret)
         self.store = SqlStore(settings.database, self.secret)
         self.fence = Fence(settings.fence, self.store.identity)
+        self.signer = read_signer(settings.signing)
         self.charged = self._check_copy()
+        for one in self.store.experiments():
+            if is_local(one.settings):
+                self.signer.note(self.store, one, self.clock())
         self.writer = Writer(self.store, self.fence)
         self._known: dict[str, list[Experiment]] = {}
         self._next_look: dict[int, float] = {}
@@ -57,16 +63,20 @@ class Core:
         return made
 
     def _create(self, name: str, settings: JSON) -> list[Experiment]:
-        asked, identity = dict(settings), f"exp_{secrets.token_hex(8)}"
-        parts = []
-        for segment in asked.pop("segments", None) or [""]:
-            policy = make_policy(asked)
+        identity, parts = f"exp_{secrets.token_hex(8)}", []
+        asked = {name: value for name, value in settings.items() if name != "segments"}
+        for segment in settings.get("segments") or [""]:
+            policy = make_policy(settings)
             kept = asked | {"arms": list(policy.arms), "algorithm": policy.algorithm}
             kept |= {"default_loss": policy.default_loss, "batch": policy.batch}
+            if is_local(kept):
+                kept["device_release"] = device_release(kept)
             head, now = policy.to_dict(batches=False), self.clock()
             parts.append(Experiment(identity, name, kept, head, now, segment=segment))
         for part, number in zip(parts, self.store.create(parts), strict=True):
             part.number = number
+        if is_local(parts[0].settings):
+            self.signer.note(self.store, parts[0], self.clock())
         return parts
 
     async def find(self, identity: str) -> list[Experiment]:
@@ -134,14 +144,12 @@ class Core:
         made: Event = await self._do(Task(work, number, name, must_exist=False))
         return made
 
-    async def reward(
-        self, name: str, loss: float | None, reward: float | None, only: str | None = None
-    ) -> None:
-        """Count the feedback of an event."""
+    async def reward(self, name: str, given: Given, only: str | None = None) -> None:
+        """Count the feedback of an event; in experiments with local privacy, a device's bit."""
 
         def work(desk: Desk, event: Event) -> None:
             _check_opened(desk, name, only)
-            desk.observe(event, loss, reward, now=self.clock())
+            desk.observe(event, given, now=self.clock())
 
         await self._do(Task(work, event=name))
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 
 from bandanna.service.core import Core
+from bandanna.store.given import Given
 from bandanna.types import BandannaError
 
 ARMS = {"green": 0.45, "blue": 0.55, "red": 0.75}
@@ -24,7 +25,7 @@ async def play(core: Core) -> None:
             event = await core.decide(made[0].id)
             if people.random() < 0.9:  # some never answer
                 unhappy = people.random() < list(ARMS.values())[event.arm]
-                await core.reward(event.id, float(unhappy), None)
+                await core.reward(event.id, Given(float(unhappy)))
         except BandannaError:
             return  # it was stopped
         await asyncio.sleep(PAUSE_SECONDS)

@@ -18,8 +18,10 @@ from bandanna.store import KeyRow, StoreUnavailableError
 
 logger = logging.getLogger("bandanna.service")
 
-OPEN_PATHS = ("/healthz", "/", "/page/")
-"""What needs no key: a sign of life, and the page, which holds nothing until it is given one."""
+OPEN_PATHS = ("/healthz", "/")
+OPEN_FOLDERS = ("/page/", "/device/")
+"""What needs no key: a sign of life, the page, which holds nothing until it is given one, and what
+devices load."""
 
 MOST_KNOWN = 100_000
 NEW_KEY_SECONDS = 0.1
@@ -62,12 +64,18 @@ class Gate:
     """Refuses what is too large, unknown or too frequent, before anything is parsed."""
 
     def __init__(
-        self, app: ASGIApp, ring: KeyRing, metrics: Metrics, most_bytes: int, rate: float
+        self,
+        app: ASGIApp,
+        ring: KeyRing,
+        metrics: Metrics,
+        most_bytes: int,
+        rate: float,
+        device_rate: float,
     ) -> None:
         self._app, self._ring, self._metrics = app, ring, metrics
         self._most_bytes = most_bytes
         self._too_large = f"a request may have {most_bytes} bytes."
-        self._buckets = Buckets(rate)
+        self._buckets, self._device_buckets = Buckets(rate), Buckets(device_rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it here."""
@@ -111,15 +119,18 @@ class Gate:
         if length.isdigit() and int(length) > self._most_bytes:
             return problem(413, self._too_large)
         path = scope["path"]
-        if path in OPEN_PATHS or path.startswith(OPEN_PATHS[2]):
+        if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
             return None
         kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         try:
             key = await self._find(text) if kind.lower() == "bearer" else None
         except StoreUnavailableError as error:
             return problem(503, str(error), {"Retry-After": "1"})
-        who = f"address {(scope.get('client') or '?')[0]}" if key is None else key.id
-        if not self._buckets.take(who):
+        address = f"address {(scope.get('client') or '?')[0]}"
+        few = self._buckets.take(address if key is None else key.id)
+        if key is not None and "device" in key.scopes:  # anyone may read it from a page
+            few = few and self._device_buckets.take(address)
+        if not few:
             return problem(429, "too many requests.", {"Retry-After": "1"})
         if key is None:
             return problem(

@@ -7,11 +7,13 @@ import math
 import secrets
 import time
 
+from bandanna.service.signing import is_local
 from bandanna.store import KeyRow, Secret, Store
 from bandanna.types import InputError
 
-SCOPES = ("decide", "reward", "read", "manage")
-"""What a key may open; ``manage`` opens everything."""
+SCOPES = ("decide", "reward", "read", "manage", "device")
+"""What a key may open; ``manage`` opens everything. ``device`` opens decisions and bits of one
+experiment with local privacy, and may stand in a page."""
 
 REFRESH_SECONDS = 2.0
 """A revoked key opens nothing after this."""
@@ -28,8 +30,15 @@ def make_key(
     unknown = [scope for scope in scopes if scope not in SCOPES]
     if unknown or not scopes:
         raise InputError(f"scopes are {', '.join(SCOPES)}; got {', '.join(unknown) or 'none'}.")
-    if experiment is not None and not store.experiments(experiment):
+    found = [] if experiment is None else store.experiments(experiment)
+    if experiment is not None and not found:
         raise InputError(f"there is no experiment {experiment!r}.")
+    local = bool(found) and is_local(found[0].settings)
+    if "device" in scopes and not (local and scopes == ("device",)):
+        raise InputError(
+            "a key for pages opens 'device' alone, in one experiment with local privacy: give that "
+            "experiment, and no other scope."
+        )
     identity, rest = secrets.token_hex(6), secrets.token_urlsafe(32)
     text = f"bdn_{identity}_{rest}"
     row = KeyRow(identity, name, secret.hash("keys", text), scopes, experiment, time.time())

@@ -6,6 +6,7 @@ import math
 
 from bandanna.checks import MAX_ROUNDS
 from bandanna.policies import PrivateBandit, PrivateExperts
+from bandanna.service.signing import is_local
 from bandanna.types import JSON, InputError
 
 OPTIONS = (
@@ -22,6 +23,9 @@ def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
         raise InputError(
             "with per_person give rounds_per_place or deadline_seconds: otherwise places stay open."
         )
+    if is_local(settings):
+        _check_local(settings)
+        options["release"] = "device"
     late = rounds_late(settings.get("deadline_seconds"), settings.get("decisions_per_second"))
     options |= {"delay": late} if late else {}
     if settings.get("experts") is not None:
@@ -29,6 +33,20 @@ def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
             raise InputError("losses= chooses among algorithms without experts.")
         return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **options)
     return PrivateBandit(settings["arms"], settings["epsilon"], **options)
+
+
+def _check_local(settings: JSON) -> None:
+    if settings.get("deadline_seconds") is None:
+        raise InputError(
+            "local experiments need deadline_seconds: a device may never come back, and after the "
+            "deadline the default loss is counted, randomised as a device would."
+        )
+    for name in ("per_person", "experts", "segments"):
+        if settings.get(name) is not None:
+            raise InputError(
+                f"devices send an event's id and a bit, and keep their persons' budgets: leave out "
+                f"{name} in local experiments."
+            )
 
 
 def rounds_late(deadline_seconds: float | None, decisions_per_second: float | None) -> int:

@@ -40,6 +40,10 @@ class NewExperiment(Document):
         | Annotated[list[Label], Field(min_length=2, max_length=10_000)]
     )
     epsilon: Finite = Field(description="The privacy parameter, from 1e-9 to 100.")
+    privacy: Literal["central", "local"] = Field(
+        default="central",
+        description="local: people's own devices release a bit each, and losses are refused.",
+    )
     rounds: Annotated[int, Field(ge=1, le=10**12)] | None = None
     algorithm: str | None = None
     losses: Literal["any", "changing", "steady"] | None = Field(
@@ -129,6 +133,14 @@ class DecisionAnswer(BaseModel):
     expires_at: str | None
 
 
+class DeviceDecisionAnswer(DecisionAnswer):
+    """A decision in an experiment with local privacy, and what the device checks before it."""
+
+    release: dict[str, str] = Field(description="The numbers of the release, as text.")
+    signature: str = Field(description="Ed25519, of the document in docs/device-protocol.md.")
+    key_id: str
+
+
 class ExperimentAnswer(BaseModel):
     """An experiment, without anything private."""
 
@@ -167,12 +179,15 @@ def moment(seconds: float) -> str:
     )
 
 
-def decision_answer(event: Event, arms: list[str | int]) -> DecisionAnswer:
-    """Write down a decision."""
+def decision_answer(
+    event: Event, arms: list[str | int], told: JSON | None = None
+) -> DecisionAnswer:
+    """Write down a decision, for devices with what they are told."""
     expires = None if event.expires_at is None else moment(event.expires_at)
-    return DecisionAnswer(
-        event_id=event.id, arm=arms[event.arm], chance=event.chance, expires_at=expires
-    )
+    chosen: JSON = {"arm": arms[event.arm], "chance": event.chance, "expires_at": expires}
+    if told is not None:
+        return DeviceDecisionAnswer(event_id=event.id, **chosen, **told)
+    return DecisionAnswer(event_id=event.id, **chosen)
 
 
 def experiment_answer(

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from bandanna.audits.attack import NO_PROOF
 from bandanna.audits.releases import audit_release
 from bandanna.policies.policy import Policy
+from bandanna.privacy.parameter_history import with_history
 from bandanna.privacy.sums import SumRelease
 from bandanna.service.access import CanRead, CoreHere
 from bandanna.service.core import Core
@@ -21,6 +22,7 @@ from bandanna.service.models import experiment_answer
 from bandanna.service.parts import part_for, promised
 from bandanna.service.results import as_csv, as_parquet, export_rows, summary
 from bandanna.service.routes import PROBLEMS, ExperimentPath
+from bandanna.service.signing import is_local
 from bandanna.store.rows import Experiment
 from bandanna.types import JSON, Guarantee, InputError
 
@@ -38,6 +40,7 @@ async def privacy(
 ) -> JSON:
     """Return what is promised, how far the ledger has come, and the certificate.
 
+    With local privacy also what devices are told, and every change of it.
     With segments: of one of them, or of all together, without a certificate.
     """
     parts = await core.find(experiment)
@@ -49,11 +52,26 @@ async def privacy(
         promise = promised({part.segment: one[0] for part, one in zip(parts, looked, strict=True)})
         ledger = {name: sum(one[1][name] for one in looked) for name in ledger}
         certificate = None
+    device = await _told(core, parts[0]) if is_local(parts[0].settings) else None
+    if device is not None and certificate is not None:
+        certificate = with_history(certificate, device["history"])
     return {
         "guarantee": _guarantee(promise),
         "in_words": str(promise),
         "ledger": ledger,
+        "device": device,
         "certificate": certificate,
+    }
+
+
+async def _told(core: Core, part: Experiment) -> JSON:
+    """Return what devices are told, whose key signs it, and what they were told before."""
+    history = await run_in_threadpool(core.store.told, part.id)
+    return {
+        **core.signer.parameters(part),
+        "fingerprint": history[-1]["fingerprint"],
+        "public_key": core.signer.public,
+        "history": history,
     }
 
 

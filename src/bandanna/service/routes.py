@@ -20,6 +20,7 @@ from bandanna.service.access import (
 from bandanna.service.making import rounds_late
 from bandanna.service.models import (
     DecisionAnswer,
+    DeviceDecisionAnswer,
     Document,
     ExperimentAnswer,
     NewDecision,
@@ -30,6 +31,8 @@ from bandanna.service.models import (
     decision_answer,
     experiment_answer,
 )
+from bandanna.service.signing import is_local
+from bandanna.store.given import Given
 from bandanna.theory.planner import plan as make_plan
 from bandanna.types import JSON
 
@@ -104,17 +107,19 @@ async def stop(experiment: ExperimentPath, core: CoreHere, _: CanManage) -> None
 
 @router.post(
     "/experiments/{experiment}/decisions",
-    response_model=DecisionAnswer,
+    response_model=DeviceDecisionAnswer | DecisionAnswer,
     openapi_extra=body_shown(NewDecision),
 )
 async def decide(experiment: ExperimentPath, request: Request) -> Response:
     """Choose an arm. The same event_id gets the same answer."""
-    require(request, "decide")
+    require(request, "decide", "device")
     new, core = await read_body(request, NewDecision), request.app.state.core
     event = await core.decide(
         experiment, new.event_id, new.advice, new.person, new.segment, defer=new.defer
     )
-    answer = decision_answer(event, (await core.find(experiment))[0].settings["arms"])
+    part = (await core.find(experiment))[0]
+    told = core.signer.parameters(part) if is_local(part.settings) else None
+    answer = decision_answer(event, part.settings["arms"], told)
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
@@ -132,7 +137,7 @@ async def reward(event: EventPath, request: Request) -> Response:
     """
     key = require(request, "reward")
     new = await read_body(request, NewReward)
-    await request.app.state.core.reward(event, new.loss, new.reward, key.experiment)
+    await request.app.state.core.reward(event, Given(new.loss, new.reward), key.experiment)
     return Response(status_code=204)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bandanna.grid import feedback_to_units
 from bandanna.policies.batch import Batch
 from bandanna.policies.places import PlacesBatch
 from bandanna.policies.policy import Policy
@@ -12,7 +11,8 @@ from bandanna.privacy.release import Released
 from bandanna.store.assembly import assemble
 from bandanna.store.batch_rows import batch_row, feedback_row, tally_of
 from bandanna.store.contract import ConflictError
-from bandanna.store.refusals import gone, whole_or_broken
+from bandanna.store.given import Given
+from bandanna.store.refusals import contradicted, gone, whole_or_broken
 from bandanna.store.rows import Changes, Event, Place, Release, Saved, State
 from bandanna.store.waiting import Waiting, begins_place, waits
 from bandanna.types import ArmName, Decision, DecisionError, InputError
@@ -90,28 +90,24 @@ class Desk:
         self._touched.add(place)
         return event
 
-    def observe(
-        self, event: Event, loss: float | None, reward: float | None, *, now: float
-    ) -> None:
+    def observe(self, event: Event, given: Given, *, now: float) -> None:
         """Count the feedback of an event, once; the same value again is accepted, another refused.
 
         So whoever may send feedback can find out by trying what was sent before: the guarantee
         assumes that only those do who may see it.
         """
+        given.check(self.policy)
         place = self._check_shown_in_time(event, now)
         waited = waits(self.policy.ledger, place)
-        feedback_to_units(loss, reward, self.policy.loss_range, clip=self.policy.clip)
         try:
             with whole_or_broken():
-                self.policy.observe(self._decision(event), loss, reward=reward)
+                given.hand_to(self.policy, self._decision(event))
         except DecisionError as error:
             if error.reason == "given up":
                 raise gone(event) from None
             if error.reason == "forgotten":
                 return  # it was counted before its batch was released: the first value stands
-            raise ConflictError(
-                f"event {event.id!r} has been rewarded with another value; the first one stands."
-            ) from None
+            raise contradicted(event) from None
         if waited:
             self.experiment.observed += 1
             self._show(place)

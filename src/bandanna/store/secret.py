@@ -11,6 +11,7 @@ import hmac
 import json
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 from bandanna.types import JSON, StateFileError
@@ -71,24 +72,34 @@ class Secret:
 
 def read_secret(path: Path) -> Secret:
     """Read the secret from a file, making one, readable by its owner only, if there is none."""
+    text = private_text(path, "secret", lambda: secrets.token_hex(BYTES) + "\n")
+    try:
+        value = bytes.fromhex(text.strip())
+    except ValueError as error:
+        raise StateFileError(f"cannot read the secret {path}: {error}.") from None
+    if len(value) != BYTES:
+        raise StateFileError(f"the secret {path} must be {2 * BYTES} hexadecimal digits.")
+    return Secret(value)
+
+
+def private_text(path: Path, what: str, make: Callable[[], str]) -> str:
+    """Read a file that others cannot read; what is not there is made, once."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         pass
     except OSError as error:
-        raise StateFileError(f"cannot make the secret {path}: {error.strerror}.") from None
+        raise StateFileError(f"cannot make the {what} {path}: {error.strerror}.") from None
     else:
         with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(BYTES) + "\n")
+            file.write(make())
             file.flush()
             os.fsync(file.fileno())
     try:
-        value = bytes.fromhex(path.read_text(encoding="ascii").strip())
+        text = path.read_text(encoding="ascii")
         open_to_others = path.stat().st_mode & 0o077
     except (OSError, ValueError) as error:
-        raise StateFileError(f"cannot read the secret {path}: {error}.") from None
-    if len(value) != BYTES:
-        raise StateFileError(f"the secret {path} must be {2 * BYTES} hexadecimal digits.")
+        raise StateFileError(f"cannot read the {what} {path}: {error}.") from None
     if open_to_others:
-        raise StateFileError(f"others can read the secret {path}; run: chmod 600 {path}")
-    return Secret(value)
+        raise StateFileError(f"others can read the {what} {path}; run: chmod 600 {path}")
+    return text

@@ -17,10 +17,13 @@ from bandanna.store.rows import Experiment, Release, State
 from bandanna.store.secret import Secret
 from bandanna.store.sql_turn import SqlTurn, experiment_of, row_of
 from bandanna.store.tables import BATCHES, EVENTS, EXPERIMENTS, FACTS, KEYS, RELEASES
-from bandanna.types import InputError, StateFileError
+from bandanna.types import JSON, InputError, StateFileError
 
 ADVISORY = 0x62616E64
 """Keeps two processes from making the tables of a PostgreSQL database at the same time."""
+
+TOLD = "told "
+"""Before the id of an experiment, among the facts."""
 
 
 class SqlStore(Store):
@@ -125,6 +128,20 @@ class SqlStore(Store):
         query = update(table).where(table.c.id == identity, table.c.revoked_at.is_(None))
         with self._change() as connection:
             return bool(connection.execute(query.values(revoked_at=at)).rowcount)
+
+    def told(self, experiment: str) -> list[JSON]:
+        """Return what devices were told in an experiment, one after the other."""
+        name = FACTS.c.name == TOLD + experiment
+        rows = self._rows(select(FACTS.c.value).where(name))
+        return list(json.loads(rows[0].value)) if rows else []
+
+    def tell(self, experiment: str, line: JSON) -> None:
+        """Note what devices are told in an experiment from now on; nothing is taken back."""
+        name, lines = TOLD + experiment, [*self.told(experiment), line]
+        row = {"name": name, "value": json.dumps(lines)}
+        with self._change() as connection:
+            connection.execute(FACTS.delete().where(FACTS.c.name == name))
+            connection.execute(insert(FACTS).values(row))
 
     def check(self) -> None:
         """Ask the database for a sign of life."""
