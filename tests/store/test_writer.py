@@ -15,7 +15,7 @@ from bandanna.store.contract import Turn
 from bandanna.store.given import Given
 from bandanna.store.refusals import GoneError
 from bandanna.store.rows import Event
-from bandanna.store.writer import Task, UnknownError, Writer
+from bandanna.store.writer import Task, UnknownError, Writer, about_event
 from tests.store.stores import experiment, put
 
 
@@ -25,7 +25,7 @@ class Office:
     def __init__(self, store: Store, number: int) -> None:
         self.store, self.number, self.writer, self.now = store, number, Writer(store), 0.0
 
-    def ask(self, task: Task) -> Any:
+    def ask(self, task: Task[Any]) -> Any:
         return self.writer.submit(task).result(timeout=20)
 
     def decide(
@@ -34,15 +34,15 @@ class Office:
         def work(desk: Any, known: Event | None) -> Event:
             return known or desk.decide(name, advice, person, defer=defer, now=self.now)
 
-        found = self.ask(Task(work, self.number, name, must_exist=False))
+        found = self.ask(Task(work, self.number, name))
         assert isinstance(found, Event)
         return found
 
     def reward(self, name: str, loss: Any) -> None:
-        self.ask(Task(lambda desk, e: desk.observe(e, Given(loss), now=self.now), event=name))
+        self.ask(about_event(name, lambda desk, e: desk.observe(e, Given(loss), now=self.now)))
 
     def activate(self, name: str) -> None:
-        self.ask(Task(lambda desk, e: desk.activate(e, now=self.now), event=name))
+        self.ask(about_event(name, lambda desk, e: desk.activate(e, now=self.now)))
 
     def expire(self) -> None:
         self.ask(Task(lambda desk, _: desk.expire(self.now), self.number))

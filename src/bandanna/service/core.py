@@ -8,7 +8,7 @@ import time
 from asyncio import wrap_future
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
@@ -22,8 +22,10 @@ from bandanna.store.desk import Desk
 from bandanna.store.fence import Fence, RestoredError
 from bandanna.store.given import Given
 from bandanna.store.rows import Event, Experiment, Release
-from bandanna.store.writer import Task, UnknownError, Writer
+from bandanna.store.writer import Task, UnknownError, Writer, about_event
 from bandanna.types import JSON, Guarantee
+
+T = TypeVar("T")
 
 
 class Core:
@@ -101,7 +103,7 @@ class Core:
         await self.find(identity)
         await run_in_threadpool(self.store.stop, identity)
 
-    async def look(self, part: Experiment, what: Callable[[Policy], Any]) -> Any:
+    async def look(self, part: Experiment, what: Callable[[Policy], T]) -> T:
         """Ask the policy of a part something."""
         return await self._do(Task(lambda desk, _: what(desk.policy), part.number))
 
@@ -141,8 +143,7 @@ class Core:
                 raise ConflictError(f"event {name!r} belongs to another experiment.")
             return known or desk.decide(fresh, advice, person, defer=defer, now=self.clock())
 
-        made: Event = await self._do(Task(work, number, name, must_exist=False))
-        return made
+        return await self._do(Task(work, number, name))
 
     async def reward(self, name: str, given: Given, only: str | None = None) -> None:
         """Count the feedback of an event; in experiments with local privacy, a device's bit."""
@@ -151,7 +152,7 @@ class Core:
             _check_opened(desk, name, only)
             desk.observe(event, given, now=self.clock())
 
-        await self._do(Task(work, event=name))
+        await self._do(about_event(name, work))
 
     async def activate(self, name: str, only: str | None = None) -> None:
         """Say that the decision of an event was shown."""
@@ -160,7 +161,7 @@ class Core:
             _check_opened(desk, name, only)
             desk.activate(event, now=self.clock())
 
-        await self._do(Task(work, event=name))
+        await self._do(about_event(name, work))
 
     async def sweep(self) -> None:
         """Expire what is due; every experiment is looked at before its next deadline."""
@@ -169,7 +170,8 @@ class Core:
             wait = experiment.settings.get("deadline_seconds")
             if wait is not None and self._next_look.get(experiment.number, now) <= now:
                 task = Task(lambda desk, _: desk.expire(now), experiment.number)
-                self._next_look[experiment.number] = await self._do(task) or now + wait
+                due = await self._do(task)
+                self._next_look[experiment.number] = due or now + wait
 
     async def tidy(self) -> None:
         """Erase what is left of deleted feedback, if anything was written since the last time."""
@@ -179,7 +181,7 @@ class Core:
             await run_in_threadpool(self.fence.sync)
             self._tidied = written
 
-    async def _do(self, task: Task) -> Any:
+    async def _do(self, task: Task[T]) -> T:
         return await wrap_future(self.writer.submit(task))
 
     def _check_copy(self) -> list[str]:

@@ -119,7 +119,7 @@ async def results(
 
 async def _results(core: Core, part: Experiment) -> JSON:
     released = await core.releases(part)
-    return await core.look(part, lambda policy: summary(policy, released))  # type: ignore[no-any-return]
+    return await core.look(part, lambda policy: summary(policy, released))
 
 
 @router.get(

@@ -7,16 +7,15 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, literal, select, update
+from sqlalchemy import Connection, Executable, func, insert, literal, select, update
 
 from bandanna.store.contract import ConflictError, KeyRow, Store, Turn
 from bandanna.store.engines import make_engines, named_trouble
 from bandanna.store.rows import Experiment, Release, State
 from bandanna.store.secret import Secret
 from bandanna.store.sql_turn import SqlTurn, experiment_of, row_of
-from bandanna.store.tables import BATCHES, EVENTS, EXPERIMENTS, FACTS, KEYS, RELEASES
+from bandanna.store.tables import BATCHES, EVENTS, EXPERIMENTS, FACTS, KEYS, RELEASES, SqlRow
 from bandanna.types import JSON, InputError, StateFileError
 
 ADVISORY = 0x62616E64
@@ -197,6 +196,6 @@ class SqlStore(Store):
         with named_trouble(), closing(self._reading.raw_connection()) as connection:
             connection.cursor().execute(statement, values)
 
-    def _rows(self, query: Any) -> list[Row[Any]]:
+    def _rows(self, query: Executable) -> list[SqlRow]:
         with named_trouble(), self._reading.connect() as connection:
             return list(connection.execute(query))

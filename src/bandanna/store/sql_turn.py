@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import cast
 
-from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Insert, Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bandanna.store.contract import Turn
 from bandanna.store.rows import Changes, Event, Experiment, Feedback, OpenBatch, Saved, State
 from bandanna.store.secret import Secret
-from bandanna.store.tables import BATCHES, EVENTS, EXPERIMENTS, FEEDBACK, PEOPLE, RELEASES
+from bandanna.store.tables import (
+    BATCHES,
+    EVENTS,
+    EXPERIMENTS,
+    FEEDBACK,
+    PEOPLE,
+    RELEASES,
+    SqlRow,
+)
 from bandanna.types import JSON
 
 
-def experiment_of(row: Row[Any]) -> Experiment:
+def experiment_of(row: SqlRow) -> Experiment:
     """Read an experiment."""
     values = dict(row._mapping)
     values["settings"], values["head"] = json.loads(row.settings), json.loads(row.head)
@@ -31,14 +39,14 @@ def row_of(experiment: Experiment) -> JSON:
     return row
 
 
-def _event_of(row: Row[Any]) -> Event:
+def _event_of(row: SqlRow) -> Event:
     return Event(**row._mapping)._replace(state=State(row.state))
 
 
-def _replacing(connection: Connection, table: Any) -> Any:
+def _replacing(connection: Connection, table: Table) -> Insert:
     """Insert rows, or replace what is not their key."""
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    query = dialect.insert(table)
+    here = connection.dialect.name == "sqlite"
+    query = sqlite.insert(table) if here else postgresql.insert(table)
     return query.on_conflict_do_update(
         index_elements=list(table.primary_key.columns),
         set_={c.name: query.excluded[c.name] for c in table.columns if not c.primary_key},
@@ -205,7 +213,7 @@ class SqlTurn(Turn):
             "ticket": None if row.ticket is None else json.dumps(row.ticket),
         }
 
-    def _feedback(self, row: Row[Any]) -> Feedback:
+    def _feedback(self, row: SqlRow) -> Feedback:
         place = f"{row.experiment}/{row.batch}/{row.position}"
         return Feedback(
             row.batch,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -11,6 +13,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Row,
     SmallInteger,
     String,
     Table,
@@ -19,6 +22,8 @@ from sqlalchemy import (
 )
 
 metadata = MetaData()
+SqlRow = Row[*tuple[Any, ...]]
+"""Whatever a query gives; its columns are the tables'."""
 NUMBER = BigInteger().with_variant(Integer, "sqlite")
 
 FACTS = Table(

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Generic, TypeVar
 
 from bandanna.store.contract import Store, StoreUnavailableError, Turn
 from bandanna.store.desk import Desk
@@ -28,17 +28,29 @@ class UnknownError(BandannaError):
     """Something that does not exist. Nothing was changed."""
 
 
+T_co = TypeVar("T_co", covariant=True)
+
+
 @dataclass
-class Task:
+class Task(Generic[T_co]):
     """Something to be done with an experiment, or with the experiment of an event."""
 
-    work: Callable[[Desk, Any], Any]
+    work: Callable[[Desk, Event | None], T_co]
     """Takes the desk, and the event if it exists."""
     experiment: int | None = None
     event: str | None = None
-    must_exist: bool = True
-    """Whether the event has to exist already."""
-    answer: Future[Any] = field(default_factory=Future)
+    answer: Future[T_co] = field(default_factory=Future)
+
+
+def about_event(name: str, work: Callable[[Desk, Event], T_co]) -> Task[T_co]:
+    """Return something to be done with an event that must exist."""
+
+    def checked(desk: Desk, event: Event | None) -> T_co:
+        if event is None:
+            raise UnknownError(f"there is no such event {name!r}.")
+        return work(desk, event)
+
+    return Task(checked, event=name)
 
 
 class Writer:
@@ -47,7 +59,7 @@ class Writer:
     def __init__(self, store: Store, fence: Fence | None = None) -> None:
         self._store = store
         self._fence = fence
-        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[Task[object] | None] = queue.SimpleQueue()
         self._desks: dict[int, Desk] = {}
         self._thread = threading.Thread(target=self._run, name="bandanna writer", daemon=True)
         self._thread.start()
@@ -56,7 +68,7 @@ class Writer:
         self.available = True
         """Whether the store took the last transaction."""
 
-    def submit(self, task: Task) -> Future[Any]:
+    def submit(self, task: Task[T_co]) -> Future[T_co]:
         """Hand in a task; its answer comes when it is durable."""
         self._tasks.put(task)
         return task.answer
@@ -81,7 +93,7 @@ class Writer:
             wanted = [task for task in group if task is not None]
             self._do([task for task in wanted if task.answer.set_running_or_notify_cancel()])
 
-    def _do(self, group: list[Task]) -> None:
+    def _do(self, group: list[Task[object]]) -> None:
         if not group:
             return
         try:
@@ -102,12 +114,12 @@ class Writer:
                 else:
                     task.answer.set_result(answer)
 
-    def _fail(self, group: list[Task], error: Exception) -> None:
+    def _fail(self, group: list[Task[object]], error: Exception) -> None:
         self.failures += 1
         for task in group:
             task.answer.set_exception(error.with_traceback(None))
 
-    def _attempt(self, group: list[Task]) -> list[Any]:
+    def _attempt(self, group: list[Task[object]]) -> list[object]:
         """Do tasks in one transaction; whatever goes wrong, no desk survives that took part."""
         used: dict[int, Desk] = {}
         written: list[int] = []
@@ -154,11 +166,11 @@ class Writer:
             used[number] = desk
 
 
-def _answer(task: Task, desks: dict[int, Desk], events: dict[str, Event]) -> Any:
+def _answer(task: Task[object], desks: dict[int, Desk], events: dict[str, Event]) -> object:
     event = None if task.event is None else events.get(task.event)
     desk = None if task.experiment is None else desks.get(task.experiment)
     try:
-        if desk is None or (event is None and task.must_exist and task.event is not None):
+        if desk is None:
             what = "experiment" if task.event is None else f"event {task.event!r}"
             raise UnknownError(f"there is no such {what}.")
         return task.work(desk, event)
