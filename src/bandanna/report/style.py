@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import altair as alt
 
+from bandanna.theory.catalogue import AUTO, algorithms
 from bandanna.types import JSON
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
@@ -18,32 +19,24 @@ PURPLE, AMBER, SKY, BLACK, GREY = "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#
 
 WIDTH, HEIGHT = 640, 340
 
-ALGORITHMS: dict[str, tuple[str, list[int]]] = {
-    "one-bit": (BLUE, [1, 0]),
-    "adaptive": (GREEN, [1, 0]),
-    "adaptive, changes": (GREEN, [6, 2]),
-    "dp-klucb": (PURPLE, [1, 0]),
-    "tracking": (AMBER, [10, 3]),
-    "auto": (BLUE, [12, 2]),
-    "one-bit-exp3": (SKY, [12, 3]),
-    "one-bit-exp4": (SKY, [1, 0]),
-    "one-bit-conversion": (BLUE, [1, 0]),
-    "one-bit-exp3-conversion": (SKY, [12, 3]),
-    "calibrated-exp4": (GREEN, [1, 0]),
-    "htinf": (ORANGE, [8, 3]),
-    "htinf-conversion": (ORANGE, [8, 3]),
-    "exp3-conversion": (GREEN, [4, 3]),
-    "ftpl-conversion": (PURPLE, [10, 3, 2, 3]),
-    "local-exp4": (AMBER, [2, 3]),
-    "batched-exp4": (PURPLE, [4, 2]),
-    "exp3": (GREEN, [4, 3]),
-    "ftpl": (PURPLE, [10, 3, 2, 3]),
-    "ldp-exp3": (AMBER, [2, 3]),
-    "dp-exp3-lap": (SKY, [6, 2, 2, 2, 2, 2]),
-    "no-privacy": (BLACK, [1, 0]),
-    "random-expert": (GREY, [6, 3]),
-    "uniform": (GREY, [3, 3]),
-}
+Look = tuple[str, list[int]]
+"""A colour, and the dashes of a line."""
+
+BANDITS: list[Look] = [
+    *((BLUE, [1, 0]), (SKY, [12, 3]), (GREEN, [1, 0]), (AMBER, [10, 3]), (PURPLE, [1, 0])),
+    *((ORANGE, [8, 3]), (ORANGE, [3, 2]), (GREEN, [4, 3]), (GREEN, [2, 2])),
+    *((PURPLE, [10, 3, 2, 3]), (PURPLE, [2, 2]), (AMBER, [2, 3]), (AMBER, [6, 2])),
+    (SKY, [6, 2, 2, 2, 2, 2]),
+]
+"""Of the catalogue's private algorithms, in its order; a conversion looks like what it converts."""
+WITH_EXPERTS: list[Look] = [
+    *((SKY, [1, 0]), (AMBER, [2, 3]), (AMBER, [6, 2]), (PURPLE, [4, 2]), (PURPLE, [6, 3])),
+    (GREEN, [7, 3]),
+]
+"""Of those with experts that convert nothing."""
+WITHOUT_PRIVACY: list[Look] = [(BLACK, [1, 0]), (GREY, [3, 3]), (GREY, [6, 3])]
+VARIANT = [6, 2]
+"""Dashes of an algorithm with other parameters: "adaptive, changes"."""
 ARMS = [BLUE, ORANGE, GREEN, AMBER, SKY, PURPLE, BLACK, "#C8C8C8"]
 
 
@@ -52,9 +45,12 @@ def by_algorithm(names: Iterable[str], field: str = "algorithm") -> JSON:
 
     Other names get colours and dashes in turn.
     """
-    order = in_order(names)
-    others = itertools.cycle(ALGORITHMS.values())
-    looks = [ALGORITHMS.get(name) or next(others) for name in order]
+    order, known = in_order(names), _looks()
+    others = itertools.cycle(BANDITS)
+    looks = [known.get(name) or next(others) for name in order]
+    for place, name in enumerate(order):
+        if name not in known and _base(name) in known:
+            looks[place] = known[_base(name)][0], VARIANT
     colours = alt.Scale(domain=order, range=[colour for colour, _ in looks])
     dashes = alt.Scale(domain=order, range=[dash for _, dash in looks])
     legend = alt.Legend(
@@ -68,10 +64,31 @@ def by_algorithm(names: Iterable[str], field: str = "algorithm") -> JSON:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return different names of algorithms in their usual order."""
-    given = list(dict.fromkeys(names))
-    known = [name for name in ALGORITHMS if name in given]
-    return known + [name for name in given if name not in ALGORITHMS]
+    """Return different names of algorithms in the catalogue's order, then all others."""
+    known = {name: place for place, name in enumerate(_looks())}
+    return sorted(dict.fromkeys(names), key=lambda name: known.get(_base(name), len(known)))
+
+
+def _base(name: str) -> str:
+    """Return the algorithm behind a name such as "adaptive, changes"."""
+    return name.partition(", ")[0]
+
+
+def _looks() -> dict[str, Look]:
+    """Return how each algorithm of the catalogue looks, in its order; those added go round."""
+    bandits, advised = algorithms(advised=False), algorithms(advised=True)
+    looks: dict[str, Look] = {AUTO: (BLUE, [12, 2])}
+    for rows, shown in ((bandits, BANDITS), (advised, WITH_EXPERTS)):
+        own = [row.name for row in rows if row.private and row.over is None]
+        looks |= _in_turn(own, shown)
+    looks |= {row.name: looks[row.over.name] for row in advised if row.private and row.over}
+    return looks | _in_turn(
+        dict.fromkeys(row.name for row in (*bandits, *advised) if not row.private), WITHOUT_PRIVACY
+    )
+
+
+def _in_turn(names: Iterable[str], looks: list[Look]) -> dict[str, Look]:
+    return dict(zip(names, itertools.cycle(looks), strict=False))
 
 
 def logarithmic(title: str, field: str, values: Iterable[float]) -> alt.X:
