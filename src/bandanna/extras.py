@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 
 from bandanna.types import InputError
 
@@ -43,12 +41,6 @@ def need(extra: str, what: str) -> None:
     if missing:
         packages = " and ".join(NAMES.get(name, name) for name in missing)
         raise MissingExtraError(f"{what} needs {packages}: pip install 'bandanna[{extra}]'")
-
-
-def plugin(extra: str, module: str, what: str) -> ModuleType:
-    """Load a part of Bandanna that only works with an extra, from a room that does not need it."""
-    need(extra, what)
-    return import_module(module)
 
 
 def _installed(package: str) -> bool:

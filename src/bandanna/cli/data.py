@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple, get_type_hints
 
 import typer
 
 from bandanna.cli.options import numbers
-from bandanna.types import InputError
+from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment, Logged
@@ -17,27 +19,71 @@ if TYPE_CHECKING:
 ROUNDS = 100_000
 """Where nothing else says how many."""
 
-ArmColumn = Annotated[str | None, typer.Option("--arm", help="Column of a log with the arm.")]
-OutcomeColumn = Annotated[
-    str | None, typer.Option("--outcome", help="Column of a log with what came of it.")
-]
-Range = Annotated[
-    str | None,
-    typer.Option("--range", help="Smallest and largest possible loss or outcome, such as 0,20."),
-]
-Reward = Annotated[
-    bool, typer.Option("--reward", help="Large outcomes of a log are good; otherwise losses.")
-]
-Propensity = Annotated[
-    str | None, typer.Option(help="Column of a log with the chance its arm had.")
-]
-Segment = Annotated[str | None, typer.Option(help="Column of a log with a group of people.")]
-Time = Annotated[
-    str | None, typer.Option(help="Column of a log to order by; keeps what changed over time.")
-]
+
 Replay = Annotated[
     bool, typer.Option("--replay", help="Go through a log once, by rejection; or else resample.")
 ]
+
+
+class LogColumns(NamedTuple):
+    """Options about a log."""
+
+    arm: Annotated[str | None, typer.Option(help="Column of a log with the arm.")] = None
+    outcome: Annotated[str | None, typer.Option(help="Column of a log with what came of it.")] = (
+        None
+    )
+    loss_range: Annotated[
+        str | None,
+        typer.Option(
+            "--range", help="Smallest and largest possible loss or outcome, such as 0,20."
+        ),
+    ] = None
+    reward: Annotated[
+        bool, typer.Option("--reward", help="Large outcomes of a log are good; otherwise losses.")
+    ] = False
+    propensity: Annotated[
+        str | None, typer.Option(help="Column of a log with the chance its arm had.")
+    ] = None
+    segment: Annotated[str | None, typer.Option(help="Column of a log with a group of people.")] = (
+        None
+    )
+    time: Annotated[
+        str | None, typer.Option(help="Column of a log to order by; keeps what changed over time.")
+    ] = None
+
+
+NO_COLUMNS = LogColumns()
+
+
+def takes_log_columns(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each of ``LogColumns``, where it declares ``columns``."""
+
+    @functools.wraps(command)
+    def called(**given: object) -> None:
+        values: JSON = {name: given.pop(name) for name in LogColumns._fields}
+        command(**given, columns=LogColumns(**values))
+
+    kinds = get_type_hints(LogColumns, include_extras=True)
+    columns = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=LogColumns._field_defaults[name],
+            annotation=kinds[name],
+        )
+        for name in LogColumns._fields
+    ]
+    options: list[inspect.Parameter] = []
+    for option in inspect.signature(command, eval_str=True).parameters.values():
+        own = option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        options += columns if option.name == "columns" else [own]
+    called.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return called
+
+
+def without_log(option: str) -> InputError:
+    """Say that columns need their log."""
+    return InputError(f"--arm, --outcome and the like are columns of a log; give it: {option}.")
 
 
 def read_range(text: str | None) -> tuple[float, float]:
@@ -51,18 +97,10 @@ def read_range(text: str | None) -> tuple[float, float]:
 
 
 def read_log(
-    path: Path,
-    arm: str | None,
-    outcome: str | None,
-    loss_range: str | None,
-    columns: Mapping[str, str | None],
-    *,
-    reward: bool,
-    rounds: int | None = None,
-    replay: bool = False,
+    path: Path, columns: LogColumns, *, rounds: int | None = None, replay: bool = False
 ) -> Logged:
     """Make an environment of a log, or say which options it needs."""
-    if arm is None or outcome is None:
+    if columns.arm is None or columns.outcome is None:
         raise InputError(
             f"a log needs --arm and --outcome, the names of its columns, such as --arm plan "
             f"--outcome visits; got {path.name!r} without."
@@ -71,15 +109,15 @@ def read_log(
 
     return Logged(
         path,
-        arm=arm,
-        outcome=outcome,
-        loss_range=read_range(loss_range),
-        reward=reward,
+        arm=columns.arm,
+        outcome=columns.outcome,
+        loss_range=read_range(columns.loss_range),
+        reward=columns.reward,
         rounds=rounds,
         how="replay" if replay else "resample",
-        propensity=columns.get("propensity"),
-        segment=columns.get("segment"),
-        time=columns.get("time"),
+        propensity=columns.propensity,
+        segment=columns.segment,
+        time=columns.time,
     )
 
 

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bandanna.checks import MAX_ROUNDS
-from bandanna.cli.data import (
-    ArmColumn,
-    OutcomeColumn,
-    Propensity,
-    Range,
-    Reward,
-    Segment,
-    Time,
-    read_log,
-)
+from bandanna.cli.data import NO_COLUMNS, LogColumns, read_log, takes_log_columns, without_log
 from bandanna.cli.options import whole_number
 from bandanna.cli.plan_answers import MOST, answered, for_people
 from bandanna.cli.plan_tables import print_expected, print_outlook, print_plan
@@ -31,6 +22,7 @@ if TYPE_CHECKING:
     from bandanna.theory.plan import Plan
 
 
+@takes_log_columns
 def plan(
     arms: Annotated[str | None, typer.Option(help="Number of arms.")] = None,
     rounds: Annotated[str | None, typer.Option(help="Decisions, such as 1e6.")] = None,
@@ -79,13 +71,7 @@ def plan(
     like: Annotated[
         Path | None, typer.Option(help="Losses like those of a log, .csv or .parquet.")
     ] = None,
-    arm: ArmColumn = None,
-    outcome: OutcomeColumn = None,
-    loss_range: Range = None,
-    reward: Reward = False,
-    propensity: Propensity = None,
-    segment: Segment = None,
-    time: Time = None,
+    columns: LogColumns = NO_COLUMNS,
     regimes: Annotated[
         bool,
         typer.Option("--regimes", help="Check the paper's regimes for expert advice instead."),
@@ -108,13 +94,12 @@ def plan(
         raise InputError("--chart goes with --regimes; a plan has no chart.")
     log = None
     if like is not None:
-        columns = {"propensity": propensity, "segment": segment, "time": time}
-        log = read_log(like, arm, outcome, loss_range, columns, reward=reward)
+        log = read_log(like, columns)
         arms, rounds = arms or str(log.arms), rounds or str(log.rounds)
         if whole_number("--arms", arms) != log.arms:
             raise InputError(f"{like.name} has {log.arms} arms; got --arms {arms}.")
-    elif any((arm, outcome, loss_range, reward, propensity, segment, time)):
-        raise InputError("--arm, --outcome and the like are columns of a log; give it: --like.")
+    elif any(columns):
+        raise without_log("--like")
     given = {
         "arms": None if arms is None else whole_number("--arms", arms),
         "rounds": None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS),

@@ -10,17 +10,14 @@ import typer
 
 from bandanna.checks import MAX_ROUNDS
 from bandanna.cli.data import (
-    ArmColumn,
-    OutcomeColumn,
-    Propensity,
-    Range,
+    NO_COLUMNS,
+    LogColumns,
     Replay,
-    Reward,
-    Segment,
-    Time,
     make_place,
     read_log,
     read_range,
+    takes_log_columns,
+    without_log,
 )
 from bandanna.cli.options import announce, whole_number
 from bandanna.cli.simulate_tables import print_json, print_results
@@ -35,6 +32,7 @@ WITHOUT = "one-bit,htinf,ldp-exp3,no-privacy"
 WITH_EXPERTS = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
 
 
+@takes_log_columns
 def simulate(
     arms: Annotated[
         str | None, typer.Option(help="Number of arms; 10 where the environment leaves it open.")
@@ -77,13 +75,7 @@ def simulate(
         Path | None,
         typer.Option(help="A log: one row for each decision made, .csv or .parquet."),
     ] = None,
-    arm: ArmColumn = None,
-    outcome: OutcomeColumn = None,
-    loss_range: Range = None,
-    reward: Reward = False,
-    propensity: Propensity = None,
-    segment: Segment = None,
-    time: Time = None,
+    columns: LogColumns = NO_COLUMNS,
     replay: Replay = False,
     algorithms: Annotated[
         str | None,
@@ -111,13 +103,10 @@ def simulate(
     if log is not None:
         if (environment, advice, count, advisers) != (None,) * 4:
             raise InputError("--log brings its arms; leave out --environment, --advice and sizes.")
-        columns = {"propensity": propensity, "segment": segment, "time": time}
-        source = read_log(
-            log, arm, outcome, loss_range, columns, reward=reward, rounds=horizon, replay=replay
-        )
+        source = read_log(log, columns, rounds=horizon, replay=replay)
         environment = log.name
-    elif any((arm, outcome, reward, propensity, segment, time, replay)):
-        raise InputError("--arm, --outcome and the like are columns of a log; give it: --log.")
+    elif replay or any(columns._replace(loss_range=None)):  # a table has a range too
+        raise without_log("--log")
     elif returning is not None:
         if environment not in (None, "returning") or advisers is not None:
             raise InputError("--returning is an environment of its own, and without experts.")
@@ -129,7 +118,7 @@ def simulate(
     else:
         environment = environment or ("bernoulli" if advisers is None else "one-good")
         source = make_place(
-            environment, count, horizon, advisers, spread, advice, read_range(loss_range)
+            environment, count, horizon, advisers, spread, advice, read_range(columns.loss_range)
         )
     if spread and source.experts is None:
         raise InputError("--spread is about experts' advice; it needs --experts.")

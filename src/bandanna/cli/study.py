@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bandanna.cli.data import (
-    ArmColumn,
-    OutcomeColumn,
-    Propensity,
-    Range,
+    NO_COLUMNS,
+    LogColumns,
     Replay,
-    Reward,
-    Segment,
-    Time,
     read_log,
     read_range,
+    takes_log_columns,
 )
 from bandanna.cli.options import announce
 from bandanna.documents import write_whole
@@ -36,29 +32,23 @@ app = typer.Typer(
 
 
 @app.command()
+@takes_log_columns
 def new(
     log: Annotated[Path, typer.Argument(help="A log: one row for each decision made.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The TOML file to write.")],
-    arm: ArmColumn = None,
-    outcome: OutcomeColumn = None,
-    loss_range: Range = None,
-    reward: Reward = False,
+    columns: LogColumns = NO_COLUMNS,
     epsilon: Annotated[float, typer.Option(help="Privacy parameter to ask about.")] = 0.5,
-    propensity: Propensity = None,
-    segment: Segment = None,
-    time: Time = None,
     replay: Replay = False,
 ) -> None:
     """Write the study of a log: which arm is best, and what privacy costs."""
     from bandanna.studies.study import Study
 
-    columns = {"arm": arm, "outcome": outcome}
-    optional = {"propensity": propensity, "segment": segment, "time": time}
-    read_log(log, arm, outcome, loss_range, optional, reward=reward, replay=replay)
-    place: JSON = {"log": os.path.relpath(log, output.parent), **columns}
-    place |= {name: column for name, column in optional.items() if column is not None}
-    place["range"] = list(read_range(loss_range))
-    place |= ({"reward": True} if reward else {}) | ({"how": "replay"} if replay else {})
+    read_log(log, columns, replay=replay)
+    place: JSON = {"log": os.path.relpath(log, output.parent)}
+    named = columns._replace(loss_range=None)._asdict().items()
+    place |= {name: column for name, column in named if column}
+    place["range"] = list(read_range(columns.loss_range))
+    place |= {"how": "replay"} if replay else {}
     asked = Study(
         {
             "algorithm": ["one-bit", "one-bit-exp3", "htinf", "no-privacy"],
@@ -66,7 +56,7 @@ def new(
             "environment": [place],
         },
         title=f"{log.stem}, rehearsed",
-        question=f"Which {arm} is best by {outcome}, and what does privacy cost?",
+        question=f"Which {columns.arm} is best by {columns.outcome}, and what does privacy cost?",
         folder=output.parent,
     )
     write_whole(output, asked.to_toml())
