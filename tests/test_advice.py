@@ -50,6 +50,7 @@ def test_many_arms_take_two_bytes() -> None:
         ([[0.5, 0.5], [0.5, 0.4], [1, 0]], "add up to 1.*expert 1"),
         ([[0.5, 0.5], [1.5, -0.5], [1, 0]], "from 0 to 1.*expert 1"),
         ([[0.5, 0.5], [float("nan"), 0.5], [1, 0]], "expert 1"),
+        ([[0.5, 0.5], [1e308, 1e308], [1, 0]], "expert 1 adds up to inf"),
         ([[0.5, 0.5], [float("inf"), 0.5], [1, 0]], "expert 1"),
         ([["a", "b"]] * 3, "table of numbers"),
         (["red", "blue", "green"], "names an arm that is none: 'green'; there are 'red', 'blue'"),

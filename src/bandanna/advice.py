@@ -88,7 +88,7 @@ def check_rounds_of_advice(table: Advice, arms: int, start: int | None = None) -
     """Turn several rounds' advice, (rounds, experts) or (rounds, experts, arms), into an array."""
     if table.ndim == 2:
         return _votes(table, arms, start)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # what is out of range is refused below
         shares = table.astype(np.float64)
         totals = shares.sum(axis=2)
         wrong = ~(np.abs(totals - 1.0) <= TOLERANCE) | ~(shares >= 0.0).all(axis=2)

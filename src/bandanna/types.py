@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 from bandanna.html import table
 
 ArmName = str | int
 Model = Literal["central", "local", "none"]
+MOST_TOGETHER = 10**12
+"""Rounds, or persons, in a group."""
 JSON = dict[str, Any]
 """A document: what JSON calls an object. Whoever reads one checks what it finds."""
 
@@ -135,8 +138,9 @@ class Guarantee:
         >>> round(local.for_group(100, delta=1e-6).epsilon, 3)
         4.775
         """
-        if not isinstance(size, int) or size < 1:
-            raise InputError(f"a group has a whole number of rounds, at least 1; got {size!r}.")
+        if not isinstance(size, int) or not 1 <= size <= MOST_TOGETHER:
+            got = repr(size) if not isinstance(size, int) or size < 1 else "more"
+            raise InputError(f"a group has a whole number of rounds, 1 to 10**12; got {got}.")
         persons = "places" in self.facts
         whose = (
             f"everything any {size} persons contribute"
@@ -154,8 +158,7 @@ class Guarantee:
         )
         if delta is None:
             return together
-        if not together.delta <= delta < 1:
-            raise InputError(f"delta must be from {together.delta:g} to below 1; got {delta!r}.")
+        _check_delta(delta, together.delta)
         if self.group is None or delta == 0.0:
             return replace(together, delta=delta)
         return replace(
@@ -187,8 +190,7 @@ class Guarantee:
         >>> round(promise.at_delta(0.01).epsilon, 3)
         0.472
         """
-        if not self.delta <= delta < 1:
-            raise InputError(f"delta must be from {self.delta:g} to below 1; got {delta!r}.")
+        _check_delta(delta, self.delta)
         if self.curve is None or delta == self.delta:
             return replace(self, delta=delta)
         return replace(
@@ -220,12 +222,20 @@ def plain(number: float) -> str:
     return repr(float(number)).removesuffix(".0")
 
 
+def _check_delta(delta: object, least: float) -> None:
+    if not isinstance(delta, Real) or not delta < 1 or delta < least:
+        raise InputError(f"delta must be from {least:g} to below 1; got {delta!r}.")
+
+
 def group_delta(epsilon: float, delta: float, size: int) -> float:
     """Return the delta of a group: it grows by ``1 + e^eps + ... + e^((size - 1) eps)``."""
     if delta == 0.0:
         return 0.0
     if size * epsilon > 700.0:
         return 1.0
+    if size > 10**5:  # the same sum, rounded up: one term after the other would take too long
+        terms = math.expm1(size * epsilon) / math.expm1(epsilon) if epsilon else size
+        return min(1.0, delta * terms * (1.0 + 1e-12))
     return min(1.0, delta * math.fsum(math.exp(k * epsilon) for k in range(size)))
 
 

@@ -21,7 +21,7 @@ from bandanna.privacy.composition import (
 )
 from bandanna.privacy.groups import laplace_group, one_bit_group
 from bandanna.privacy.pure import PureRelease
-from bandanna.types import InputError
+from bandanna.types import InputError, group_delta
 
 KNOWN = {20: 1.789, 100: 4.775, 365: 10.31}
 
@@ -145,3 +145,22 @@ def partitions(total: int, most: int) -> list[list[int]]:
         for part in range(min(total, most), 0, -1)
         for rest in partitions(total - part, part)
     ]
+
+
+def test_groups_and_deltas_that_make_no_sense_are_refused() -> None:
+    promise = OneBitRelease(0.5, 4).guarantee()
+    for size in (0, -1, 1.5, "3", 10**400, 10**5000):
+        with pytest.raises(InputError, match="whole number of rounds, 1 to"):
+            promise.for_group(size)  # type: ignore[arg-type]
+    for delta in ("x", None, -0.1, 1.0, float("nan"), 10**400):
+        with pytest.raises(InputError, match="delta must be from 0 to below 1"):
+            promise.at_delta(delta)  # type: ignore[arg-type]
+    assert promise.for_group(10**12).epsilon == 0.5e12
+
+
+def test_the_delta_of_a_large_group_is_the_sum_rounded_up() -> None:
+    delta, size = 1e-9, 10**5 + 1
+    for epsilon in (0.0, 1e-9, 1e-6, 1e-3):
+        exact = delta * math.fsum(math.exp(k * epsilon) for k in range(size))
+        assert min(exact, 1.0) <= group_delta(epsilon, delta, size) <= exact * (1 + 1e-11)
+    assert group_delta(1e-9, 1e-25, 10**10) < 1e-11  # and at once

@@ -89,8 +89,12 @@ class People:
                 f"person must be a text or a whole number that is the same whenever they come; "
                 f"got {type(person).__name__}."
             )
+        try:
+            text = str(person)
+        except ValueError:  # Python writes no longer ones
+            raise InputError("person must be a number of at most 4,300 digits.") from None
         mark = self._keyed.copy()
-        mark.update(str(person).encode("utf-8", "surrogatepass"))
+        mark.update(text.encode("utf-8", "surrogatepass"))
         return int.from_bytes(mark.digest(), "big")
 
     def admit(self, person: int) -> bool:
