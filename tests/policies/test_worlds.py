@@ -52,6 +52,29 @@ def test_memory_follows_changes_unless_it_is_given() -> None:
 
 
 @pytest.mark.parametrize(
+    "options",
+    [
+        {"losses": "changing"},
+        {"algorithm": "adaptive", "changes": 4},
+        {"algorithm": "adaptive", "memory": 5_000},
+        {"algorithm": "tracking", "changes": 4},
+    ],
+)
+def test_own_bound_is_for_what_was_said_of_changes(options: Any) -> None:
+    policy = bd.PrivateBandit(3, 1.0, 200_000, **options)
+    own = policy.plan.own
+    assert own is not None
+    assert own.bound is not None
+    assert own.bound.batch == policy.batch
+    said_less = bd.PrivateBandit(3, 1.0, 200_000, algorithm=policy.algorithm).plan.own
+    assert said_less is not None
+    assert said_less.bound is not None
+    assert own.bound.regret != said_less.bound.regret
+    loaded = policy_from_dict(json.loads(json.dumps(policy.to_dict())))
+    assert loaded.plan.own == own
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"losses": "odd"}, "losses must be one of any, steady, changing; got 'odd'"),

@@ -116,7 +116,7 @@ class PrivateBandit(Policy):
         if people is not None:
             each = place_for(people.epsilon, people.delta, people.per_person)
             problem = problem.but(epsilon=each.epsilon)
-        self.delay = problem.delay
+        self.delay, self.changes, self.memory = problem.delay, problem.changes, problem.memory
         replaced = Replaced(checked_learner(learner, names), release, batch)
         recipe = private_recipe(algorithm, problem, replaced)
         super().__init__(

@@ -107,6 +107,7 @@ class PrivateExperts(Policy):
         if people is not None:
             problem = place_problem(problem, people.per_person, find(algorithm, advised=True))
         self.delta, self.delay = problem.delta, problem.delay
+        self.changes, self.memory = problem.changes, problem.memory
         super().__init__(
             private_recipe(algorithm, problem, replaced),
             names,

@@ -66,7 +66,8 @@ def load_ledger(
     ledger.released = int(saved["released"])
     for choice, count, *sums in saved["told"]:
         told = Told(int(count), *map(float, sums))
-        if not 0 <= choice < choices or not all(map(math.isfinite, told)) or told.batches < 1:
+        possible = told.rounds >= told.batches >= 1 and all(map(math.isfinite, told))
+        if not 0 <= choice < choices or not possible:
             raise ValueError(f"what was released of {choice} is impossible")
         ledger.told[int(choice)] = told
     if ledger.people is not None:

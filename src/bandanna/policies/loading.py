@@ -138,6 +138,8 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
     )
     policy.delta = checks.delta(data["delta"])
     policy.delay = checks.whole("delay", data["delay"], 0, checks.MAX_ROUNDS)
+    policy.changes = _whole_or_none("changes", data["changes"])
+    policy.memory = _whole_or_none("memory", data["memory"])
     policy.why = "It was loaded from a file."
     policy.resumed = checks.whole("resumed", data["resumed"], at_least=0)
     words = np.array(data["arm_stream"], dtype=np.uint64)
@@ -171,3 +173,7 @@ def _recipe(data: JSON, choices: tuple[ArmName, ...], learner: object) -> Recipe
             f"the same settings, or the function that made it, as learner=."
         )
     return recipe_around(adapt(learner, choices), data["release"])
+
+
+def _whole_or_none(name: str, value: object) -> int | None:
+    return None if value is None else checks.whole(name, value, 1)

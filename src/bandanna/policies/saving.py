@@ -20,6 +20,8 @@ def state_of(policy: Policy, kind: str, *, batches: bool) -> JSON:
         "experts": policy.experts,
         "delta": policy.delta,
         "delay": policy.delay,
+        "changes": policy.changes,
+        "memory": policy.memory,
         "loss_range": list(policy.loss_range),
         "default_loss": policy.default_loss,
         "clip": policy.clip,

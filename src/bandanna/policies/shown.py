@@ -36,6 +36,9 @@ class Shown:
     delta: float = 0.0
     delay: int = 0
     """How late feedback may come, in rounds: what its rate and bound are for."""
+    changes: int | None = None
+    memory: int | None = None
+    """What was said about changes: what its memory and bound are for."""
     around: str = ""
     """The learner that was put in, by name."""
     why: str = ""
@@ -55,7 +58,7 @@ class Shown:
         if self.rounds is None or not self.guarantee.private or self.experts == 1:
             raise InputError("a plan needs rounds=, a private policy and no single expert.")
         size = len(self.arms), self.rounds, self.recipe.release.guarantee().epsilon
-        problem = Problem(*size, self.experts, self.delta, self.delay)
+        problem = Problem(*size, self.experts, self.delta, self.delay, self.changes, self.memory)
         return plan_of(self.algorithm, self.recipe, problem)
 
     @property

@@ -173,16 +173,16 @@ class LaplaceRelease(PureRelease):
         return saved if self.longest is None else {**saved, "longest": self.longest}
 
     def read(self, told: Told, log_odds: float) -> Reading:
-        """Average the values; noise is bounded by Chernoff's argument.
+        """Average over rounds; noise, once for each batch, is bounded by Chernoff's argument.
 
         ``E exp(l z) = 1 / (1 - (l s)^2) <= exp(2 (l s)^2)`` for noise of scale s and
         ``l s <= 1 / sqrt(2)``, which the discrete law's does not exceed.
         """
         unit = laplace_scale(self.epsilon) / UNITS
-        squares, largest = told.squares * unit**2, told.largest * unit
-        rate = min(math.sqrt(log_odds / (2.0 * squares)), 1.0 / (math.sqrt(2.0) * largest))
+        squares = told.batches * unit**2
+        rate = min(math.sqrt(log_odds / (2.0 * squares)), 1.0 / (math.sqrt(2.0) * unit))
         radius = (log_odds + 2.0 * rate**2 * squares) / rate
-        return Reading(told.total / told.batches, radius / told.batches)
+        return Reading(told.mean, radius / told.rounds)
 
     def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where the two laws' ratio is largest: outside of their centres."""

@@ -198,7 +198,7 @@ class OneBitRelease(PureRelease):
 
     def read(self, told: Told, log_odds: float) -> Reading:
         """Turn the share of ones back into a mean loss; by Azuma and Hoeffding's inequality."""
-        ones, slope = told.total / told.batches, self.slope
+        ones, slope = told.mean, self.slope
         mean = (ones - (1.0 - slope) / 2.0) / slope
         return Reading(mean, math.sqrt(log_odds / (2.0 * told.batches)) / slope)
 

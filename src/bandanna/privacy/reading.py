@@ -10,17 +10,18 @@ class Told(NamedTuple):
 
     batches: int = 0
     total: float = 0.0
-    """Sum of the values."""
-    squares: float = 0.0
-    """Sum of one over the squared size of each batch."""
-    largest: float = 0.0
-    """The largest one over a size."""
+    """Sum of the values, each times the size of its batch."""
+    rounds: float = 0.0
+    """Sum of the sizes."""
 
     def and_also(self, value: float, size: int) -> Told:
         """Add the value of a batch."""
-        share = 1.0 / size
-        squares = self.squares + share * share
-        return Told(self.batches + 1, self.total + value, squares, max(self.largest, share))
+        return Told(self.batches + 1, self.total + size * value, self.rounds + size)
+
+    @property
+    def mean(self) -> float:
+        """The mean value of a round."""
+        return self.total / self.rounds
 
 
 class Reading(NamedTuple):
