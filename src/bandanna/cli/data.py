@@ -40,6 +40,17 @@ Replay = Annotated[
 ]
 
 
+AdviceColumns = Annotated[
+    str | None,
+    typer.Option("--advice", help="Columns of a log with the arm each expert advised."),
+]
+
+
+def columns_of(text: str | None) -> list[str]:
+    """Read names of columns, separated by commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
 def read_range(text: str | None) -> tuple[float, float]:
     """Read a pair of numbers; by default 0 and 1."""
     if text is None:
@@ -58,6 +69,7 @@ def read_log(
     columns: Mapping[str, str | None],
     *,
     reward: bool,
+    advice: str | None = None,
     rounds: int | None = None,
     replay: bool = False,
 ) -> Logged:
@@ -80,6 +92,7 @@ def read_log(
         propensity=columns.get("propensity"),
         segment=columns.get("segment"),
         time=columns.get("time"),
+        advice=columns_of(advice),
     )
 
 
@@ -89,7 +102,7 @@ def make_place(
     rounds: int | None,
     experts: int | None,
     spread: bool,
-    advice: Path | None,
+    advice: str | None,
     loss_range: tuple[float, float],
 ) -> Environment | ExpertEnvironment:
     """Make an environment by name, or of files."""
@@ -98,13 +111,16 @@ def make_place(
     from bandanna.environments.loss_file import read_losses
 
     if is_table(name):
-        found = read_losses(Path(name), loss_range, advice).environment(rounds)
+        said = None if advice is None else Path(advice)
+        found = read_losses(Path(name), loss_range, said).environment(rounds)
         for what, asked, own in (("arms", arms, found.arms), ("experts", experts, found.experts)):
             if asked not in (None, own):
                 raise InputError(f"{name} has {own or 'no'} {what}; got --{what} {asked}.")
         return found
     if advice is not None:
-        raise InputError("--advice goes with a file of losses: --environment losses.csv.")
+        raise InputError(
+            "--advice goes with a file of losses, --environment losses.csv, or a log, --log."
+        )
     if loss_range != (0.0, 1.0):
         raise InputError(f"environment {name!r} has losses from 0 to 1; leave out --range.")
     options = {"spread": True} if spread and experts is not None else {}

@@ -71,7 +71,11 @@ def simulate(
         typer.Option(help="Protect persons: places each may have, epsilon for all of them."),
     ] = None,
     advice: Annotated[
-        Path | None, typer.Option(help="With a file of losses, one of what each expert advised.")
+        str | None,
+        typer.Option(
+            help="What each expert advised: with a file of losses another file, with a log its "
+            "columns, comma-separated."
+        ),
     ] = None,
     log: Annotated[
         Path | None,
@@ -109,12 +113,11 @@ def simulate(
     advisers = None if experts is None else whole_number("--experts", experts)
     source: Environment | ExpertEnvironment
     if log is not None:
-        if (environment, advice, count, advisers) != (None,) * 4:
-            raise InputError("--log brings its arms; leave out --environment, --advice and sizes.")
+        if (environment, count, advisers) != (None,) * 3:
+            raise InputError("--log brings its arms; leave out --environment and sizes.")
         columns = {"propensity": propensity, "segment": segment, "time": time}
-        source = read_log(
-            log, arm, outcome, loss_range, columns, reward=reward, rounds=horizon, replay=replay
-        )
+        how: JSON = {"reward": reward, "replay": replay, "advice": advice, "rounds": horizon}
+        source = read_log(log, arm, outcome, loss_range, columns, **how).place()
         environment = log.name
     elif any((arm, outcome, reward, propensity, segment, time, replay)):
         raise InputError("--arm, --outcome and the like are columns of a log; give it: --log.")

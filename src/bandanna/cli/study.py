@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bandanna.cli.data import (
+    AdviceColumns,
     ArmColumn,
     OutcomeColumn,
     Propensity,
@@ -18,6 +19,7 @@ from bandanna.cli.data import (
     Reward,
     Segment,
     Time,
+    columns_of,
     read_log,
     read_range,
 )
@@ -27,6 +29,10 @@ from bandanna.types import JSON
 
 if TYPE_CHECKING:
     from bandanna.studies.cell import Skipped
+
+WITHOUT = ("adaptive", "dp-klucb", "one-bit", "one-bit-exp3")
+WITH_EXPERTS = ("auto", "adaptive-conversion", "one-bit-conversion", "one-bit-exp4")
+"""What a new study compares with no privacy."""
 
 app = typer.Typer(
     help="Run a grid of simulations from a file, and write its report.",
@@ -48,20 +54,25 @@ def new(
     segment: Segment = None,
     time: Time = None,
     replay: Replay = False,
+    advice: AdviceColumns = None,
 ) -> None:
     """Write the study of a log: which arm is best, and what privacy costs."""
+    from bandanna.simulation.contestants import NO_PRIVACY
     from bandanna.studies.study import Study
 
     columns = {"arm": arm, "outcome": outcome}
     optional = {"propensity": propensity, "segment": segment, "time": time}
-    read_log(log, arm, outcome, loss_range, optional, reward=reward, replay=replay)
+    how: JSON = {"reward": reward, "replay": replay, "advice": advice}
+    read_log(log, arm, outcome, loss_range, optional, **how)
     place: JSON = {"log": os.path.relpath(log, output.parent), **columns}
     place |= {name: column for name, column in optional.items() if column is not None}
     place["range"] = list(read_range(loss_range))
     place |= ({"reward": True} if reward else {}) | ({"how": "replay"} if replay else {})
+    experts = columns_of(advice)
+    place |= {"advice": experts} if experts else {}
     asked = Study(
         {
-            "algorithm": ["one-bit", "one-bit-exp3", "htinf", "no-privacy"],
+            "algorithm": [*(WITH_EXPERTS if experts else WITHOUT), NO_PRIVACY],
             "epsilon": [float(f"{epsilon * factor:.4g}") for factor in (0.2, 1.0, 5.0)],
             "environment": [place],
         },
