@@ -69,8 +69,8 @@ def test_the_guess_written_down_is_that_of_the_simulations(
             monkeypatch.setattr(place, "simulate", dry)
     module.reproduce(quick)
     said = expected_seconds(name, quick=quick)
-    # Batches may be tuned anew: then a guess is still a guess.
-    assert 0.5 * dry.seconds <= said <= 2.0 * dry.seconds
+    # A guess: write "seconds" into the settings anew only when it is far off.
+    assert 0.2 * dry.seconds <= said <= 5.0 * dry.seconds, f"seconds = {dry.seconds:.2g}"
 
 
 @pytest.mark.parametrize(

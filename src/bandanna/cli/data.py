@@ -86,6 +86,17 @@ def without_log(option: str) -> InputError:
     return InputError(f"--arm, --outcome and the like are columns of a log; give it: {option}.")
 
 
+AdviceColumns = Annotated[
+    str | None,
+    typer.Option("--advice", help="Columns of a log with the arm each expert advised."),
+]
+
+
+def columns_of(text: str | None) -> list[str]:
+    """Read names of columns, separated by commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
 def read_range(text: str | None) -> tuple[float, float]:
     """Read a pair of numbers; by default 0 and 1."""
     if text is None:
@@ -97,7 +108,12 @@ def read_range(text: str | None) -> tuple[float, float]:
 
 
 def read_log(
-    path: Path, columns: LogColumns, *, rounds: int | None = None, replay: bool = False
+    path: Path,
+    columns: LogColumns,
+    *,
+    advice: str | None = None,
+    rounds: int | None = None,
+    replay: bool = False,
 ) -> Logged:
     """Make an environment of a log, or say which options it needs."""
     if columns.arm is None or columns.outcome is None:
@@ -118,6 +134,7 @@ def read_log(
         propensity=columns.propensity,
         segment=columns.segment,
         time=columns.time,
+        advice=columns_of(advice),
     )
 
 
@@ -127,7 +144,7 @@ def make_place(
     rounds: int | None,
     experts: int | None,
     spread: bool,
-    advice: Path | None,
+    advice: str | None,
     loss_range: tuple[float, float],
 ) -> Environment | ExpertEnvironment:
     """Make an environment by name, or of files."""
@@ -136,13 +153,16 @@ def make_place(
     from bandanna.environments.loss_file import read_losses
 
     if is_table(name):
-        found = read_losses(Path(name), loss_range, advice).environment(rounds)
+        said = None if advice is None else Path(advice)
+        found = read_losses(Path(name), loss_range, said).environment(rounds)
         for what, asked, own in (("arms", arms, found.arms), ("experts", experts, found.experts)):
             if asked not in (None, own):
                 raise InputError(f"{name} has {own or 'no'} {what}; got --{what} {asked}.")
         return found
     if advice is not None:
-        raise InputError("--advice goes with a file of losses: --environment losses.csv.")
+        raise InputError(
+            "--advice goes with a file of losses, --environment losses.csv, or a log, --log."
+        )
     if loss_range != (0.0, 1.0):
         raise InputError(f"environment {name!r} has losses from 0 to 1; leave out --range.")
     options = {"spread": True} if spread and experts is not None else {}

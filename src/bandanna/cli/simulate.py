@@ -69,7 +69,11 @@ def simulate(
         typer.Option(help="Protect persons: places each may have, epsilon for all of them."),
     ] = None,
     advice: Annotated[
-        Path | None, typer.Option(help="With a file of losses, one of what each expert advised.")
+        str | None,
+        typer.Option(
+            help="What each expert advised: with a file of losses another file, with a log its "
+            "columns, comma-separated."
+        ),
     ] = None,
     log: Annotated[
         Path | None,
@@ -101,9 +105,9 @@ def simulate(
     advisers = None if experts is None else whole_number("--experts", experts)
     source: Environment | ExpertEnvironment
     if log is not None:
-        if (environment, advice, count, advisers) != (None,) * 4:
-            raise InputError("--log brings its arms; leave out --environment, --advice and sizes.")
-        source = read_log(log, columns, rounds=horizon, replay=replay)
+        if (environment, count, advisers) != (None,) * 3:
+            raise InputError("--log brings its arms; leave out --environment and sizes.")
+        source = read_log(log, columns, advice=advice, rounds=horizon, replay=replay).place()
         environment = log.name
     elif replay or any(columns._replace(loss_range=None)):  # a table has a range too
         raise without_log("--log")

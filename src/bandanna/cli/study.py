@@ -11,8 +11,10 @@ import typer
 
 from bandanna.cli.data import (
     NO_COLUMNS,
+    AdviceColumns,
     LogColumns,
     Replay,
+    columns_of,
     read_log,
     read_range,
     takes_log_columns,
@@ -23,6 +25,10 @@ from bandanna.types import JSON
 
 if TYPE_CHECKING:
     from bandanna.studies.cell import Skipped
+
+WITHOUT = ("adaptive", "dp-klucb", "one-bit", "one-bit-exp3")
+WITH_EXPERTS = ("auto", "adaptive-conversion", "one-bit-conversion", "one-bit-exp4")
+"""What a new study compares with no privacy."""
 
 app = typer.Typer(
     help="Run a grid of simulations from a file, and write its report.",
@@ -39,19 +45,23 @@ def new(
     columns: LogColumns = NO_COLUMNS,
     epsilon: Annotated[float, typer.Option(help="Privacy parameter to ask about.")] = 0.5,
     replay: Replay = False,
+    advice: AdviceColumns = None,
 ) -> None:
     """Write the study of a log: which arm is best, and what privacy costs."""
+    from bandanna.simulation.contestants import NO_PRIVACY
     from bandanna.studies.study import Study
 
-    read_log(log, columns, replay=replay)
+    read_log(log, columns, advice=advice, replay=replay)
     place: JSON = {"log": os.path.relpath(log, output.parent)}
     named = columns._replace(loss_range=None)._asdict().items()
     place |= {name: column for name, column in named if column}
     place["range"] = list(read_range(columns.loss_range))
     place |= {"how": "replay"} if replay else {}
+    experts = columns_of(advice)
+    place |= {"advice": experts} if experts else {}
     asked = Study(
         {
-            "algorithm": ["one-bit", "one-bit-exp3", "htinf", "no-privacy"],
+            "algorithm": [*(WITH_EXPERTS if experts else WITHOUT), NO_PRIVACY],
             "epsilon": [float(f"{epsilon * factor:.4g}") for factor in (0.2, 1.0, 5.0)],
             "environment": [place],
         },

@@ -9,6 +9,7 @@ from typing import Any
 
 from bandanna.environments.adaptive import PunishLeader, PunishRepeats
 from bandanna.environments.advised import Chunk, ExpertEnvironment, ExpertTable
+from bandanna.environments.advised_log import AdvisedLog
 from bandanna.environments.array import LossTable
 from bandanna.environments.base import COMPARATORS, Environment, World
 from bandanna.environments.digits import DigitsExperts
@@ -133,6 +134,8 @@ def as_environment(
         if advice is None:
             return LossTable(losses, loss_range)
         return ExpertTable(losses, advice, loss_range)
+    if isinstance(losses, Logged):
+        losses = losses.place()
     assert isinstance(losses, Environment | ExpertEnvironment)
     if advice is not None:
         own = "no experts to advise" if losses.experts is None else "its own advice"
@@ -144,6 +147,7 @@ __all__ = [
     "COMPARATORS",
     "ENVIRONMENTS",
     "TREATMENTS",
+    "AdvisedLog",
     "Barrier",
     "Bernoulli",
     "Chunk",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,9 @@ class Log:
     ordered: bool
     """Whether the rows are in order of time."""
     loss_range: LossRange
+    advice: Integers | None = None
+    """The arm that each expert advised, by its index, shape (rows, experts)."""
+    expert_names: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -56,7 +60,8 @@ class Log:
     def content(self) -> str:
         """Return a hash of all that simulations depend on."""
         found = hashlib.sha256(repr((self.arm_names, self.loss_range, self.ordered)).encode())
-        for column in (self.arms, self.units, self.segments, self.propensity):
+        columns = [self.arms, self.units, self.segments, self.propensity]
+        for column in [*columns, *([] if self.advice is None else [self.advice])]:
             found.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())
         return found.hexdigest()
 
@@ -73,6 +78,7 @@ def read_log(
     person: str | None = None,
     time: str | None = None,
     segment: str | None = None,
+    advice: Sequence[str] = (),
 ) -> Log:
     """Read a log; ``Logged`` says what everything means. Errors do not repeat an outcome."""
     low, high = check_range(loss_range)
@@ -81,7 +87,10 @@ def read_log(
     for what, column in asked.items():
         if column is not None and not isinstance(column, str):
             raise InputError(f"{what} must be the name of a column; got {column!r}.")
-    found = read_columns(source, [column for column in asked.values() if column is not None])
+    if isinstance(advice, str) or not all(isinstance(column, str) for column in advice):
+        raise InputError(f"advice must be a list of columns, one an expert; got {advice!r}.")
+    wanted = [column for column in asked.values() if column is not None]
+    found = read_columns(source, [*wanted, *advice])
     if found[arm].ndim != 1 or found[arm].size == 0:
         raise InputError("the log has no rows; give one for each decision that was made.")
     places, names = _codes("arm", arm, found[arm])
@@ -109,7 +118,27 @@ def read_log(
         segments[order],
         time is not None,
         (low, high),
+        _advised(advice, found, names)[order] if advice else None,
+        tuple(advice),
     )
+
+
+def _advised(
+    columns: Sequence[str], found: Mapping[str, Column], arms: tuple[str, ...]
+) -> Integers:
+    """Return the arms that experts named, by their indices."""
+    places = {name: place for place, name in enumerate(arms)}
+    said = []
+    for column in columns:
+        codes, named = _codes("advice", column, found[column])
+        unknown = [name for name in named if name not in places]
+        if unknown:
+            raise InputError(
+                f"expert {column!r} advises {unknown[0]!r}, an arm that was never played; there "
+                f"are {', '.join(map(repr, arms))}."
+            )
+        said.append(np.array([places[name] for name in named], dtype=np.int64)[codes])
+    return np.stack(said, axis=1)
 
 
 def _codes(what: str, column: str, values: Column) -> tuple[Integers, tuple[str, ...]]:

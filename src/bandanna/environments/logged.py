@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
+from bandanna.environments.advised_log import AdvisedLog
 from bandanna.environments.base import Environment, edges_of_best
 from bandanna.environments.log import Log, read_log
 from bandanna.environments.log_steps import ReplayParams, ResampleParams
@@ -54,6 +56,9 @@ class Logged(Environment):
         Column with whose row it is; kept in ``log.people``.
     blocks
         How many; by default as many as leave 50 rows of each arm in each, at most 20.
+    advice
+        Columns with the arm that each expert advised; they are the experts' names. Then it is for
+        policies with experts, and resampled only: see ``AdvisedLog``.
     clip
         Count outcomes outside the range as its nearer end, as policies with ``clip=True`` do.
 
@@ -84,7 +89,10 @@ class Logged(Environment):
         person: str | None = None,
         blocks: int | None = None,
         clip: bool = False,
+        advice: Sequence[str] = (),
     ) -> None:
+        if advice and how == "replay":
+            raise InputError("a log with advice is resampled; replay goes without experts.")
         if how not in ("resample", "replay"):
             raise InputError(f"how must be resample or replay; got {how!r}.")
         if blocks is not None and time is None:
@@ -100,6 +108,7 @@ class Logged(Environment):
             person=person,
             time=time,
             segment=segment,
+            advice=advice,
         )
         self.how, self.reward, self.outcome = how, bool(reward), outcome
         self.arm_names, self.arms = self.log.arm_names, len(self.log.arm_names)
@@ -115,8 +124,15 @@ class Logged(Environment):
         other._tables = block_tables(log, len(self._tables.means))
         return other
 
+    def place(self, rounds: int | None = None) -> Logged | AdvisedLog:
+        """Return the environment for a number of rounds: where experts advise, with them."""
+        sized = self.environment(self.rounds if rounds is None else rounds)
+        if self.log.advice is None:
+            return sized
+        return AdvisedLog(self.log, sized.rounds, len(self._tables.means))
+
     def environment(self, rounds: int | None = None) -> Logged:
-        """Return the same log for another number of rounds."""
+        """Return the same log for another number of rounds, without its advice."""
         other = object.__new__(Logged)
         other.__dict__.update(self.__dict__)
         other._set_rounds(rounds)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandanna.environments import Environment
+from bandanna.grid import LossRange
 from bandanna.policies import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import NO_PRIVACY, make_policy, shown_name, strongest
@@ -128,12 +129,13 @@ def outlook(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) ->
     rounds = problem.horizon("a simulation")
     if problem.advised:
         raise InputError("what to expect is simulated without experts; leave out --experts.")
-    policies = _candidates(problem, RUNS)
+    here = place(rounds)
+    policies = _candidates(problem, here.loss_range)
     if not policies:
         raise InputError(f"{problem} would take too long to simulate; try fewer rounds.")
     if NO_PRIVACY in policies:
-        policies[NO_PRIVACY] = strongest(place(rounds), seed=seed, most_seconds=MOST_BASELINE)
-    results = simulate(policies, place(rounds), replicates=RUNS, seed=seed)
+        policies[NO_PRIVACY] = strongest(here, seed=seed, most_seconds=MOST_BASELINE)
+    results = simulate(policies, here, replicates=RUNS, seed=seed)
     rows = sorted((_row(results, name) for name in policies), key=lambda row: row.regret)
     best = next(row.algorithm for row in rows if row.algorithm != NO_PRIVACY)
     beats = _beats(results, best)
@@ -157,7 +159,7 @@ def outlook(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) ->
     return Outlook(rounds, rows, uniform, best, beats, *when, unit, plain)
 
 
-def _candidates(problem: Problem, runs: int) -> dict[str, Policy]:
+def _candidates(problem: Problem, loss_range: LossRange) -> dict[str, Policy]:
     """Return ours, each world's, the smallest guarantee's and no privacy's, if not too long."""
     ours = [row.name for row in algorithms(advised=False) if row.private and row.source == "ours"]
     names = [name for name in ours if not name.endswith("-tight")]
@@ -166,10 +168,10 @@ def _candidates(problem: Problem, runs: int) -> dict[str, Policy]:
     policies = {}
     for name in dict.fromkeys(names):
         try:
-            policy = make_policy(name, problem)
+            policy = make_policy(name, problem, loss_range=loss_range)
         except InputError:  # too few rounds for it, say
             continue
-        if _steps(policy, problem, runs) <= MOST_STEPS:
+        if _steps(policy, problem, RUNS) <= MOST_STEPS:
             policies[name] = policy
     return policies if set(policies) - {NO_PRIVACY} else {}
 

@@ -24,7 +24,7 @@ GENERATED_ROUNDS = 100_000
 
 TABLE_OPTIONS = ("range", "advice")
 LOG_COLUMNS = ("arm", "outcome", "propensity", "segment", "time", "person")
-LOG_OPTIONS = (*LOG_COLUMNS, "range", "reward", "how", "blocks", "clip")
+LOG_OPTIONS = (*LOG_COLUMNS, "advice", "range", "reward", "how", "blocks", "clip")
 MOST_NAMES = 1000
 
 Data = LossFile | Logged
@@ -66,7 +66,7 @@ class Source:
         if self.data is None:
             size = GENERATED_ROUNDS if rounds is None else rounds
             return make_environment(self.name, arms, size, experts, **dict(self.options))
-        place = self.data.environment(rounds)
+        place = _place(self.data, rounds)
         if experts not in (None, place.experts):
             known = "no" if place.experts is None else place.experts
             raise InputError(f"{self.name} has {known} experts; got experts {experts}.")
@@ -77,7 +77,7 @@ class Source:
     def described(self) -> JSON:
         """Return for reports what its arms and experts are called, and what its losses are."""
         data = self.data
-        made = ENVIRONMENTS[self.name] if data is None else data.environment()
+        made = ENVIRONMENTS[self.name] if data is None else _place(data, None)
         return {
             "file": self.name if data is not None else "",
             "arms": list(getattr(made, "arm_names", ())),
@@ -87,6 +87,10 @@ class Source:
             "outcome": data.outcome if isinstance(data, Logged) else "",
             "reward": isinstance(data, Logged) and data.reward,
         }
+
+
+def _place(data: Data, rounds: int | None) -> Environment | ExpertEnvironment:
+    return data.place(rounds) if isinstance(data, Logged) else data.environment(rounds)
 
 
 def read_source(value: object, folder: Path) -> Source:
