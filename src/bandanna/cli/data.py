@@ -35,6 +35,10 @@ Segment = Annotated[str | None, typer.Option(help="Column of a log with a group 
 Time = Annotated[
     str | None, typer.Option(help="Column of a log to order by; keeps what changed over time.")
 ]
+Person = Annotated[
+    str | None,
+    typer.Option(help="Column with whose row it is: rounds are people's places, means of theirs."),
+]
 Replay = Annotated[
     bool, typer.Option("--replay", help="Go through a log once, by rejection; or else resample.")
 ]
@@ -80,6 +84,7 @@ def read_log(
         propensity=columns.get("propensity"),
         segment=columns.get("segment"),
         time=columns.get("time"),
+        person=columns.get("person"),
     )
 
 
@@ -91,6 +96,7 @@ def make_place(
     spread: bool,
     advice: Path | None,
     loss_range: tuple[float, float],
+    person: str | None = None,
 ) -> Environment | ExpertEnvironment:
     """Make an environment by name, or of files."""
     from bandanna.environments import make_environment
@@ -98,11 +104,13 @@ def make_place(
     from bandanna.environments.loss_file import read_losses
 
     if is_table(name):
-        found = read_losses(Path(name), loss_range, advice).environment(rounds)
+        found = read_losses(Path(name), loss_range, advice, person).environment(rounds)
         for what, asked, own in (("arms", arms, found.arms), ("experts", experts, found.experts)):
             if asked not in (None, own):
                 raise InputError(f"{name} has {own or 'no'} {what}; got --{what} {asked}.")
         return found
+    if person is not None:
+        raise InputError("--person is a column of data; give --log, or a file --environment.")
     if advice is not None:
         raise InputError("--advice goes with a file of losses: --environment losses.csv.")
     if loss_range != (0.0, 1.0):

@@ -12,6 +12,7 @@ from bandanna.checks import MAX_ROUNDS
 from bandanna.cli.data import (
     ArmColumn,
     OutcomeColumn,
+    Person,
     Propensity,
     Range,
     Reward,
@@ -86,6 +87,7 @@ def plan(
     propensity: Propensity = None,
     segment: Segment = None,
     time: Time = None,
+    person: Person = None,
     regimes: Annotated[
         bool,
         typer.Option("--regimes", help="Check the paper's regimes for expert advice instead."),
@@ -108,12 +110,12 @@ def plan(
         raise InputError("--chart goes with --regimes; a plan has no chart.")
     log = None
     if like is not None:
-        columns = {"propensity": propensity, "segment": segment, "time": time}
+        columns = {"propensity": propensity, "segment": segment, "time": time, "person": person}
         log = read_log(like, arm, outcome, loss_range, columns, reward=reward)
         arms, rounds = arms or str(log.arms), rounds or str(log.rounds)
         if whole_number("--arms", arms) != log.arms:
             raise InputError(f"{like.name} has {log.arms} arms; got --arms {arms}.")
-    elif any((arm, outcome, loss_range, reward, propensity, segment, time)):
+    elif any((arm, outcome, loss_range, reward, propensity, segment, time, person)):
         raise InputError("--arm, --outcome and the like are columns of a log; give it: --like.")
     given = {
         "arms": None if arms is None else whole_number("--arms", arms),

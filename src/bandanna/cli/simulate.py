@@ -12,6 +12,7 @@ from bandanna.checks import MAX_ROUNDS
 from bandanna.cli.data import (
     ArmColumn,
     OutcomeColumn,
+    Person,
     Propensity,
     Range,
     Replay,
@@ -84,6 +85,7 @@ def simulate(
     propensity: Propensity = None,
     segment: Segment = None,
     time: Time = None,
+    person: Person = None,
     replay: Replay = False,
     algorithms: Annotated[
         str | None,
@@ -111,7 +113,7 @@ def simulate(
     if log is not None:
         if (environment, advice, count, advisers) != (None,) * 4:
             raise InputError("--log brings its arms; leave out --environment, --advice and sizes.")
-        columns = {"propensity": propensity, "segment": segment, "time": time}
+        columns = {"propensity": propensity, "segment": segment, "time": time, "person": person}
         source = read_log(
             log, arm, outcome, loss_range, columns, reward=reward, rounds=horizon, replay=replay
         )
@@ -119,7 +121,7 @@ def simulate(
     elif any((arm, outcome, reward, propensity, segment, time, replay)):
         raise InputError("--arm, --outcome and the like are columns of a log; give it: --log.")
     elif returning is not None:
-        if environment not in (None, "returning") or advisers is not None:
+        if environment not in (None, "returning") or advisers is not None or person is not None:
             raise InputError("--returning is an environment of its own, and without experts.")
         from bandanna.environments import make_environment
 
@@ -129,7 +131,7 @@ def simulate(
     else:
         environment = environment or ("bernoulli" if advisers is None else "one-good")
         source = make_place(
-            environment, count, horizon, advisers, spread, advice, read_range(loss_range)
+            environment, count, horizon, advisers, spread, advice, read_range(loss_range), person
         )
     if spread and source.experts is None:
         raise InputError("--spread is about experts' advice; it needs --experts.")

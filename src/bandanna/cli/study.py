@@ -12,6 +12,7 @@ import typer
 from bandanna.cli.data import (
     ArmColumn,
     OutcomeColumn,
+    Person,
     Propensity,
     Range,
     Replay,
@@ -47,13 +48,14 @@ def new(
     propensity: Propensity = None,
     segment: Segment = None,
     time: Time = None,
+    person: Person = None,
     replay: Replay = False,
 ) -> None:
     """Write the study of a log: which arm is best, and what privacy costs."""
     from bandanna.studies.study import Study
 
     columns = {"arm": arm, "outcome": outcome}
-    optional = {"propensity": propensity, "segment": segment, "time": time}
+    optional = {"propensity": propensity, "segment": segment, "time": time, "person": person}
     read_log(log, arm, outcome, loss_range, optional, reward=reward, replay=replay)
     place: JSON = {"log": os.path.relpath(log, output.parent), **columns}
     place |= {name: column for name, column in optional.items() if column is not None}
