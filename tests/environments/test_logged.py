@@ -127,15 +127,13 @@ def test_what_changed_in_the_log_changes_in_the_rehearsal() -> None:
     assert total(replayed, 0, 0, replayed.rounds // 3, 0) == 0
 
 
-def test_rewards_are_mirrored_and_people_are_carried() -> None:
-    table = made(100, person=np.arange(100) // 2)
-    log = Logged(table, **COLUMNS, reward=True, person="person")
+def test_rewards_are_mirrored() -> None:
+    table = made(100)
+    log = Logged(table, **COLUMNS, reward=True)
     plain = Logged(table, **COLUMNS)
     np.testing.assert_allclose(log.means, plain.means, atol=1e-5)
     totals, others = (env.arm_totals(np.array([10]))[0] for env in (log, plain))
     np.testing.assert_allclose(totals + others, 10)
-    assert log.log.people is not None
-    assert log.log.people.tolist() == table["person"].tolist()
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,12 @@ class LogColumns(NamedTuple):
     time: Annotated[
         str | None, typer.Option(help="Column of a log to order by; keeps what changed over time.")
     ] = None
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with whose row it is: rounds are people's places, means of theirs."
+        ),
+    ] = None
 
 
 NO_COLUMNS = LogColumns()
@@ -134,6 +140,7 @@ def read_log(
         propensity=columns.propensity,
         segment=columns.segment,
         time=columns.time,
+        person=columns.person,
         advice=columns_of(advice),
     )
 
@@ -146,6 +153,7 @@ def make_place(
     spread: bool,
     advice: str | None,
     loss_range: tuple[float, float],
+    person: str | None = None,
 ) -> Environment | ExpertEnvironment:
     """Make an environment by name, or of files."""
     from bandanna.environments import make_environment
@@ -154,11 +162,13 @@ def make_place(
 
     if is_table(name):
         said = None if advice is None else Path(advice)
-        found = read_losses(Path(name), loss_range, said).environment(rounds)
+        found = read_losses(Path(name), loss_range, said, person).environment(rounds)
         for what, asked, own in (("arms", arms, found.arms), ("experts", experts, found.experts)):
             if asked not in (None, own):
                 raise InputError(f"{name} has {own or 'no'} {what}; got --{what} {asked}.")
         return found
+    if person is not None:
+        raise InputError("--person is a column of data; give --log, or a file --environment.")
     if advice is not None:
         raise InputError(
             "--advice goes with a file of losses, --environment losses.csv, or a log, --log."

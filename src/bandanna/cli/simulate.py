@@ -109,10 +109,10 @@ def simulate(
             raise InputError("--log brings its arms; leave out --environment and sizes.")
         source = read_log(log, columns, advice=advice, rounds=horizon, replay=replay).place()
         environment = log.name
-    elif replay or any(columns._replace(loss_range=None)):  # a table has a range too
+    elif replay or any(columns._replace(loss_range=None, person=None)):  # a table has these too
         raise without_log("--log")
     elif returning is not None:
-        if environment not in (None, "returning") or advisers is not None:
+        if environment not in (None, "returning") or advisers is not None or columns.person:
             raise InputError("--returning is an environment of its own, and without experts.")
         from bandanna.environments import make_environment
 
@@ -122,7 +122,14 @@ def simulate(
     else:
         environment = environment or ("bernoulli" if advisers is None else "one-good")
         source = make_place(
-            environment, count, horizon, advisers, spread, advice, read_range(columns.loss_range)
+            environment,
+            count,
+            horizon,
+            advisers,
+            spread,
+            advice,
+            read_range(columns.loss_range),
+            columns.person,
         )
     if spread and source.experts is None:
         raise InputError("--spread is about experts' advice; it needs --experts.")

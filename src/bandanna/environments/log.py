@@ -32,7 +32,7 @@ class Log:
     propensity: Floats | None
     """The chance with which each row's arm was chosen, where it is known."""
     people: Integers | None
-    """Whose row it is; carried along."""
+    """Whose row it is, where that is known."""
     segments: Integers
     """Which segment each row belongs to; all 0 where there are none."""
     ordered: bool

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bandanna import checks
 from bandanna.environments.advised_log import AdvisedLog
 from bandanna.environments.base import Environment, edges_of_best
+from bandanna.environments.by_person import log_by_person
 from bandanna.environments.log import Log, read_log
 from bandanna.environments.log_steps import ReplayParams, ResampleParams
 from bandanna.environments.log_tables import block_tables, replay_rounds, usual_blocks
@@ -53,7 +54,9 @@ class Logged(Environment):
         Column to put rows in order by. The log is then cut into ``blocks``, and a round's loss
         is drawn among the rows of its time: what changed in the log changes in the rehearsal.
     person
-        Column with whose row it is; kept in ``log.people``.
+        Column with whose row it is. What a person met of one arm is then one row, a place, whose
+        outcome is the mean of theirs: people come back as they do in the log, rounds are places,
+        and regret is counted by people. Policies with ``per_person`` count just so.
     blocks
         How many; by default as many as leave 50 rows of each arm in each, at most 20.
     advice
@@ -110,6 +113,9 @@ class Logged(Environment):
             segment=segment,
             advice=advice,
         )
+        self._visits = self.log.size
+        if person is not None:
+            self.log = log_by_person(self.log)
         self.how, self.reward, self.outcome = how, bool(reward), outcome
         self.arm_names, self.arms = self.log.arm_names, len(self.log.arm_names)
         self.loss_range = self.log.loss_range
@@ -150,10 +156,14 @@ class Logged(Environment):
         count = self._tables.means.shape[0]
         self._edges = np.rint(np.linspace(0, self.rounds, count + 1)).astype(np.int64)
         blocks = f", in {count} blocks of time" if count > 1 else ""
+        rows = f"{log.size:,} rows"
+        if log.people is not None:
+            rows = f"{log.size:,} places of {np.unique(log.people).size:,} people"
+            rows += f" who came {self._visits:,} times"
         self.about = (
-            f"resampling within arms, {log.size:,} rows{blocks}"
+            f"resampling within arms, {rows}{blocks}"
             if self.how == "resample"
-            else f"replay by rejection: a run uses {self.rounds:,} of {log.size:,} rows{blocks}"
+            else f"replay by rejection: a run uses {self.rounds:,} of {rows}{blocks}"
         )
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from bandanna.environments.advised import ExpertTable
 from bandanna.environments.array import LossTable
+from bandanna.environments.by_person import mean_units, places_of
 from bandanna.environments.frames import SUFFIXES, read_frame
-from bandanna.grid import LossRange, array_to_units, check_range
+from bandanna.grid import UNITS, LossRange, array_to_units, check_range
 from bandanna.types import InputError
 
 
@@ -50,6 +51,8 @@ class _Table:
     arms: tuple[str, ...]
     first_line: int | None = None
     """Where in a text file the first round is."""
+    people: NDArray[np.generic] | None = None
+    """Whose round each is."""
 
     def where(self, row: int, column: int) -> str:
         """Say for people where a loss is."""
@@ -58,7 +61,10 @@ class _Table:
 
 
 def read_losses(
-    path: Path, loss_range: LossRange = (0.0, 1.0), advice: Path | None = None
+    path: Path,
+    loss_range: LossRange = (0.0, 1.0),
+    advice: Path | None = None,
+    person: str | None = None,
 ) -> LossFile:
     """Read a table of losses; the file's name says what it is.
 
@@ -73,17 +79,24 @@ def read_losses(
     advice
         A file of what experts said in the same rounds: a column for each expert with the names of
         arms, or their indices from 0; or a NumPy array of (rounds, experts, arms) shares.
+    person
+        A column with whose round it is. All rounds of a person are then one, their place, with each
+        arm's mean loss: people come back as they do in the file.
     """
     if path.suffix not in SUFFIXES:
         raise InputError(f"a loss table is a file {', '.join(SUFFIXES)}; got {path.name!r}.")
     low, high = check_range(loss_range)
     try:
-        table = _read_numpy(path) if path.suffix == ".npy" else _read_numbers(path)
+        if person is not None and (advice is not None or path.suffix == ".npy"):
+            raise InputError("a column of persons goes with .csv and .parquet, without advice.")
+        table = _read_numpy(path) if path.suffix == ".npy" else _read_numbers(path, person)
         units = array_to_units(table.losses, table.where, (low, high))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}.") from None
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+    if table.people is not None:
+        units, table = _by_person(units, table, (low, high))
     said, experts = (None, ()) if advice is None else _read_advice(advice, table.arms)
     content = hashlib.sha256(repr(units.shape).encode() + units.tobytes())
     if said is not None:
@@ -107,11 +120,31 @@ def _load_array(path: Path) -> NDArray[np.generic]:
     return array
 
 
-def _read_numbers(path: Path) -> _Table:
+def _by_person(
+    units: NDArray[np.int64], table: _Table, loss_range: LossRange
+) -> tuple[NDArray[np.int64], _Table]:
+    """Make one round of all rounds of a person, where they came first."""
+    assert table.people is not None
+    _, who = np.unique(table.people, return_inverse=True)
+    place, first = places_of(who.ravel().astype(np.int64))
+    means = np.stack([mean_units(arm, place, first.size) for arm in units.T], axis=1)
+    low, high = loss_range
+    return means, replace(table, losses=low + (high - low) * means / UNITS)
+
+
+def _read_numbers(path: Path, person: str | None) -> _Table:
     import polars as pl
     from polars import selectors
 
     frame, first_line = read_frame(path)
+    people = None
+    if person is not None:
+        if person not in frame.columns:
+            known = ", ".join(map(repr, frame.columns))
+            raise InputError(f"there is no column {person!r}; there are {known}.")
+        if frame[person].has_nulls():
+            raise InputError(f"column {person!r} does not say whose every round is.")
+        people, frame = frame[person].to_numpy(), frame.drop(person)
     if first_line == 1:
         names = _numbered("arm", frame.width)
         frame = frame.rename(dict(zip(frame.columns, names, strict=True)))
@@ -123,7 +156,7 @@ def _read_numbers(path: Path) -> _Table:
         raise InputError(
             f"every column must hold the losses of one arm; not numbers: {', '.join(words)}."
         )
-    return _Table(frame.to_numpy(), tuple(frame.columns), first_line)
+    return _Table(frame.to_numpy(), tuple(frame.columns), first_line, people)
 
 
 def _read_advice(path: Path, arms: tuple[str, ...]) -> tuple[NDArray[np.generic], tuple[str, ...]]:

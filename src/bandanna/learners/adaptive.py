@@ -110,7 +110,7 @@ class Adaptive(CompiledLearner):
     doubts: float = 0.3
     name: ClassVar[str] = "adaptive"
     per_arm: ClassVar[tuple[str, ...]] = (
-        *("losses", "predictions", "seen", "rates", "chances", "below"),
+        *("losses", "predictions", "seen", "rates", "chances", "below", "recent", "usual"),
     )
 
     def __post_init__(self) -> None:
@@ -143,6 +143,12 @@ class Adaptive(CompiledLearner):
         state.solution[SLOPE] = 1.0 / (self.arms * self.first_rate)
         state.solution[ROOT] = self.arms * self.first_rate
         return state
+
+    def welcome(self, state: NamedTuple, first: int) -> None:
+        """Let new arms start level with the best, by losses and predictions together."""
+        assert isinstance(state, AdaptiveState)
+        best = (state.losses + state.predictions)[:first].min()
+        state.losses[first:] = best - state.predictions[first:]
 
 
 # --- drawing --------------------------------------------------------------------------------

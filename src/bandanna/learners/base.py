@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +110,25 @@ class CompiledLearner(Compiled, Learner):
     def play(self, stream: Stream) -> Player:
         """Start to play, drawing arms from a stream."""
         return CompiledPlayer(self, stream)
+
+    def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
+        """Return a learner for other arms, and its state: what is known of those that are kept.
+
+        New arms follow those. What the fields in ``per_arm`` do not hold is kept as it is.
+        """
+        learner = dataclasses.replace(self, arms=len(kept) + added)  # type: ignore[type-var]
+        fresh = learner.start()
+        for name, known in state._asdict().items():
+            array = getattr(fresh, name)
+            if name in self.per_arm:
+                array[: len(kept)] = known[kept]
+            elif array.shape == known.shape:
+                array[...] = known
+        learner.welcome(fresh, len(kept))
+        return learner, fresh
+
+    def welcome(self, state: NamedTuple, first: int) -> None:
+        """Make a state whole in which arms from ``first`` on are new: level with the best."""
 
 
 def _plain(value: object) -> object:

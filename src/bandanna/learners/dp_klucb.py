@@ -151,6 +151,11 @@ class DpKlucb(CompiledLearner):
         known = aligned_zeros(*[self.arms] * 4, GUARD)
         return DpKlucbState(*known, **self._adaptive(1).start()._asdict())
 
+    def welcome(self, state: NamedTuple, first: int) -> None:
+        """Know nothing of new arms; the learner behind lets them start level with the best."""
+        assert isinstance(state, DpKlucbState)
+        self._adaptive(1).welcome(_behind(state), first)
+
     def chances(self, state: NamedTuple) -> Floats | None:
         """Return the distribution of the next draw: there is one after an alarm."""
         assert isinstance(state, DpKlucbState)

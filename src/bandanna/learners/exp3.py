@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import checks
-from bandanna.compiled import step
+from bandanna.compiled import python_source, step
 from bandanna.learners.base import CompiledLearner
 from bandanna.learners.centred_exp3 import CentredExp3Params, CentredExp3State, start_centred
 from bandanna.learners.exp3_weights import (
@@ -24,6 +24,7 @@ from bandanna.learners.exp3_weights import (
     start_exp3,
     sum_block,
 )
+from bandanna.learners.ftrl import level_with_best
 from bandanna.learners.sampling import MAX_IMPORTANCE, pick
 from bandanna.learners.steps import register
 from bandanna.streams import Stream, uniform
@@ -77,6 +78,7 @@ class Exp3(CompiledLearner):
     centred: bool = False
     share: float = 0.0
     name: ClassVar[str] = "exp3"
+    per_arm: ClassVar[tuple[str, ...]] = ("losses", "weights", "chances")
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))
@@ -100,6 +102,19 @@ class Exp3(CompiledLearner):
         if self.centred:
             return start_centred(self.arms)
         return start_exp3(self.arms)
+
+    def welcome(self, state: NamedTuple, first: int) -> None:
+        """Let new arms start level with the best, and make weights and their sums anew."""
+        assert isinstance(state, Exp3State | CentredExp3State)
+        level_with_best(state.losses, first)
+        if isinstance(state, Exp3State):
+            state.weights[:] = 0.0  # out of bounds, so that they are made from the losses
+            params = self.params()
+            assert isinstance(params, Exp3Params)
+            python_source(refresh)(params, state)
+        else:
+            weights = np.exp(-self.learning_rate * (state.losses - state.losses.min()))
+            state.chances[:] = weights / weights.sum()
 
     def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw: the weights' shares, mixed with the uniform."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bandanna import checks
 from bandanna.compiled import step
 from bandanna.learners.base import CompiledLearner
-from bandanna.learners.ftrl import centre
+from bandanna.learners.ftrl import centre, level_with_best
 from bandanna.learners.steps import register
 from bandanna.streams import Stream, laplace
 
@@ -56,6 +56,7 @@ class Ftpl(CompiledLearner):
     learning_rate: float
     resamples: int
     name: ClassVar[str] = "ftpl"
+    per_arm: ClassVar[tuple[str, ...]] = ("losses",)
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))
@@ -69,6 +70,11 @@ class Ftpl(CompiledLearner):
     def start(self) -> FtplState:
         """Return the state before the first round."""
         return FtplState(losses=np.zeros(self.arms))
+
+    def welcome(self, state: NamedTuple, first: int) -> None:
+        """Let new arms start level with the best."""
+        assert isinstance(state, FtplState)
+        level_with_best(state.losses, first)
 
 
 @step

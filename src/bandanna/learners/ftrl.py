@@ -42,6 +42,14 @@ class FtrlState(NamedTuple):
     updates: NDArray[np.int64]
 
 
+FTRL_PER_ARM = ("losses", "chances")
+
+
+def level_with_best(losses: Floats, first: int) -> None:
+    """Let arms from ``first`` on, which are new, start with the smallest of the other losses."""
+    losses[first:] = losses[:first].min()
+
+
 def start_uniform(arms: int) -> FtrlState:
     """Return the state before the first round: the uniform distribution."""
     return FtrlState(

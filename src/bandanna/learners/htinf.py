@@ -10,9 +10,11 @@ from bandanna import checks
 from bandanna.compiled import step
 from bandanna.learners.base import CompiledLearner
 from bandanna.learners.ftrl import (
+    FTRL_PER_ARM,
     FtrlState,
     centre,
     draw_arm,
+    level_with_best,
     solve_power,
     solve_square,
     start_uniform,
@@ -59,6 +61,7 @@ class Htinf(CompiledLearner):
     alpha: float = 2.0
     sigma: float = 1.0
     name: ClassVar[str] = "htinf"
+    per_arm: ClassVar[tuple[str, ...]] = FTRL_PER_ARM
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))
@@ -73,6 +76,11 @@ class Htinf(CompiledLearner):
     def start(self) -> FtrlState:
         """Return the state before the first round: the uniform distribution."""
         return start_uniform(self.arms)
+
+    def welcome(self, state: NamedTuple, first: int) -> None:
+        """Let new arms start level with the best."""
+        assert isinstance(state, FtrlState)
+        level_with_best(state.losses, first)
 
 
 def skip_factor(alpha: float) -> float:

@@ -10,7 +10,15 @@ from bandanna import checks
 from bandanna.compiled import step
 from bandanna.learners.base import CompiledLearner
 from bandanna.learners.centring import root_baseline
-from bandanna.learners.ftrl import FtrlState, centre, draw_arm, solve_square, start_uniform
+from bandanna.learners.ftrl import (
+    FTRL_PER_ARM,
+    FtrlState,
+    centre,
+    draw_arm,
+    level_with_best,
+    solve_square,
+    start_uniform,
+)
 from bandanna.learners.steps import register
 from bandanna.streams import Stream
 from bandanna.types import InputError
@@ -70,6 +78,7 @@ class TsallisInf(CompiledLearner):
     estimator: str = "reduced-variance"
     losses: int | None = None
     name: ClassVar[str] = "tsallis-inf"
+    per_arm: ClassVar[tuple[str, ...]] = FTRL_PER_ARM
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))
@@ -94,6 +103,11 @@ class TsallisInf(CompiledLearner):
     def start(self) -> FtrlState:
         """Return the state before the first round: the uniform distribution."""
         return start_uniform(self.arms)
+
+    def welcome(self, state: NamedTuple, first: int) -> None:
+        """Let new arms start level with the best."""
+        assert isinstance(state, FtrlState)
+        level_with_best(state.losses, first)
 
 
 @step

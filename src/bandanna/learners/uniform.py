@@ -39,6 +39,7 @@ class Uniform(CompiledLearner):
 
     arms: int
     name: ClassVar[str] = "uniform"
+    per_arm: ClassVar[tuple[str, ...]] = ("updates",)
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))

@@ -42,13 +42,13 @@ def eligible_arms(eligible: object, names: tuple[ArmName, ...]) -> tuple[int, ..
     """
     if isinstance(eligible, str | bytes) or not isinstance(eligible, Iterable):
         raise InputError(f"eligible must be a list of arms, by name or index; got {eligible!r}.")
-    found = {_index_of(arm, names) for arm in eligible}
+    found = {arm_index(arm, names) for arm in eligible}
     if not found:
         raise InputError("no arm is eligible; give at least one, or leave eligible out.")
     return None if len(found) == len(names) else tuple(sorted(found))
 
 
-def _index_of(arm: object, names: tuple[ArmName, ...]) -> int:
+def arm_index(arm: object, names: tuple[ArmName, ...]) -> int:
     """Return the index of an arm given by its name, or by its index where names are texts."""
     plain = arm.item() if isinstance(arm, np.generic) else arm
     if isinstance(plain, str | int) and not isinstance(plain, bool):

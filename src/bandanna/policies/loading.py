@@ -135,7 +135,9 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
         default_loss=data["default_loss"],
         clip=data["clip"] is True,
         people=None if data["people"] is None else check_rule(*data["people"]),
+        retired=[checks.whole("retired", arm, 0, len(names) - 1) for arm in data["retired"]],
     )
+    policy.changed = data["changed"] is True or bool(policy.retired)
     policy.delta = checks.delta(data["delta"])
     policy.delay = checks.whole("delay", data["delay"], 0, checks.MAX_ROUNDS)
     policy.changes = _whole_or_none("changes", data["changes"])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bandanna.advice import Advice, Ticket, ticket_of
 from bandanna.compiled import kernel, python_source
-from bandanna.learners import Compiled
+from bandanna.learners import Compiled, CompiledLearner
 from bandanna.learners.base import dump_arrays, load_arrays
 from bandanna.policies.among import Among, Drawn, draw_ranked, draw_renormalised
 from bandanna.policies.plays import (
@@ -63,8 +63,19 @@ def learn_once(
 class Player:
     """A play under way, for the object a user holds."""
 
-    def __init__(self, recipe: Recipe, experts: int | None, stream: Stream) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        experts: int | None,
+        stream: Stream,
+        active: tuple[int, ...],
+        count: int,
+    ) -> None:
         self._stream = stream
+        self._count = count
+        """Arms there are and were."""
+        self._arms = active
+        """Which arm each of the learner's is: it knows those that are not retired."""
         self._play = start_play(recipe, experts, stream)
         compiled = self._play.state is not None
         self._open = open_once if compiled else python_source(open_once)
@@ -78,19 +89,44 @@ class Player:
 
     def open(self, among: Among | None = None) -> Drawn:
         """Begin a batch, for all arms or among some."""
+        arms = self._arms
+        if not self._some_retired:
+            return self._draw(among)
+        drawn = self._draw(among and tuple(k for k, arm in enumerate(arms) if arm in among))
+        return drawn._replace(choice=arms[drawn.choice], credited=arms[drawn.credited])
+
+    def _draw(self, among: Among | None) -> Drawn:
+        """Draw among the learner's arms."""
         play, stream = self._play, self._stream
-        chances = None if among is None else self.chances()
-        if among is not None and chances is not None:
-            return draw_renormalised(self._open, play, stream, among, chances)
         if among is None:
             choice, importance, size = self._open(play, stream)
-        else:
-            assert isinstance(play, PlayArm)
-            assert self._learner is not None
-            choice, importance, size = draw_ranked(
-                self._open, play, stream, among, self._learner.per_arm
-            )
-        return Drawn(choice, importance, size, choice, self.told(importance))
+            return Drawn(choice, importance, size, choice, self.told(importance))
+        assert isinstance(play, PlayArm)
+        assert self._learner is not None
+        assert play.state is not None
+        chances = self._learner.chances(play.state)
+        if chances is not None:
+            return draw_renormalised(self._open, play, stream, among, chances)
+        drawn = draw_ranked(self._open, play, stream, among, self._learner.per_arm)
+        return Drawn(*drawn, drawn[0], self.told(drawn[1]))
+
+    @property
+    def _some_retired(self) -> bool:
+        return len(self._arms) < self._count
+
+    def with_arms(self, active: tuple[int, ...], count: int, name: str) -> CompiledLearner:
+        """Go on with other arms, of ``count`` in all; returns the learner that knows them."""
+        learner, play = self._learner, self._play
+        if not isinstance(play, PlayArm) or not isinstance(learner, CompiledLearner):
+            why = "arms of other libraries' bandits" if learner is None else "with experts, arms"
+            raise InputError(f"{why} cannot be added or retired; make a new policy.")
+        if not learner.per_arm:
+            raise InputError(f"arms cannot be added to {name} or retired from it.")
+        kept = [self._arms.index(arm) for arm in active if arm in self._arms]
+        changed, state = learner.with_arms(play.state, kept, len(active) - len(kept))
+        self._learner, self._arms, self._count = changed, active, count
+        self._play = PlayArm(changed.params(), state)
+        return changed
 
     def check_among(self, name: str) -> None:
         """Refuse to draw among some arms where that is not defined."""
@@ -132,10 +168,22 @@ class Player:
         state = self._play.state
         if self._learner is None or state is None:
             return None
-        return self._learner.chances(state)
+        found = self._learner.chances(state)
+        if found is None or not self._some_retired:
+            return found
+        chances = np.zeros(self._count)
+        chances[list(self._arms)] = found
+        return chances
 
     def learn(self, choice: int, weight: float, ticket: Ticket | None, released: Released) -> None:
-        """Learn from what a batch released; ``ticket`` is its last round's."""
+        """Learn from what a batch released; ``ticket`` is its last round's.
+
+        Of an arm that is retired there is nothing to learn any more.
+        """
+        if self._some_retired:
+            if choice not in self._arms:
+                return
+            choice = self._arms.index(choice)
         credit = (NO_ADVICE, 0, 1.0) if ticket is None else ticket
         what = (released, NO_ESTIMATES) if isinstance(released, float) else (0.0, released)
         self._learn(self._play, choice, weight, *credit, *what)

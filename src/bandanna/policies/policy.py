@@ -12,6 +12,7 @@ from bandanna.advice import check_advice
 from bandanna.grid import check_range, feedback_to_units, to_units
 from bandanna.policies.among import Among
 from bandanna.policies.batch import Batch
+from bandanna.policies.changing import Changing
 from bandanna.policies.fitting import check_parts
 from bandanna.policies.inputs import as_decision, check_bit
 from bandanna.policies.ledger import Ledger
@@ -21,7 +22,6 @@ from bandanna.policies.player import Player
 from bandanna.policies.promise import fitted_rule
 from bandanna.policies.recipe import Recipe
 from bandanna.policies.saving import state_of
-from bandanna.policies.shown import Shown
 from bandanna.policies.state_file import write_state
 from bandanna.privacy import Release
 from bandanna.privacy.release import Released
@@ -29,7 +29,7 @@ from bandanna.streams import Stream, new_stream
 from bandanna.types import JSON, ArmName, Decision, InputError, without_frames
 
 
-class Policy(OneProcess, Shown):
+class Policy(OneProcess, Changing):
     """Decides round by round, releases each batch once, and learns from the releases alone.
 
     Batches open while earlier ones still wait for feedback. Used in order it is the paper's
@@ -53,9 +53,10 @@ class Policy(OneProcess, Shown):
         clip: bool = False,
         seed: int | None = None,
         people: PeopleRule | None = None,
+        retired: Iterable[int] = (),
     ) -> None:
         self.recipe = recipe
-        self.arms = tuple(names)
+        self.arms, self.retired = tuple(names), frozenset(retired)
         self.experts = experts
         self.algorithm = algorithm
         self.loss_range = low, high = check_range(loss_range)
@@ -65,12 +66,12 @@ class Policy(OneProcess, Shown):
         self.rounds = rounds
         self.resumed = 0
         """How often its file was resumed more than once."""
-        check_parts(recipe, len(self.arms), experts, rounds)
+        check_parts(recipe, len(self.active), experts, rounds)
         self.people = people and fitted_rule(people, recipe, experts, algorithm)
         self._belong_here()
         self._lock = threading.RLock()
         self._stream = new_stream(None if seed is None else checks.whole("seed", seed, 0))
-        self._player = Player(recipe, experts, self._stream)
+        self._player = self._new_player(self._stream)
         self._ledger = self._new_ledger(recipe.release)
         self.on_release: Callable[[Batch, Released], None] | None = None
         """Told of each release: the batch, which has forgotten its losses, and what came out."""
@@ -174,10 +175,8 @@ class Policy(OneProcess, Shown):
 
     def finish_place(self, decision: Decision | Mapping[str, object]) -> None:
         """Close the place that a decision belongs to, as ``finish`` does for its person."""
-        made = as_decision(decision)
         with self._lock:
-            who = self._ledger.owner_of(made)
-        self._finish(who)
+            self._finish(self._ledger.owner_of(as_decision(decision)))
 
     def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
         """Return a fresh copy with seeded streams, release included: for tests and simulation.
@@ -189,7 +188,7 @@ class Policy(OneProcess, Shown):
         copy._lock = threading.RLock()
         copy._belong_here()
         copy._stream = arm_stream
-        copy._player = Player(self.recipe, self.experts, arm_stream)
+        copy._player = copy._new_player(arm_stream)
         copy._ledger = self._new_ledger(self.recipe.release.seeded(release_stream))
         copy.on_release = None
         return copy
@@ -221,6 +220,9 @@ class Policy(OneProcess, Shown):
             return state_of(self, kind, batches=batches)
 
     # --- how it works ---------------------------------------------------------------------
+
+    def _new_player(self, stream: Stream) -> Player:
+        return Player(self.recipe, self.experts, stream, self.active, len(self.arms))
 
     def _new_ledger(self, release: Release) -> Ledger:
         if self.people is None:

@@ -10,7 +10,13 @@ from bandanna.policies.plays import FollowExpert, WeighExperts, WeighInBatches, 
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.persons import for_person
-from bandanna.privacy.statements import PUBLIC_ADVICE, PUBLIC_ARMS, assumed_by_all, protected
+from bandanna.privacy.statements import (
+    ARMS_CHANGED,
+    PUBLIC_ADVICE,
+    PUBLIC_ARMS,
+    assumed_by_all,
+    protected,
+)
 from bandanna.types import JSON, Guarantee, InputError
 
 if TYPE_CHECKING:
@@ -31,6 +37,7 @@ def promise_of(policy: Shown) -> Guarantee:
         ),
         *policy.recipe.learner.assumptions,
         *([PUBLIC_ARMS] if policy.ledger.restricted else []),
+        *([ARMS_CHANGED] if policy.changed else []),
     )
     if people is not None:
         promise = for_person(promise, people.epsilon, people.delta, people.per_person)

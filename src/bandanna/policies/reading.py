@@ -85,7 +85,8 @@ def chances_of(policy: Shown) -> dict[ArmName, float]:
 
 def leader_of(policy: Shown) -> ArmName:
     """Return what is likeliest to be drawn, or has the smallest mean where chances are unknown."""
-    rows = summary_of(policy).rows
+    everything = enumerate(summary_of(policy).rows)
+    rows = [row for arm, row in everything if policy.experts or arm not in policy.retired]
     if rows[0].chance is not None:
         return max(rows, key=lambda row: row.chance or 0.0).arm
     known = [row for row in rows if row.mean is not None]

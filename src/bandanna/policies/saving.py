@@ -17,6 +17,8 @@ def state_of(policy: Policy, kind: str, *, batches: bool) -> JSON:
         "kind": kind,
         "algorithm": policy.algorithm,
         "arms": list(policy.arms),
+        "retired": sorted(policy.retired),
+        "changed": policy.changed,
         "experts": policy.experts,
         "delta": policy.delta,
         "delay": policy.delay,

@@ -33,6 +33,10 @@ class Shown:
     rounds: int | None
     people: PeopleRule | None
     resumed: int
+    retired: frozenset[int] = frozenset()
+    """Indices of arms that no further batch plays."""
+    changed: bool = False
+    """Whether arms were added or retired."""
     delta: float = 0.0
     delay: int = 0
     """How late feedback may come, in rounds: what its rate and bound are for."""
@@ -57,9 +61,15 @@ class Shown:
         """What this policy and all algorithms guarantee for this problem; needs ``rounds``."""
         if self.rounds is None or not self.guarantee.private or self.experts == 1:
             raise InputError("a plan needs rounds=, a private policy and no single expert.")
-        size = len(self.arms), self.rounds, self.recipe.release.guarantee().epsilon
+        size = len(self.active), self.rounds, self.recipe.release.guarantee().epsilon
         problem = Problem(*size, self.experts, self.delta, self.delay, self.changes, self.memory)
-        return plan_of(self.algorithm, self.recipe, problem)
+        found = plan_of(self.algorithm, self.recipe, problem)
+        return found.after(changed=self.changed, restricted=self._ledger.restricted)
+
+    @property
+    def active(self) -> tuple[int, ...]:
+        """Indices of the arms that are not retired."""
+        return tuple(arm for arm in range(len(self.arms)) if arm not in self.retired)
 
     @property
     def batch(self) -> int:
@@ -106,8 +116,11 @@ class Shown:
     def among(self, eligible: Iterable[ArmName]) -> Among | None:
         """Return the indices of arms given by name or index, in order; None if these are all."""
         found = eligible_arms(eligible, self.arms)
-        if found is not None:
-            self._player.check_among(self.around or self.algorithm)
+        if found is None:
+            return None
+        self._player.check_among(self.around or self.algorithm)
+        if self.retired.issuperset(found):
+            raise InputError("no arm is eligible: those that were given have been retired.")
         return found
 
     @property
@@ -135,8 +148,12 @@ class Shown:
         """What regret is at most so far, from what was released; None but for ``adaptive``.
 
         In expectation over runs, for losses fixed in advance with feedback in order: over many
-        runs the mean regret is at most the mean of this. It may be shown to anyone.
+        runs the mean regret is at most the mean of this. It may be shown to anyone. Decisions among
+        some arms count against each arm in the rounds in which it was eligible; once arms have been
+        added or retired nothing is known.
         """
+        if self.changed:
+            return None
         with self._lock:
             found = regret_so_far(self.recipe, self._player.state_dict)
         low, high = self.loss_range

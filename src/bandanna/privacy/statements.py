@@ -45,10 +45,14 @@ DRAWN_ON_DEVICE = (
 PUBLIC_ARMS = (
     "which arms are eligible is public, and does not depend on feedback that was not released"
 )
+ARMS_CHANGED = (
+    "arms were added or retired after the start; which and when is public, and does not depend on "
+    "feedback that was not released"
+)
 FOREIGN_LEARNER = "the learner had seen no private data, and nobody else feeds it"
 
-SOMETIMES_ASSUMED = {FOREIGN_LEARNER, PUBLIC_ARMS}
-"""What learners, and decisions among some arms, may add; a learner from outside adds its own."""
+SOMETIMES_ASSUMED = {FOREIGN_LEARNER, PUBLIC_ARMS, ARMS_CHANGED}
+"""What learners, and arms that come and go, may add; a learner from outside adds its own."""
 
 
 def range_assumed(low: float, high: float, *, clip: bool = False) -> str:

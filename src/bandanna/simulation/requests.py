@@ -84,6 +84,8 @@ def check_fit(name: str, policy: Policy, environment: Environment | ExpertEnviro
             f"policy {name!r} must be a PrivateBandit or a Bandit; got {type(policy).__name__}; "
             f"it needs advice=."
         )
+    if policy.retired:
+        raise InputError(f"policy {name!r} has retired arms; simulate a new one without them.")
     if (policy.experts, len(policy.arms)) != (environment.experts, environment.arms):
         own, problem = f"{len(policy.arms)} arms", f"{environment.arms}"
         if policy.experts is not None:

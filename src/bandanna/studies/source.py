@@ -22,7 +22,7 @@ from bandanna.types import JSON, InputError, plain
 
 GENERATED_ROUNDS = 100_000
 
-TABLE_OPTIONS = ("range", "advice")
+TABLE_OPTIONS = ("range", "advice", "person")
 LOG_COLUMNS = ("arm", "outcome", "propensity", "segment", "time", "person")
 LOG_OPTIONS = (*LOG_COLUMNS, "advice", "range", "reward", "how", "blocks", "clip")
 MOST_NAMES = 1000
@@ -125,7 +125,10 @@ def _read_table(name: str, options: JSON, folder: Path) -> Source:
     advice = options.get("advice")
     if advice is not None and not isinstance(advice, str):
         raise InputError(f"advice is a file beside the study; got {advice!r}.")
-    losses = read_losses(folder / name, loss_range, None if advice is None else folder / advice)
+    said, person = None if advice is None else folder / advice, options.get("person")
+    if person is not None and not isinstance(person, str):
+        raise InputError(f"person is the name of a column; got {person!r}.")
+    losses = read_losses(folder / name, loss_range, said, person)
     label = Path(name).name
     return Source(label, (), losses.content, loss_range, _detail("", loss_range), losses)
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bandanna.html import paragraph, table
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import DEFAULT
 from bandanna.theory.guaranteed import Row, any_arm, percent
 from bandanna.types import JSON
+
+ARMS_CHANGED = (
+    "no number: arms were added or retired. For exponential weights and Tsallis-INF an added arm "
+    "costs at most what the start did, and a retired one nothing (docs/theory/arms.md)."
+)
+ELIGIBLE = (
+    "Not all arms were eligible in every round: the bound holds against each arm over the rounds "
+    "in which it was, with batches one after the other (docs/theory/arms.md)."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,6 +32,15 @@ class Plan:
     """Places a person may have, where epsilon and delta are a person's and rounds are places."""
     local: bool = False
     """Whether it compares what never sees more than one randomised loss at a time."""
+    note: str = ""
+    """What else is to be said of a policy's guarantee."""
+
+    def after(self, *, changed: bool, restricted: bool) -> Plan:
+        """Return what is left of a policy's plan after arms changed, or were not all eligible."""
+        own = self.own
+        if changed and own is not None:
+            own = replace(own, bound=None, reason=ARMS_CHANGED)
+        return replace(self, own=own, note=ELIGIBLE if restricted else "")
 
     @property
     def best(self) -> Row:
@@ -88,7 +106,7 @@ class Plan:
 
     def to_dict(self) -> JSON:
         """Return the plan with stable keys."""
-        own: JSON = {} if self.own is None else {"own": self.own.to_dict()}
+        own: JSON = {} if self.own is None else {"own": self.own.to_dict(), "note": self.note}
         if self.per_person is not None:
             place = self.best.problem
             own |= {"per_person": self.per_person, "place_epsilon": place.epsilon}
@@ -115,6 +133,7 @@ class Plan:
             known = self.own.reason or f"at most {self.own.regret:,.0f}, {percent(self.own.share)}"
             lines.append(f"This policy, {self.own.algorithm}: {known}")
         lines += [self.why, *filter(None, (self.default, self.worlds)), self.condition]
+        lines += [self.note] if self.note else []
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
