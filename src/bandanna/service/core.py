@@ -120,10 +120,11 @@ class Core:
         self,
         identity: str,
         name: str | None = None,
+        *,
         advice: object = None,
         person: str | None = None,
         segment: str | None = None,
-        *,
+        eligible: list[str | int] | None = None,
         defer: bool = False,
     ) -> Event:
         """Decide for an event; the same id gets the same answer.
@@ -139,7 +140,8 @@ class Core:
         def work(desk: Desk, known: Event | None) -> Event:
             if known is not None and known.experiment not in numbers:
                 raise ConflictError(f"event {name!r} belongs to another experiment.")
-            return known or desk.decide(fresh, advice, person, defer=defer, now=self.clock())
+            asked = (fresh, advice, person, eligible)
+            return known or desk.decide(*asked, defer=defer, now=self.clock())
 
         made: Event = await self._do(Task(work, number, name, must_exist=False))
         return made
