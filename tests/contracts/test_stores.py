@@ -174,6 +174,8 @@ def test_experiments_are_found_stopped_and_charged(store: Store) -> None:
     (found,) = store.experiments(made[1].id)
     assert (found.stopped, found.version, found.head["resumed"]) == (True, 9, 1)
     assert store.experiments("none") == []
+    assert sorted(store.numbers()) == numbers
+    assert [one.number for one in store.experiments(after=numbers[0])] == numbers[1:]
     with pytest.raises(ConflictError, match="already"):
         put(store, made[0])
 
