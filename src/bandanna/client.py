@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 import time
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import quote
@@ -136,14 +137,17 @@ class RemoteBandit:
         *,
         person: str | int | None = None,
         segment: str | None = None,
+        eligible: Iterable[ArmName] | None = None,
         event_id: str | None = None,
     ) -> RemoteDecision:
-        """Choose an arm; the same ``event_id`` gets the same answer."""
+        """Choose an arm, among the eligible ones; the same ``event_id`` gets the same answer."""
         body: JSON = {"event_id": event_id or f"evt_{secrets.token_hex(12)}"}
         if person is not None:
             body["person"] = str(person)
         if segment is not None:
             body["segment"] = segment
+        if eligible is not None:
+            body["eligible"] = list(eligible)
         if advice is not None:
             body["advice"] = advice
         return RemoteDecision(**self._client.send("POST", f"{self._path}/decisions", body))

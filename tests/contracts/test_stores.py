@@ -174,6 +174,8 @@ def test_experiments_are_found_stopped_and_charged(store: Store) -> None:
     (found,) = store.experiments(made[1].id)
     assert (found.stopped, found.version, found.head["resumed"]) == (True, 9, 1)
     assert store.experiments("none") == []
+    assert sorted(store.numbers()) == numbers
+    assert [one.number for one in store.experiments(after=numbers[0])] == numbers[1:]
     with pytest.raises(ConflictError, match="already"):
         put(store, made[0])
 
@@ -297,13 +299,14 @@ def test_only_what_changed_since_a_version_is_read(store: Store) -> None:
         assert turn.read(number, 5).unchanged == {1}
 
 
-@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("with_what", ["nothing", "persons", "eligible arms"])
 def test_two_processes_that_take_turns_know_what_a_fresh_one_reads(
-    store: Store, persons: bool
+    store: Store, with_what: str
 ) -> None:
     """Late feedback in any order, few batches change: nothing is missed or counted twice."""
     rule: dict[str, Any] = {"per_person": 2, "rounds_per_place": 1, "release": "laplace"}
-    policy = bd.PrivateBandit(2, 1.0, batch=3, **(rule if persons else {}))
+    persons, some = with_what == "persons", with_what == "eligible arms"
+    policy = bd.PrivateBandit(3, 1.0, batch=3, **(rule if persons else {}))
     number = put(store, experiment(policy, deadline_seconds=40.0))
     offices = [Office(store, number) for _ in range(2)]
     fresh, dice, waiting = Office(store, number), random.Random(5), list[str]()
@@ -314,7 +317,8 @@ def test_two_processes_that_take_turns_know_what_a_fresh_one_reads(
             here.reward(waiting.pop(dice.randrange(len(waiting))), 0.25)
         else:
             person = f"{dice.randrange(12)}" if persons else None
-            here.decide(f"{step}", person=person)
+            eligible = [0, dice.randrange(1, 3)] if some and dice.random() < 0.8 else None
+            here.decide(f"{step}", person=person, eligible=eligible)
             waiting.append(f"{step}")
         here.expire()
         waiting = [name for name in waiting if step < int(name) + 40]

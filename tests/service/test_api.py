@@ -88,6 +88,28 @@ def test_experts_advise(here: Here) -> None:
         assert answer.status_code == 422, bad
 
 
+def test_a_decision_is_among_eligible_arms(here: Here) -> None:
+    experiment = here.create(arms=["a", "b", "c"], epsilon=0.2)
+    base = f"/v1/experiments/{experiment}"
+    asked = {"eligible": ["a", "c"]}
+    answers = [here.decide(experiment, event_id=f"{k}", **asked) for k in range(20)]
+    assert {answer["arm"] for answer in answers} <= {"a", "c"}
+    assert here.decide(experiment, event_id="0", eligible=["b"]) == answers[0], "the same answer"
+    assert here.decide(experiment, event_id="one", eligible=[1])["arm"] == "b"
+    assert here.reward("one", loss=0.5) == 204
+    assert "eligible" in here.http.get(f"{base}/privacy").json()["guarantee"]["assumptions"][-1]
+    flag = {"context": {"eligible": ["c"]}}
+    answer = here.http.post(f"/ofrep/v1/evaluate/flags/{experiment}", json=flag)
+    assert answer.json()["value"] == "c"
+    for bad in ([], ["d"], [7], "a", [None]):
+        answer = here.http.post(f"{base}/decisions", json={"eligible": bad})
+        assert answer.status_code == 422, bad
+    advised = here.create(experts=2, rounds=10_000)
+    both = {"eligible": ["a"], "advice": ["a", "b"]}
+    assert here.http.post(f"/v1/experiments/{advised}/decisions", json=both).status_code == 422
+    assert here.http.get(base).json()["decided"] == 22
+
+
 def test_people_are_protected_and_known_by_a_hash_alone(here: Here, tmp_path: Path) -> None:
     experiment = here.create(per_person=1, rounds_per_place=1, epsilon=0.2)
     arms = {here.decide(experiment, person="ann@example.org")["arm"] for _ in range(3)}

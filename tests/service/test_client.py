@@ -76,9 +76,10 @@ def test_segments_and_experts_through_the_client(client: bd.Client) -> None:
         shops.certificate()
     with pytest.raises(bd.InputError, match="unknown segment"):
         shops.decide(segment="es")
+    assert shops.decide(segment="de", eligible=["b"]).arm == "b"
     advised = client.create("advised", ["a", "b"], 1.0, rounds=1000, experts=2)
     advised.observe(advised.decide(["a", "b"]), loss=0.25)
-    assert (shops.decided, advised.decided) == (1, 1)
+    assert (shops.decided, advised.decided) == (2, 1)
 
 
 def test_refusals_have_names(running: Process, client: bd.Client) -> None:

@@ -26,13 +26,19 @@ class Office:
         self.store, self.number, self.writer, self.now = store, number, Writer(store), 0.0
 
     def ask(self, task: Task[Any]) -> Any:
-        return self.writer.submit(task).result(timeout=20)
+        return self.writer.submit(task).result(timeout=60)
 
     def decide(
-        self, name: str, advice: object = None, person: str | None = None, *, defer: bool = False
+        self,
+        name: str,
+        advice: object = None,
+        person: str | None = None,
+        eligible: list[int] | None = None,
+        *,
+        defer: bool = False,
     ) -> Event:
         def work(desk: Any, known: Event | None) -> Event:
-            return known or desk.decide(name, advice, person, defer=defer, now=self.now)
+            return known or desk.decide(name, advice, person, eligible, defer=defer, now=self.now)
 
         found = self.ask(Task(work, self.number, name))
         assert isinstance(found, Event)

@@ -44,8 +44,11 @@ class Core:
                 self.signer.note(self.store, one, self.clock())
         self.writer = Writer(self.store, self.fence)
         self._known: dict[str, list[Experiment]] = {}
+        self._deadlines: dict[int, float | None] = {}
         self._next_look: dict[int, float] = {}
-        self._tidied = 0
+        self._written, self._released = 0, -1
+        """Transactions and releases when it was last tidied; whoever was here before may not have
+        come to it."""
         self.closing = threading.Event()
         """Set when the service is about to end."""
 
@@ -122,10 +125,11 @@ class Core:
         self,
         identity: str,
         name: str | None = None,
+        *,
         advice: object = None,
         person: str | None = None,
         segment: str | None = None,
-        *,
+        eligible: list[str | int] | None = None,
         defer: bool = False,
     ) -> Event:
         """Decide for an event; the same id gets the same answer.
@@ -141,7 +145,8 @@ class Core:
         def work(desk: Desk, known: Event | None) -> Event:
             if known is not None and known.experiment not in numbers:
                 raise ConflictError(f"event {name!r} belongs to another experiment.")
-            return known or desk.decide(fresh, advice, person, defer=defer, now=self.clock())
+            asked = (fresh, advice, person, eligible)
+            return known or desk.decide(*asked, defer=defer, now=self.clock())
 
         return await self._do(Task(work, number, name))
 
@@ -166,20 +171,29 @@ class Core:
     async def sweep(self) -> None:
         """Expire what is due; every experiment is looked at before its next deadline."""
         now = self.clock()
-        for experiment in await run_in_threadpool(self.store.experiments):
-            wait = experiment.settings.get("deadline_seconds")
-            if wait is not None and self._next_look.get(experiment.number, now) <= now:
-                task = Task(lambda desk, _: desk.expire(now), experiment.number)
+        await run_in_threadpool(self._learn_deadlines)
+        for number, wait in self._deadlines.items():
+            if wait is not None and self._next_look.get(number, now) <= now:
+                task = Task(lambda desk, _: desk.expire(now), number)
                 due = await self._do(task)
-                self._next_look[experiment.number] = due or now + wait
+                self._next_look[number] = due or now + wait
+
+    def _learn_deadlines(self) -> None:
+        """Read the deadlines of experiments not seen before; they never change."""
+        new = set(self.store.numbers()) - self._deadlines.keys()
+        for one in self.store.experiments(after=min(new) - 1) if new else ():
+            self._deadlines[one.number] = one.settings.get("deadline_seconds")
 
     async def tidy(self) -> None:
-        """Erase what is left of deleted feedback, if anything was written since the last time."""
-        written = self.writer.transactions
-        if written != self._tidied:
+        """Erase what is left of feedback that was deleted since the last time."""
+        written, released = self.writer.transactions, self.writer.releases
+        if released != self._released:
             await run_in_threadpool(self.store.tidy)
+        elif written != self._written:
+            await run_in_threadpool(self.store.write_back)
+        if written != self._written:
             await run_in_threadpool(self.fence.sync)
-            self._tidied = written
+        self._written, self._released = written, released
 
     async def _do(self, task: Task[T]) -> T:
         return await wrap_future(self.writer.submit(task))

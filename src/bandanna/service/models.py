@@ -95,6 +95,11 @@ class NewDecision(Document):
     segment: Label | None = Field(
         default=None, description="With segments: the one that the decision belongs to."
     )
+    eligible: Annotated[list[str | int], Field(min_length=1, max_length=10_000)] | None = Field(
+        default=None,
+        description="Arms to choose among, by name or index; by a rule that is public and looks at "
+        "nobody's feedback. All, if left out.",
+    )
     advice: list[str | int] | list[list[Finite]] | None = Field(
         default=None, description="With experts: an arm for each, or a distribution for each."
     )

@@ -30,6 +30,7 @@ class Context(BaseModel):
     targetingKey: str | None = Field(default=None, max_length=1000)  # noqa: N815
     event_id: EventId | None = None
     segment: str | None = Field(default=None, max_length=200)
+    eligible: Annotated[list[str | int], Field(min_length=1, max_length=10_000)] | None = None
 
 
 class Evaluation(BaseModel):
@@ -98,8 +99,14 @@ async def _decide(
     core: Core, key: str, experiment: Experiment, context: Context, *, defer: bool = False
 ) -> JSON:
     person = context.targetingKey if experiment.settings.get("per_person") else None
-    segment = context.segment if experiment.segment else None
-    event = await core.decide(experiment.id, context.event_id, None, person, segment, defer=defer)
+    event = await core.decide(
+        experiment.id,
+        context.event_id,
+        person=person,
+        segment=context.segment if experiment.segment else None,
+        eligible=context.eligible,
+        defer=defer,
+    )
     arm = experiment.settings["arms"][event.arm]
     metadata: JSON = {"event_id": event.id, "experiment": experiment.id}
     if event.chance is not None:

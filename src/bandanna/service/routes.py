@@ -115,7 +115,13 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
     require(request, "decide", "device")
     new, core = await read_body(request, NewDecision), request.app.state.core
     event = await core.decide(
-        experiment, new.event_id, new.advice, new.person, new.segment, defer=new.defer
+        experiment,
+        new.event_id,
+        advice=new.advice,
+        person=new.person,
+        segment=new.segment,
+        eligible=new.eligible,
+        defer=new.defer,
     )
     part = (await core.find(experiment))[0]
     told = core.signer.parameters(part) if is_local(part.settings) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 from pathlib import Path
@@ -20,6 +21,8 @@ from bandanna.service.settings import Settings
 from bandanna.types import StateFileError
 
 GRACE_SECONDS = 10
+YOUNG = 20_000
+"""Objects made between two looks for garbage: several turns' worth, not a part of one request's."""
 
 
 class Server(uvicorn.Server):
@@ -68,6 +71,11 @@ def serve(core: Core, host: str, port: int, *, log_level: str = "info", demo: bo
     )
     server = Server(config)
     server.core = core
+
+    # What was loaded stays: to look through it for garbage would only keep requests waiting.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG, 20, 100)
 
     async def run() -> None:
         player = asyncio.create_task(play(core)) if demo else None

@@ -87,11 +87,15 @@ class Store(ABC):
         """Add an experiment, all segments or none; returns their numbers, never given again."""
 
     @abstractmethod
-    def experiments(self, identity: str | None = None) -> list[Experiment]:
-        """Return all experiments in the order of their making, or those with that id.
+    def experiments(self, identity: str | None = None, after: int = 0) -> list[Experiment]:
+        """Return experiments in the order of their making: all, those with that id, or newer ones.
 
-        Segments come one by one.
+        Segments come one by one; newer are those whose number is larger than ``after``.
         """
+
+    @abstractmethod
+    def numbers(self) -> list[int]:
+        """Return the numbers of all experiments: quickly, however many there are."""
 
     @abstractmethod
     def stop(self, identity: str) -> None:

@@ -64,6 +64,7 @@ def _sqlite(url: str, begin: str) -> Engine:
             "secure_delete = ON",
             "temp_store = MEMORY",
             "cache_size = -65536",
+            "wal_autocheckpoint = 10000",  # tidying comes first, and keeps no commit waiting
         ):
             connection.execute(f"PRAGMA {setting}").close()
 

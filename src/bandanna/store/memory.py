@@ -68,11 +68,16 @@ class MemoryStore(Store):
                 self._shelves[number] = Shelf(replace(deepcopy(part), number=number, version=1))
             return list(range(begin, begin + len(parts)))
 
-    def experiments(self, identity: str | None = None) -> list[Experiment]:
-        """Return all experiments, or those with that id."""
+    def experiments(self, identity: str | None = None, after: int = 0) -> list[Experiment]:
+        """Return experiments in the order of their making."""
         with self._lock:
             everything = [deepcopy(shelf.experiment) for shelf in self._shelves.values()]
-        return [one for one in everything if identity in (None, one.id)]
+        return [one for one in everything if identity in (None, one.id) and one.number > after]
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all experiments."""
+        with self._lock:
+            return list(self._shelves)
 
     def stop(self, identity: str) -> None:
         """Take no more decisions."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 
 from sqlalchemy import Connection, Executable, func, insert, literal, select, update
@@ -42,6 +43,10 @@ class SqlStore(Store):
         self._secret = secret
         self._writing, self._reading = make_engines(address)
         self.sqlite = self._writing.dialect.name == "sqlite"
+        self._alone_writing: AbstractContextManager[object] = (
+            threading.RLock() if self.sqlite else nullcontext()
+        )
+        """Threads that write to SQLite wait here: its own way to wait is to sleep and try again."""
         with named_trouble(), self._writing.begin() as connection:
             if not self.sqlite:
                 connection.execute(select(func.pg_advisory_xact_lock(ADVISORY)))
@@ -61,7 +66,7 @@ class SqlStore(Store):
     @contextmanager
     def turn(self) -> Iterator[Turn]:
         """Begin a transaction."""
-        with named_trouble(), self._writing.begin() as connection:
+        with named_trouble(), self._alone_writing, self._writing.begin() as connection:
             yield SqlTurn(connection, self._secret)
 
     def create(self, parts: Sequence[Experiment]) -> list[int]:
@@ -73,13 +78,17 @@ class SqlStore(Store):
         except ConflictError:
             raise ConflictError(f"there is an experiment {parts[0].id!r} already.") from None
 
-    def experiments(self, identity: str | None = None) -> list[Experiment]:
-        """Return all experiments, or those with that id."""
+    def experiments(self, identity: str | None = None, after: int = 0) -> list[Experiment]:
+        """Return experiments in the order of their making."""
         table = EXPERIMENTS
-        query = select(table).order_by(table.c.number)
+        query = select(table).where(table.c.number > after).order_by(table.c.number)
         if identity is not None:
             query = query.where(table.c.id == identity)
         return [experiment_of(row) for row in self._rows(query)]
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all experiments."""
+        return [row.number for row in self._rows(select(EXPERIMENTS.c.number))]
 
     def stop(self, identity: str) -> None:
         """Take no more decisions."""
@@ -176,10 +185,18 @@ class SqlStore(Store):
     def tidy(self) -> None:
         """Empty SQLite's log; free pages are overwritten when they become free.
 
-        In PostgreSQL only ciphertext was ever written.
+        Most of it is written back while turns go on; only the rest, and emptying it, waits until
+        there is none, and makes the next one wait. In PostgreSQL only ciphertext was ever written.
         """
+        self.write_back()
         if self.sqlite:
-            self._alone("PRAGMA wal_checkpoint(TRUNCATE)")
+            with self._alone_writing:
+                self._alone("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def write_back(self) -> None:
+        """Copy SQLite's log into the database while turns go on, so that it need not grow."""
+        if self.sqlite:
+            self._alone("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -188,7 +205,7 @@ class SqlStore(Store):
 
     @contextmanager
     def _change(self) -> Iterator[Connection]:
-        with named_trouble(), self._writing.begin() as connection:
+        with named_trouble(), self._alone_writing, self._writing.begin() as connection:
             yield connection
 
     def _alone(self, statement: str, *values: str) -> None:

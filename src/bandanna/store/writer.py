@@ -65,6 +65,7 @@ class Writer:
         self._thread.start()
         self.transactions = 0
         self.failures = 0
+        self.releases = 0
         self.available = True
         """Whether the store took the last transaction."""
 
@@ -123,6 +124,7 @@ class Writer:
         """Do tasks in one transaction; whatever goes wrong, no desk survives that took part."""
         used: dict[int, Desk] = {}
         written: list[int] = []
+        released = 0
         try:
             with self._store.turn() as turn:
                 places = turn.events({t.event for t in group if t.event and t.experiment is None})
@@ -138,6 +140,7 @@ class Writer:
                     if changes is not None:
                         turn.write(number, changes)
                         written.append(number)
+                        released += len(changes.releases)
         except BaseException:
             for number in used:
                 self._desks.pop(number, None)
@@ -148,6 +151,7 @@ class Writer:
             if self._fence is not None:
                 self._fence.note(number, desk.experiment.version)
         self.transactions += 1
+        self.releases += released
         self.available = True
         return answers
 
