@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test soak lint docs package fresh picture bench lock clean
+.PHONY: demo device-demo test soak lint docs package fresh picture bench lock clean
 
 demo: $(VENV)/ready
 	mkdir -p demo
@@ -15,6 +15,11 @@ demo: $(VENV)/ready
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 2
+
+# A page with three buttons, a hundred visitors in Chromium, a service that learns from their bits.
+device-demo: $(VENV)/ready
+	$(BIN)/python examples/device/demo.py 100 demo
+	@echo "Open demo/device-demo.png."
 
 # The decision service killed 200 times on SQLite and 100 on PostgreSQL, under load.
 soak: $(VENV)/ready

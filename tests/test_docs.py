@@ -70,7 +70,7 @@ def assert_shown(shown: str, printed: str) -> None:
 @all_pages
 def test_commands_exist(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    targets = set(re.findall(r"^([a-z]+):", makefile, flags=re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
     for program, *arguments in shown_commands(page):
         if program == "make":
             assert set(arguments) <= targets, arguments

@@ -1,7 +1,6 @@
 /*
- * One randomised bit for each event leaves the device, and nothing else. Feedback becomes a whole
- * number S from 0 to M, and the bit is 1 with probability (a + b S) / D. That keeps epsilon exactly
- * when (a + b M) / a <= exp(epsilon), which is checked in whole numbers.
+ * One random bit for each event leaves the device. Feedback becomes a whole number S from 0 to M;
+ * the bit is 1 with probability (a + b S) / D. That keeps epsilon if (a + b M) / a <= exp(epsilon).
  */
 
 const NUMBERS = ["epsilon", "loss_low", "loss_high", "default_loss"];
@@ -12,7 +11,7 @@ const NAME = /^[\w.-]{1,100}$/;
 const FINAL = [200, 204, 404, 409, 410, 422];
 const DAY = 86_400_000;
 
-/** Refused: it could cost the person more than was agreed. */
+/** It could cost the person more than was agreed. */
 export class RefusalError extends Error {
 	constructor(code, message) {
 		super(message);
@@ -121,7 +120,7 @@ export class Device {
 		this.#options = { ...rest, storage, crypto, fetch, now, delay: delay * 1000 };
 	}
 
-	/** Ask for a decision; refuse what costs too much. */
+	/** Ask for a decision. */
 	async decide(event_id = this.#options.crypto.randomUUID()) {
 		const { experiment, delay, now, budget, ...options } = this.#options;
 		const response = await this.#post(`experiments/${experiment}/decisions`, { event_id });
@@ -175,7 +174,7 @@ export class Device {
 		}
 	}
 
-	/** When a page opens: send what is due, set the clock for the rest. */
+	/** When a page opens. */
 	async resume() {
 		await this.flush();
 		return this.#change((state) => state);
@@ -210,7 +209,7 @@ export class Device {
 		});
 	}
 
-	/** Change what is kept, one tab at a time; it is written before anything leaves. */
+	/** Change what is kept, one tab at a time, before anything leaves. */
 	async #change(work) {
 		const { url, experiment, storage, budget, now: clock } = this.#options;
 		const name = `bandanna:${url}:${experiment}`;

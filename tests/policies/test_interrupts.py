@@ -15,12 +15,15 @@ import pytest
 
 import bandanna as bd
 from bandanna.policies import Policy, among, batch, ledger, people, places, player, policy
-from bandanna.privacy import VectorRelease, estimates, release
+from bandanna.privacy import VectorRelease, estimates, on_device, release, sums
 from tests.contracts.policies import PRIVATE, advise, make
 
 FILES = {
     module.__file__
-    for module in (among, batch, ledger, people, places, player, policy, estimates, release)
+    for module in (
+        *(among, batch, ledger, people, places, player, policy),
+        *(estimates, on_device, release, sums),
+    )
 }
 
 
@@ -62,8 +65,8 @@ def test_an_interrupt_anywhere_is_survived(name: str, what: str) -> None:
     line = 1
     while True:
         player = make(name)
-        sums: list[Any] = []
-        _watch(player, sums)
+        totals: list[Any] = []
+        _watch(player, totals)
         made: list[bd.Decision] = []
         if what == "decide":
             hit = interrupt_at(line, partial(_decide, player, advice, made))
@@ -80,12 +83,31 @@ def test_an_interrupt_anywhere_is_survived(name: str, what: str) -> None:
         while player.waiting:  # a round that was decided and never handed out
             for number, open_batch in list(player._ledger.open.items()):
                 _fill(player, open_batch, number)
-        for total, scale, rounds in sums:
+        for total, scale, rounds in totals:
             assert total <= rounds
             assert scale is None or scale > 0
         if not hit:
             return
         line += 1
+
+
+@pytest.mark.parametrize("what", ["observe_bit", "give_up"])
+def test_an_interrupt_anywhere_hands_a_devices_bit_on_at_most_once(what: str) -> None:
+    """Whatever line is hit: sent again, the bit is taken as a repeat, and its batch is gone."""
+    line, hit = 0, True
+    while hit:
+        line += 1
+        player = bd.PrivateBandit(2, 1.0, release="device")
+        made = player.decide()
+        credit = partial(player.observe_bit, bit=1) if what == "observe_bit" else player.give_up
+        hit = interrupt_at(line, partial(credit, made))
+        with suppress(bd.DecisionError):  # it was given up, or forgotten while it closed
+            credit(made)
+        other = player.decide()
+        player.observe_bit(other, 0)
+        assert (player.waiting, player._ledger.open) == (0, {})
+        assert sum(told.batches for told in player._ledger.told.values()) <= 2
+    assert line > 5
 
 
 @pytest.mark.parametrize("name", ["one-bit", "calibrated-exp4", "people", "eligible"])
@@ -129,8 +151,8 @@ def test_an_interrupt_anywhere_gives_no_person_more(algorithm: str, what: str) -
     line, hit = 1, True
     while hit:
         player = _make_for_people(algorithm)
-        sums: list[Any] = []
-        _watch(player, sums)
+        totals: list[Any] = []
+        _watch(player, totals)
         act: Callable[[], object] = partial(player.decide, advice, person="a")
         if what != "decide":
             decision = player.decide(advice, person="a")
@@ -148,8 +170,8 @@ def test_an_interrupt_anywhere_gives_no_person_more(algorithm: str, what: str) -
                 player.finish(person)
         assert player.waiting == 0
         assert all(not batch.full for batch in player._ledger.open.values())
-        assert sums
-        for total, scale, rounds in sums:
+        assert totals
+        for total, scale, rounds in totals:
             assert total <= rounds
             assert scale is None or scale > 0
         known = player._ledger.people

@@ -233,6 +233,14 @@ def test_a_pages_key_opens_decisions_and_bits_of_its_experiment_alone(here: Here
         here.key("device", "read", experiment=local)
 
 
+def test_flags_are_not_for_devices(here: Here) -> None:
+    experiment = here.create(**LOCAL)
+    answer = here.http.post(f"/ofrep/v1/evaluate/flags/{experiment}", json={})
+    assert answer.status_code == 400
+    assert "device module" in answer.json()["errorDetails"]
+    assert here.http.post("/ofrep/v1/evaluate/flags", json={}).json()["flags"] == []
+
+
 def test_an_address_with_a_pages_key_is_slowed_down(tmp_path: Path) -> None:
     with service_here(tmp_path, device_rate=0.5) as here:
         experiment = here.create(**LOCAL)

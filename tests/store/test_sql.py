@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -227,3 +228,24 @@ def test_the_secret_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None
     path.write_text("abc")
     with pytest.raises(StateFileError):
         read_secret(path)
+
+
+def note_together(address: str) -> None:
+    """Several processes start at once and tell devices the same, then something else."""
+    stores = [SqlStore(address, SECRET) for _ in range(4)]
+    for key in ("first", "second", "first"):
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda one, key=key: one.tell("exp_1", {"key_id": key}, "now"), stores))
+    assert [line["key_id"] for line in stores[0].told("exp_1")] == ["first", "second", "first"]
+    assert stores[0].told("exp_2") == []
+    for one in stores:
+        one.close()
+
+
+def test_what_devices_are_told_is_noted_once_for_each_change(tmp_path: Path) -> None:
+    note_together(f"sqlite:///{tmp_path / 'store.db'}")
+
+
+@needs_postgres
+def test_processes_that_start_together_note_what_devices_are_told_once(postgres: Postgres) -> None:
+    note_together(postgres.new_database())

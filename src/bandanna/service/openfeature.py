@@ -17,6 +17,7 @@ from bandanna.service.access import CanDecide, CoreHere
 from bandanna.service.core import Core
 from bandanna.service.models import EventId, Problem
 from bandanna.service.routes import PROBLEMS
+from bandanna.service.signing import is_local
 from bandanna.store.rows import Experiment
 from bandanna.store.writer import UnknownError
 from bandanna.types import JSON, BandannaError, InputError
@@ -84,7 +85,8 @@ async def evaluate_all(request: Evaluation, core: CoreHere, access: CanDecide) -
     segment = request.context.segment
     for parts in await core.all_experiments():
         one, context = parts[0], Context(segment=segment if parts[0].segment else None)
-        plain = one.settings.get("experts") is None and one.settings.get("per_person") is None
+        asks = any(one.settings.get(name) is not None for name in ("experts", "per_person"))
+        plain = not asks and not is_local(one.settings)
         here = not one.segment or segment in [part.segment for part in parts]
         if plain and here and not one.stopped and access.experiment in (None, one.id):
             try:
@@ -98,6 +100,11 @@ async def evaluate_all(request: Evaluation, core: CoreHere, access: CanDecide) -
 async def _decide(
     core: Core, key: str, experiment: Experiment, context: Context, *, defer: bool = False
 ) -> JSON:
+    if is_local(experiment.settings):
+        raise InputError(
+            "this experiment decides for people's own devices, which check what they are told: use "
+            "the device module."
+        )
     person = context.targetingKey if experiment.settings.get("per_person") else None
     event = await core.decide(
         experiment.id,

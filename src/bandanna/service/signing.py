@@ -48,9 +48,7 @@ class Signer:
         """Note what devices are told, if it is not what they were told before."""
         seen = fingerprint(experiment.id, experiment.settings["device_release"])
         line = {"fingerprint": seen, "key_id": self.key_id}
-        told = store.told(experiment.id)
-        if not told or {name: told[-1][name] for name in line} != line:
-            store.tell(experiment.id, {**line, "since": moment(now)})
+        store.tell(experiment.id, line, moment(now))
 
 
 def device_release(settings: JSON) -> dict[str, str]:

@@ -20,7 +20,7 @@ from bandanna.store.tables import BATCHES, EVENTS, EXPERIMENTS, FACTS, KEYS, REL
 from bandanna.types import JSON, InputError, StateFileError
 
 ADVISORY = 0x62616E64
-"""Keeps two processes from making the tables of a PostgreSQL database at the same time."""
+"""Keeps two processes from making tables, or noting facts, in PostgreSQL at the same time."""
 
 TOLD = "told "
 """Before the id of an experiment, among the facts."""
@@ -48,8 +48,7 @@ class SqlStore(Store):
         )
         """Threads that write to SQLite wait here: its own way to wait is to sleep and try again."""
         with named_trouble(), self._writing.begin() as connection:
-            if not self.sqlite:
-                connection.execute(select(func.pg_advisory_xact_lock(ADVISORY)))
+            self._alone_at_start(connection)
             upgrade(connection)
             known = dict(map(tuple, connection.execute(select(FACTS))))
             if not known:
@@ -143,12 +142,18 @@ class SqlStore(Store):
         rows = self._rows(select(FACTS.c.value).where(name))
         return list(json.loads(rows[0].value)) if rows else []
 
-    def tell(self, experiment: str, line: JSON) -> None:
-        """Note what devices are told in an experiment from now on; nothing is taken back."""
-        name, lines = TOLD + experiment, [*self.told(experiment), line]
-        row = {"name": name, "value": json.dumps(lines)}
+    def tell(self, experiment: str, line: JSON, at: str) -> None:
+        """Note what devices are told in an experiment, if it is not what they were told before."""
+        name = TOLD + experiment
+        here = FACTS.c.name == name
         with self._change() as connection:
-            connection.execute(FACTS.delete().where(FACTS.c.name == name))
+            self._alone_at_start(connection)
+            found = connection.execute(select(FACTS.c.value).where(here)).scalar()
+            lines = [] if found is None else json.loads(found)
+            if lines and lines[-1] == {**line, "since": lines[-1]["since"]}:
+                return
+            row = {"name": name, "value": json.dumps([*lines, {**line, "since": at}])}
+            connection.execute(FACTS.delete().where(here))
             connection.execute(insert(FACTS).values(row))
 
     def check(self) -> None:
@@ -207,6 +212,11 @@ class SqlStore(Store):
     def _change(self) -> Iterator[Connection]:
         with named_trouble(), self._alone_writing, self._writing.begin() as connection:
             yield connection
+
+    def _alone_at_start(self, connection: Connection) -> None:
+        """Keep other processes that share a PostgreSQL database out of this transaction."""
+        if not self.sqlite:
+            connection.execute(select(func.pg_advisory_xact_lock(ADVISORY)))
 
     def _alone(self, statement: str, *values: str) -> None:
         """Run something in SQLite that must not be part of a transaction."""
