@@ -18,7 +18,7 @@ from bandanna.audits.releases import audit_release
 from bandanna.environments import Bernoulli
 from bandanna.learners import Exp3
 from bandanna.privacy import LaplaceRelease, OneBitRelease
-from benchmarks import alternatives, experts, in_c, service, studies
+from benchmarks import adaptive, alternatives, experts, in_c, service, studies
 from benchmarks.in_c import ARMS, ROUNDS, runner, table
 from benchmarks.timing import Row, seconds
 
@@ -173,6 +173,7 @@ def main() -> None:
     rows, ours = against_c()
     rows += against_libraries(ours)
     rows += [many_arms(ours), two_cores(), a_billion_rounds(), *online(), *audits(), *start_up()]
+    rows += adaptive.against_tsallis_inf()
     rows += [*experts.against_c(), *experts.calibrating(), *experts.realised()]
     rows += whole_studies()
     rows += [*service.rates(), *service.two_processes(), *service.a_month()]

@@ -184,7 +184,9 @@ def adaptive_update(
     exposed = max(1.0 - chance * chance / (rate * state.solution[SLOPE]), 1e-12)
     heard = min(max(loss, -params.clamp), 1.0 + params.clamp)
     surprise = heard - state.predictions[arm]
-    bearable = max(surprise, -BEARABLE * rate / exposed)
+    bearable = surprise
+    if surprise * exposed < -BEARABLE * rate:
+        bearable = -BEARABLE * rate / exposed
     yielding = state.solution[SLOPE] * state.solution[ROOT]
     cost = step_cost(bearable, rate, exposed, chance, yielding)
     state.below[arm] += (bearable - surprise + max(heard - loss, 0.0)) * importance

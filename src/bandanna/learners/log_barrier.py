@@ -66,11 +66,14 @@ def step_cost(
     quadratic = surprise * surprise * exposed / (2.0 * rate)
     if surprise <= 0.0:
         return quadratic * higher_orders(-surprise * exposed / rate)
-    alone = surprise - rate * math.log1p(surprise / rate)
     pushed = surprise * chance / (rate * yielding)
-    if pushed >= BEARABLE:
-        return alone
-    return min(alone, quadratic * higher_orders(pushed))
+    if pushed < BEARABLE:
+        more = higher_orders(pushed)
+        # ln(1 + u) <= u (6 + u)/(6 + 4 u): where this says enough, no logarithm is taken.
+        if exposed * more * (rate + 2.0 / 3.0 * surprise) <= rate:
+            return quadratic * more
+        return min(surprise - rate * math.log1p(surprise / rate), quadratic * more)
+    return surprise - rate * math.log1p(surprise / rate)
 
 
 @step

@@ -42,8 +42,8 @@ def fade_on_evidence(
     recent[arm] += max(1.0 / seen, SHORTER * weight) * (loss - recent[arm])
     usual[arm] += max(1.0 / seen, weight) * (loss - usual[arm])
     rise = recent[arm] - usual[arm]
-    if rise <= 0.0:
-        return 0.0, variance
     quick = SHORTER * weight
+    if rise <= 0.0 or rise * rise * (2.0 - quick) <= SURE * SURE * variance * quick:
+        return 0.0, variance
     doubt = rise * rise / (SURE * SURE * variance * quick / (2.0 - quick)) - 1.0
     return PACE * weight * min(max(doubt, 0.0), 1.0), variance
