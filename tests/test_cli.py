@@ -154,6 +154,22 @@ def test_audit_attacks_and_draws_a_chart(tmp_path: Path) -> None:
     assert chart.exists()
 
 
+def test_audit_attacks_through_a_person(tmp_path: Path) -> None:
+    chart = tmp_path / "audit.svg"
+    asked = ("--epsilon", "1,2", "--person", "1,3", "--release", "one-bit", "--draws", "1e5")
+    done = bandanna("audit", *asked, "--chart", str(chart), "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert [(row["places"], row["claimed"]) for row in rows] == [(1, 1), (1, 2), (3, 1), (3, 2)]
+    assert all(row["audited"] <= row["claimed"] and row["passed"] for row in rows)
+    assert all(row["batches_changed"] == row["places"] for row in rows)
+    assert max(row["audited"] for row in rows) > 0.5
+    assert chart.exists()
+    shown = bandanna("audit", "--epsilon", "1", "--person", "2", "--draws", "1e5")
+    assert shown.stdout.count("passed") == 2
+    assert "a person's epsilon" in shown.stdout
+
+
 def test_audit_as_json() -> None:
     arguments = ("--epsilon", "0.5,1", "--release", "laplace", "--draws", "5e4", "--json")
     done = bandanna("audit", *arguments)
@@ -170,6 +186,8 @@ def test_audit_as_json() -> None:
         (("audit", "--epsilon", "-1"), "epsilon must be"),
         (("audit", "--release", "magic"), "one-bit, laplace or all"),
         (("audit", "--batch", "0"), "batch"),
+        (("audit", "--person", "0"), "--person must be a whole number"),
+        (("audit", "--delta", "1e-6"), "goes with --person"),
         (("reproduce", "nothing"), "There are rates, separation"),
         (("reproduce",), "There are rates, separation"),
         (("reproduce", "limits", "--quick", "--chart", "x.svg"), "no figure"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.policies import Policy
+from bandanna.policies.loading import policy_from_dict
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease
 from bandanna.privacy.reading import Told
 from bandanna.privacy.sums import SumRelease
@@ -132,3 +134,21 @@ def test_before_the_first_release_nothing_is_known() -> None:
     assert "no release yet" in str(policy.summary())
     with pytest.raises(bd.InputError, match="no leader"):
         _ = bd.PrivateBandit(2, 1.0, 1000, "ftpl").leader
+
+
+@pytest.mark.parametrize("name", ["one-bit", "dp-klucb", "one-bit-conversion", "one-bit-exp4"])
+def test_shares_are_those_of_all_decisions(name: str) -> None:
+    """From decisions, which everyone sees, and from no feedback; files keep them."""
+    policy, rng = make(name, seed=2), np.random.default_rng(4)
+    made = [policy.decide(advise(name, rng)) for _ in range(40)]
+    loaded = policy_from_dict(json.loads(json.dumps(policy.to_dict())))
+    shares = [row.share for row in policy.summary().rows]
+    assert [row.share for row in loaded.summary().rows] == shares
+    if name == "one-bit-exp4":
+        assert set(shares) == {None}
+        return
+    assert sum(share or 0.0 for share in shares) == pytest.approx(1.0)
+    if policy.experts is None:
+        played = np.bincount([decision.index for decision in made], minlength=3) / 40
+        np.testing.assert_allclose(np.array(shares, dtype=float), played)
+        assert f"{played[0]:.1%} of decisions" in str(policy.summary())

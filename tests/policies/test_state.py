@@ -330,6 +330,8 @@ FORGERIES: dict[str, tuple[str, Callable[[Any], object]]] = {
     "more batches than can be": ("one-bit", lambda d: d["ledger"].update(batches=2**70)),
     "rounds that do not add up": ("one-bit", lambda d: d["ledger"].update(rounds=1)),
     "more rounds than can be": ("one-bit", lambda d: d["ledger"].update(rounds=2**70)),
+    "more plays than rounds": ("one-bit", lambda d: d["ledger"].update(played=[[0, 99]])),
+    "plays of an arm that is none": ("one-bit", lambda d: d["ledger"].update(played=[[ARMS, 1]])),
     "two batches with the same room": ("one-bit", lambda d: d["ledger"].update(rooms=[0, 0])),
     "a room that is none": ("one-bit", lambda d: d["ledger"].update(rooms=[1])),
     "arms that are none": ("one-bit", lambda d: _among(d, [0, 1, ARMS])),

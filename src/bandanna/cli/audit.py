@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bandanna.checks import whole
+from bandanna.cli.audit_person import attack_person, person_seconds, print_persons
 from bandanna.cli.options import announce, numbers, whole_number
 from bandanna.types import JSON, InputError
 
@@ -31,6 +33,11 @@ def audit(
     exact: Annotated[
         bool, typer.Option("--exact", help="Attack the noise that protects people; slower.")
     ] = False,
+    person: Annotated[
+        str | None,
+        typer.Option(help="Attack whole policies through one person with so many places: 1,20."),
+    ] = None,
+    delta: Annotated[float, typer.Option(help="With --person: the person's delta.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the fast noise.")] = 0,
     chart: Annotated[
         Path | None, typer.Option(help="Write a chart: .html, .svg, .png or .pdf.")
@@ -39,28 +46,71 @@ def audit(
 ) -> None:
     """Attack releases and whole policies; what survives is not thereby proved private."""
     claims, count = numbers("--epsilon", epsilon), whole_number("--draws", draws, 1e9)
+    whole("--batch", batch, at_least=1)
     known = _attackable()
     if release not in (*known, "all"):
         raise InputError(f"--release must be {', '.join(known)} or all; got {release!r}.")
     kinds = [*known.values()] if release == "all" else [known[release]]
-    attacks = [(kind, claim) for kind in kinds for claim in claims]
-    announce(len(attacks) * _seconds(count, batch, exact))
-    from bandanna.simulation.progress import Progress
-
-    with Progress(len(attacks) * STEPS, label="attacking") as bar:
-        rows = [
-            _attack(kind(claim, batch), claim, count, exact, seed, bar.advance)
-            for kind, claim in attacks
-        ]
+    if person is None:
+        if delta != 0.0:
+            raise InputError("--delta goes with --person: one round is pure.")
+        rows = _attack_all(kinds, claims, batch, count, exact, seed)
+    else:
+        if exact:
+            raise InputError("a person is always attacked with --exact noise; leave it out.")
+        places = [whole_number("--person", text) for text in person.split(",")]
+        rows = _attack_persons(kinds, claims, delta, places, batch, count, seed)
     if chart is not None:
         from bandanna.report.charts import audit_chart, save_chart
 
         save_chart(audit_chart(rows), chart)
     if as_json:
         typer.echo(json.dumps({"rows": rows, "note": _note()}, indent=2))
+    elif person is not None:
+        print_persons(rows, _note())
     else:
         _print_table(rows)
     raise typer.Exit(0 if all(row["passed"] for row in rows) else 1)
+
+
+def _attack_all(
+    kinds: list[type[PureRelease]],
+    claims: list[float],
+    batch: int,
+    draws: int,
+    exact: bool,
+    seed: int,
+) -> list[JSON]:
+    from bandanna.simulation.progress import Progress
+
+    attacks = [(kind, claim) for kind in kinds for claim in claims]
+    announce(len(attacks) * _seconds(draws, batch, exact))
+    with Progress(len(attacks) * STEPS, label="attacking") as bar:
+        return [
+            _attack(kind(claim, batch), claim, draws, exact, seed, bar.advance)
+            for kind, claim in attacks
+        ]
+
+
+def _attack_persons(
+    kinds: list[type[PureRelease]],
+    claims: list[float],
+    delta: float,
+    places: list[int],
+    batch: int,
+    draws: int,
+    seed: int,
+) -> list[JSON]:
+    from bandanna.simulation.progress import Progress
+
+    announce(len(kinds) * len(claims) * person_seconds(draws, batch, places))
+    with Progress(len(kinds) * len(claims) * len(places), label="attacking") as bar:
+        return [
+            attack_person(kind.name, claim, delta, count, batch, draws, seed, bar.advance)
+            for kind in kinds
+            for count in places
+            for claim in claims
+        ]
 
 
 def _attackable() -> dict[str, type[PureRelease]]:

@@ -34,6 +34,8 @@ class Ledger:
         """Batches begun."""
         self.rounds = 0
         """Decisions made so far."""
+        self.played: dict[int, int] = {}
+        """How many of them each arm, or expert, was given: public, as decisions are."""
         self.restricted = False
         """Whether some batch was among some arms: the promise assumes that these are public, and
         someone may have several open places."""
@@ -69,10 +71,11 @@ class Ledger:
                     return batch
         return self.room(among)
 
-    def next_round(self) -> int:
-        """Return which decision the next one is: used up before it is made."""
+    def next_round(self, choice: int) -> int:
+        """Return which decision the next one is, of an arm or expert: used up before it is made."""
         number = self.rounds
         self.rounds = number + 1
+        self.played[choice] = self.played.get(choice, 0) + 1
         return number
 
     def known_as(self, person: object) -> int:

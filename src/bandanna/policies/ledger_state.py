@@ -30,6 +30,7 @@ def ledger_to_dict(ledger: Ledger, *, batches: bool = True) -> JSON:
         "issuers": ledger.issuers.to_list(),
         "batches": ledger.batches,
         "rounds": ledger.rounds,
+        "played": [[choice, count] for choice, count in ledger.played.items()],
         "released": ledger.released,
         "told": [[choice, *told] for choice, told in ledger.told.items()],
         "restricted": ledger.restricted,
@@ -80,6 +81,11 @@ def load_ledger(
         if not 0 <= batch.choice < choices:
             raise ValueError(f"batch {batch.number} holds impossible values")
         ledger.open[batch.number] = batch
+    ledger.played = {int(choice): int(count) for choice, count in saved["played"]}
+    if sum(ledger.played.values()) > ledger.rounds or not all(
+        0 <= choice < choices and count > 0 for choice, count in ledger.played.items()
+    ):
+        raise ValueError("its shares do not fit together")
     _load_draws(ledger, saved, choices)
     if not (0 <= ledger.released <= ledger.batches < MOST and 0 <= ledger.rounds < MOST):
         raise ValueError("its counts do not fit together")

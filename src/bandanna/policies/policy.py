@@ -107,7 +107,7 @@ class Policy(Saved, Changing):
             room = ledger.room(among) if who is None else ledger.room_for(who, among)
             batch = room or self._open_batch(among)
             arm, ticket = self._player.choose(batch.choice, said)
-            position = batch.open_round(ledger.next_round(), arm, ticket, who)
+            position = batch.open_round(ledger.next_round(batch.choice), arm, ticket, who)
             place = batch.round_of(position), batch.number, position
             chance = self._player.chance(batch.chance, ticket)
             return Decision(self.arms[arm], arm, *place, ledger.identity, chance)

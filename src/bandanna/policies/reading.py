@@ -27,6 +27,8 @@ class ArmSummary(NamedTuple):
     arm: ArmName
     chance: float | None
     """With which probability it would be drawn now."""
+    share: float | None
+    """Which share of all decisions so far it was given; None where experts are weighed."""
     batches: int
     """How many of its batches were released."""
     mean: float | None
@@ -54,7 +56,8 @@ class Summary:
             mean = "no release yet"
             if row.mean is not None:
                 mean = f"mean loss {row.mean:.4g} ({row.low:.4g} to {row.high:.4g})"
-            lines.append(f"  {row.arm!s:{width}}  {chance}  {row.batches:,} batches, {mean}")
+            share = "" if row.share is None else f"{row.share:.1%} of decisions, "
+            lines.append(f"  {row.arm!s:{width}}  {chance}  {share}{row.batches:,} batches, {mean}")
         if self.stationarity:
             lines.append(f"  {self.stationarity}")
         return "\n".join(lines)
@@ -64,6 +67,7 @@ class Summary:
             [
                 str(row.arm),
                 "-" if row.chance is None else f"{row.chance:.1%}",
+                "-" if row.share is None else f"{row.share:.1%}",
                 f"{row.batches:,}",
                 "-" if row.mean is None else f"{row.mean:.4g}",
                 "-" if row.mean is None else f"{row.low:.4g} to {row.high:.4g}",
@@ -71,7 +75,7 @@ class Summary:
             for row in self.rows
         ]
         said = f"{self.decided:,} decided, {self.released:,} batches released"
-        headings = ["arm", "chance", "batches", "mean loss", "95% sure"]
+        headings = ["arm", "chance", "share so far", "batches", "mean loss", "95% sure"]
         return table(said, headings, rows) + paragraph(self.stationarity)
 
 
@@ -103,6 +107,7 @@ def summary_of(policy: Shown) -> Summary:
         ArmSummary(
             name,
             None if chances is None else float(chances[choice]),
+            None if policy._player.weighs else ledger.played.get(choice, 0) / max(1, ledger.rounds),
             *_estimate(policy, choice),
         )
         for choice, name in enumerate(names)

@@ -132,10 +132,7 @@ def audit_chart(rows: list[JSON]) -> ChartType:
     points = [
         {"release": row["release"], "claimed": row["claimed"], "audited": value, "attack": attack}
         for row in rows
-        for attack, value in (
-            ("on the release", row["audited"]),
-            ("through a policy", row["audited_policy"]),
-        )
+        for attack, value in _audited(row)
     ]
     panels = []
     for release in dict.fromkeys(row["release"] for row in rows):
@@ -150,7 +147,9 @@ def audit_chart(rows: list[JSON]) -> ChartType:
             .encode(
                 x=alt.X("claimed:Q", title="claimed epsilon", scale=alt.Scale(domain=[0, top])),
                 y=alt.Y("audited:Q", title="audited epsilon (lower bound)"),
-                color=alt.Color("attack:N", title="attack", scale=alt.Scale(range=[BLUE, ORANGE])),
+                color=alt.Color(
+                    "attack:N", title="attack", scale=alt.Scale(range=[BLUE, ORANGE, GREEN])
+                ),
                 shape=alt.Shape("attack:N", title="attack"),
                 tooltip=["attack:N", "claimed:Q", alt.Tooltip("audited:Q", format=".4f")],
             )
@@ -159,6 +158,13 @@ def audit_chart(rows: list[JSON]) -> ChartType:
     note = "On or below the line: not disproved, which is no proof. Above: the claim is false."
     title = alt.Title("Audited against claimed epsilon", subtitle=note, anchor="middle")
     return alt.hconcat(*panels).properties(title=title)
+
+
+def _audited(row: JSON) -> list[tuple[str, float]]:
+    """Return what was found, by attack: on releases and policies, or through a person."""
+    if "places" in row:
+        return [(f"by one person, {row['places']} places", row["audited"])]
+    return [("on the release", row["audited"]), ("through a policy", row["audited_policy"])]
 
 
 def regimes_chart(regimes: RegimeMap) -> ChartType:
