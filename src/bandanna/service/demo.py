@@ -6,8 +6,9 @@ import asyncio
 import random
 
 from bandanna.service.core import Core
+from bandanna.store import ConflictError, StoreUnavailableError
 from bandanna.store.given import Given
-from bandanna.types import BandannaError
+from bandanna.store.refusals import GoneError
 
 ARMS = {"green": 0.45, "blue": 0.55, "red": 0.75}
 """How often each disappoints."""
@@ -26,6 +27,8 @@ async def play(core: Core) -> None:
             if people.random() < 0.9:  # some never answer
                 unhappy = people.random() < list(ARMS.values())[event.arm]
                 await core.reward(event.id, Given(float(unhappy)))
-        except BandannaError:
+        except ConflictError:
             return  # it was stopped
+        except (GoneError, StoreUnavailableError):
+            pass  # a slow moment: the next one comes
         await asyncio.sleep(PAUSE_SECONDS)

@@ -100,7 +100,9 @@ async def audit(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> JSON:
     if not isinstance(release, SumRelease):
         raise InputError("only releases of one value a batch are audited here.")
     found = await run_in_threadpool(audit_release, release, draws=AUDIT_DRAWS)
+    persons = first.settings.get("per_person") is not None
     return {
+        "about": "one of a person's places" if persons else "one round's feedback",
         "claimed": release.guarantee().epsilon,
         "audited": found.epsilon,
         "draws": AUDIT_DRAWS,

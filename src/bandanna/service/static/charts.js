@@ -18,10 +18,20 @@ const room = (place) => Math.max(280, place.clientWidth);
 const colour = (k) => `colour${k % 5}`;
 const dash = (k) => DASHES[Math.floor(k / 5 + k) % 5];
 
+const empty = (place) => place.replaceChildren(Object.assign(document.createElement("p"), { textContent: "Nothing has been released yet." }));
+
+// Times of one day without the day; all are UTC, and say so.
+function times(points) {
+  const [first, last] = [points[0].at, points.at(-1).at];
+  const from = first.slice(0, 10) === last.slice(0, 10) ? 11 : 0;
+  return [first, last].map((at) => `${at.slice(from, from ? 19 : 16).replace("T", " ")} UTC`);
+}
+
 export function sharesChart(place, points, names) {
+  if (!points.length) { empty(place); return; }
   const width = room(place), height = 200, left = 40, bottom = 20;
-  const last = points.at(-1)?.shares ?? [];
-  const said = names.map((name, k) => `${name} ${Math.round(100 * (last[k] ?? 0))}%`).join(", ");
+  const last = points.at(-1).shares;
+  const said = names.map((name, k) => `${name} ${Math.round(100 * last[k])}%`).join(", ");
   const svg = picture(width, height, `Shares of released rounds, latest: ${said}`);
   const y = (share) => 8 + (1 - share) * (height - bottom - 8);
   for (const share of [0, 0.5, 1]) {
@@ -33,10 +43,9 @@ export function sharesChart(place, points, names) {
     const line = points.map((point, i) => `${x(i).toFixed(1)},${y(point.shares[k]).toFixed(1)}`);
     svg.append(draw("polyline", { points: line.join(" "), class: `line ${colour(k)}`, "stroke-dasharray": dash(k) }));
   });
-  if (points.length) {
-    svg.append(draw("text", { x: left, y: height - 4 }, points[0].at.slice(0, 16).replace("T", " ")));
-    svg.append(draw("text", { x: width - 4, y: height - 4, "text-anchor": "end" }, points.at(-1).at.slice(0, 16).replace("T", " ")));
-  }
+  const [begin, end] = times(points);
+  svg.append(draw("text", { x: left, y: height - 4 }, begin));
+  if (points.length > 1) svg.append(draw("text", { x: width - 4, y: height - 4, "text-anchor": "end" }, end));
   const legend = document.createElement("ul");
   legend.className = "legend";
   names.forEach((name, k) => {
@@ -50,23 +59,25 @@ export function sharesChart(place, points, names) {
   place.replaceChildren(svg, legend);
 }
 
+// Each arm has its name and numbers above its interval, so that long names have room on a phone.
 export function meansChart(place, choices, range) {
-  const [low, high] = range, width = room(place), row = 34, left = 110;
+  if (!choices.some((choice) => choice.mean !== null)) { empty(place); return; }
+  const [low, high] = range, width = room(place), row = 44, edge = 14;
   const height = row * choices.length + 24;
-  const said = choices.map((c) => `${c.name}: ${c.mean === null ? "nothing yet" : c.mean.toFixed(2)}`);
-  const svg = picture(width, height, `Mean loss with 95% intervals. ${said.join(", ")}`);
-  const x = (value) => left + ((value - low) / (high - low)) * (width - left - 20);
+  const short = (value) => String(Number(value.toPrecision(3)));
+  const words = (c) => c.mean === null ? "nothing released yet" : `${short(c.mean)}, between ${short(c.low)} and ${short(c.high)}`;
+  const said = choices.map((choice) => `${choice.name}: ${words(choice)}`);
+  const svg = picture(width, height, `Mean loss with intervals. ${said.join("; ")}`);
+  const inside = (value) => Math.min(high, Math.max(low, value));
+  const x = (value) => edge + ((inside(value) - low) / (high - low)) * (width - 2 * edge);
   for (const value of [low, (low + high) / 2, high]) {
     svg.append(draw("line", { x1: x(value), x2: x(value), y1: 0, y2: height - 20, class: "axis" }));
-    svg.append(draw("text", { x: x(value), y: height - 4, "text-anchor": "middle" }, String(value)));
+    svg.append(draw("text", { x: x(value), y: height - 4, "text-anchor": "middle" }, short(value)));
   }
   choices.forEach((choice, k) => {
-    const y = row * k + row / 2;
-    svg.append(draw("text", { x: 0, y: y + 4 }, String(choice.name).slice(0, 14)));
-    if (choice.mean === null) {
-      svg.append(draw("text", { x: left + 4, y: y + 4 }, "nothing released yet"));
-      return;
-    }
+    const y = row * k + 30;
+    svg.append(draw("text", { x: edge + 4, y: y - 14, class: "over" }, said[k]));
+    if (choice.mean === null) return;
     svg.append(draw("line", { x1: x(choice.low), x2: x(choice.high), y1: y, y2: y, class: `line ${colour(k)}` }));
     svg.append(draw("circle", { cx: x(choice.mean), cy: y, r: 5, class: colour(k) }));
   });

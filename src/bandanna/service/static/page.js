@@ -111,7 +111,7 @@ function fill(now, results) {
     "Batches released": number(results.batches_released),
     [places ? "Places in a batch" : "Decisions in a batch"]: number(results.batch),
     ...(places && { "Places used": `${number(places.used)}, at most ${number(places.most)} a person` }),
-    "Regret at most, expected": bound === null || bound >= now.decided ? "nothing yet" : number(Math.round(bound)),
+    "Regret at most, expected": bound === null || bound >= results.decided ? "says nothing yet" : number(Math.round(bound)),
     "Algorithm": now.algorithm,
   };
   $("condition").textContent = results.regret_condition;
@@ -123,15 +123,20 @@ function fill(now, results) {
     return [pair];
   }));
   sharesChart($("shares"), results.shares, results.choices.map((choice) => choice.name));
+  $("means-title").textContent = `Mean loss with ${Math.round(100 * results.confidence)}% intervals, from released values`;
   meansChart($("means"), results.choices, now.settings.loss_range ?? [0, 1]);
   const p = results.steadiness.p_value;
   $("steady").textContent = results.steadiness.says + (p === null ? "" : ` (p = ${p.toPrecision(2)})`);
 }
 
-function inWords(promise) {
+function inWords(promise, segments) {
   const times = Math.exp(promise.epsilon);
   const most = times > 1000 ? "more than a thousand" : times.toPrecision(3);
-  return `Epsilon is ${number(promise.epsilon)}: whatever one piece of feedback says, nothing that leaves becomes more than ${most} times as likely. It protects ${promise.protects}.`;
+  const person = promise.protects.includes("person");
+  const whose = person ? "whatever one person says" : "whatever one piece of feedback says";
+  const where = person && segments ? " This is for whoever stays in one segment; to others the sum of their segments' is promised." : "";
+  const but = promise.delta > 0 ? `, but for a probability of ${number(promise.delta)}` : "";
+  return `Epsilon is ${number(promise.epsilon)}: ${whose}, nothing that leaves becomes more than ${most} times as likely${but}. It protects ${promise.protects}.${where}`;
 }
 
 async function watch(id) {
@@ -167,13 +172,14 @@ async function one(id) {
   const [now, privacy] = await Promise.all(["", "/privacy"].map((part) => json(`/v1/experiments/${id}${part}`)));
   offer(now.segments);
   const results = await json(`/v1/experiments/${id}/results${which()}`);
-  $("promise").textContent = inWords(privacy.guarantee);
+  $("promise").textContent = inWords(privacy.guarantee, now.segments);
   $("full").textContent = privacy.in_words;
   $("certificate").disabled = privacy.ledger.resumed_from_older_copies > 0;
   show("one");
   fill(now, results);
   json(`/v1/experiments/${id}/audit`).then((found) => {
-    $("audit").textContent = `Claimed epsilon ${number(found.claimed)}; an attack with ${number(found.draws)} draws shows at least ${number(found.audited)}. ${found.note}`;
+    const short = (value) => String(Number(value.toPrecision(3)));
+    $("audit").textContent = `Claimed epsilon ${short(found.claimed)} for ${found.about}; an attack with ${number(found.draws)} draws shows at least ${short(found.audited)}. ${found.note}`;
   }, (error) => { $("audit").textContent = error.message; });
   watch(id).catch(() => {});
 }
