@@ -142,11 +142,9 @@ class Guarantee:
             got = repr(size) if not isinstance(size, int) or size < 1 else "more"
             raise InputError(f"a group has a whole number of rounds, 1 to 10**12; got {got}.")
         persons = "places" in self.facts
-        whose = (
-            f"everything any {size} persons contribute"
-            if persons
-            else (f"the feedback of any {size} rounds together")
-        )
+        whose = f"the feedback of any {size} rounds together"
+        if persons:
+            whose = f"everything any {size} persons contribute"
         together = replace(
             self,
             epsilon=size * self.epsilon,
@@ -241,11 +239,4 @@ def group_delta(epsilon: float, delta: float, size: int) -> float:
 
 def no_guarantee(mechanism: str, because: str) -> Guarantee:
     """Spell out the absence of a promise."""
-    return Guarantee(
-        epsilon=math.inf,
-        delta=0.0,
-        protects="nothing",
-        model="none",
-        mechanism=mechanism,
-        because=because,
-    )
+    return Guarantee(math.inf, 0.0, "nothing", "none", mechanism, because)
