@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from bandanna import checks
 from bandanna.learners import Learner
+from bandanna.policies.choosing import choose_algorithm
 from bandanna.policies.inputs import arm_names, check_experts, checked_learner, required_learner
 from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import (
     NOTHING,
     Replaced,
-    choose_algorithm,
     plain_recipe,
     private_recipe,
 )

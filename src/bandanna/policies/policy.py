@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
 from bandanna import checks
 from bandanna.advice import check_advice
 from bandanna.grid import check_range, feedback_to_units, to_units
 from bandanna.policies.among import Among
 from bandanna.policies.batch import Batch
-from bandanna.policies.changing import Changing
 from bandanna.policies.fitting import check_parts
 from bandanna.policies.inputs import as_decision, check_bit
 from bandanna.policies.ledger import Ledger
-from bandanna.policies.one_process import OneProcess
 from bandanna.policies.people import People, PeopleRule
 from bandanna.policies.player import Player
 from bandanna.policies.promise import fitted_rule
 from bandanna.policies.recipe import Recipe
-from bandanna.policies.saving import state_of
-from bandanna.policies.state_file import write_state
+from bandanna.policies.saving import Saved
 from bandanna.privacy import Release
 from bandanna.privacy.release import Released
 from bandanna.streams import Stream, new_stream
-from bandanna.types import JSON, ArmName, Decision, InputError, without_frames
+from bandanna.types import ArmName, Decision, InputError
 
 
-class Policy(OneProcess, Changing):
+class Policy(Saved):
     """Decides round by round, releases each batch once, and learns from the releases alone.
 
     Batches open while earlier ones still wait for feedback. Used in order it is the paper's
     Algorithm 1, or 6 or 2 with experts. Threads may share it: one lock lets them in
     one after the other.
     """
-
-    saved_as: ClassVar[str | None] = None
-    """Name of the kind in saved files; None where it cannot be saved."""
 
     def __init__(
         self,
@@ -192,32 +185,6 @@ class Policy(OneProcess, Changing):
         copy._ledger = self._new_ledger(self.recipe.release.seeded(release_stream))
         copy.on_release = None
         return copy
-
-    def save(self, path: str | Path) -> None:
-        """Write everything needed to go on to a JSON file, readable by its owner only.
-
-        The file holds the raw feedback of batches that are still open: keep it as private as
-        the feedback itself. Release randomness is not in it.
-        """
-        self._check_process()
-        try:
-            with self._lock:
-                write_state(Path(path), self.to_dict())
-        except BaseException as error:
-            raise without_frames(error) from None
-
-    def to_dict(self, *, batches: bool = True) -> JSON:
-        """Return everything a policy knows, as plain values: as private as the feedback.
-
-        Without its open ``batches`` nothing private is left: no feedback, and of persons neither
-        their hashes nor the key of these.
-        """
-        kind = vars(type(self)).get("saved_as")
-        if kind is None:
-            raise InputError(f"a {type(self).__name__} cannot be saved; only Bandanna's own can.")
-        self._check_process()
-        with self._lock:
-            return state_of(self, kind, batches=batches)
 
     # --- how it works ---------------------------------------------------------------------
 

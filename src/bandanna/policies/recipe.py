@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from bandanna import checks
@@ -13,11 +12,8 @@ from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
 from bandanna.theory.catalogue import algorithms, find, names
 from bandanna.theory.exp4 import centred_no_privacy
-from bandanna.theory.guaranteed import Row, row_of
 from bandanna.theory.named import named_learner
 from bandanna.theory.one_bit import default_one_bit_batch
-from bandanna.theory.plan import Plan
-from bandanna.theory.planner import plan
 from bandanna.theory.stationary import dp_klucb
 from bandanna.theory.tuning import Tuning, paper_batch
 from bandanna.theory.tuning import release as release_by_name
@@ -25,7 +21,6 @@ from bandanna.types import JSON, InputError
 
 Part = TypeVar("Part")
 
-CONVERTED = "one-bit-conversion"
 BY_NAME = ("one-bit", "laplace", "device")
 """Releases that can be put into an algorithm by name."""
 
@@ -118,52 +113,6 @@ def without_guard(recipe: Recipe, problem: Problem) -> Recipe:
     if not isinstance(recipe.learner, DpKlucb):
         raise InputError("guard=False is about dp-klucb; other algorithms have no guard.")
     return recipe_of(dp_klucb(problem, guard=False))
-
-
-def choose_algorithm(
-    problem: Problem, *, replaced: bool, per_person: int | None = None
-) -> tuple[str, str]:
-    """Return the algorithm with experts that has the smallest guarantee, and why it was chosen.
-
-    With ``per_person`` the problem's epsilon and delta are a person's.
-    """
-    if problem.experts == 1:
-        return CONVERTED, "There is one expert: it is followed, and nothing is learned."
-    if replaced:
-        return CONVERTED, "Conversions are what takes a learner, release or batch."
-    if problem.rounds is None:
-        return CONVERTED, "Without rounds= there is no bound to compare others by."
-    found = plan(problem, per_person=per_person)
-    if found.best.vacuous:
-        return CONVERTED, f"{found.why} A conversion follows the experts all the same."
-    return found.best.algorithm, found.why
-
-
-def plan_of(algorithm: str, recipe: Recipe, problem: Problem) -> Plan:
-    """Return the plan for a policy's problem, and what the policy itself guarantees.
-
-    That is the bound of whichever algorithm, at the policy's batch, has just these parts.
-    """
-    entry = find(algorithm, advised=problem.advised)
-    recipe = recipe._replace(release=recipe.release.here())
-    others = [row for row in algorithms(advised=problem.advised) if row != entry]
-    same = [
-        row_of(candidate, problem, batch)
-        for candidate in (entry, *others)
-        for batch in (None, recipe.batch)
-        if candidate.release == recipe.release.name and _makes(candidate, problem, batch, recipe)
-    ]
-    unknown = "no bound is known for it with the parts that were replaced."
-    same.append(Row(algorithm, entry, problem, None, unknown))
-    own = next((row for row in same if row.bound is not None), same[0])
-    return replace(plan(problem), own=own)
-
-
-def _makes(entry: Algorithm, problem: Problem, batch: int | None, recipe: Recipe) -> bool:
-    try:
-        return recipe_of(entry.tuned(problem, batch)) == recipe
-    except InputError:
-        return False
 
 
 def _with_replaced(entry: Algorithm, problem: Problem, replaced: Replaced) -> Recipe:

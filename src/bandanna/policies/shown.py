@@ -9,13 +9,14 @@ from bandanna.html import paragraph
 from bandanna.learners.stationarity import GuardReport
 from bandanna.policies.afterwards import regret_so_far, stationarity, stationarity_words
 from bandanna.policies.among import Among
+from bandanna.policies.choosing import plan_of
 from bandanna.policies.inputs import eligible_arms
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.people import PeopleRule
 from bandanna.policies.player import Player
 from bandanna.policies.promise import certificate_of, promise_of
 from bandanna.policies.reading import Summary, chances_of, leader_of, summary_of
-from bandanna.policies.recipe import Recipe, plan_of
+from bandanna.policies.recipe import Recipe
 from bandanna.problem import Problem
 from bandanna.theory.plan import Plan
 from bandanna.types import JSON, ArmName, Guarantee, InputError

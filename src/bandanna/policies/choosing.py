@@ -1,0 +1,62 @@
+"""A policy asks the planner: which algorithm to run, and what it guarantees with its parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bandanna.policies.recipe import Recipe, recipe_of
+from bandanna.problem import Problem
+from bandanna.theory.algorithm import Algorithm
+from bandanna.theory.catalogue import algorithms, find
+from bandanna.theory.guaranteed import Row, row_of
+from bandanna.theory.plan import Plan
+from bandanna.theory.planner import plan
+from bandanna.types import InputError
+
+CONVERTED = "one-bit-conversion"
+
+
+def choose_algorithm(
+    problem: Problem, *, replaced: bool, per_person: int | None = None
+) -> tuple[str, str]:
+    """Return the algorithm with experts that has the smallest guarantee, and why it was chosen.
+
+    With ``per_person`` the problem's epsilon and delta are a person's.
+    """
+    if problem.experts == 1:
+        return CONVERTED, "There is one expert: it is followed, and nothing is learned."
+    if replaced:
+        return CONVERTED, "Conversions are what takes a learner, release or batch."
+    if problem.rounds is None:
+        return CONVERTED, "Without rounds= there is no bound to compare others by."
+    found = plan(problem, per_person=per_person)
+    if found.best.vacuous:
+        return CONVERTED, f"{found.why} A conversion follows the experts all the same."
+    return found.best.algorithm, found.why
+
+
+def plan_of(algorithm: str, recipe: Recipe, problem: Problem) -> Plan:
+    """Return the plan for a policy's problem, and what the policy itself guarantees.
+
+    That is the bound of whichever algorithm, at the policy's batch, has just these parts.
+    """
+    entry = find(algorithm, advised=problem.advised)
+    recipe = recipe._replace(release=recipe.release.here())
+    others = [row for row in algorithms(advised=problem.advised) if row != entry]
+    same = [
+        row_of(candidate, problem, batch)
+        for candidate in (entry, *others)
+        for batch in (None, recipe.batch)
+        if candidate.release == recipe.release.name and _makes(candidate, problem, batch, recipe)
+    ]
+    unknown = "no bound is known for it with the parts that were replaced."
+    same.append(Row(algorithm, entry, problem, None, unknown))
+    own = next((row for row in same if row.bound is not None), same[0])
+    return replace(plan(problem), own=own)
+
+
+def _makes(entry: Algorithm, problem: Problem, batch: int | None, recipe: Recipe) -> bool:
+    try:
+        return recipe_of(entry.tuned(problem, batch)) == recipe
+    except InputError:
+        return False
