@@ -11,7 +11,6 @@ from bandanna.advice import check_advice
 from bandanna.grid import check_range, feedback_to_units, to_units
 from bandanna.policies.among import Among
 from bandanna.policies.batch import Batch
-from bandanna.policies.changing import Changing
 from bandanna.policies.fitting import check_parts
 from bandanna.policies.inputs import as_decision, check_bit
 from bandanna.policies.ledger import Ledger
@@ -26,7 +25,7 @@ from bandanna.streams import Stream, new_stream
 from bandanna.types import ArmName, Decision, InputError
 
 
-class Policy(Saved, Changing):
+class Policy(Saved):
     """Decides round by round, releases each batch once, and learns from the releases alone.
 
     Batches open while earlier ones still wait for feedback. Used in order it is the paper's

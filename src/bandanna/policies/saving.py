@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from bandanna.policies.changing import Changing
 from bandanna.policies.ledger_state import ledger_to_dict
 from bandanna.policies.one_process import OneProcess
-from bandanna.policies.shown import Shown
 from bandanna.policies.state_file import write_state
 from bandanna.streams import Stream
 from bandanna.types import JSON, InputError, without_frames
 
 
-class Saved(OneProcess, Shown):
+class Saved(OneProcess, Changing):
     """The part of a policy that writes it down."""
 
     saved_as: ClassVar[str | None] = None
