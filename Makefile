@@ -21,8 +21,9 @@ device-demo: $(VENV)/ready
 	$(BIN)/python examples/device/demo.py 100 demo
 	@echo "Open demo/device-demo.png."
 
-# The decision service killed 200 times on SQLite and 100 on PostgreSQL, under load.
+# The decision service killed 200 times on SQLite and 100 on PostgreSQL, under load; regret over many runs.
 soak: $(VENV)/ready
+	$(BIN)/python -m benchmarks.regret
 	BANDANNA_KILLS=10 $(BIN)/python -m pytest -x -q tests/service/test_faults.py
 
 lint: $(VENV)/ready
