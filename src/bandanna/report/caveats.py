@@ -46,9 +46,10 @@ def _changes(table: pl.DataFrame) -> list[str]:
         low, high, chance = cells.select(
             low=share.min(), high=share.max(), chance=pl.col("false_alarm").max()
         ).row(0)
-        often = f"{low:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
+        often = f"{high:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
+        often = f"{often} of the runs" if high else "none of the runs"
         lines.append(
-            f"{algorithm} is for steady losses. On {place} its guard said in {often} of the runs "
+            f"{algorithm} is for steady losses. On {place} its guard said in {often} "
             f"that they are not; where they are, it says so with probability at most "
             f"{chance:g} in a run."
         )

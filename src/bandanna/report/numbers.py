@@ -18,10 +18,9 @@ NUMBERS = {
     "q95": ("95%", ",.0f"),
     "share_of_uniform": ("of uniform", ".1%"),
     "segment_mean": ("against segments", ",.0f"),
-    "alarms": ("guard fired", ".1%"),
     "releases": ("releases", ",.0f"),
 }
-OPTIONAL = ("segment_mean", "alarms")
+OPTIONAL = ("segment_mean",)
 """Columns that are left out where no cell has them."""
 
 

@@ -123,6 +123,7 @@ def arm_shares(results: StudyResults, axes: Sequence[str]) -> ChartType | None:
             tooltip=["name:N", "round:Q", alt.Tooltip("share:Q", format=".1%")],
         )
         .properties(width=200, height=130)
+        .resolve_axis(x="independent")  # or columns without a last panel would have an axis alone
     )
     return menus.finish(chart, "Which arms were played", "Shares of the rounds so far, on average")
 

@@ -91,7 +91,7 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         rows=rows,
         skipped=_skipped(results),
         skipped_count=len(results.skipped),
-        promises=_promises(table, results.guarantees()),
+        promises=_promises(table, results.guarantees(), [lead.best["algorithm"] for lead in first]),
         audit=None if attacks is None else audit_section(attacks),
         toml=results.index["toml"],
         files=[place["file"] for place in results.index["places"].values() if place["file"]],
@@ -162,11 +162,14 @@ def _skipped(results: StudyResults) -> list[str]:
     return [f"{count} times: {reason}" for reason, count in counts.items()]
 
 
-def _promises(table: pl.DataFrame, guarantees: dict[str, Guarantee]) -> list[JSON]:
-    """Return the guarantee of every private algorithm, at its smallest epsilon in the study."""
+def _promises(table: pl.DataFrame, guarantees: dict[str, Guarantee], led: list[str]) -> list[JSON]:
+    """Return the guarantee of every private algorithm, at its smallest epsilon in the study.
+
+    Those that the report speaks about first come first.
+    """
     private = table.filter(pl.col("epsilon").is_not_null()).sort("epsilon", "rounds")
     promises = []
-    for name in in_order(private["algorithm"]):
+    for name in dict.fromkeys([*led, *in_order(private["algorithm"])]):
         cells = private.filter(pl.col("algorithm") == name)
         promise = guarantees[cells["cell"][0]]
         entries = [("protects", promise.protects), ("mechanism", promise.mechanism)]

@@ -111,6 +111,7 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
 
     policy = cell.policy()
     batch, promise = policy.batch, policy.guarantee
+    grows = getattr(policy.recipe.learner, "grows", False)  # then nobody counted its batches
     one = parts[0]
     stops, uniform, best = one.stops, one.uniform, one.best
     alarms = np.array([part.alarms for part in parts])
@@ -127,7 +128,7 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
             "segment_mean": float(curves[:, place].mean() + one.ahead[place])
             if one.ahead.size
             else None,
-            "releases": int(stop) // batch if promise.private else 0,
+            "releases": None if grows else int(stop) // batch if promise.private else 0,
             "regret": curves[:, place].tolist(),
             "shares": shares[place].tolist() if kept else None,
             "found": None if best < 0 else float((leaders[:, place] == best).mean()),
