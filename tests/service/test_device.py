@@ -233,6 +233,12 @@ def test_a_pages_key_opens_decisions_and_bits_of_its_experiment_alone(here: Here
         here.key("device", "read", experiment=local)
 
 
+def test_plans_may_be_for_devices(here: Here) -> None:
+    problem = {"arms": 3, "rounds": 10_000, "epsilon": 0.5, "local": True}
+    rows = here.http.post("/v1/plan", json=problem).json()["rows"]
+    assert {row["model"] for row in rows} == {"local", "none"}
+
+
 def test_flags_are_not_for_devices(here: Here) -> None:
     experiment = here.create(**LOCAL)
     answer = here.http.post(f"/ofrep/v1/evaluate/flags/{experiment}", json={})

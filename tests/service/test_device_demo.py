@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,7 @@ import httpx
 import pytest
 
 from bandanna import signatures
+from bandanna.device import Budget, Device, HttpTransport, MemoryStorage
 from tests.browser import needs_browser
 
 demo: Any = import_module("examples.device.demo")  # not a package: examples stand alone
@@ -52,6 +54,38 @@ def test_visitors_bits_arrive_and_a_picture_shows_both_pages(
     path = demo.picture(driver, here, tmp_path)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert driver.execute_script("return document.images.length") == 2
+
+
+def test_the_experiments_page_says_what_devices_are_told(here: Any, driver: Any) -> None:
+    driver.get(here.service)
+    driver.execute_script("sessionStorage.setItem('key', arguments[0])", here.key)
+    driver.get("about:blank")
+    driver.get(f"{here.service}/#{here.experiment}")
+    said = demo.until(driver, "document.getElementById('device')?.innerText")
+    device = asked(here, "/privacy")["device"]
+    assert device["public_key"] in said
+    assert device["fingerprint"][:16] in said
+
+
+def test_the_twin_in_python_decides_and_sends_over_http(here: Any) -> None:
+    options = json.loads(here.config.read_text())
+    way = HttpTransport(here.service, options["key"])
+    twin = Device(
+        way,
+        here.experiment,
+        epsilon=demo.EPSILON,
+        budget=Budget(10.0, 1.0),
+        public_keys=[base64.b64decode(key) for key in options["publicKeys"]],
+        storage=MemoryStorage(),
+        delay=0.01,
+    )
+    before = asked(here, "")["observed"]
+    event = twin.decide().event_id
+    twin.feedback(event, 1.0)
+    time.sleep(0.02)
+    twin.flush()
+    assert twin.kept()["events"][event]["done"]
+    assert asked(here, "")["observed"] == before + 1
 
 
 @pytest.mark.parametrize("wrong", ["epsilon", "signature"])

@@ -125,6 +125,7 @@ class PlanRequest(Document):
     experts: Annotated[int, Field(ge=1, le=100_000)] | None = None
     delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
     per_person: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    local: bool = Field(default=False, description="Only what people's own devices can feed.")
     deadline_seconds: Seconds | None = None
     decisions_per_second: Often | None = Field(default=None, description=LATE)
 

@@ -165,6 +165,7 @@ async def plan(problem: PlanRequest, _: CanRead) -> JSON:
             delta=problem.delta,
             delay=rounds_late(problem.deadline_seconds, problem.decisions_per_second),
             per_person=problem.per_person,
+            local=problem.local,
         )
     )
     return found.to_dict()

@@ -85,7 +85,7 @@ function asked() {
 }
 
 const planned = guarded(async () => {
-  const problem = { ...asked(), arms: lines("arms").length };
+  const problem = { ...asked(), arms: lines("arms").length, local: $("privacy").value === "local" };
   if (problem.arms < 2 || !(problem.epsilon > 0) || !(problem.rounds >= 1)) {
     $("plan").textContent = "Give at least two arms, an epsilon and a number of decisions.";
     return;
@@ -97,6 +97,7 @@ const planned = guarded(async () => {
 
 const make = guarded(async () => {
   const body = { ...asked(), name: $("name").value, arms: lines("arms") };
+  body.privacy = $("privacy").value;
   if (lines("segments").length) body.segments = lines("segments");
   location.hash = (await json("/v1/experiments", body)).id;
 });
@@ -139,6 +140,11 @@ function inWords(promise, segments) {
   return `Epsilon is ${number(promise.epsilon)}: ${whose}, nothing that leaves becomes more than ${most} times as likely${but}. It protects ${promise.protects}.${where}`;
 }
 
+function told({ public_key, history }) {
+  const changes = history.map(({ fingerprint, key_id, since }) => `since ${since.slice(0, 10)} the parameters ${fingerprint.slice(0, 16)}, by the key ${key_id}`);
+  return `Devices are told ${changes.join("; ")}. Pages pin the public key ${public_key}.`;
+}
+
 async function watch(id) {
   const stop = new AbortController();
   watching = stop;
@@ -174,6 +180,8 @@ async function one(id) {
   const results = await json(`/v1/experiments/${id}/results${which()}`);
   $("promise").textContent = inWords(privacy.guarantee, now.segments);
   $("full").textContent = privacy.in_words;
+  $("device").hidden = privacy.device === null;
+  $("device").textContent = privacy.device ? told(privacy.device) : "";
   $("certificate").disabled = privacy.ledger.resumed_from_older_copies > 0;
   show("one");
   fill(now, results);
@@ -209,7 +217,7 @@ $("enter").addEventListener("submit", (event) => {
 });
 $("forget").addEventListener("click", () => { sessionStorage.removeItem("key"); go(); });
 $("make").addEventListener("submit", make);
-for (const id of ["arms", "epsilon", "rounds", "deadline", "often", "segments"]) $(id).addEventListener("change", planned);
+for (const id of ["privacy", "arms", "epsilon", "rounds", "deadline", "often", "segments"]) $(id).addEventListener("change", planned);
 $("segment").addEventListener("change", go);
 $("certificate").addEventListener("click", guarded(async () => {
   const found = await json(`/v1/experiments/${here()}/privacy${which()}`);
