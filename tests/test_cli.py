@@ -282,3 +282,8 @@ def test_a_plan_with_experts_says_what_to_expect() -> None:
     assert set(data["not_simulated"]) == {"batched-exp4"}
     large = (*size[:4], "--rounds", "1e9", "--epsilon", "1", "--simulate", "--json")
     assert "too long" in json.loads(bandanna("plan", *large).stdout)["not_simulated"]["local-exp4"]
+
+
+def test_long_commands_can_be_quiet_wherever_it_is_said() -> None:
+    for command in (["plan"], ["simulate"], ["audit"], ["reproduce"], ["study", "run"]):
+        assert "--quiet" in bandanna(*command, "--help").stdout

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
 import typer
 
 from bandanna.cli import audit, certificate, plan, reproduce, serve, simulate, study, verify
+from bandanna.cli.options import Quiet, be_quiet, can_be_quiet
 from bandanna.types import BandannaError
 from bandanna.version import __version__
 
@@ -19,13 +19,13 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command()(plan.plan)
-app.command()(simulate.simulate)
+app.command()(can_be_quiet(plan.plan))
+app.command()(can_be_quiet(simulate.simulate))
 app.add_typer(study.app, name="study")
-app.command()(audit.audit)
+app.command()(can_be_quiet(audit.audit))
 app.command()(verify.verify)
 app.add_typer(certificate.app, name="certificate")
-app.command()(reproduce.reproduce)
+app.command()(can_be_quiet(reproduce.reproduce))
 app.command()(serve.serve)
 app.add_typer(serve.keys, name="keys")
 app.add_typer(serve.db, name="db")
@@ -42,13 +42,10 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="No progress bars and no estimates of time.")
-    ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Differentially private adversarial bandits."""
-    if quiet:
-        os.environ["BANDANNA_QUIET"] = "1"
+    be_quiet(quiet)
 
 
 def main() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import os
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
@@ -38,6 +42,32 @@ def announce(seconds: float) -> None:
     """Say before long work how long it may take, unless quiet was asked for."""
     if seconds > LONG and not os.environ.get("BANDANNA_QUIET"):
         typer.echo(f"this may take {duration(seconds)}, by a rough guess", err=True)
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars and no estimates of time.")]
+
+
+def be_quiet(quiet: bool) -> None:
+    """Let this process, and those it starts, work without saying how far they are."""
+    if quiet:
+        os.environ["BANDANNA_QUIET"] = "1"
+
+
+def can_be_quiet(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that may take long the option ``--quiet``."""
+
+    @functools.wraps(command)
+    def called(*, quiet: bool, **given: object) -> None:
+        be_quiet(quiet)
+        command(**given)
+
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    named = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in own]
+    last = inspect.Parameter(
+        "quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Quiet
+    )
+    called.__signature__ = inspect.Signature([*named, last])  # type: ignore[attr-defined]
+    return called
 
 
 def duration(seconds: float) -> str:

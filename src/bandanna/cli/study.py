@@ -19,7 +19,7 @@ from bandanna.cli.data import (
     read_range,
     takes_log_columns,
 )
-from bandanna.cli.options import announce
+from bandanna.cli.options import announce, can_be_quiet
 from bandanna.documents import write_whole
 from bandanna.types import JSON
 
@@ -74,6 +74,7 @@ def new(
 
 
 @app.command()
+@can_be_quiet
 def run(
     study: Annotated[Path, typer.Argument(help="A TOML file with [study] and [grid].")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")],
