@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bandanna import checks
 from bandanna.compiled import step
-from bandanna.learners.adaptive import (
-    Adaptive,
+from bandanna.learners.adaptive import Adaptive
+from bandanna.learners.adaptive_steps import (
     AdaptiveParams,
     AdaptiveState,
     adaptive_draw,

@@ -29,17 +29,6 @@ def kl(x: float, y: float) -> float:
 
 
 @step
-def private_divergence(x: float, y: float, epsilon: float) -> float:
-    """Return ``d(x, y)`` for ``x <= y``."""
-    e = math.exp(-epsilon)
-    if y <= x:
-        return 0.0
-    if y * e / (1.0 - y + y * e) <= x:
-        return kl(x, y)
-    return -epsilon * x - math.log1p(y * math.expm1(-epsilon))
-
-
-@step
 def kl_upper(x: float, level: float, start: float) -> float:
     """Return the largest y with ``kl(x, y) <= level``, by Newton's method from above.
 

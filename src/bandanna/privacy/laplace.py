@@ -124,11 +124,6 @@ class LaplaceRelease(PureRelease):
             raise InputError(f"this Laplace release promises for batches {known}; got {size!r}.")
         return super().start(size)
 
-    @property
-    def noise_scale(self) -> float:
-        """Scale of the noise on the released mean, ``1 / (batch * epsilon)``."""
-        return 1.0 / (self.batch * self.epsilon)
-
     def release(self, total: int, size: int | None = None) -> float:
         """Publish a batch's mean with noise, which is on the sum and the same for any size."""
         noise = discrete_laplace_noise(laplace_scale(self.epsilon))
