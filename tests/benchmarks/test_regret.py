@@ -21,8 +21,7 @@ def test_guarantees() -> None:
 
 def test_adaptive_against_one_bit_and_htinf() -> None:
     """Geometric means were 0.48, 0.48 and 0.35 over 20 runs each."""
-    over_one_bit, quantile, _, over_htinf, _ = regret.adaptive(runs=10)
-    assert not broken([over_one_bit, quantile, over_htinf])
+    assert not broken(regret.adaptive(runs=10)[:3])
 
 
 def test_changing_worlds() -> None:
