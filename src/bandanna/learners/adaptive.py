@@ -151,9 +151,6 @@ class Adaptive(CompiledLearner):
         state.losses[first:] = best - state.predictions[first:]
 
 
-# --- drawing --------------------------------------------------------------------------------
-
-
 @step
 def adaptive_draw(
     params: AdaptiveParams, state: AdaptiveState, stream: Stream
@@ -166,9 +163,6 @@ def adaptive_draw(
     state.solution[SLOPE] = slope
     arm = pick(state.chances, 0, state.chances.size, uniform(stream))
     return arm, capped_inverse(state.chances[arm])
-
-
-# --- learning -------------------------------------------------------------------------------
 
 
 @step
