@@ -18,7 +18,7 @@ from bandanna.audits.releases import audit_release
 from bandanna.environments import Bernoulli
 from bandanna.learners import Exp3
 from bandanna.privacy import LaplaceRelease, OneBitRelease
-from benchmarks import adaptive, alternatives, experts, in_c, service, studies
+from benchmarks import adaptive, alternatives, experts, in_c, people, service, studies
 from benchmarks.in_c import ARMS, ROUNDS, runner, table
 from benchmarks.timing import Row, seconds
 
@@ -175,7 +175,7 @@ def main() -> None:
     rows += [many_arms(ours), two_cores(), a_billion_rounds(), *online(), *audits(), *start_up()]
     rows += adaptive.against_tsallis_inf()
     rows += [*experts.against_c(), *experts.calibrating(), *experts.realised()]
-    rows += whole_studies()
+    rows += [*people.rows(), *whole_studies()]
     rows += [*service.rates(), *service.two_processes(), *service.a_month()]
     print(f"{machine()}\n")
     print("| what | measured | promised | holds |\n|---|---|---|---|")

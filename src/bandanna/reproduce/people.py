@@ -60,10 +60,11 @@ def reproduce(quick: bool) -> Reproduction:
 def _sticky(settings: JSON) -> list[Verdict]:
     """Compare one place a person with one round a person, and with a share of epsilon a round."""
     base = _measure(_policy(settings, 1), settings, 1, 1)
-    verdicts = []
+    verdicts, ratios = [], []
     for visits in settings["sticky"]:
         found = _measure(_policy(settings, 1, per_person=1), settings, 1, visits)
         ratio, most = found.mean / base.mean, settings["most"]
+        ratios.append(ratio)
         verdicts.append(
             Verdict(
                 f"one place and {visits} visits each: regret as with one round each",
@@ -72,6 +73,15 @@ def _sticky(settings: JSON) -> list[Verdict]:
                 ratio <= most,
             )
         )
+    few, many = settings["sticky"][0], settings["sticky"][-1]
+    verdicts.append(
+        Verdict(
+            f"{many} visits each are no worse than {few}",
+            f"{ratios[-1]:.2f} against {ratios[0]:.2f} times",
+            "no more",
+            ratios[-1] <= ratios[0],
+        )
+    )
     split = settings["split"]
     share = _policy(settings | {"epsilon": settings["epsilon"] / split}, split)
     ratio = _measure(share, settings, split, 1).mean / base.mean
