@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from asyncio import wrap_future
-from collections.abc import Callable
+from asyncio import gather, wrap_future
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -110,10 +110,17 @@ class Core:
         """Ask the policy of a part something."""
         return await self._do(Task(lambda desk, _: what(desk.policy), part.number))
 
+    async def look_at_all(
+        self, parts: Sequence[Experiment], what: Callable[[Policy], T]
+    ) -> list[T]:
+        """Ask the policies of parts something, all together."""
+        return await gather(*(self.look(part, what) for part in parts))
+
     async def guarantee(self, identity: str) -> Guarantee:
         """Return what an experiment promises, all its segments together."""
         parts = await self.find(identity)
-        return promised({one.segment: await self.look(one, guarantee_of) for one in parts})
+        found = await self.look_at_all(parts, guarantee_of)
+        return promised({part.segment: one for part, one in zip(parts, found, strict=True)})
 
     async def releases(self, part: Experiment) -> list[Release]:
         """Return what a part released."""

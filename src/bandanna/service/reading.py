@@ -46,7 +46,7 @@ async def privacy(
     parts = await core.find(experiment)
     if segment is not None:
         parts = [part_for(parts, segment)]
-    looked = [await core.look(part, _promise) for part in parts]
+    looked = await core.look_at_all(parts, _promise)
     promise, ledger, certificate = looked[0]
     if len(looked) > 1:
         promise = promised({part.segment: one[0] for part, one in zip(parts, looked, strict=True)})
