@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo device-demo test soak lint docs package fresh picture bench lock clean
+.PHONY: demo device-demo test soak lint docs package fresh picture reproductions bench lock clean
 
 demo: $(VENV)/ready
 	mkdir -p demo
@@ -51,11 +51,18 @@ fresh:
 	cd build/fresh/bandanna && export HOME=$(CURDIR)/build/fresh/home && \
 	  $(MAKE) demo && $(MAKE) test && rm -r demo && $(MAKE) demo
 
-# The picture in the README.
+# The picture in the README and in the guide: the three worlds, and what privacy costs there.
 picture: $(VENV)/ready
-	$(BIN)/bandanna study run examples/price.toml -o build/price
-	$(BIN)/bandanna study report build/price -o build/price.html --charts svg
-	cp build/price-regret-against-epsilon.svg docs/images/regret-against-epsilon.svg
+	$(BIN)/python docs/worlds.py docs/images/worlds.svg
+
+# Every reproduction with its full settings, one after the other: an hour or so.
+reproductions: $(VENV)/ready
+	mkdir -p build
+	for name in $$($(BIN)/bandanna reproduce --list | cut -d ' ' -f 1); do \
+	  $(BIN)/bandanna reproduce $$name --json > build/$$name.json; \
+	  mv build/$$name.json docs/reproductions/$$name.json; \
+	done
+	$(BIN)/python docs/reproductions.py
 
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks

@@ -14,6 +14,7 @@ from bandanna.theory.catalogue import algorithms
 from bandanna.theory.guaranteed import row_of
 from bandanna.theory.inverse import ask, says_something_from
 from bandanna.theory.planner import plan
+from bandanna.theory.worlds import ALGORITHMS
 
 
 def test_plans_list_what_does_not_apply_and_never_as_a_number() -> None:
@@ -55,6 +56,31 @@ def test_a_plan_tells_the_default_from_the_smallest_guarantee() -> None:
     assert few.default in str(few)
     assert plan(5_000, 10**12, 0.1).default == ""  # there it is the best
     assert plan(4, 10**5, 0.5, experts=5).default == ""  # there the default is the best
+
+
+@pytest.mark.parametrize("losses", ALGORITHMS)
+def test_a_plan_says_what_to_expect_in_each_world(losses: str) -> None:
+    found = plan(4, 10**5, 0.5, losses=losses)
+    runs = ALGORITHMS[losses][0]
+    assert runs in found.worlds
+    numbers = {row.algorithm: found.expected(row) for row in found.rows}
+    known = {name: number for name, number in numbers.items() if number is not None}
+    assert min(known, key=lambda name: known[name]) == runs
+    assert {"one-bit", "htinf", "tracking"} <= set(known)
+    assert plan(4, 10**5, 0.5, experts=5, losses=losses).worlds == ""
+
+
+def test_changes_go_with_a_changing_world() -> None:
+    few, many = (plan(4, 10**6, 0.5, losses="changing", changes=often) for often in (2, 50))
+    bounds = [
+        next(row.regret for row in found.rows if row.algorithm == "tracking")
+        for found in (few, many)
+    ]
+    assert bounds[0] < bounds[1]
+    with pytest.raises(bd.InputError, match="goes with losses='changing'"):
+        plan(4, 10**6, 0.5, changes=2)
+    with pytest.raises(bd.InputError, match="losses must be one of"):
+        plan(4, 10**6, 0.5, losses="calm")
 
 
 def test_where_each_guarantee_begins_to_say_something() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 from bandanna.checks import MAX_ROUNDS
 from bandanna.cli.data import NO_COLUMNS, LogColumns, read_log, takes_log_columns, without_log
 from bandanna.cli.options import whole_number
-from bandanna.cli.plan_answers import MOST, answered, for_people
+from bandanna.cli.plan_answers import MOST, answered, check_world, for_people
 from bandanna.cli.plan_tables import print_expected, print_outlook, print_plan
 from bandanna.cli.regimes import check_alone, show_regimes
 from bandanna.types import JSON, InputError
@@ -48,6 +49,12 @@ def plan(
     local: Annotated[
         bool, typer.Option("--local", help="Only what people's own devices can feed, and the like.")
     ] = False,
+    losses: Annotated[
+        str, typer.Option(help="What losses are like: any, steady or changing.")
+    ] = "any",
+    changes: Annotated[
+        str | None, typer.Option(help="With --losses changing: how often the best arm does.")
+    ] = None,
     regret: Annotated[
         float | None,
         typer.Option(help="A target, as a share of the rounds; asks for what is left out."),
@@ -106,6 +113,7 @@ def plan(
         "epsilon": epsilon,
         "experts": whole_number("--experts", experts) if experts not in (None, MOST) else None,
         "delta": delta,
+        "changes": check_world(losses, changes),
         "delay": 0 if delay is None else whole_number("--delay", delay, MAX_ROUNDS),
     }
     if simulate and delay is not None:
@@ -115,6 +123,7 @@ def plan(
         if per_person is None and people is None
         else for_people(given, regret, per_person, people, local=local)
     )
+    found = replace(found, losses=losses)
     expected = _expected(found) if simulate else None
     ahead = _ahead(found, gap, base_rate, log)
     if as_json:

@@ -23,6 +23,16 @@ ANYTHING: dict[str, JSON] = {
 """What stands for the number that is asked for, until it is known."""
 
 
+def check_world(losses: str, changes: str | None) -> int | None:
+    """Check what was said of losses; returns how often the best arm changes, if that was said."""
+    from bandanna.theory.worlds import CHANGING, check_losses
+
+    check_losses(losses)
+    if changes is not None and losses != CHANGING:
+        raise InputError(f"--changes goes with --losses {CHANGING}; got --losses {losses}.")
+    return None if changes is None else whole_number("--changes", changes)
+
+
 def answered(
     given: JSON, regret: float | None, most_experts: bool, *, local: bool
 ) -> tuple[Plan, str | None]:

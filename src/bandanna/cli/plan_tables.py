@@ -8,6 +8,7 @@ import typer
 
 from bandanna.cli.tables import print_table
 from bandanna.theory.guaranteed import percent
+from bandanna.theory.worlds import ANY
 from bandanna.types import JSON
 
 if TYPE_CHECKING:
@@ -74,20 +75,28 @@ def print_plan(found: Plan, explain: bool) -> None:
     for sentence in filter(None, (found.default, found.worlds)):
         typer.echo(sentence)
     headings = ["algorithm", "privacy", "delta", "batch", "regret at most", "of the rounds"]
+    headings += ["expected"] if found.measured else []
     rows = []
     for row in found.rows:
-        if row.bound is None:
+        expected = found.expected(row)
+        if row.bound is None and expected is None:
             continue
-        verdict = "says nothing" if row.vacuous else percent(row.share)
         spent = "-" if row.model == "none" else f"{row.delta:g}"
-        cells = [row.algorithm, row.model, spent, f"{row.bound.batch:,}"]
-        rows.append([*cells, f"{row.regret:,.0f}", verdict])
+        cells = [row.algorithm, row.model, spent]
+        if row.bound is None:
+            cells += ["-", "-", "none proved"]
+        else:
+            verdict = "says nothing" if row.vacuous else percent(row.share)
+            cells += [f"{row.bound.batch:,}", f"{row.regret:,.0f}", verdict]
+        if found.measured:
+            cells.append("-" if expected is None else f"{expected:.1f} times")
+        rows.append(cells)
     if explain:
         headings.append("says something from")
         starts = _starts(found)
         for cells in rows:
-            cells.append(starts[cells[0]])
-    left_out = _left_out(found)
+            cells.append(starts.get(cells[0], "-"))
+    left_out = [*_said_of_expected(found), *_left_out(found)]
     title = f"Guaranteed regret after {found.problem}"
     if found.per_person is not None:
         title += f" for all of a person's {found.per_person:,} places"
@@ -100,6 +109,17 @@ def print_plan(found: Plan, explain: bool) -> None:
             typer.echo(f"  {value:>16,.1f}  {term}")
         for name, value in found.best.bound.settings.items():
             typer.echo(f"  {value:>16.6g}  {name.replace('_', ' ')} to run it with")
+
+
+def _said_of_expected(found: Plan) -> list[str]:
+    """Say what the numbers are that were measured."""
+    if not found.measured:
+        return []
+    where = "in its worst environment" if found.losses == ANY else "on the whole"
+    return [
+        f"Expected: mean regret, times the least of all, {where} if losses are "
+        f"{found.losses}: bandanna reproduce algorithms."
+    ]
 
 
 def _left_out(found: Plan) -> list[str]:

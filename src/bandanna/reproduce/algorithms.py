@@ -7,32 +7,18 @@ bad: whoever cannot say what the world is like does not want to be told that it 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from bandanna.problem import Problem
-from bandanna.reproduce.contest import CHANGES, Outcome, contest
+from bandanna.reproduce.contest import Outcome, contest
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.studies.figure import Figure, Point
-from bandanna.theory.worlds import chosen
+from bandanna.theory.measured import Standing, runs_in
+from bandanna.theory.worlds import ANY, CHANGING, STEADY
 from bandanna.types import JSON
 
-STEADY, ANY, CHANGING, REACTING = "steady", "any", "changing", "reacting"
+REACTING = "reacting"
 MEMBERS = {STEADY: (STEADY,), ANY: (STEADY, ANY), CHANGING: (CHANGING,), REACTING: (REACTING,)}
 """The kinds of environments that belong to each world."""
-
-
-class Standing(NamedTuple):
-    """How an algorithm does in a world; regrets are times the least for the same problem."""
-
-    mean: float
-    """Geometric mean over environments and sizes, of mean regret."""
-    high: float
-    """The same of the 90% quantile."""
-    worst: float
-    """The environment's with the largest mean over sizes."""
-    where: str
 
 
 def reproduce(quick: bool) -> Reproduction:
@@ -48,7 +34,7 @@ def reproduce(quick: bool) -> Reproduction:
             for name in settings["algorithms"]
             if inside
         }
-        for name, found in sorted(table.items(), key=lambda pair: _merit(world, pair[1])):
+        for name, found in sorted(table.items(), key=lambda pair: pair[1].merit(world)):
             numbers = [f"{number:.2f}" for number in found[:3]]
             rows.append([world, name, *numbers, found.where])
         if inside and world != REACTING:
@@ -89,16 +75,10 @@ def geometric_mean(values: list[float]) -> float:
     return float(np.exp(np.mean(np.log(values))))
 
 
-def _merit(world: str, found: Standing) -> float:
-    return found.worst if world == ANY else found.mean
-
-
 def _verdict(world: str, table: dict[str, Standing], settings: JSON) -> Verdict:
     """Judge what is chosen for a world by the algorithm that does best there."""
-    problem = Problem(2, 10_000, 1.0)
-    name, told, _ = chosen(None, world, problem)
-    name += CHANGES if told.changes else ""
-    merits = {rival: _merit(world, found) for rival, found in table.items()}
+    name = runs_in(world)
+    merits = {rival: found.merit(world) for rival, found in table.items()}
     others = [rival for rival in merits if rival != name]
     next_best = min(others, key=lambda rival: merits[rival])
     what = "the least bad worst environment" if world == ANY else "the least regret on the whole"

@@ -14,13 +14,11 @@ from bandanna.policies import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.runs import simulate
+from bandanna.theory.measured import CHANGES
 from bandanna.types import JSON
 
 OWN_ARMS = ("trial", "barrier")
 """Environments that bring their arms."""
-
-CHANGES = ", changes"
-"""After an algorithm's name: told how often the best arm changes."""
 
 
 class Outcome(NamedTuple):

@@ -8,6 +8,8 @@ from bandanna.html import paragraph, table
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import DEFAULT
 from bandanna.theory.guaranteed import Row, any_arm, percent
+from bandanna.theory.measured import EXPECTED, expected
+from bandanna.theory.worlds import ANY
 from bandanna.types import JSON
 
 ARMS_CHANGED = (
@@ -30,6 +32,8 @@ class Plan:
     """What a policy guarantees that was asked for its plan."""
     per_person: int | None = None
     """Places a person may have, where epsilon and delta are a person's and rounds are places."""
+    losses: str = ANY
+    """What losses are like; regret to expect is for those."""
     local: bool = False
     """Whether it compares what never sees more than one randomised loss at a time."""
     note: str = ""
@@ -98,11 +102,16 @@ class Plan:
                 "expected of one-bit, and of learner='thompson' on bits if each arm's losses are "
                 "drawn from one law; nothing is proved for that."
             )
-        return (
-            "Guarantees are for the worst losses. Least regret is to be expected of adaptive "
-            "(losses='any'), and of dp-klucb if each arm's losses are drawn from one law "
-            "(losses='steady'); --simulate shows it."
-        )
+        return EXPECTED[self.losses]
+
+    @property
+    def measured(self) -> bool:
+        """Whether it was measured what to expect: not with experts, nor on people's devices."""
+        return not (self.problem.advised or self.local)
+
+    def expected(self, row: Row) -> float | None:
+        """Return the regret to expect of an algorithm, times the least; None if not measured."""
+        return expected(row.algorithm, self.losses) if self.measured else None
 
     def to_dict(self) -> JSON:
         """Return the plan with stable keys."""
@@ -116,9 +125,10 @@ class Plan:
             "why": self.why,
             "default": self.default,
             "condition": self.condition,
+            "losses": self.losses,
             "worlds": self.worlds,
             **own,
-            "rows": [row.to_dict() for row in self.rows],
+            "rows": [row.to_dict() | {"expected": self.expected(row)} for row in self.rows],
         }
 
     def __repr__(self) -> str:

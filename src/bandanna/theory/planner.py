@@ -11,6 +11,7 @@ from bandanna.theory.algorithm import Algorithm
 from bandanna.theory.catalogue import algorithms
 from bandanna.theory.guaranteed import row_of
 from bandanna.theory.plan import Plan
+from bandanna.theory.worlds import ANY, CHANGING, check_losses
 from bandanna.types import InputError
 
 ONE_BIT = "one-bit"
@@ -30,6 +31,8 @@ def plan(
     delay: int = 0,
     per_person: int | None = None,
     local: bool = False,
+    losses: str = ANY,
+    changes: int | None = None,
 ) -> Plan:
     """Compare what every algorithm guarantees.
 
@@ -50,6 +53,9 @@ def plan(
     local
         Compare what people's own devices can feed, a bit for each round, and other algorithms that
         never see more than one randomised loss at a time.
+    losses, changes
+        What losses are like, as for ``PrivateBandit``: regret to expect is for such losses, and the
+        bound of ``tracking`` against all sequences of arms that change so often.
 
     Examples
     --------
@@ -66,6 +72,7 @@ def plan(
         problem = Problem(arms, rounds, epsilon, experts, delta, delay)
     checks.epsilon(problem.epsilon)
     problem.horizon("a plan")
+    problem = _in_world(problem, losses, changes)
     if problem.advised:
         problem = replace(problem, experts=problem.advisers)
     if local and (problem.advised or per_person is not None):
@@ -82,7 +89,17 @@ def plan(
         for entry, batch in planned(problem, local=local)
     ]
     rows.sort(key=lambda row: row.regret)
-    return Plan(problem, rows, per_person=per_person, local=local)
+    return Plan(problem, rows, per_person=per_person, local=local, losses=losses)
+
+
+def _in_world(problem: Problem, losses: str, changes: int | None) -> Problem:
+    """Check what was said of losses, and put it into the problem."""
+    check_losses(losses)
+    if changes is None:
+        return problem
+    if losses != CHANGING:
+        raise InputError(f"changes= goes with losses='changing'; got losses={losses!r}.")
+    return problem.but(changes=changes)
 
 
 def planned(problem: Problem, *, local: bool = False) -> list[tuple[Algorithm, int | None]]:

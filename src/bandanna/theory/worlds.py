@@ -11,12 +11,13 @@ STEADY_WARNING = (
     "It notices when an arm that it plays changes, and adaptive then plays the rest; it cannot see "
     "an arm it has stopped playing become the best while nothing else changes."
 )
+STEADY, ANY, CHANGING = "steady", "any", "changing"
 ALGORITHMS: dict[str, tuple[str, str]] = {
-    "any": ("adaptive", "Losses may be anything: adaptive follows the surprises it meets."),
-    "steady": ("dp-klucb", f"Losses are steady: dp-klucb. {STEADY_WARNING}"),
-    "changing": ("adaptive", "The best arm changes: adaptive with a short memory follows it."),
+    ANY: ("adaptive", "Losses may be anything: adaptive follows the surprises it meets."),
+    STEADY: ("dp-klucb", f"Losses are steady: dp-klucb. {STEADY_WARNING}"),
+    CHANGING: ("adaptive", "The best arm changes: adaptive with a short memory follows it."),
 }
-"""For each world, the algorithm and why."""
+"""For each world, the algorithm and why: what ``bandanna reproduce algorithms`` measured."""
 
 
 def chosen(algorithm: str | None, losses: str | None, problem: Problem) -> tuple[str, Problem, str]:
@@ -25,16 +26,21 @@ def chosen(algorithm: str | None, losses: str | None, problem: Problem) -> tuple
         name = algorithm or DEFAULT
         check_changes(name, problem)
         return name, problem, f"{name} was asked for." if algorithm else f"{name} is the default."
-    if losses not in ALGORITHMS:
-        raise InputError(f"losses must be one of {', '.join(ALGORITHMS)}; got {losses!r}.")
+    check_losses(losses)
     if algorithm is not None:
         raise InputError(f"losses={losses!r} chooses the algorithm; leave out {algorithm!r}.")
     name, why = ALGORITHMS[losses]
-    if losses == "changing" and (problem.changes, problem.memory) == (None, None):
+    if losses == CHANGING and (problem.changes, problem.memory) == (None, None):
         problem = problem.but(changes=CHANGES)
         problem.horizon("losses='changing' without memory=", instead="memory=")
     check_changes(name, problem)
     return name, problem, why
+
+
+def check_losses(losses: str) -> None:
+    """Refuse a world there is not."""
+    if losses not in ALGORITHMS:
+        raise InputError(f"losses must be one of {', '.join(ALGORITHMS)}; got {losses!r}.")
 
 
 def check_changes(name: str, problem: Problem) -> None:
