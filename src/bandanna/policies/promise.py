@@ -21,6 +21,7 @@ from bandanna.types import JSON, Guarantee, InputError
 
 if TYPE_CHECKING:
     from bandanna.policies.shown import Shown
+    from bandanna.privacy.range import PrivateRange
 
 
 def promise_of(policy: Shown) -> Guarantee:
@@ -67,11 +68,19 @@ def fitted_rule(
     return rule._replace(rounds_per_place=1)
 
 
-def certificate_of(policy: Shown) -> JSON:
-    """Return a policy's guarantee as a document."""
+def certificate_of(policy: Shown, bought: PrivateRange | None = None) -> JSON:
+    """Return a policy's guarantee as a document, with what its range cost if it was bought."""
     if policy.resumed:
         raise InputError("its file was resumed more than once: there is nothing to certify.")
     low, high = policy.loss_range
     size = len(policy.arms), policy.experts
     setting = Setting(policy.ledger.identity, policy.algorithm, *size, low, high)
-    return make_certificate(policy.guarantee, setting)
+    promise = policy.guarantee
+    if bought is None:
+        return make_certificate(promise, setting)
+    if bought.loss_range != policy.loss_range or not policy.clip:
+        raise InputError(
+            f"the range bought is {bought.low:g} to {bought.high:g}; make the policy with "
+            f"loss_range= just that and clip=True."
+        )
+    return make_certificate(promise, setting, bought.entries(promise.epsilon))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from bandanna.html import paragraph
 from bandanna.learners.stationarity import GuardReport
@@ -20,6 +21,9 @@ from bandanna.policies.recipe import Recipe
 from bandanna.problem import Problem
 from bandanna.theory.plan import Plan
 from bandanna.types import JSON, ArmName, Guarantee, InputError
+
+if TYPE_CHECKING:
+    from bandanna.privacy.range import PrivateRange
 
 
 class Shown:
@@ -169,13 +173,16 @@ class Shown:
         with self._lock:
             return stationarity(self.recipe, self._player.state_dict)
 
-    def certificate(self) -> JSON:
+    def certificate(self, bought: PrivateRange | None = None) -> JSON:
         """Return the guarantee as a document that ``bandanna verify`` can check.
+
+        If the range of losses was ``bought`` with ``bd.private_range``, give it: the document then
+        says what that cost, and what range and policy cost someone who is in both.
 
         It holds nothing private. Write it with ``json.dump``; ``docs/certificate.md`` explains
         every entry.
         """
-        return certificate_of(self)
+        return certificate_of(self, bought)
 
     def _repr_html_(self) -> str:
         seen = paragraph(stationarity_words(self.stationarity))

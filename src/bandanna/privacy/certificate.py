@@ -17,6 +17,7 @@ from typing import NamedTuple
 from bandanna.advice import MAX_EXPERTS
 from bandanna.checks import MAX_ARMS, MAX_EPSILON, MIN_EPSILON
 from bandanna.grid import check_range
+from bandanna.privacy.bought_range import RANGE_ENTRIES, check_bought, impossible_range
 from bandanna.privacy.mechanism import Finding, Mechanism, float_of
 from bandanna.privacy.parameter_history import HISTORY, check_history
 from bandanna.privacy.persons import PERSON_ENTRIES, check_places, impossible_places
@@ -60,8 +61,8 @@ class Setting(NamedTuple):
     loss_high: float
 
 
-def make_certificate(guarantee: Guarantee, setting: Setting) -> JSON:
-    """Write a guarantee down."""
+def make_certificate(guarantee: Guarantee, setting: Setting, bought: JSON | None = None) -> JSON:
+    """Write a guarantee down; ``bought`` are the entries of a range that people's values gave."""
     kind = MECHANISMS.get(guarantee.facts.get("mechanism", ""))
     if not guarantee.private or kind is None:
         raise InputError(f"there is nothing to certify: {guarantee.because}.")
@@ -84,7 +85,7 @@ def make_certificate(guarantee: Guarantee, setting: Setting) -> JSON:
         "assumptions": list(guarantee.assumptions),
         "because": guarantee.because,
     }
-    return sealed(entries)
+    return sealed(entries | (bought or {}))
 
 
 def verify(text: str, *, key: bytes | None = None) -> list[Finding]:
@@ -137,13 +138,16 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
         yield Finding("mechanism", False, f"unknown; there are {', '.join(MECHANISMS)}")
         return
     persons = PERSON_ENTRIES if "places" in data else ()
+    ranged = RANGE_ENTRIES if "range_epsilon" in data else ()
     told = {HISTORY} if kind.on_device else set()
     wrong = [
         Finding(key, False, "is not known here" if key in data else "is missing")
-        for key in sorted(set(data) - told ^ {*ENTRIES, *kind.entries(), *persons})
+        for key in sorted(set(data) - told ^ {*ENTRIES, *kind.entries(), *persons, *ranged})
     ] or [*_impossible(data), *kind.impossible(data)]
     if persons and not wrong:
         wrong = list(impossible_places(data))
+    if ranged and not wrong:
+        wrong = list(impossible_range(data))
     if wrong:
         yield from wrong
         return
@@ -156,6 +160,8 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
         yield from check_places(mechanism, data)
     else:
         yield from mechanism.check(data["epsilon"], data["delta"])
+    if ranged:
+        yield from check_bought(data)
 
 
 def _impossible(data: JSON) -> Iterator[Finding]:

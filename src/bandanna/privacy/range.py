@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bandanna import checks
 from bandanna.grid import LossRange, check_range
-from bandanna.types import Guarantee, InputError, plain
+from bandanna.privacy.bought_range import PARTS, REPLACED, cost_of_range, range_assumptions
+from bandanna.privacy.composition import float_above
+from bandanna.types import JSON, Guarantee, InputError, plain
+
+if TYPE_CHECKING:
+    from opendp.mod import Measurement
 
 POINTS, FINEST = 1000, 1e-6
 """How many points, and how near to 0 the first of them is, as a share of the bounds."""
-
-REPLACED = 2
-"""Distance of two data sets, by values taken out or put in, that differ in one person's value."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +30,30 @@ class PrivateRange:
     low: float
     high: float
     guarantee: Guarantee
+    bounds: LossRange
+    tail: int
+    """What is meant to be left out at either end, in ten-thousandths of the values."""
+    scale: float
+    """Of the noise on the candidates' scores."""
 
     @property
     def loss_range(self) -> LossRange:
         """The pair that policies take; give them ``clip=True`` as well."""
         return self.low, self.high
+
+    def entries(self, epsilon: float) -> JSON:
+        """Return its entries in the certificate of a policy with an epsilon."""
+        low, high = self.bounds
+        own = self.guarantee.epsilon
+        return {
+            "range_epsilon": own,
+            "range_scale": self.scale,
+            "range_tail": self.tail,
+            "range_bound_low": low,
+            "range_bound_high": high,
+            "range_assumptions": range_assumptions(low, high),
+            "epsilon_with_range": float_above(Fraction(own) + Fraction(epsilon)),
+        }
 
     def together(self, policy: Guarantee) -> Guarantee:
         """Return what holds for someone whose value is here and whose feedback is there.
@@ -98,16 +122,14 @@ def private_range(
         raise InputError("values must be a list of numbers, none missing.")
     clipped = np.clip(numbers, low, high).tolist()
     points = _points(low, high)
-    tail = (1.0 - share) / 2.0
-    ends, spent = zip(
-        *(_quantile(clipped, points, alpha, epsilon / 2.0) for alpha in (tail, 1.0 - tail)),
-        strict=True,
-    )
-    found = sorted(ends)
+    tail = max(1, round((1.0 - share) / 2.0 * PARTS))
+    scale = _scale(points, tail, epsilon)
+    found = sorted(_quantile(clipped, points, part, scale) for part in (tail, PARTS - tail))
     if found[0] == found[1]:  # noise, or one value alone; a range has two ends
         place = min(points.index(found[0]), len(points) - 2)
         found = points[place : place + 2]
-    return PrivateRange(found[0], found[1], _promise(epsilon, sum(spent), tail, (low, high)))
+    promise = _promise(epsilon, tail, scale, (low, high))
+    return PrivateRange(found[0], found[1], promise, (low, high), tail, scale)
 
 
 def _points(low: float, high: float) -> list[float]:
@@ -124,34 +146,45 @@ def _points(low: float, high: float) -> list[float]:
     return sorted(point for point in found if low <= point <= high)
 
 
-def _quantile(
-    values: list[float], points: list[float], alpha: float, epsilon: float
-) -> tuple[float, float]:
-    """Return one quantile, and the epsilon that OpenDP proves for it."""
+def _scale(points: list[float], tail: int, epsilon: float) -> float:
+    """Return the least noise with which OpenDP proves half of epsilon for either end."""
     import opendp.prelude as dp  # loaded when first used: it takes seconds
+
+    scale = float(
+        dp.binary_search_param(lambda scale: _made(points, tail, scale), REPLACED, epsilon / 2.0)
+    )
+    while cost_of_range(tail, scale) > Fraction(epsilon):  # a rounding error of OpenDP's search
+        scale = math.nextafter(scale, math.inf)
+    ends = (_made(points, part, scale) for part in (tail, PARTS - tail))
+    if any(end.map(REPLACED) > epsilon / 2.0 for end in ends):
+        raise InputError("OpenDP could not certify the range within epsilon.")
+    return scale
+
+
+def _quantile(values: list[float], points: list[float], part: int, scale: float) -> float:
+    """Return one quantile, in ten-thousandths."""
+    return float(_made(points, part, scale)(values))
+
+
+def _made(points: list[float], part: int, scale: float) -> Measurement:
+    import opendp.prelude as dp
 
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
-
-    def make(scale: float) -> object:
-        return dp.m.make_private_quantile(*space, dp.max_divergence(), points, alpha, scale)
-
-    measurement = dp.binary_search_chain(make, REPLACED, epsilon)
-    spent = float(measurement.map(REPLACED))
-    if spent > epsilon:
-        raise InputError("OpenDP could not certify the range within epsilon.")
-    return float(measurement(values)), spent
+    where = points, part / PARTS, scale
+    return dp.m.make_private_quantile(*space, dp.max_divergence(), *where)
 
 
-def _promise(epsilon: float, spent: float, tail: float, bounds: LossRange) -> Guarantee:
+def _promise(epsilon: float, tail: int, scale: float, bounds: LossRange) -> Guarantee:
+    spent = float(cost_of_range(tail, scale))
     ends = f"{plain(bounds[0])} to {plain(bounds[1])}"
     return Guarantee(
         epsilon=epsilon,
         delta=0.0,
         protects="the value of any one person, against everyone who sees the range",
         model="central",
-        mechanism=f"OpenDP's private quantile at {tail:g} and {1 - tail:g}, among points from "
-        f"{ends}",
+        mechanism=f"OpenDP's private quantile at {tail / PARTS:g} and {1 - tail / PARTS:g}, among "
+        f"points from {ends}",
         because=f"OpenDP's privacy map proves {spent:.6g} for both together when one value is "
         f"replaced, by basic composition",
         assumptions=(
