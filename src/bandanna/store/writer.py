@@ -160,12 +160,12 @@ class Writer:
         for number, version in turn.lock(numbers).items():
             if self._fence is not None and version < self._fence.seen(number):
                 raise RestoredError("the database was put back from an older copy.")
-            desk = self._desks.get(number)
+            desk = self._desks.pop(number, None)  # whatever fails below, it is not used again
             if desk is None or desk.experiment.version > version:
-                desk = self._desks[number] = Desk(turn.read(number))
+                desk = Desk(turn.read(number))
             elif desk.experiment.version < version:
-                changed = turn.read(number, since=desk.experiment.version)
-                desk = self._desks[number] = Desk(changed, before=desk)
+                desk = Desk(turn.read(number, since=desk.experiment.version), before=desk)
+            self._desks[number] = desk
             desk.begin()
             used[number] = desk
 
