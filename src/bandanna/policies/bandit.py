@@ -10,7 +10,7 @@ from bandanna import checks
 from bandanna.policies.inputs import arm_names, checked_learner, required_learner
 from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
-from bandanna.policies.recipe import Replaced, plain_recipe, private_recipe, without_guard
+from bandanna.policies.recipe import NOTHING, Replaced, plain_recipe, private_recipe, without_guard
 from bandanna.privacy import Release
 from bandanna.privacy.composition import place_for
 from bandanna.problem import Problem
@@ -28,17 +28,17 @@ class PrivateBandit(Policy):
     epsilon
         The privacy parameter: smaller is more private. 0.1 to 1 is common.
     rounds
-        How many decisions are expected. ``one-bit`` and ``htinf`` do without it; ``one-bit``
-        chooses a better batch with it. Going on beyond it costs no privacy.
+        How many decisions are expected. ``adaptive``, ``one-bit`` and ``htinf`` do without it; the
+        first two choose a better batch with it. Going on beyond it costs no privacy.
     algorithm
-        ``one-bit`` (default), ``one-bit-exp3`` (the smallest guarantee for few arms, though it
-        gains less where losses are easy), ``adaptive``, ``tracking``, ``dp-klucb``, the paper's
-        ``htinf``, ``exp3`` and ``ftpl``, or prior work's ``ldp-exp3`` and ``dp-exp3-lap``. With
-        ``-tight`` at the end of the paper's names and ``ldp-exp3``, tuned to constants of ours.
+        ``adaptive`` (default), ``one-bit``, ``one-bit-exp3`` (the smallest guarantee for few arms),
+        ``tracking``, ``dp-klucb``, the paper's ``htinf``, ``exp3`` and ``ftpl``, or
+        prior work's ``ldp-exp3`` and ``dp-exp3-lap``. With ``-tight`` at the end of the paper's
+        names and ``ldp-exp3``, tuned to constants of ours.
     losses
-        What the world is like, instead of an algorithm: ``"steady"`` if each arm's losses are
-        drawn from one law (``dp-klucb``), ``"any"`` (``adaptive``), or ``"changing"`` if the best
-        arm changes and you want to follow it (``adaptive`` with a short memory).
+        What the world is like, instead of an algorithm: ``"any"`` (default; ``adaptive``),
+        ``"steady"`` if each arm's losses are drawn from one law (``dp-klucb``), or ``"changing"``
+        if the best arm changes and you want to follow it (``adaptive`` with a short memory).
     changes
         How often the best arm changes, about, in all rounds; with ``adaptive`` and ``tracking``.
     memory
@@ -46,9 +46,9 @@ class PrivateBandit(Policy):
     guard
         Without it ``dp-klucb`` is the algorithm as published, which does not notice changes.
     learner, release, batch
-        Replace a part of the algorithm: a learner by name, object or adapter; ``"one-bit"``,
-        ``"laplace"``, or ``"device"`` for bits that people's own devices released, which
-        ``observe_bit`` takes; rounds in a batch.
+        Replace a part of the algorithm, of ``one-bit`` unless another is named: a learner by name,
+        object or adapter; ``"one-bit"``, ``"laplace"``, or ``"device"`` for bits that people's own
+        devices released, which ``observe_bit`` takes; rounds in a batch.
     loss_range
         Smallest and largest possible loss, known beforehand.
     default_loss
@@ -112,12 +112,13 @@ class PrivateBandit(Policy):
             raise InputError("a delta is of use with per_person= only: one place is pure.")
         size = len(names), rounds, checks.epsilon(epsilon)
         problem = Problem(*size, delay=delay, changes=changes, memory=memory)
-        algorithm, problem, self.why = chosen(algorithm, losses, problem)
+        replaced = Replaced(checked_learner(learner, names), release, batch)
+        in_parts = replaced != NOTHING
+        algorithm, problem, self.why = chosen(algorithm, losses, problem, in_parts=in_parts)
         if people is not None:
             each = place_for(people.epsilon, people.delta, people.per_person)
             problem = problem.but(epsilon=each.epsilon)
         self.delay, self.changes, self.memory = problem.delay, problem.changes, problem.memory
-        replaced = Replaced(checked_learner(learner, names), release, batch)
         recipe = private_recipe(algorithm, problem, replaced)
         super().__init__(
             recipe if guard else without_guard(recipe, problem),

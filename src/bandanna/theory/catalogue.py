@@ -10,8 +10,11 @@ from bandanna.theory.algorithm import Algorithm, conversion
 from bandanna.theory.rows import BANDITS, WITH_EXPERTS
 from bandanna.types import InputError
 
-DEFAULT = "one-bit"
+DEFAULT = "adaptive"
 """What a private bandit runs unless told otherwise; see ``Plan.default``."""
+
+IN_PARTS = "one-bit"
+"""Whose learner, release or batch a private bandit replaces unless an algorithm is named."""
 
 AUTO = "auto"
 """The private algorithm with the smallest guarantee for a problem with experts."""

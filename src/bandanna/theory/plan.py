@@ -84,11 +84,13 @@ class Plan:
     def default(self) -> str:
         """Why the default is another than the best, in one sentence; empty where it is not."""
         found = [row for row in self.rows if row.algorithm == DEFAULT != self.best.algorithm]
-        if not found or found[0].vacuous:
+        if not found:
             return ""
+        row = found[0]
+        said = "nothing here" if row.vacuous else percent(row.share)
         return (
-            f"The default, {DEFAULT}, guarantees {percent(found[0].share)}; it is the default "
-            f"because it gains where losses are easy, as {self.best.algorithm} does not."
+            f"The default, {DEFAULT}, guarantees {said}; it is the default because the least "
+            f"regret is to be expected of it, whatever losses are like."
         )
 
     @property

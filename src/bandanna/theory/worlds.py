@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bandanna.problem import Problem
-from bandanna.theory.catalogue import DEFAULT
+from bandanna.theory.catalogue import IN_PARTS
 from bandanna.theory.exp3 import CHANGES
 from bandanna.types import InputError
 
@@ -20,12 +20,19 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
 """For each world, the algorithm and why: what ``bandanna reproduce algorithms`` measured."""
 
 
-def chosen(algorithm: str | None, losses: str | None, problem: Problem) -> tuple[str, Problem, str]:
-    """Return the algorithm for a world or as named, the problem with its changes, and why."""
-    if losses is None:
-        name = algorithm or DEFAULT
-        check_changes(name, problem)
-        return name, problem, f"{name} was asked for." if algorithm else f"{name} is the default."
+def chosen(
+    algorithm: str | None, losses: str | None, problem: Problem, *, in_parts: bool = False
+) -> tuple[str, Problem, str]:
+    """Return the algorithm for a world or as named, the problem with its changes, and why.
+
+    Whoever says nothing says that losses are any; ``in_parts`` says that parts are given.
+    """
+    if losses is None and in_parts:
+        algorithm = algorithm or IN_PARTS
+    if losses is None and algorithm is not None:
+        check_changes(algorithm, problem)
+        return algorithm, problem, f"{algorithm} was asked for."
+    losses = losses or ANY
     check_losses(losses)
     if algorithm is not None:
         raise InputError(f"losses={losses!r} chooses the algorithm; leave out {algorithm!r}.")
