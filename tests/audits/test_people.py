@@ -124,3 +124,29 @@ def test_a_cap_that_files_forget_is_found_in_what_is_published(
         result = audit_person(policy, runs=2000, significance=1e-4, seed=seed)
         assert result.attack is not None
         assert not result.attack.passed, result
+
+
+def among_some(policy: Policy, person: str, loss: float, advice: object) -> None:
+    """Visit with eligible arms that change from round to round, as everyone knows."""
+    eligible = ([0, 1, 2], [0], [1, 2], [1])[policy.decided * 5 % 4]
+    policy.observe(policy.decide(advice, person=person, eligible=eligible), loss=loss)
+
+
+@pytest.mark.parametrize("rounds_per_place", [None, 1, 2])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *("honest", "places are forgotten by files", "no cap", "a cap that is one too high"),
+        "rounds are not averaged",
+    ],
+)
+def test_a_person_has_no_more_places_when_their_arm_is_not_eligible(
+    fault: str, rounds_per_place: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several places of theirs are open at a time; honest ones still count once and to the cap."""
+    monkeypatch.setattr("bandanna.audits.people._visit", among_some)
+    if fault != "honest":
+        monkeypatch.setattr(*FAULTS[fault])
+    policy = bd.PrivateBandit(3, 1.0, batch=3, per_person=3, rounds_per_place=rounds_per_place)
+    result = audit_person(policy, runs=0)
+    assert result.passed == (fault == "honest"), result
