@@ -129,19 +129,6 @@ def one_bit_centred_exp3(
     return OneBit(whole(batch, losses), batch, rate)
 
 
-def one_bit_centred_tsallis(
-    arms: int, rounds: int, epsilon: float, batch: int | None = None
-) -> OneBit:
-    """Bound centred Tsallis-INF at a fixed rate on released bits; smaller beyond 20 arms."""
-
-    def whole(size: float, count: float) -> float:
-        return one_bit_price(size, epsilon) * centred_tsallis_regret(count, arms) + size
-
-    batch = batch or best_batch(whole, rounds)
-    losses = max(rounds // batch, 1)
-    return OneBit(whole(batch, losses), batch, math.sqrt(32.0 * (1.0 - arms**-0.5) / losses))
-
-
 def one_bit_centred_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> OneBit:
     """Bound centred EXP4 on one released bit a round: ``R / tanh(epsilon / 2)``."""
     choices = math.log(experts)

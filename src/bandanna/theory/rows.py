@@ -12,7 +12,6 @@ from bandanna.theory import (
     exp4,
     ftpl,
     htinf,
-    many_arms,
     one_bit,
     stationary,
 )
@@ -46,15 +45,6 @@ BANDITS = (
         exp3.one_bit_bound,
         release="one-bit",
         late=True,
-    ),
-    Algorithm(
-        "one-bit-tsallis",
-        "our one-bit release and centred Tsallis-INF: the smallest guarantee for many arms",
-        "ours",
-        many_arms.many_arms_bound,
-        many_arms.many_arms,
-        release="one-bit",
-        learner="tsallis-inf",
     ),
     Algorithm(
         "adaptive",
