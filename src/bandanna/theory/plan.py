@@ -100,9 +100,9 @@ class Plan:
             return ""
         if self.local:
             return (
-                "Devices can feed one-bit algorithms (release='device'). Least regret is to be "
-                "expected of one-bit, and of learner='thompson' on bits if each arm's losses are "
-                "drawn from one law; nothing is proved for that."
+                "Devices can feed one-bit algorithms (release='device'). Little regret is to be "
+                "expected of one-bit while one arm stays the best, and of tracking where the best "
+                "changes; --simulate shows it."
             )
         return EXPECTED[self.losses]
 
