@@ -20,11 +20,16 @@ def make(algorithm: str, **changes: object) -> bd.PrivateBandit:
     return bd.PrivateBandit(K, EPS, T, algorithm, **changes)  # type: ignore[arg-type]
 
 
-def test_one_bit_is_the_default() -> None:
-    assert bd.PrivateBandit(K, EPS).algorithm == "one-bit"
-    assert bd.PrivateBandit(K, EPS).recipe == (TsallisInf(K), OneBitRelease(EPS, round(2 / EPS)))
-    assert bd.PrivateBandit(K, 3.0).batch == 1
-    assert bd.PrivateBandit(K, 50.0).batch == 1
+def test_adaptive_is_the_default_and_parts_are_of_one_bit() -> None:
+    assert bd.PrivateBandit(K, EPS, T).recipe == make("adaptive").recipe
+    assert bd.PrivateBandit(K, EPS).algorithm == "adaptive"
+    assert (
+        bd.PrivateBandit(K, EPS, release="one-bit").recipe
+        == bd.PrivateBandit(K, EPS, algorithm="one-bit").recipe
+        == (TsallisInf(K), OneBitRelease(EPS, round(2 / EPS)))
+    )
+    assert bd.PrivateBandit(K, 3.0, algorithm="one-bit").batch == 1
+    assert bd.PrivateBandit(K, 50.0, algorithm="one-bit").batch == 1
     assert bd.privatize("exp3", K, EPS, T).recipe.learner.name == "exp3"
     assert make("one-bit").recipe == (
         TsallisInf(K),

@@ -32,7 +32,13 @@ def test_a_world_chooses_the_algorithm(losses: Any, algorithm: str) -> None:
     assert policy.algorithm == algorithm
     assert algorithm in policy.why
     assert policy.guarantee.epsilon == 0.5
-    assert bd.PrivateBandit(4, 0.5).algorithm == "one-bit"
+
+
+def test_whoever_says_nothing_says_any() -> None:
+    nothing, anything = (
+        bd.PrivateBandit(4, 0.5, 10_000, losses=losses) for losses in (None, "any")
+    )
+    assert (nothing.recipe, nothing.why) == (anything.recipe, anything.why)
 
 
 def test_memory_follows_changes_unless_it_is_given() -> None:
@@ -82,7 +88,7 @@ def test_own_bound_is_for_what_was_said_of_changes(options: Any) -> None:
         ({"losses": "changing", "rounds": None}, "memory="),
         ({"losses": "any", "rounds": None, "changes": 3}, "give both, or give memory="),
         ({"losses": "steady", "changes": 3}, "changes= is for adaptive and tracking"),
-        ({"memory": 30}, "memory= is for adaptive; one-bit does not"),
+        ({"memory": 30, "batch": 2}, "memory= is for adaptive; one-bit does not"),
         ({"losses": "any", "memory": 0}, "memory must be"),
         ({"guard": False}, "guard=False is about dp-klucb"),
         ({"losses": "steady", "batch": 7}, "decides its batches itself"),

@@ -152,10 +152,10 @@ def test_only_what_is_proved_is_planned_and_the_policy_runs_it() -> None:
     assert own is not None
     assert own.bound == late_exp3(Problem(4, 10**5, 0.5, delay=50))
     assert own.bound.settings["learning_rate"] == policy.recipe.learner.learning_rate  # type: ignore[union-attr]
-    default = bd.PrivateBandit(4, 0.5, 10**5, delay=50)
+    tsallis = bd.PrivateBandit(4, 0.5, 10**5, delay=50)
     assert default.recipe == bd.PrivateBandit(4, 0.5, 10**5).recipe
-    assert default.plan.own is not None
-    assert "none is proved for late feedback" in default.plan.own.reason
+    assert tsallis.plan.own is not None
+    assert "none is proved for late feedback" in tsallis.plan.own.reason
     with pytest.raises(bd.InputError, match="delay"):
         bd.PrivateBandit(4, 0.5, 10**5, delay=-1)
 
@@ -198,11 +198,11 @@ def test_late_feedback_stays_below_its_bound_and_not_below_the_one_in_order() ->
     usual = np.mean([regret_with_delay(centred, 600, seed) for seed in range(10)])
     assert usual == pytest.approx(323.5)
     assert usual > centred.plan.own.regret == pytest.approx(60.1, abs=0.1)
-    default = bd.PrivateBandit(2, 10.0, 5000)
-    assert default.plan.own is not None
-    usual = np.mean([regret_with_delay(default, 600, seed) for seed in range(10)])
+    tsallis = bd.PrivateBandit(2, 10.0, 5000, "one-bit")
+    assert tsallis.plan.own is not None
+    usual = np.mean([regret_with_delay(tsallis, 600, seed) for seed in range(10)])
     assert usual == pytest.approx(297.7)
-    assert usual > default.plan.own.regret == pytest.approx(264.3, abs=0.1)
+    assert usual > tsallis.plan.own.regret == pytest.approx(264.3, abs=0.1)
 
 
 def test_giving_up_costs_at_most_its_share() -> None:
