@@ -152,10 +152,10 @@ def test_only_what_is_proved_is_planned_and_the_policy_runs_it() -> None:
     assert own is not None
     assert own.bound == late_exp3(Problem(4, 10**5, 0.5, delay=50))
     assert own.bound.settings["learning_rate"] == policy.recipe.learner.learning_rate  # type: ignore[union-attr]
-    tsallis = bd.PrivateBandit(4, 0.5, 10**5, delay=50)
+    default = bd.PrivateBandit(4, 0.5, 10**5, delay=50)
     assert default.recipe == bd.PrivateBandit(4, 0.5, 10**5).recipe
-    assert tsallis.plan.own is not None
-    assert "none is proved for late feedback" in tsallis.plan.own.reason
+    assert default.plan.own is not None
+    assert "none is proved for late feedback" in default.plan.own.reason
     with pytest.raises(bd.InputError, match="delay"):
         bd.PrivateBandit(4, 0.5, 10**5, delay=-1)
 
