@@ -28,7 +28,7 @@ class Load:
 
     def __init__(self, services: list[Process], threads: int) -> None:
         first = bd.Client(services[0].url, services[0].key, patience=120)
-        self._quiet = first.create("quiet", ["a", "b"], 0.2, rounds=100_000)
+        self._quiet = first.create("quiet", ["a", "b"], 0.2, rounds=100_000, algorithm="one-bit")
         self._open = first.create("open", ["a", "b"], 100.0, rounds=100_000, algorithm="exp3")
         self.client = first
         self.decided: dict[str, Any] = {}

@@ -127,7 +127,7 @@ def test_people_are_protected_and_known_by_a_hash_alone(here: Here, tmp_path: Pa
 
 
 def test_only_released_data_leaves(here: Here) -> None:
-    experiment = here.create(epsilon=0.2)
+    experiment = here.create(epsilon=0.2, algorithm="one-bit")
     batch = here.http.get(f"/v1/experiments/{experiment}").json()["settings"]["batch"]
     for k in range(batch + 1):
         here.decide(experiment, event_id=f"{k}")

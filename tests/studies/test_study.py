@@ -62,7 +62,7 @@ def test_the_frames_say_everything(results: StudyResults) -> None:
     sums = shares.group_by("cell", "round").agg(pl.col("share").sum())["share"]
     np.testing.assert_allclose(sums, 1.0)
     played = bd.simulate(
-        bd.PrivateBandit(4, 0.1, 2000),
+        bd.PrivateBandit(4, 0.1, 2000, "one-bit"),
         bd.environments.ClinicalTrial(2000),
         replicates=5,
         seed=3,
@@ -168,7 +168,7 @@ def test_losses_of_ones_own_from_every_kind_of_file(tmp_path: Path) -> None:
         f"{name} has 300 rounds; got rounds 301." for name in files
     }
     regret = study.run(tmp_path / "r", workers=1).table().filter(rounds=300)["mean"].item()
-    played = bd.simulate(bd.PrivateBandit(3, 1.0, 300), losses, replicates=3)
+    played = bd.simulate(bd.PrivateBandit(3, 1.0, 300, "one-bit"), losses, replicates=3)
     assert regret == played.regret("policy").mean()
     names = ResultsFolder(tmp_path / "r").read_index()["places"]
     assert names["c.csv"]["arms"] == ["red", "green", "blue"]
