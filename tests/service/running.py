@@ -90,7 +90,7 @@ class Process:
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"log-{self.port}"
         paths = {"key-file": folder / "key", "secret-file": folder / "secret"}
-        paths["fence-file"] = folder / "fence"
+        paths |= {"fence-file": folder / "fence", "signing-file": folder / "signing"}
         given = {"database": database or str(folder / "service.db"), "port": self.port}
         flags = given | paths | options
         self._command = [sys.executable, "-m", "bandanna", "serve"]
