@@ -161,7 +161,7 @@ def picture(driver: Any, here: World, folder: Path) -> Path:
     both = folder / "both.html"
     both.write_text(f"<!doctype html><body style='margin:0;display:flex'>{images}")
     driver.set_window_size(1800, 1100)
-    driver.get(both.as_uri())
+    driver.get(both.resolve().as_uri())
     path = folder / "device-demo.png"
     driver.save_screenshot(str(path))
     return path

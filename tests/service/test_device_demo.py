@@ -40,7 +40,7 @@ def asked(here: Any, path: str) -> Any:
 
 
 def test_visitors_bits_arrive_and_a_picture_shows_both_pages(
-    here: Any, driver: Any, tmp_path: Path
+    here: Any, driver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people = random.Random(1)
     for _ in range(2):
@@ -51,7 +51,8 @@ def test_visitors_bits_arrive_and_a_picture_shows_both_pages(
     shown = asked(here, "")
     assert (shown["decided"], shown["observed"], shown["released"]) == (4, 4, 4)
     assert {row["released"] for row in asked(here, "/export")} <= {0.0, 1.0}
-    path = demo.picture(driver, here, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    path = demo.picture(driver, here, Path())  # as the Makefile says it: from where one is
     assert path.read_bytes().startswith(b"\x89PNG")
     assert driver.execute_script("return document.images.length") == 2
 
