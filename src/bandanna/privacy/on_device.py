@@ -81,15 +81,6 @@ class DeviceRelease(OneBitRelease):
             raise InputError(f"a device releases batches of 1; got {size!r}.")
         return BitTally()
 
-    def resume(self, saved: JSON, losses: list[int], size: int) -> BitTally:
-        """Go on with the bit, if it has come."""
-        if saved:
-            raise ValueError(f"a bit has no further state; got {sorted(saved)}")
-        tally = self.start(size)
-        for bit in losses:
-            tally.add(bit)
-        return tally
-
     def here(self) -> OneBitRelease:
         """Return the release that does here what devices do: the same law, for losses."""
         return OneBitRelease(self.epsilon, 1)

@@ -59,9 +59,9 @@ class SumRelease(Release):
         return SumTally(self, self.batch if size is None else size)
 
     def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:
-        """Sum the losses observed so far."""
+        """Add what was observed so far."""
         if saved:
-            raise ValueError(f"a sum has no further state; got {sorted(saved)}")
+            raise ValueError(f"{self.name} has no further state; got {sorted(saved)}")
         tally = self.start(size)
         for units in losses:
             tally.add(units)
