@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, get_type_hints
 
 import typer
 
-from bandanna.cli.options import numbers
+from bandanna.cli.options import numbers, option, options_of, with_options
 from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
@@ -69,22 +68,12 @@ def takes_log_columns(command: Callable[..., None]) -> Callable[..., None]:
         values: JSON = {name: given.pop(name) for name in LogColumns._fields}
         command(**given, columns=LogColumns(**values))
 
-    kinds = get_type_hints(LogColumns, include_extras=True)
-    columns = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=LogColumns._field_defaults[name],
-            annotation=kinds[name],
-        )
-        for name in LogColumns._fields
-    ]
-    options: list[inspect.Parameter] = []
-    for option in inspect.signature(command, eval_str=True).parameters.values():
-        own = option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        options += columns if option.name == "columns" else [own]
-    called.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-    return called
+    kinds, defaults = get_type_hints(LogColumns, include_extras=True), LogColumns._field_defaults
+    columns = [option(name, kinds[name], defaults[name]) for name in LogColumns._fields]
+    options = []
+    for own in options_of(command):
+        options += columns if own.name == "columns" else [own]
+    return with_options(called, options)
 
 
 def without_log(option: str) -> InputError:

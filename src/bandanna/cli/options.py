@@ -61,13 +61,27 @@ def can_be_quiet(command: Callable[..., None]) -> Callable[..., None]:
         be_quiet(quiet)
         command(**given)
 
+    return with_options(called, [*options_of(command), option("quiet", Quiet, False)])
+
+
+def option(name: str, kind: object, default: object) -> inspect.Parameter:
+    """Return an option that a command does not declare itself."""
+    kinds = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kinds, default=default, annotation=kind)
+
+
+def options_of(command: Callable[..., None]) -> list[inspect.Parameter]:
+    """Return what a command is called with, all by name."""
     own = inspect.signature(command, eval_str=True).parameters.values()
-    named = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in own]
-    last = inspect.Parameter(
-        "quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Quiet
-    )
-    called.__signature__ = inspect.Signature([*named, last])  # type: ignore[attr-defined]
-    return called
+    return [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+
+
+def with_options(
+    command: Callable[..., None], options: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """Let a command that takes anything by name say which options it has."""
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return command
 
 
 def duration(seconds: float) -> str:
