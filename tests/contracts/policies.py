@@ -9,6 +9,7 @@ import numpy as np
 import bandanna as bd
 from bandanna.policies import Policy
 from bandanna.privacy import VectorRelease
+from bandanna.streams import new_stream
 from bandanna.theory.catalogue import names
 
 EXPERTS, ARMS = 5, 3
@@ -62,3 +63,12 @@ def advise(name: str, rng: np.random.Generator, spread: bool = False) -> Any:
     if spread:
         return rng.dirichlet(np.ones(ARMS), EXPERTS)
     return rng.integers(0, ARMS, EXPERTS)
+
+
+def hear_what_waits(policy: Policy, waiting: list[bd.Decision]) -> None:
+    """Observe what is waited for, with noise that two policies who went the same way share."""
+    policy._ledger.release = seeded = policy.recipe.release.seeded(new_stream(7))
+    for batch in policy._ledger.open.values():
+        batch.tally._release = seeded  # type: ignore[attr-defined]
+    for decision in waiting:
+        policy.observe(decision, loss=0.25)

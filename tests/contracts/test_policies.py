@@ -15,7 +15,6 @@ from bandanna.policies import Policy
 from bandanna.policies.loading import policy_from_dict
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease, VectorRelease
 from bandanna.simulation.engine import run_streams
-from bandanna.streams import new_stream
 from tests.contracts.policies import (
     ARMS,
     DELTA,
@@ -25,6 +24,7 @@ from tests.contracts.policies import (
     PRIVATE,
     advise,
     advised,
+    hear_what_waits,
     make,
 )
 
@@ -132,11 +132,7 @@ def test_it_goes_on_bit_for_bit_from_a_file(
     assert other.guarantee == policy.guarantee
     assert (other.decided, other.waiting, other.released) == (before, len(waiting), policy.released)
     for each in (policy, other):
-        each._ledger.release = seeded = each.recipe.release.seeded(new_stream(7))
-        for batch in each._ledger.open.values():
-            batch.tally._release = seeded  # type: ignore[attr-defined]
-        for decision in waiting:
-            each.observe(decision, loss=0.25)
+        hear_what_waits(each, waiting)
     for number in range(after):
         advice = advise(name, rng, number % 3 == 0)
         ours, theirs = policy.decide(advice), other.decide(advice)

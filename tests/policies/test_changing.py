@@ -14,7 +14,7 @@ from bandanna.policies import Policy
 from bandanna.policies.loading import policy_from_dict
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.statements import ARMS_CHANGED
-from bandanna.streams import new_stream
+from tests.contracts.policies import hear_what_waits
 
 MEANS = {"red": 0.7, "green": 0.5, "blue": 0.2, "grey": 0.9}
 PRIVATE = ("one-bit", "one-bit-exp3", "adaptive", "tracking", "dp-klucb", "htinf", "ftpl", "exp3")
@@ -112,11 +112,7 @@ def test_it_goes_on_from_a_file_with_the_arms_it_has(name: str) -> None:
     assert (other.arms, other.retired, other.active) == (policy.arms, frozenset([0]), (1, 2, 3))
     assert other.guarantee == policy.guarantee
     for each in (policy, other):
-        each._ledger.release = seeded = each.recipe.release.seeded(new_stream(7))
-        for batch in each._ledger.open.values():
-            batch.tally._release = seeded  # type: ignore[attr-defined]
-        for decision in waiting:
-            each.observe(decision, loss=0.25)
+        hear_what_waits(each, waiting)
     for number in range(60):
         eligible = [0, 1, 3] if number % 3 == 0 else None
         ours, theirs = policy.decide(eligible=eligible), other.decide(eligible=eligible)

@@ -14,7 +14,7 @@ from bandanna.policies import Policy
 from bandanna.policies.loading import policy_from_dict
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.statements import PUBLIC_ARMS
-from bandanna.streams import new_stream
+from tests.contracts.policies import hear_what_waits
 
 RANDOM = ("one-bit", "one-bit-exp3", "adaptive", "htinf", "exp3", "ldp-exp3")
 RANKING = ("kl-ucb", "thompson")
@@ -225,11 +225,7 @@ def test_it_goes_on_from_a_file_with_several_batches_filling(people: bool) -> No
     other = policy_from_dict(json.loads(json.dumps(policy.to_dict())))
     assert len(policy._ledger.rooms) > 1
     for each in (policy, other):
-        each._ledger.release = seeded = each.recipe.release.seeded(new_stream(7))
-        for batch in each._ledger.open.values():
-            batch.tally._release = seeded  # type: ignore[attr-defined]
-        for decision in waiting:
-            each.observe(decision, loss=0.25)
+        hear_what_waits(each, waiting)
     for number in range(23, 60):
         ours, theirs = ask(policy, number), ask(other, number)
         assert theirs == ours._replace(policy=theirs.policy)
