@@ -9,13 +9,13 @@ from functools import partial
 import numpy as np
 
 import bandanna as bd
+from bandanna._core.streams import new_stream
 from bandanna.environments import Chunk, ExpertEnvironment, OneGoodExpert, make_environment
 from bandanna.learners import Exp4
 from bandanna.policies import Recipe
 from bandanna.privacy import PlainRelease, VectorRelease, calibration
 from bandanna.privacy.estimate_steps import EstimateMemory
 from bandanna.simulation.engine import ExpertRun
-from bandanna.streams import new_stream
 from benchmarks import baseline
 from benchmarks.timing import Row, seconds
 

@@ -13,12 +13,12 @@ from functools import partial
 
 import numpy as np
 
+from bandanna._core.streams import new_stream
 from bandanna.environments import LossTable
 from bandanna.learners import CompiledLearner, Exp3, Htinf, TsallisInf
 from bandanna.policies import Recipe
 from bandanna.privacy import PlainRelease
 from bandanna.simulation.engine import play_run
-from bandanna.streams import new_stream
 from benchmarks import alternatives, baseline
 from benchmarks.timing import seconds
 

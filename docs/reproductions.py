@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from bandanna._core.types import JSON
 from bandanna.reproduce import REPRODUCTIONS
-from bandanna.types import JSON
 
 HERE = Path(__file__).parent
 RESULTS, PAGE = HERE / "reproductions", HERE / "reproductions.md"

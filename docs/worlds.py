@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandanna as bd
+from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switching
 from bandanna.report.charts import save_chart
 from bandanna.report.style import AMBER, ARMS, BLACK, BLUE, GREEN, ORANGE
 from bandanna.reproduce.contest import above_the_best_of_each_piece
 from bandanna.simulation.contestants import strongest
-from bandanna.types import JSON
 
 ROUNDS, RUNS, SEED = 200_000, 20, 1
 EPSILONS = (0.03, 0.1, 0.3, 1.0)

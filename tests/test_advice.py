@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandanna.advice import TOLERANCE, as_advice_table, check_advice, vote_type
-from bandanna.types import InputError
+from bandanna._core.advice import TOLERANCE, as_advice_table, check_advice, vote_type
+from bandanna._core.types import InputError
 
 
 @given(st.integers(1, 8), st.integers(2, 6), st.integers(0, 2**32))

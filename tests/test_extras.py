@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bandanna.extras import EXTRAS
+from bandanna._core.extras import EXTRAS
 from tests.check_package import OPTIONAL, STUDY
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandanna.grid import UNITS, array_to_units, check_range, to_units
-from bandanna.types import InputError
+from bandanna._core.grid import UNITS, array_to_units, check_range, to_units
+from bandanna._core.types import InputError
 
 
 @given(st.floats(0, 1))

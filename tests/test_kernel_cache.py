@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 import numpy as np
 import bandanna as bd
-from bandanna.compiled import step
+from bandanna._core.compiled import step
 from bandanna.learners import CompiledLearner
 from bandanna.learners.steps import register
 
@@ -111,6 +111,18 @@ def test_an_edited_source_is_never_run_as_it_was(tmp_path: Path) -> None:
     assert python(SIMULATE, cache, source) != first
     (after,) = files(cache)  # what was compiled from other sources is replaced
     assert after != before
+
+
+def test_editing_what_was_not_compiled_keeps_the_machine_code(tmp_path: Path) -> None:
+    source, cache = tmp_path / "src", tmp_path / "c"
+    shutil.copytree(PACKAGE, source / "bandanna", ignore=shutil.ignore_patterns("__pycache__"))
+    first = python(SIMULATE, cache, source)
+    before = files(cache)
+    for edited in ("cli/plan.py", "service/routes.py", "report/charts.py", "__init__.py"):
+        path = source / "bandanna" / edited
+        path.write_text(path.read_text() + "\n# An edit.\n")
+    assert python(SIMULATE, cache, source) == first
+    assert files(cache) == before
 
 
 def test_the_packages_own_steps_cannot_be_replaced() -> None:

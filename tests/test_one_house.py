@@ -116,7 +116,7 @@ def test_toys_are_certified_or_refused_with_the_reason(tmp_path: Path) -> None:
         "policy = bd.PrivateBandit(3, 0.5, 1000, 'toy')\n"
         "policy.observe(policy.decide(), loss=0.5)\n"
         "policy.save(sys.argv[1] + '/p.json'); bd.load(sys.argv[1] + '/p.json').decide()\n"
-        "from bandanna.documents import to_text\n"
+        "from bandanna._core.documents import to_text\n"
         "open(sys.argv[1] + '/c.json', 'w').write(to_text(policy.certificate()))\n"
         "from bandanna.audits.policies import audit_policy\n"
         "assert audit_policy(policy, batches=500, runs=100).passed\n"

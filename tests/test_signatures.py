@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from bandanna import signatures
-from bandanna.types import InputError
+from bandanna._core.types import InputError
 
 
 def test_only_the_key_and_the_bytes_that_were_signed_verify() -> None:

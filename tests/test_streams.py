@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bandanna.compiled import step
-from bandanna.streams import (
+from bandanna._core.compiled import step
+from bandanna._core.streams import (
     Stream,
     binomial,
     discrete_laplace,

@@ -12,6 +12,14 @@ from bandanna.version import __version__
 
 if TYPE_CHECKING:
     from bandanna import environments, learners, privacy
+    from bandanna._core.types import (
+        BandannaError,
+        Decision,
+        DecisionError,
+        Guarantee,
+        InputError,
+        StateFileError,
+    )
     from bandanna.audits.attack import audit
     from bandanna.client import Client
     from bandanna.policies import (
@@ -29,14 +37,6 @@ if TYPE_CHECKING:
     from bandanna.simulation import Results, simulate
     from bandanna.studies import Study, StudyResults
     from bandanna.theory.planner import plan
-    from bandanna.types import (
-        BandannaError,
-        Decision,
-        DecisionError,
-        Guarantee,
-        InputError,
-        StateFileError,
-    )
 
 _HOMES = {
     "Bandit": "bandanna.policies",
@@ -56,12 +56,12 @@ _HOMES = {
     "Study": "bandanna.studies",
     "StudyResults": "bandanna.studies",
     "simulate": "bandanna.simulation",
-    "BandannaError": "bandanna.types",
-    "Decision": "bandanna.types",
-    "DecisionError": "bandanna.types",
-    "Guarantee": "bandanna.types",
-    "InputError": "bandanna.types",
-    "StateFileError": "bandanna.types",
+    "BandannaError": "bandanna._core.types",
+    "Decision": "bandanna._core.types",
+    "DecisionError": "bandanna._core.types",
+    "Guarantee": "bandanna._core.types",
+    "InputError": "bandanna._core.types",
+    "StateFileError": "bandanna._core.types",
 }
 _ROOMS = ("environments", "learners", "privacy")
 

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import quote
 
-from bandanna.extras import need
-from bandanna.types import JSON, ArmName, BandannaError, DecisionError, Guarantee, InputError
+from bandanna._core.extras import need
+from bandanna._core.types import JSON, ArmName, BandannaError, DecisionError, Guarantee, InputError
 
 if TYPE_CHECKING:
     import httpx

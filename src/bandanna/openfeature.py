@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
+from bandanna._core.extras import need
+from bandanna._core.types import BandannaError, InputError
 from bandanna.client import Client
-from bandanna.extras import need
-from bandanna.types import BandannaError, InputError
 
 need("openfeature", "a provider for OpenFeature")
 

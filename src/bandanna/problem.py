@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from bandanna import checks
-from bandanna.types import JSON, InputError
+from bandanna._core import checks
+from bandanna._core.types import JSON, InputError
 
 
 @dataclass(frozen=True)

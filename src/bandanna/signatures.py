@@ -10,8 +10,8 @@ import hashlib
 from types import ModuleType
 from typing import NamedTuple
 
-from bandanna.extras import need
-from bandanna.types import InputError
+from bandanna._core.extras import need
+from bandanna._core.types import InputError
 
 KEY_LENGTH = 32
 

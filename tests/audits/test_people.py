@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import bandanna as bd
-from bandanna.advice import Ticket
+from bandanna._core.advice import Ticket
+from bandanna._core.types import JSON
 from bandanna.audits.people import audit_person
 from bandanna.policies import Policy
 from bandanna.policies.batch import WAITING
 from bandanna.policies.people import People
 from bandanna.policies.places import Place, PlacesBatch
-from bandanna.types import JSON
 
 HONEST: dict[str, Policy] = {
     "one place": bd.PrivateBandit(2, 2.0, batch=2, per_person=1),

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream
+from bandanna._core.types import InputError
 from bandanna.audits.door import side_door
 from bandanna.audits.policies import PolicyAudit, audit_policy
-from bandanna.grid import UNITS
 from bandanna.policies import Policy
 from bandanna.policies.among import Among
 from bandanna.policies.batch import Batch
 from bandanna.privacy import LaplaceRelease, SeededRelease
-from bandanna.streams import Stream
-from bandanna.types import InputError
 
 HONEST: dict[str, Policy] = {
     "one-bit": bd.PrivateBandit(2, 1.0),

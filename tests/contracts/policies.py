@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 import bandanna as bd
+from bandanna._core.streams import new_stream
 from bandanna.policies import Policy
 from bandanna.privacy import VectorRelease
-from bandanna.streams import new_stream
 from bandanna.theory.catalogue import names
 
 EXPERTS, ARMS = 5, 3

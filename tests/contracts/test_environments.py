@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandanna import environments as envs
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import new_stream
+from bandanna._core.types import InputError
 from bandanna.environments.steps import realised_once, sum_losses_once
-from bandanna.grid import UNITS
-from bandanna.streams import new_stream
-from bandanna.types import InputError
 from tests.laws import assert_mean
 
 ROUNDS = 200

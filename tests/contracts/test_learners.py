@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bandanna._core.streams import new_stream
+from bandanna._core.types import InputError
 from bandanna.learners import (
     LEARNERS,
     Adaptive,
@@ -26,8 +28,6 @@ from bandanna.learners import (
     TsallisInf,
     Uniform,
 )
-from bandanna.streams import new_stream
-from bandanna.types import InputError
 
 LEARNERS_UNDER_TEST: dict[str, CompiledLearner] = {
     "exp3": Exp3(4, learning_rate=0.05, mixing=0.05),

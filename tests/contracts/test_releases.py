@@ -8,8 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from bandanna.advice import Ticket
-from bandanna.grid import UNITS
+from bandanna._core.advice import Ticket
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import new_stream
+from bandanna._core.types import InputError
 from bandanna.privacy import (
     RELEASES,
     DeviceRelease,
@@ -20,8 +22,6 @@ from bandanna.privacy import (
     SilentRelease,
     VectorRelease,
 )
-from bandanna.streams import new_stream
-from bandanna.types import InputError
 
 RELEASES_UNDER_TEST: list[Release] = [
     OneBitRelease(0.5, 4),

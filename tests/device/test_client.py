@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bandanna import signatures
+from bandanna._core.types import InputError
 from bandanna.device import (
     Budget,
     Device,
@@ -19,7 +20,6 @@ from bandanna.device import (
     make_release,
     system_words,
 )
-from bandanna.types import InputError
 from tests.device.service import EXPERIMENT, TinyService, tiny_service
 from tests.device.vectors import PRIVATE, with_a
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bandanna._core.grid import UNITS
+from bandanna._core.types import InputError
 from bandanna.audits.attack import audit
 from bandanna.device import RefusalError, check_release, draw_bit, make_release, to_units
-from bandanna.grid import UNITS
 from bandanna.privacy import OneBitRelease
-from bandanna.types import InputError
 from tests.device.vectors import PATH, TINY, GivenWords, refusal, text
 
 VECTORS = json.loads(PATH.read_text("utf-8"))

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import bandanna as bd
+from bandanna._core.grid import UNITS
 from bandanna.cli import app
 from bandanna.environments import Logged
-from bandanna.grid import UNITS
 from bandanna.report.lead import leads
 from bandanna.report.study_report import write_report
 

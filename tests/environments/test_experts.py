@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bandanna import environments as envs
+from bandanna._core.grid import UNITS
+from bandanna._core.types import InputError
 from bandanna.environments.advised import add_expert_losses
-from bandanna.grid import UNITS
-from bandanna.types import InputError
 
 ROUNDS = 3000
 ADVISED = [name for name in envs.ENVIRONMENTS if envs.has_experts(name)]

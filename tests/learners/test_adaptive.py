@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bandanna._core.streams import new_stream
+from bandanna._core.types import InputError
 from bandanna.learners.adaptive import Adaptive
 from bandanna.learners.log_barrier import higher_orders
-from bandanna.streams import new_stream
 from bandanna.theory.adaptive import (
     adaptive_batch,
     adaptive_memory,
     adaptive_regret,
     adaptive_regret_paid,
 )
-from bandanna.types import InputError
 from tests.learners import adaptive_reference as reference
 
 ROUNDS, RUNS = 250, 60

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bandanna._core.streams import new_stream
+from bandanna._core.types import InputError
 from bandanna.learners import CompiledLearner, Exp3, Exp4, TsallisInf
 from bandanna.learners.exp4 import exp4_choose, exp4_update
-from bandanna.streams import new_stream
 from bandanna.theory.centred import centred_rate, centred_regret, centred_regret_paid
-from bandanna.types import InputError
 from tests.laws import assert_same_mean
 from tests.learners import centred_reference as reference
 

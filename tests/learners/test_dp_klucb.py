@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna._core.streams import new_stream
+from bandanna._core.types import InputError
 from bandanna.environments import Bernoulli, Segments
 from bandanna.learners import DpKlucb, KlUcb, Thompson
 from bandanna.learners.dp_klucb import ROUND
 from bandanna.learners.stationarity import ALARM, largest_difference
 from bandanna.learners.steps import length
 from bandanna.learners.upper_index import kl_upper, private_upper
-from bandanna.streams import new_stream
 from bandanna.theory.stationary import loss_divergence, stationary_lower_bound
-from bandanna.types import InputError
 from tests.learners import index_reference as reference
 
 MEANS = np.array([0.35, 0.6, 0.5])

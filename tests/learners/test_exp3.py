@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bandanna._core.streams import new_stream
 from bandanna.learners import ClippedExp3, Exp3
-from bandanna.streams import new_stream
 from tests.laws import assert_law
 
 

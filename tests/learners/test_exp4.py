@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bandanna._core.streams import new_stream
+from bandanna._core.types import InputError
 from bandanna.learners import Exp4
 from bandanna.learners.exp4 import exp4_choose, exp4_learn, exp4_learn_all
 from bandanna.learners.exp4_weights import SMALL, TINY, Exp4State, exp_small, exp_tiny
-from bandanna.streams import new_stream
-from bandanna.types import InputError
 from tests.laws import assert_law
 
 

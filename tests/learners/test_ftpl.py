@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bandanna._core.streams import new_stream
 from bandanna.learners import Ftpl
-from bandanna.streams import new_stream
 from tests.laws import assert_law
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
 from bandanna.learners.ftrl import TOLERANCE, solve_power, solve_square
 
 gap_lists = st.lists(st.floats(0, 1e12), min_size=1, max_size=30)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna._core.streams import new_stream
 from bandanna.learners import Htinf
 from bandanna.learners.htinf import skip_factor
-from bandanna.streams import new_stream
 from tests.learners.reference import htinf_regret
 
 

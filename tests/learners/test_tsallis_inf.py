@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna._core.streams import new_stream
 from bandanna.learners import TsallisInf
-from bandanna.streams import new_stream
 
 
 def warmed_up(updates: int) -> tuple[np.ndarray, dict[str, list[float]], object]:

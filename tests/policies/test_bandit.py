@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bandanna as bd
-from bandanna.grid import UNITS
+from bandanna._core.grid import UNITS
+from bandanna._core.types import Decision
 from bandanna.policies.closed import ClosedBatches
-from bandanna.types import Decision
 
 
 def bandit(**changes: Any) -> bd.PrivateBandit:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bandanna as bd
-from bandanna.documents import seal
+from bandanna._core.documents import seal
 from bandanna.policies import Policy
 from bandanna.policies.people import People, PeopleRule
 from bandanna.policies.places import PlacesBatch, rounded_mean
@@ -298,7 +298,7 @@ def test_what_is_shared_without_batches_says_nothing_of_persons(
 
 
 def test_rehearsals_begin_with_nobody() -> None:
-    from bandanna.streams import new_stream
+    from bandanna._core.streams import new_stream
 
     policy = make()
     visit(policy, "a", 0.5)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import bandanna as bd
+from bandanna._core.types import Guarantee
 from bandanna.privacy import OneBitRelease
-from bandanna.types import Guarantee
 
 
 def spy_on(policy: bd.PrivateBandit) -> list[Any]:
@@ -87,7 +87,7 @@ def test_a_seed_repeats_arms_and_never_noise() -> None:
 
 
 def test_rehearsals_say_that_they_protect_nobody() -> None:
-    from bandanna.streams import new_stream
+    from bandanna._core.streams import new_stream
 
     policy = bd.PrivateBandit(2, 0.5, seed=1)
     rehearsal = policy.rehearse(new_stream(1), new_stream(2))

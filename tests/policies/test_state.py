@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bandanna as bd
-from bandanna.documents import seal, to_text
+from bandanna._core.documents import seal, to_text
 from bandanna.policies.loading import policy_from_dict
 from bandanna.policies.state_file import VERSION, claim, marker
 from tests.contracts.policies import ARMS, EXPERTS, make
@@ -122,7 +122,7 @@ def _full(*paths: object) -> None:
 def test_a_save_that_is_killed_leaves_nothing_behind(saved: Path) -> None:
     """SIGKILL while the data is written: no file with raw feedback under any name."""
     program = (
-        "import os, signal, bandanna as bd, bandanna.documents as documents\n"
+        "import os, signal, bandanna as bd, bandanna._core.documents as documents\n"
         "policy = bd.PrivateBandit(2, 0.5, batch=3)\n"
         "policy.observe(policy.decide(), loss=0.75)\n"
         "os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from bandanna._core.streams import new_stream
+from bandanna._core.types import InputError
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease
 from bandanna.privacy.accounting import (
     Budget,
@@ -27,8 +29,6 @@ from bandanna.privacy.accounting import (
     privacy_loss,
     tight_epsilon,
 )
-from bandanna.streams import new_stream
-from bandanna.types import InputError
 
 shares = st.lists(st.integers(0, 20), min_size=2, max_size=5).filter(lambda x: sum(x) > 0)
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from bandanna._core.types import InputError
 from bandanna.privacy.calibration import (
     calibrate,
     closed_forms,
@@ -19,7 +20,6 @@ from bandanna.privacy.calibration import (
     laplace_multiplier,
     paper_noise,
 )
-from bandanna.types import InputError
 
 
 @pytest.mark.parametrize(("experts", "gain"), [(10, 3.4), (100, 3.5), (1000, 3.5)])

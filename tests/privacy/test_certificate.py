@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bandanna as bd
-from bandanna.documents import to_text
+from bandanna._core.documents import to_text
 from bandanna.privacy.certificate import line_of, verify
 from bandanna.privacy.seals import short_seal
 from bandanna.theory.catalogue import names

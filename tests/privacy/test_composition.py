@@ -10,6 +10,7 @@ import pytest
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 
+from bandanna._core.types import InputError, group_delta
 from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.privacy.composition import (
     Place,
@@ -21,7 +22,6 @@ from bandanna.privacy.composition import (
 )
 from bandanna.privacy.groups import laplace_group, one_bit_group
 from bandanna.privacy.pure import PureRelease
-from bandanna.types import InputError, group_delta
 
 KNOWN = {20: 1.789, 100: 4.775, 365: 10.31}
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bandanna.grid import UNITS
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import new_stream
 from bandanna.privacy import LaplaceRelease, OneBitRelease, SeededRelease
 from bandanna.privacy.laplace import laplace_scale
-from bandanna.streams import new_stream
 from tests.laws import FALSE_ALARM, assert_law
 
 EXACT_DRAWS, FAST_DRAWS = 20_000, 100_000

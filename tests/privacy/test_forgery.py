@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import bandanna as bd
-from bandanna.documents import to_text
+from bandanna._core.documents import to_text
+from bandanna._core.types import InputError
 from bandanna.privacy import statements
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.seals import short_seal
 from bandanna.privacy.signature import sign_certificate
 from bandanna.signatures import make_key, private_from_pem, public_from_pem, to_pem
-from bandanna.types import InputError
 
 CERTIFICATES = {
     "one-bit": bd.PrivateBandit(3, 0.5, batch=4).certificate(),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandanna.grid import UNITS
+from bandanna._core.grid import UNITS
 from bandanna.privacy import LaplaceRelease, laplace
 from bandanna.privacy.laplace import laplace_scale
 from bandanna.privacy.noise import discrete_laplace_noise

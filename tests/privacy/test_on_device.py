@@ -7,14 +7,14 @@ import json
 import pytest
 
 import bandanna as bd
-from bandanna.documents import to_text
-from bandanna.grid import UNITS
+from bandanna._core.documents import to_text
+from bandanna._core.grid import UNITS
+from bandanna._core.types import InputError
 from bandanna.privacy import DeviceRelease, OneBitRelease
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.parameter_history import with_history
 from bandanna.privacy.seals import short_seal
 from bandanna.privacy.statements import DRAWN_ON_DEVICE
-from bandanna.types import InputError
 
 
 def test_a_bit_is_handed_on_as_it_came() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandanna.grid import UNITS
+from bandanna._core.grid import UNITS
 from bandanna.privacy import OneBitRelease
 from bandanna.privacy.one_bit_integers import integers_satisfy
 from bandanna.privacy.rational import exp_floor

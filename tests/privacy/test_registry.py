@@ -10,16 +10,16 @@ from typing import ClassVar, NamedTuple
 import pytest
 
 import bandanna as bd
+from bandanna._core.documents import to_text
+from bandanna._core.grid import UNITS
+from bandanna._core.types import Guarantee, InputError
 from bandanna.audits.policies import audit_policy
-from bandanna.documents import to_text
-from bandanna.grid import UNITS
 from bandanna.privacy import RELEASES, LaplaceRelease
 from bandanna.privacy.accounting import tight_epsilon
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.laplace import LaplaceMechanism, laplace_scale
 from bandanna.privacy.mechanism import Finding
 from bandanna.privacy.registry import MECHANISMS, register
-from bandanna.types import Guarantee, InputError
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import bandanna as bd
-from bandanna.documents import to_text
-from bandanna.grid import UNITS
+from bandanna._core.documents import to_text
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import new_stream
+from bandanna._core.types import InputError
 from bandanna.privacy import VectorRelease
 from bandanna.privacy.calibration import GRID
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.estimate_steps import add_round_once, round_scale_once
 from bandanna.privacy.estimates import SeededVectorRelease
 from bandanna.privacy.seals import short_seal
-from bandanna.streams import new_stream
-from bandanna.types import InputError
 from tests.laws import FALSE_ALARM
 
 EXPERTS, ARMS = 6, 3

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import bandanna as bd
-from bandanna.compiled import step
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream, uniform
 from bandanna.learners import CompiledLearner
 from bandanna.learners.steps import register
 from bandanna.reproduce.limits_report import check_limits
-from bandanna.streams import Stream, uniform
 from bandanna.theory.lower_bound import best_p, limit
 
 

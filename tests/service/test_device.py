@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bandanna import signatures
+from bandanna._core.types import InputError
 from bandanna.device import (
     MODULE,
     Budget,
@@ -27,7 +28,6 @@ from bandanna.device.transport import Answer
 from bandanna.privacy.certificate import verify
 from bandanna.service.origins import check_origin
 from bandanna.service.settings import settings_beside
-from bandanna.types import InputError
 from tests.service.running import JSON, Here, service_here
 
 ORIGIN = "https://shop.example"

@@ -13,11 +13,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 import bandanna as bd
+from bandanna._core.types import StateFileError
 from bandanna.store import Secret, SqlStore, StoreUnavailableError, read_secret
 from bandanna.store.fence import Fence, RestoredError
 from bandanna.store.rows import Experiment
 from bandanna.store.tables import metadata
-from bandanna.types import StateFileError
 from tests.postgres import Postgres, needs_postgres
 from tests.store.stores import experiment, put
 from tests.store.test_writer import Office

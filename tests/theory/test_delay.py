@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna._core.streams import new_stream
 from bandanna.learners.exp3 import Exp3
 from bandanna.problem import Problem
-from bandanna.streams import new_stream
 from bandanna.theory.catalogue import algorithms, find
 from bandanna.theory.delay import late_cost, late_exp3, outstanding, overlaps
 from bandanna.theory.guaranteed import row_of

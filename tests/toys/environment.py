@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna import environments
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream
 from bandanna.environments.steps import Memory
 from bandanna.environments.steps import register as register_steps
-from bandanna.grid import UNITS
-from bandanna.streams import Stream
 
 
 class TurnParams(NamedTuple):

@@ -8,10 +8,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks, learners
-from bandanna.compiled import step
+from bandanna import learners
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream, uniform
 from bandanna.learners.steps import register
-from bandanna.streams import Stream, uniform
 
 
 class StayParams(NamedTuple):

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from bandanna.grid import UNITS
+from bandanna._core.grid import UNITS
+from bandanna._core.types import Guarantee
 from bandanna.privacy.laplace import FastLaplace, LaplaceMechanism, LaplaceRelease, laplace_scale
 from bandanna.privacy.mechanism import Finding
 from bandanna.privacy.pure import PureRelease
 from bandanna.privacy.registry import register
-from bandanna.types import Guarantee
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import InputError
 from bandanna.audits.events import Event, candidate_events
 from bandanna.audits.intervals import lower_limit, upper_limit, z_score
 from bandanna.audits.moments import Outputs
-from bandanna.types import InputError
 
 SIGNIFICANCE = 1e-4
 MOST_EPSILON = 30.0

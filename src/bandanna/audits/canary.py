@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from bandanna import checks
+from bandanna._core import checks
 from bandanna.audits.attack import AuditResult
 from bandanna.audits.intervals import lower_limit
 from bandanna.audits.watching import watch

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.compiled import kernel
+from bandanna._core.streams import Stream, new_stream
+from bandanna._core.types import InputError
 from bandanna.audits.attack import AuditResult, audit
-from bandanna.compiled import kernel
 from bandanna.learners.exp3 import Exp3, exp3_draw, exp3_importance, exp3_update
 from bandanna.learners.exp3_weights import Exp3Params, Exp3State
-from bandanna.streams import Stream, new_stream
-from bandanna.types import InputError
 
 Floats = NDArray[np.float64]
 Arms = NDArray[np.int64]

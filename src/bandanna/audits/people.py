@@ -17,15 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Ticket
+from bandanna._core.advice import Ticket
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import new_stream
+from bandanna._core.types import DecisionError, InputError
 from bandanna.audits.attack import NO_PROOF, SIGNIFICANCE, AuditResult, audit
 from bandanna.audits.watching import WatchedRelease, WatchedTally
-from bandanna.grid import UNITS
 from bandanna.policies import Policy
 from bandanna.policies.loading import policy_from_dict
 from bandanna.privacy.release import Release, Released, Tally
-from bandanna.streams import new_stream
-from bandanna.types import DecisionError, InputError
 
 VISITS = 3
 """How often the person comes in a row, at least twice in every batch."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bandanna._core.types import InputError
 from bandanna.audits.attack import NO_PROOF, SIGNIFICANCE, AuditResult
 from bandanna.audits.canary import audit_canaries
 from bandanna.audits.door import side_door
 from bandanna.audits.runs import audit_runs
 from bandanna.policies import Policy
-from bandanna.types import InputError
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import new_stream
+from bandanna._core.types import InputError
 from bandanna.audits.attack import SIGNIFICANCE, AuditResult, Mechanism, audit
-from bandanna.grid import UNITS
 from bandanna.privacy.faces import publish_many
 from bandanna.privacy.sums import SeededRelease, SumRelease
-from bandanna.streams import new_stream
-from bandanna.types import InputError
 
 
 def audit_release(

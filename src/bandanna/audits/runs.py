@@ -14,10 +14,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core.types import Decision
 from bandanna.audits.attack import MOST_EPSILON, AuditResult, audit, fewest_draws
 from bandanna.audits.watching import watch
 from bandanna.policies import Policy
-from bandanna.types import Decision
 
 LENGTH = 9
 """Batches in a run."""

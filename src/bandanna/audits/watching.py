@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Ticket
+from bandanna._core.advice import Ticket
+from bandanna._core.streams import Stream, new_stream
+from bandanna._core.types import JSON, BandannaError, Decision, Guarantee
 from bandanna.policies import Policy
 from bandanna.privacy.faces import Memory
 from bandanna.privacy.release import Release, Released, Tally
-from bandanna.streams import Stream, new_stream
-from bandanna.types import JSON, BandannaError, Decision, Guarantee
 
 Losses = Callable[[Decision], float]
 """The loss of a decision, from 0 to 1."""

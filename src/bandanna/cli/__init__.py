@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from bandanna._core.types import BandannaError
 from bandanna.cli import audit, certificate, plan, reproduce, serve, simulate, study, verify
 from bandanna.cli.options import Quiet, be_quiet, can_be_quiet
-from bandanna.types import BandannaError
 from bandanna.version import __version__
 
 app = typer.Typer(

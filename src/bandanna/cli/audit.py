@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bandanna.checks import whole
+from bandanna._core.checks import whole
+from bandanna._core.types import JSON, InputError
 from bandanna.cli.audit_person import attack_person, person_seconds, print_persons
 from bandanna.cli.options import announce, numbers, whole_number
-from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
     from bandanna.audits.attack import AuditResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bandanna.types import JSON
+from bandanna._core.types import JSON
 
 FEWEST_RUNS, MOST_RUNS, DRAWS_A_RUN = 200, 2000, 500
 """A run plays a policy through all places of a person, so there are fewer of them than draws."""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bandanna.types import InputError
+from bandanna._core.types import InputError
 
 app = typer.Typer(help="Sign certificates, so that others know whose they are.")
 
@@ -21,7 +21,7 @@ def keygen(
     public: Annotated[Path, typer.Argument(help="Where to write the public key; publish it.")],
 ) -> None:
     """Make a pair of Ed25519 keys."""
-    from bandanna.documents import write_whole
+    from bandanna._core.documents import write_whole
     from bandanna.signatures import make_key, to_pem
 
     for path in (private, public):
@@ -41,7 +41,7 @@ def sign(
     key: Annotated[Path, typer.Option(help="The private key.")],
 ) -> None:
     """Sign a certificate that verifies, in its file."""
-    from bandanna.documents import to_text, write_whole
+    from bandanna._core.documents import to_text, write_whole
     from bandanna.privacy.certificate import verify
     from bandanna.privacy.signature import sign_certificate
     from bandanna.signatures import private_from_pem

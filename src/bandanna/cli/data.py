@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, get_type_hints
 
 import typer
 
+from bandanna._core.types import JSON, InputError
 from bandanna.cli.options import numbers, option, options_of, with_options
-from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment, Logged

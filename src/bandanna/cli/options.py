@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from bandanna import checks
-from bandanna.types import InputError
+from bandanna._core import checks
+from bandanna._core.types import InputError
 
 
 def whole_number(option: str, text: str, most: float = 1e15) -> int:

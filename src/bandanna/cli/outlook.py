@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from bandanna.types import InputError
+from bandanna._core.types import InputError
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, Logged
@@ -64,7 +64,7 @@ def _range_advice(problem: Problem, log: Logged, found: Outlook) -> str:
     """Say what share of the regret a range costs that is wider than nearly all outcomes need."""
     import numpy as np
 
-    from bandanna.grid import UNITS
+    from bandanna._core.grid import UNITS
     from bandanna.simulation.contestants import make_policy
     from bandanna.simulation.outlook import RUNS
     from bandanna.simulation.runs import simulate

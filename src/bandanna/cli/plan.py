@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bandanna.checks import MAX_ROUNDS
+from bandanna._core.checks import MAX_ROUNDS
+from bandanna._core.types import JSON, InputError
 from bandanna.cli.data import NO_COLUMNS, LogColumns, read_log, takes_log_columns, without_log
 from bandanna.cli.options import whole_number
 from bandanna.cli.plan_answers import MOST, answered, check_world, for_people
 from bandanna.cli.plan_tables import print_expected, print_outlook, print_plan
 from bandanna.cli.regimes import check_alone, show_regimes
-from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
     from bandanna.cli.outlook import Ahead

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from bandanna.checks import MAX_ROUNDS
+from bandanna._core.checks import MAX_ROUNDS
+from bandanna._core.types import JSON, InputError
 from bandanna.cli.options import whole_number
-from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
     from bandanna.theory.plan import Plan

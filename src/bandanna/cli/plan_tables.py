@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bandanna._core.types import JSON
 from bandanna.cli.tables import print_table
 from bandanna.theory.guaranteed import percent
 from bandanna.theory.worlds import ANY
-from bandanna.types import JSON
 
 if TYPE_CHECKING:
     from bandanna.cli.outlook import Ahead

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bandanna._core.types import InputError
 from bandanna.cli.tables import print_table
-from bandanna.types import InputError
 
 if TYPE_CHECKING:
     from bandanna.theory.regimes import Finding, RegimeMap

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bandanna._core.types import InputError
 from bandanna.cli.options import announce
-from bandanna.types import InputError
 
 if TYPE_CHECKING:
     from bandanna.reproduce import Reproduction

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bandanna.extras import need
-from bandanna.types import InputError
+from bandanna._core.extras import need
+from bandanna._core.types import InputError
 
 if TYPE_CHECKING:
     from bandanna.service.settings import Settings

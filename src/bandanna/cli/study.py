@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bandanna._core.documents import write_whole
+from bandanna._core.types import JSON
 from bandanna.cli.data import (
     NO_COLUMNS,
     AdviceColumns,
@@ -20,8 +22,6 @@ from bandanna.cli.data import (
     takes_log_columns,
 )
 from bandanna.cli.options import announce, can_be_quiet
-from bandanna.documents import write_whole
-from bandanna.types import JSON
 
 if TYPE_CHECKING:
     from bandanna.studies.cell import Skipped

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bandanna.types import InputError
+from bandanna._core.types import InputError
 
 
 def verify(

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.device.draw import Words, draw_bit, system_words, to_units
 from bandanna.device.memory import DAY, Budget, Memory, close_event, open_events
 from bandanna.device.parameters import (
@@ -26,7 +27,6 @@ from bandanna.device.parameters import (
 )
 from bandanna.device.storage import Storage
 from bandanna.device.transport import Transport
-from bandanna.types import JSON, ArmName, InputError
 
 FINAL = (200, 204, 404, 409, 410, 422)
 """Answers after which a bit is not sent again."""

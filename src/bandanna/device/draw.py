@@ -6,7 +6,7 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 
-from bandanna import checks
+from bandanna._core import checks
 from bandanna.device.parameters import Parameters, RefusalError
 
 Words = Callable[[int], Sequence[int]]

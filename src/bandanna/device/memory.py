@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from bandanna._core.types import JSON
 from bandanna.device.parameters import demand
 from bandanna.device.storage import Storage
-from bandanna.types import JSON
 
 DAY = 86_400.0
 NANO = 1e9

@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bandanna import checks, signatures
+from bandanna import signatures
+from bandanna._core import checks
+from bandanna._core.types import BandannaError, InputError, plain
 from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
-from bandanna.types import BandannaError, InputError, plain
 
 HEADING = "bandanna device parameters 1"
 NUMBERS = ("epsilon", "loss_low", "loss_high", "default_loss")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from bandanna.documents import write_whole
+from bandanna._core.documents import write_whole
 
 
 class Storage(Protocol):

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from urllib import request
 from urllib.error import HTTPError
 
-from bandanna.types import JSON, InputError
+from bandanna._core.types import JSON, InputError
 
 TIMEOUT_SECONDS = 30.0
 MOST_BYTES = 100_000

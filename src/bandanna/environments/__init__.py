@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from bandanna._core.grid import LossRange
+from bandanna._core.types import InputError
 from bandanna.environments.adaptive import PunishLeader, PunishRepeats
 from bandanna.environments.advised import Chunk, ExpertEnvironment, ExpertTable
 from bandanna.environments.advised_log import AdvisedLog
@@ -34,8 +36,6 @@ from bandanna.environments.synthetic_experts import (
 )
 from bandanna.environments.trial import TREATMENTS, ClinicalTrial, trial_outcomes
 from bandanna.environments.trial_experts import TrialExperts
-from bandanna.grid import LossRange
-from bandanna.types import InputError
 
 ENVIRONMENTS: dict[str, Callable[..., Environment | ExpertEnvironment]] = {
     "bernoulli": Bernoulli,

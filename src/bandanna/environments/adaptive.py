@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.compiled import step
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream, new_stream
 from bandanna.environments.base import Environment
 from bandanna.environments.steps import Memory, realised_once, register, sum_losses_once
-from bandanna.grid import UNITS
-from bandanna.streams import Stream, new_stream
 
 NONE_YET = -1
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Advice, as_advice_table, check_rounds_of_advice
-from bandanna.compiled import kernel
+from bandanna._core.advice import Advice, as_advice_table, check_rounds_of_advice
+from bandanna._core.compiled import kernel
+from bandanna._core.grid import LossRange, array_to_units, check_range
 from bandanna.environments.base import Comparator, World
-from bandanna.grid import LossRange, array_to_units, check_range
 
 CHUNK_BYTES = 8_000_000
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Advice, vote_type
+from bandanna._core.advice import Advice, vote_type
 from bandanna.environments.advised import ExpertEnvironment
 from bandanna.environments.log import Log
 

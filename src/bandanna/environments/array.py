@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
+from bandanna._core.grid import UNITS, LossRange, array_to_units, check_range
+from bandanna._core.streams import Stream
 from bandanna.environments.base import Environment
 from bandanna.environments.steps import Memory, register
-from bandanna.grid import UNITS, LossRange, array_to_units, check_range
-from bandanna.streams import Stream
 
 
 class TableParams(NamedTuple):

@@ -8,9 +8,9 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.advice import MAX_EXPERTS
-from bandanna.grid import LossRange
+from bandanna._core import checks
+from bandanna._core.advice import MAX_EXPERTS
+from bandanna._core.grid import LossRange
 
 Comparator = Literal["realised", "expected", "adaptive", "experts"]
 

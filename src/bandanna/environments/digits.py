@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.advice import Advice
+from bandanna._core import checks
+from bandanna._core.advice import Advice
+from bandanna._core.extras import need
+from bandanna._core.grid import UNITS
 from bandanna.environments.advised import ExpertEnvironment
-from bandanna.extras import need
-from bandanna.grid import UNITS
 
 DIGITS = 10
 TRAINED_ON = 600

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.compiled import step
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream
+from bandanna._core.types import InputError
 from bandanna.environments.base import Environment, edges_of_best
 from bandanna.environments.steps import Memory, register
-from bandanna.grid import UNITS
-from bandanna.streams import Stream
-from bandanna.types import InputError
 
 MOST_SEGMENTS = 2000
 """With more changes of the best arm than this, nobody follows them."""

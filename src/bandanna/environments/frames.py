@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.extras import need
-from bandanna.types import InputError
+from bandanna._core.extras import need
+from bandanna._core.types import InputError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core.grid import UNITS, LossRange, check_range
+from bandanna._core.types import InputError, plain
 from bandanna.environments.frames import Column, read_columns
-from bandanna.grid import UNITS, LossRange, check_range
-from bandanna.types import InputError, plain
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream, binomial, uniform
 from bandanna.environments.segments import segment_of
 from bandanna.environments.steps import Memory, register
-from bandanna.streams import Stream, binomial, uniform
 
 
 class ResampleParams(NamedTuple):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core.grid import UNITS
+from bandanna._core.types import InputError
 from bandanna.environments.log import Log
-from bandanna.grid import UNITS
-from bandanna.types import InputError
 
 BLOCKS, ROWS = 20, 50
 """By default a log in order of time is cut into at most so many blocks, and so that every arm has

@@ -8,15 +8,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.grid import LossRange
+from bandanna._core.types import InputError
 from bandanna.environments.advised_log import AdvisedLog
 from bandanna.environments.base import Environment, edges_of_best
 from bandanna.environments.by_person import log_by_person
 from bandanna.environments.log import Log, read_log
 from bandanna.environments.log_steps import ReplayParams, ResampleParams
 from bandanna.environments.log_tables import block_tables, replay_rounds, usual_blocks
-from bandanna.grid import LossRange
-from bandanna.types import InputError
 
 How = Literal["resample", "replay"]
 

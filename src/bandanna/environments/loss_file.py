@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core.grid import UNITS, LossRange, array_to_units, check_range
+from bandanna._core.types import InputError
 from bandanna.environments.advised import ExpertTable
 from bandanna.environments.array import LossTable
 from bandanna.environments.by_person import mean_units, places_of
 from bandanna.environments.frames import SUFFIXES, read_frame
-from bandanna.grid import UNITS, LossRange, array_to_units, check_range
-from bandanna.types import InputError
 
 
 @dataclass(frozen=True, eq=False)

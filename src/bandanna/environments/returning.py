@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.compiled import step
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream, binomial, uniform
+from bandanna._core.types import InputError
 from bandanna.environments.base import Environment
 from bandanna.environments.steps import Memory, register
 from bandanna.environments.synthetic import one_better
-from bandanna.grid import UNITS
-from bandanna.streams import Stream, binomial, uniform
-from bandanna.types import InputError
 
 
 class ReturningParams(NamedTuple):

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream, binomial
+from bandanna._core.types import InputError
 from bandanna.environments.base import Environment, edges_of_best
 from bandanna.environments.steps import Memory, register
-from bandanna.grid import UNITS
-from bandanna.streams import Stream, binomial
-from bandanna.types import InputError
 
 
 class SegmentParams(NamedTuple):

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import kernel, step
-from bandanna.dispatch import dispatched
-from bandanna.streams import Stream
+from bandanna._core.compiled import kernel, step
+from bandanna._core.dispatch import dispatched
+from bandanna._core.streams import Stream
 
 Memory = NDArray[np.int64]
 

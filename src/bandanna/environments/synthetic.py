@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import InputError
 from bandanna.environments.segments import Segments
-from bandanna.types import InputError
 
 
 class Bernoulli(Segments):

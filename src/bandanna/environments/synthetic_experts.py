@@ -9,10 +9,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.advice import Advice, vote_type
+from bandanna._core import checks
+from bandanna._core.advice import Advice, vote_type
+from bandanna._core.grid import UNITS
 from bandanna.environments.advised import ExpertEnvironment
-from bandanna.grid import UNITS
 
 CONFIDENCE = 0.8
 """Where experts spread their advice: the share they give to the arm they would name."""

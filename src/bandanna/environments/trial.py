@@ -9,7 +9,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
+from bandanna._core import checks
 from bandanna.environments.segments import Segments
 
 TREATMENTS = (

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.advice import Advice
+from bandanna._core import checks
+from bandanna._core.advice import Advice
+from bandanna._core.grid import UNITS
 from bandanna.environments.advised import ExpertEnvironment
 from bandanna.environments.trial import TREATMENTS, trial_table
-from bandanna.grid import UNITS
 
 LOW_CD4 = 350
 """Cells per cubic millimetre; fewer mean that the disease is further on."""

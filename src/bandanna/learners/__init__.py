@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bandanna._core.types import InputError
 from bandanna.learners.adaptive import Adaptive
 from bandanna.learners.base import Compiled, CompiledLearner, Learner
 from bandanna.learners.clipped_exp3 import ClippedExp3
@@ -15,7 +16,6 @@ from bandanna.learners.kl_ucb import KlUcb
 from bandanna.learners.thompson import Thompson
 from bandanna.learners.tsallis_inf import TsallisInf
 from bandanna.learners.uniform import Uniform
-from bandanna.types import InputError
 
 LEARNERS: dict[str, type[CompiledLearner]] = {
     learner.name: learner

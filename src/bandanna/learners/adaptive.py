@@ -13,7 +13,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import InputError
 from bandanna.learners.adaptive_steps import (
     ROOT,
     SLOPE,
@@ -24,7 +25,6 @@ from bandanna.learners.adaptive_steps import (
 from bandanna.learners.base import CompiledLearner, aligned_zeros
 from bandanna.learners.log_barrier import BEARABLE
 from bandanna.learners.worse import FIRST_VARIANCE
-from bandanna.types import InputError
 
 
 @dataclass(frozen=True)

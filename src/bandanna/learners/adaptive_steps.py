@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream, uniform
 from bandanna.learners.log_barrier import BEARABLE, solve_log_barrier, step_cost
 from bandanna.learners.sampling import capped_inverse, pick
 from bandanna.learners.steps import register
 from bandanna.learners.worse import fade_on_evidence
-from bandanna.streams import Stream, uniform
 
 Floats = NDArray[np.float64]
 

@@ -10,9 +10,9 @@ from typing import ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core.streams import Stream, new_stream
+from bandanna._core.types import JSON, InputError
 from bandanna.learners.steps import draw_once, update_once
-from bandanna.streams import Stream, new_stream
-from bandanna.types import JSON, InputError
 
 LINE = 8
 """Floats in a cache line."""

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream, uniform
 from bandanna.learners.base import aligned_zeros
 from bandanna.learners.centring import entropy_baseline
 from bandanna.learners.sampling import capped_inverse, pick
 from bandanna.learners.steps import register
-from bandanna.streams import Stream, uniform
 
 
 class CentredExp3Params(NamedTuple):

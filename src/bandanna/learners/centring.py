@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
 
 NOTHING_LEFT = 37.0
 """From here on ``1 - exp(-u)`` is 1 to the last bit."""

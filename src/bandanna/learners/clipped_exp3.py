@@ -8,8 +8,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.compiled import step
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream
 from bandanna.learners.base import CompiledLearner
 from bandanna.learners.exp3 import Exp3, exp3_draw, exp3_update
 from bandanna.learners.exp3_weights import (
@@ -20,7 +21,6 @@ from bandanna.learners.exp3_weights import (
     start_exp3,
 )
 from bandanna.learners.steps import register
-from bandanna.streams import Stream
 
 
 class ClippedExp3Params(NamedTuple):

@@ -9,8 +9,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.compiled import step
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream
+from bandanna._core.types import JSON
 from bandanna.learners.adaptive import Adaptive
 from bandanna.learners.adaptive_steps import (
     AdaptiveParams,
@@ -30,8 +32,6 @@ from bandanna.learners.stationarity import (
 )
 from bandanna.learners.steps import register
 from bandanna.learners.upper_index import private_upper
-from bandanna.streams import Stream
-from bandanna.types import JSON
 
 Floats = NDArray[np.float64]
 

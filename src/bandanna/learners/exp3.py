@@ -9,8 +9,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.compiled import python_source, step
+from bandanna._core import checks
+from bandanna._core.compiled import python_source, step
+from bandanna._core.streams import Stream, uniform
+from bandanna._core.types import InputError
 from bandanna.learners.base import CompiledLearner
 from bandanna.learners.centred_exp3 import CentredExp3Params, CentredExp3State, start_centred
 from bandanna.learners.exp3_weights import (
@@ -27,8 +29,6 @@ from bandanna.learners.exp3_weights import (
 from bandanna.learners.ftrl import level_with_best
 from bandanna.learners.sampling import MAX_IMPORTANCE, pick
 from bandanna.learners.steps import register
-from bandanna.streams import Stream, uniform
-from bandanna.types import InputError
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Exp3(CompiledLearner):
     Examples
     --------
     >>> from bandanna.learners.exp3 import Exp3
-    >>> from bandanna.streams import new_stream
+    >>> from bandanna._core.streams import new_stream
     >>> player = Exp3(arms=2, learning_rate=0.1).play(new_stream(0))
     >>> for _ in range(500):
     ...     arm, importance = player.draw()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import python_source, step
+from bandanna._core.compiled import python_source, step
 from bandanna.learners.base import aligned_zeros
 
 ONE_LEVEL = 64

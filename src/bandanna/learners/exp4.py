@@ -4,7 +4,7 @@ An expert's weight is ``exp(-learning_rate * L_j)``, with ``L_j`` its estimated 
 expert is drawn by weight and its advice followed, or, with probability ``mixing``, any arm. The
 loss, divided by the probability ``q`` of the arm, counts for every expert as far as it advised it.
 
-Advice is what ``bandanna.advice`` makes of it; ``ndim`` is known when the code is compiled, so each
+Advice is what ``advice.py`` makes of it; ``ndim`` is known when the code is compiled, so each
 kind gets its own loops. Sums are written in eight lanes, which compilers turn into vector
 instructions without reordering them.
 """
@@ -17,15 +17,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.advice import MAX_EXPERTS, Advice
-from bandanna.compiled import step
+from bandanna._core import checks
+from bandanna._core.advice import MAX_EXPERTS, Advice
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream, uniform
+from bandanna._core.types import InputError
 from bandanna.learners.base import Compiled, aligned_zeros
 from bandanna.learners.exp4_learning import exp4_learn, exp4_learn_all, exp4_update
 from bandanna.learners.exp4_weights import LANES, Exp4Params, Exp4State, lane_sum
 from bandanna.learners.sampling import capped_inverse, pick
-from bandanna.streams import Stream, uniform
-from bandanna.types import InputError
 
 __all__ = [
     "Exp4",

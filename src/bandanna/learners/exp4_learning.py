@@ -10,8 +10,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Advice
-from bandanna.compiled import step
+from bandanna._core.advice import Advice
+from bandanna._core.compiled import step
 from bandanna.learners.centring import entropy_baseline
 from bandanna.learners.exp4_weights import (
     NEGLIGIBLE,

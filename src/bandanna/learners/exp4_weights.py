@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
 
 SMALLEST, LARGEST = 1e-9, 1e9
 """Weights are rebuilt from the losses when their sum leaves this interval."""

@@ -8,12 +8,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.compiled import step
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream, laplace
 from bandanna.learners.base import CompiledLearner
 from bandanna.learners.ftrl import centre, level_with_best
 from bandanna.learners.steps import register
-from bandanna.streams import Stream, laplace
 
 
 class FtplParams(NamedTuple):

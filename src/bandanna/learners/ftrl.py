@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream, uniform
 from bandanna.learners.sampling import capped_inverse, pick
-from bandanna.streams import Stream, uniform
 
 Floats = NDArray[np.float64]
 

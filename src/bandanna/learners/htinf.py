@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from bandanna import checks
-from bandanna.compiled import step
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream
+from bandanna._core.types import InputError
 from bandanna.learners.base import CompiledLearner
 from bandanna.learners.ftrl import (
     FTRL_PER_ARM,
@@ -20,8 +22,6 @@ from bandanna.learners.ftrl import (
     start_uniform,
 )
 from bandanna.learners.steps import register
-from bandanna.streams import Stream
-from bandanna.types import InputError
 
 
 class HtinfParams(NamedTuple):

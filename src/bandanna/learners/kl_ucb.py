@@ -9,12 +9,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.compiled import step
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream
 from bandanna.learners.base import CompiledLearner, aligned_zeros
 from bandanna.learners.steps import register
 from bandanna.learners.upper_index import kl_upper
-from bandanna.streams import Stream
 
 Floats = NDArray[np.float64]
 

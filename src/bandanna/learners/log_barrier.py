@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
 from bandanna.learners.ftrl import MAX_STEPS, TOLERANCE, Floats
 
 BEARABLE = 0.9

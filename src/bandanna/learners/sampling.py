@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
 
 MAX_IMPORTANCE = 1e15
 """Cap on 1 / probability. Such an arm is drawn less than once in 10**15 rounds; without the cap

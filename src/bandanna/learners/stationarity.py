@@ -20,7 +20,7 @@ from typing import NotRequired, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
 
 TESTS, ALARM, CLOSEST, ARM, AFTER, OLD, NEW, ALLOWED = range(8)
 """Where the guard keeps what it has seen: tests; alarm or not; the largest difference over what is

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bandanna.compiled import kernel
-from bandanna.dispatch import dispatched
-from bandanna.streams import Stream
+from bandanna._core.compiled import kernel
+from bandanna._core.dispatch import dispatched
+from bandanna._core.streams import Stream
 
 OWN_BATCH = 0
 """A length of this means: the batch of the release."""

@@ -9,11 +9,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.compiled import step
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.streams import Stream, normal, uniform
 from bandanna.learners.base import CompiledLearner, aligned_zeros
 from bandanna.learners.steps import register
-from bandanna.streams import Stream, normal, uniform
 
 
 class ThompsonParams(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
 
 ALMOST_ONE = 1.0 - 2.0**-52
 NEWTON_STEPS = 60

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
 
 Floats = NDArray[np.float64]
 

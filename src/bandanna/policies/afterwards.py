@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from bandanna._core.types import JSON
 from bandanna.learners import Adaptive, DpKlucb
 from bandanna.learners.dp_klucb import DpKlucbState
 from bandanna.learners.stationarity import ALARM, GuardReport
 from bandanna.policies.recipe import Recipe
 from bandanna.theory.adaptive import adaptive_regret_paid
-from bandanna.types import JSON
 
 
 def regret_so_far(recipe: Recipe, learned: Callable[[], JSON]) -> float | None:

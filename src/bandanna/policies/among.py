@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import kernel
+from bandanna._core.compiled import kernel
+from bandanna._core.streams import Stream, uniform
 from bandanna.learners.sampling import pick
 from bandanna.policies.plays import FollowExpert, Play, PlayArm
-from bandanna.streams import Stream, uniform
 
 Among = tuple[int, ...]
 """Indices of the arms that may be played, in their order."""

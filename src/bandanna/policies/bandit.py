@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import ArmName, InputError
 from bandanna.policies.inputs import arm_names, checked_learner, required_learner
 from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
@@ -15,7 +16,6 @@ from bandanna.privacy import Release
 from bandanna.privacy.composition import place_for
 from bandanna.problem import Problem
 from bandanna.theory.worlds import chosen
-from bandanna.types import ArmName, InputError
 
 
 class PrivateBandit(Policy):

@@ -6,11 +6,11 @@ import math
 from array import array
 from collections.abc import Callable
 
-from bandanna.advice import Ticket
-from bandanna.grid import UNITS
+from bandanna._core.advice import Ticket
+from bandanna._core.grid import UNITS
+from bandanna._core.types import JSON
 from bandanna.policies.among import Among, Drawn
 from bandanna.privacy.release import Release, Tally
-from bandanna.types import JSON
 
 WAITING = -1
 """In place of a loss."""

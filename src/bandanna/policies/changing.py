@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bandanna._core.types import ArmName, InputError
 from bandanna.policies.inputs import arm_index, arm_names
 from bandanna.policies.shown import Shown
-from bandanna.types import ArmName, InputError
 
 
 class Changing(Shown):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bandanna._core.types import InputError
 from bandanna.policies.recipe import Recipe, recipe_of
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
@@ -11,7 +12,6 @@ from bandanna.theory.catalogue import algorithms, find
 from bandanna.theory.guaranteed import Row, row_of
 from bandanna.theory.plan import Plan
 from bandanna.theory.planner import plan
-from bandanna.types import InputError
 
 CONVERTED = "one-bit-conversion"
 

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Literal
 
-from bandanna.types import Decision, DecisionError
+from bandanna._core.types import Decision, DecisionError
 
 Verdict = Literal["same", "different", "given up", "forgotten"]
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import ArmName
 from bandanna.learners import Learner
 from bandanna.policies.choosing import choose_algorithm
 from bandanna.policies.inputs import arm_names, check_experts, checked_learner, required_learner
@@ -23,7 +24,6 @@ from bandanna.problem import Problem
 from bandanna.theory.catalogue import AUTO, find
 from bandanna.theory.planner import place_problem
 from bandanna.theory.worlds import check_changes
-from bandanna.types import ArmName
 
 
 class PrivateExperts(Policy):

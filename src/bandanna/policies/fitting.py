@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from bandanna._core.types import InputError
 from bandanna.learners import Exp4
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.sums import SumRelease
 from bandanna.theory.stationary import LONGEST
-from bandanna.types import InputError
 
 
 def check_parts(recipe: Recipe, arms: int, experts: int | None, rounds: int | None) -> None:

@@ -15,13 +15,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bandanna._core.streams import Stream
+from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.learners import Learner
 from bandanna.learners.base import Player
 from bandanna.policies.libraries import KNOWN, drawer_of, is_bandit
 from bandanna.policies.replay import Drawer, ForeignPlayer
 from bandanna.privacy.statements import FOREIGN_LEARNER
-from bandanna.streams import Stream
-from bandanna.types import JSON, ArmName, InputError
 
 
 class ForeignLearner(Learner):

@@ -8,11 +8,11 @@ from numbers import Integral
 
 import numpy as np
 
-from bandanna import checks
-from bandanna.advice import MAX_EXPERTS
+from bandanna._core import checks
+from bandanna._core.advice import MAX_EXPERTS
+from bandanna._core.types import ArmName, Decision, DecisionError, InputError
 from bandanna.learners import Learner
 from bandanna.policies.foreign import adapt
-from bandanna.types import ArmName, Decision, DecisionError, InputError
 
 
 def arm_names(arms: object) -> tuple[ArmName, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 
+from bandanna._core.types import Decision, DecisionError, InputError, without_frames
 from bandanna.policies.among import Among, Drawn
 from bandanna.policies.batch import WAITING, Batch
 from bandanna.policies.closed import ClosedBatches, refusal
@@ -17,7 +18,6 @@ from bandanna.policies.people import People
 from bandanna.policies.places import PlacesBatch
 from bandanna.privacy.reading import Told
 from bandanna.privacy.release import Release, Released
-from bandanna.types import Decision, DecisionError, InputError, without_frames
 
 
 class Ledger:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from bandanna.advice import Ticket
+from bandanna._core.advice import Ticket
+from bandanna._core.types import JSON
 from bandanna.policies.among import Drawn
 from bandanna.policies.batch import Batch, fill_from_dict
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.places import PlacesBatch, load_places
 from bandanna.privacy.reading import Told
-from bandanna.types import JSON
 
 MOST = 2**62
 """No policy decides or releases so often."""

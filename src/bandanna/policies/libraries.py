@@ -12,8 +12,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Protocol, TypeGuard
 
+from bandanna._core.types import ArmName, InputError
 from bandanna.policies.replay import Drawer
-from bandanna.types import ArmName, InputError
 
 KNOWN = (
     "river's bandit.Policy, MABWiser's MAB, an object with draw() and update(arm, loss), "

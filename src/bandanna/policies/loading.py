@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bandanna import checks
-from bandanna.advice import ticket_from_dict
+from bandanna._core import checks
+from bandanna._core.advice import ticket_from_dict
+from bandanna._core.types import JSON, ArmName, BandannaError, StateFileError, without_frames
 from bandanna.policies.bandit import Bandit, PrivateBandit
 from bandanna.policies.experts import Experts, PrivateExperts
 from bandanna.policies.foreign import ForeignLearner, adapt
@@ -21,7 +22,6 @@ from bandanna.policies.policy import Policy
 from bandanna.policies.recipe import Recipe, recipe_around, recipe_of
 from bandanna.policies.state_file import claim, read_state, resumed_before
 from bandanna.theory.tuning import Tuning
-from bandanna.types import JSON, ArmName, BandannaError, StateFileError, without_frames
 
 KINDS: dict[str, type[Policy]] = {
     kind.__name__: kind for kind in (PrivateBandit, Bandit, PrivateExperts, Experts)

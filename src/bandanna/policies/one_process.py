@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NoReturn
 
-from bandanna.types import DecisionError
+from bandanna._core.types import DecisionError
 
 
 class OneProcess:

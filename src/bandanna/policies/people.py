@@ -17,9 +17,9 @@ from hashlib import blake2b
 from numbers import Integral
 from typing import TYPE_CHECKING, NamedTuple
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import JSON, InputError
 from bandanna.privacy.composition import check_places
-from bandanna.types import JSON, InputError
 
 if TYPE_CHECKING:
     from bandanna.policies.places import PlacesBatch

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bandanna.advice import Ticket
-from bandanna.grid import UNITS
+from bandanna._core.advice import Ticket
+from bandanna._core.grid import UNITS
+from bandanna._core.types import JSON
 from bandanna.policies.among import Drawn
 from bandanna.policies.batch import WAITING, Batch
 from bandanna.policies.people import People
 from bandanna.privacy.release import Tally
-from bandanna.types import JSON
 
 
 class Place:

@@ -7,8 +7,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Advice, Ticket, ticket_of
-from bandanna.compiled import kernel, python_source
+from bandanna._core.advice import Advice, Ticket, ticket_of
+from bandanna._core.compiled import kernel, python_source
+from bandanna._core.streams import Stream
+from bandanna._core.types import JSON, InputError
 from bandanna.learners import Compiled, CompiledLearner
 from bandanna.learners.base import dump_arrays, load_arrays
 from bandanna.policies.among import Among, Drawn, draw_ranked, draw_renormalised
@@ -29,8 +31,6 @@ from bandanna.policies.plays import (
 )
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.release import Released
-from bandanna.streams import Stream
-from bandanna.types import JSON, InputError
 
 
 @kernel

@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Advice
-from bandanna.dispatch import dispatched
+from bandanna._core.advice import Advice
+from bandanna._core.dispatch import dispatched
+from bandanna._core.streams import Stream
 from bandanna.learners import Compiled, Exp4
 from bandanna.learners.base import Player as LearnerPlayer
 from bandanna.learners.exp4 import (
@@ -32,7 +33,6 @@ from bandanna.learners.exp4 import (
 from bandanna.learners.steps import draw, length, update
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.estimates import EstimateRelease
-from bandanna.streams import Stream
 
 
 class PlayArm(NamedTuple):

@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Self
 
-from bandanna import checks
-from bandanna.advice import check_advice
-from bandanna.grid import check_range, feedback_to_units, to_units
+from bandanna._core import checks
+from bandanna._core.advice import check_advice
+from bandanna._core.grid import check_range, feedback_to_units, to_units
+from bandanna._core.streams import Stream, new_stream
+from bandanna._core.types import ArmName, Decision, InputError
 from bandanna.policies.among import Among
 from bandanna.policies.batch import Batch
 from bandanna.policies.fitting import check_parts
@@ -21,8 +23,6 @@ from bandanna.policies.recipe import Recipe
 from bandanna.policies.saving import Saved
 from bandanna.privacy import Release
 from bandanna.privacy.release import Released
-from bandanna.streams import Stream, new_stream
-from bandanna.types import ArmName, Decision, InputError
 
 
 class Policy(Saved):

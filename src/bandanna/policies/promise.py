@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.policies.people import PeopleRule
 from bandanna.policies.plays import FollowExpert, WeighExperts, WeighInBatches, kind_of_play
 from bandanna.policies.recipe import Recipe
@@ -17,7 +18,6 @@ from bandanna.privacy.statements import (
     assumed_by_all,
     protected,
 )
-from bandanna.types import JSON, Guarantee, InputError
 
 if TYPE_CHECKING:
     from bandanna.policies.shown import Shown

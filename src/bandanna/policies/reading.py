@@ -9,10 +9,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from bandanna.html import paragraph, table
+from bandanna._core.html import paragraph, table
+from bandanna._core.types import ArmName, InputError
 from bandanna.policies.afterwards import stationarity, stationarity_words
 from bandanna.privacy.sums import SumRelease
-from bandanna.types import ArmName, InputError
 
 if TYPE_CHECKING:
     from bandanna.policies.shown import Shown

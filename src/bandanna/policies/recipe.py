@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import JSON, InputError
 from bandanna.learners import LEARNERS, DpKlucb, Exp4, FixedArm, Learner
 from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
 from bandanna.problem import Problem
@@ -17,7 +18,6 @@ from bandanna.theory.one_bit import default_one_bit_batch
 from bandanna.theory.stationary import dp_klucb
 from bandanna.theory.tuning import Tuning, paper_batch
 from bandanna.theory.tuning import release as release_by_name
-from bandanna.types import JSON, InputError
 
 Part = TypeVar("Part")
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Protocol
 
+from bandanna._core.types import JSON, InputError, StateFileError
 from bandanna.learners.steps import register
-from bandanna.types import JSON, InputError, StateFileError
 
 
 class Drawer(Protocol):

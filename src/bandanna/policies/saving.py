@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from bandanna._core.streams import Stream
+from bandanna._core.types import JSON, InputError, without_frames
 from bandanna.policies.changing import Changing
 from bandanna.policies.ledger_state import ledger_to_dict
 from bandanna.policies.one_process import OneProcess
 from bandanna.policies.state_file import write_state
-from bandanna.streams import Stream
-from bandanna.types import JSON, InputError, without_frames
 
 
 class Saved(OneProcess, Changing):

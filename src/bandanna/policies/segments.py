@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from bandanna._core.types import (
+    ArmName,
+    Decision,
+    DecisionError,
+    Guarantee,
+    InputError,
+    no_guarantee,
+)
 from bandanna.policies.inputs import as_decision
 from bandanna.policies.policy import Policy
-from bandanna.types import ArmName, Decision, DecisionError, Guarantee, InputError, no_guarantee
 
 ONE_SEGMENT = (
     "each person stays in one segment; what is promised to someone in several is the sum of what "

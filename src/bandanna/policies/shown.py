@@ -6,7 +6,8 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from bandanna.html import paragraph
+from bandanna._core.html import paragraph
+from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.learners.stationarity import GuardReport
 from bandanna.policies.afterwards import regret_so_far, stationarity, stationarity_words
 from bandanna.policies.among import Among
@@ -20,7 +21,6 @@ from bandanna.policies.reading import Summary, chances_of, leader_of, summary_of
 from bandanna.policies.recipe import Recipe
 from bandanna.problem import Problem
 from bandanna.theory.plan import Plan
-from bandanna.types import JSON, ArmName, Guarantee, InputError
 
 if TYPE_CHECKING:
     from bandanna.privacy.range import PrivateRange

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from bandanna.documents import seal, to_text, write_whole
-from bandanna.types import JSON, StateFileError
+from bandanna._core.documents import seal, to_text, write_whole
+from bandanna._core.types import JSON, StateFileError
 from bandanna.version import __version__
 
 FORMAT = "bandanna policy"

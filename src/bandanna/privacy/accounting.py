@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple, ParamSpec, TypeVar
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import Guarantee, InputError, group_delta
 from bandanna.privacy.mechanism import Numerics, PrivacyLoss
 from bandanna.privacy.rational import log_of
 from bandanna.privacy.registry import mechanism_of
-from bandanna.types import Guarantee, InputError, group_delta
 
 Probability = float | Fraction
 Data = ParamSpec("Data")

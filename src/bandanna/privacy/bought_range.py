@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from bandanna.checks import MAX_EPSILON, MIN_EPSILON
-from bandanna.grid import check_range
+from bandanna._core.checks import MAX_EPSILON, MIN_EPSILON
+from bandanna._core.grid import check_range
+from bandanna._core.types import JSON, InputError
 from bandanna.privacy.composition import float_above
 from bandanna.privacy.mechanism import Finding, float_of
-from bandanna.types import JSON, InputError
 
 RANGE_ENTRIES = (
     *("range_epsilon", "range_scale", "range_tail", "range_bound_low", "range_bound_high"),

@@ -14,9 +14,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bandanna.advice import MAX_EXPERTS
-from bandanna.checks import MAX_ARMS, MAX_EPSILON, MIN_EPSILON
-from bandanna.grid import check_range
+from bandanna._core.advice import MAX_EXPERTS
+from bandanna._core.checks import MAX_ARMS, MAX_EPSILON, MIN_EPSILON
+from bandanna._core.grid import check_range
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.privacy.bought_range import RANGE_ENTRIES, check_bought, impossible_range
 from bandanna.privacy.mechanism import Finding, Mechanism, float_of
 from bandanna.privacy.parameter_history import HISTORY, check_history
@@ -30,7 +31,6 @@ from bandanna.privacy.statements import (
     protected_person,
     wrong_assumptions,
 )
-from bandanna.types import JSON, Guarantee, InputError
 from bandanna.version import __version__
 
 FORMAT = "bandanna certificate"

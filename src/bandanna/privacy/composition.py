@@ -22,9 +22,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from bandanna import checks
-from bandanna.checks import MAX_EPSILON, MAX_PLACES, MIN_EPSILON
-from bandanna.types import InputError
+from bandanna._core import checks
+from bandanna._core.checks import MAX_EPSILON, MAX_PLACES, MIN_EPSILON
+from bandanna._core.types import InputError
 
 ULP = 2.0**-53
 FEW = 16.0

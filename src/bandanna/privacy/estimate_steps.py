@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Advice
-from bandanna.compiled import kernel, step
-from bandanna.grid import UNITS
+from bandanna._core.advice import Advice
+from bandanna._core.compiled import kernel, step
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream, discrete_laplace, normal
 from bandanna.privacy.calibration import GRID
 from bandanna.privacy.faces import clear, count, let_out
-from bandanna.streams import Stream, discrete_laplace, normal
 
 LOSS_BITS = UNITS.bit_length() - 1
 """A loss of 1 is two to this power."""
@@ -61,7 +61,7 @@ def add_round(
     importance: float,
     loss: int,
 ) -> None:
-    """Add one round's loss, in units of ``bandanna.grid``, to the experts' sums."""
+    """Add one round's loss, in units of ``bandanna._core.grid``, to the experts' sums."""
     top = importance * release.top
     half = UNITS >> 1
     if advice.ndim == 1:

@@ -8,8 +8,10 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Ticket
-from bandanna.grid import UNITS
+from bandanna._core.advice import Ticket
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream
+from bandanna._core.types import JSON, InputError
 from bandanna.privacy.calibration import GRID
 from bandanna.privacy.estimate_steps import (
     EstimateMemory,
@@ -19,8 +21,6 @@ from bandanna.privacy.estimate_steps import (
     round_scale_once,
 )
 from bandanna.privacy.release import Release, Seeded, Tally
-from bandanna.streams import Stream
-from bandanna.types import JSON, InputError
 
 
 class VectorTally(Tally):

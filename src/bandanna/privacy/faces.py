@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Advice
-from bandanna.compiled import kernel
-from bandanna.dispatch import dispatched
-from bandanna.streams import Stream
+from bandanna._core.advice import Advice
+from bandanna._core.compiled import kernel
+from bandanna._core.dispatch import dispatched
+from bandanna._core.streams import Stream
 
 
 @dispatched

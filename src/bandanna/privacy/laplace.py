@@ -22,9 +22,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.compiled import step
-from bandanna.grid import UNITS
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream, discrete_laplace
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.privacy.faces import publish
 from bandanna.privacy.groups import laplace_group
 from bandanna.privacy.losses import continuous_laplace_loss
@@ -41,8 +43,6 @@ from bandanna.privacy.pure import PureRelease
 from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.release import Tally
 from bandanna.privacy.statements import POST_PROCESSING
-from bandanna.streams import Stream, discrete_laplace
-from bandanna.types import JSON, Guarantee, InputError
 
 
 @lru_cache(maxsize=256)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from importlib import metadata
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
 
-from bandanna.types import JSON, Model
+from bandanna._core.types import JSON, Model
 
 if TYPE_CHECKING:  # the planner imports this, and needs no arrays
     import numpy as np

@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from bandanna.advice import Ticket
-from bandanna.grid import UNITS
+from bandanna._core.advice import Ticket
+from bandanna._core.grid import UNITS
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.privacy.mechanism import Finding
 from bandanna.privacy.one_bit import OneBitMechanism, OneBitRelease
 from bandanna.privacy.release import Tally
 from bandanna.privacy.statements import DRAWN_ON_DEVICE, PROTECTED_ON_DEVICE
-from bandanna.types import JSON, Guarantee, InputError
 from bandanna.version import __version__
 
 

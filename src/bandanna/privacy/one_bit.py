@@ -31,9 +31,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.compiled import step
-from bandanna.grid import UNITS
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream, uniform
+from bandanna._core.types import Guarantee, InputError
 from bandanna.privacy.faces import publish
 from bandanna.privacy.groups import one_bit_group
 from bandanna.privacy.mechanism import (
@@ -50,8 +52,6 @@ from bandanna.privacy.rational import log_of
 from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.release import Tally
 from bandanna.privacy.statements import POST_PROCESSING
-from bandanna.streams import Stream, uniform
-from bandanna.types import Guarantee, InputError
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from bandanna._core.types import JSON
 from bandanna.privacy.mechanism import Finding
 from bandanna.privacy.seals import sealed
-from bandanna.types import JSON
 
 HISTORY = "parameters"
 SHAPES = {

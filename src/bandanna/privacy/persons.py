@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bandanna.checks import MAX_EPSILON, MAX_PLACES, MIN_EPSILON
+from bandanna._core.checks import MAX_EPSILON, MAX_PLACES, MIN_EPSILON
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.privacy.composition import Place, composed_epsilon, costs, keeps
 from bandanna.privacy.mechanism import TOLERANCE, Finding, Mechanism, PrivacyLoss, float_of
 from bandanna.privacy.statements import composition_of, protected_person
-from bandanna.types import JSON, Guarantee, InputError
 
 PERSON_ENTRIES = ("places", "place_epsilon", "place_delta")
 """Entries of a certificate that protects persons; others have none of them."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from bandanna import checks
-from bandanna.compiled import step
-from bandanna.grid import UNITS
+from bandanna._core import checks
+from bandanna._core.compiled import step
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream
+from bandanna._core.types import JSON, Guarantee, no_guarantee
 from bandanna.privacy.faces import publish
 from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.sums import SumRelease
-from bandanna.streams import Stream
-from bandanna.types import JSON, Guarantee, no_guarantee
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import JSON, Guarantee
 from bandanna.privacy.mechanism import Mechanism
 from bandanna.privacy.statements import PROTECTED
 from bandanna.privacy.sums import SumRelease
-from bandanna.types import JSON, Guarantee
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bandanna import checks
-from bandanna.grid import LossRange, check_range
+from bandanna._core import checks
+from bandanna._core.grid import LossRange, check_range
+from bandanna._core.types import JSON, Guarantee, InputError, plain
 from bandanna.privacy.bought_range import PARTS, REPLACED, cost_of_range, range_assumptions
 from bandanna.privacy.composition import float_above
-from bandanna.types import JSON, Guarantee, InputError, plain
 
 if TYPE_CHECKING:
     from opendp.mod import Measurement

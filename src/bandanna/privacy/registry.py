@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from bandanna._core.types import JSON, InputError
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.mechanism import Mechanism
 from bandanna.privacy.on_device import DeviceRelease
@@ -12,7 +13,6 @@ from bandanna.privacy.plain import PlainRelease
 from bandanna.privacy.release import Release
 from bandanna.privacy.silent import SilentRelease
 from bandanna.privacy.vector import VectorRelease
-from bandanna.types import JSON, InputError
 
 RELEASES: dict[str, type[Release]] = {}
 MECHANISMS: dict[str, type[Mechanism]] = {}

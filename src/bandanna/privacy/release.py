@@ -20,12 +20,12 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Ticket
-from bandanna.grid import UNITS
+from bandanna._core.advice import Ticket
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream
+from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee
 from bandanna.privacy.faces import Memory
 from bandanna.privacy.mechanism import Bins, Mechanism
-from bandanna.streams import Stream
-from bandanna.types import JSON, Guarantee, InputError, no_guarantee
 
 Released = float | NDArray[np.float64]
 """What leaves: a mean loss, or one for each expert."""

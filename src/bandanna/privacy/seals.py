@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bandanna.documents import seal
+from bandanna._core.documents import seal
+from bandanna._core.types import JSON
 from bandanna.privacy.mechanism import Finding
-from bandanna.types import JSON
 
 SEAL_LENGTH = 12
 

@@ -10,8 +10,8 @@ import base64
 import json
 
 from bandanna import signatures
+from bandanna._core.types import JSON
 from bandanna.privacy.mechanism import Finding
-from bandanna.types import JSON
 
 SIGNATURE = "signature"
 
@@ -22,7 +22,7 @@ def sign_certificate(certificate: JSON, private_key: bytes) -> JSON:
     Examples
     --------
     >>> import bandanna as bd
-    >>> from bandanna.documents import to_text
+    >>> from bandanna._core.documents import to_text
     >>> from bandanna.privacy.certificate import verify
     >>> from bandanna.signatures import make_key
     >>> key = make_key()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import JSON, Guarantee
 from bandanna.privacy.plain import FastPlain
 from bandanna.privacy.statements import PROTECTED
 from bandanna.privacy.sums import SumRelease
-from bandanna.types import JSON, Guarantee
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from abc import abstractmethod
 
 import numpy as np
 
-from bandanna.advice import Ticket
-from bandanna.grid import UNITS
+from bandanna._core.advice import Ticket
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream
+from bandanna._core.types import JSON
 from bandanna.privacy.faces import SumMemory, publish_once
 from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.release import Release, Seeded, Tally
-from bandanna.streams import Stream
-from bandanna.types import JSON
 
 
 class SumTally(Tally):

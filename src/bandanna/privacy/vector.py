@@ -17,8 +17,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
-from bandanna.advice import MAX_EXPERTS
+from bandanna._core import checks
+from bandanna._core.advice import MAX_EXPERTS
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.privacy.calibration import (
     GRID,
     MAX_BATCH,
@@ -36,7 +37,6 @@ from bandanna.privacy.vector_mechanisms import (
     VectorLaplaceComposed,
     mechanism_for,
 )
-from bandanna.types import JSON, Guarantee, InputError
 
 Preset = Literal["calibrated", "paper"]
 

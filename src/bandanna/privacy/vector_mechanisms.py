@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from bandanna.advice import MAX_EXPERTS
-from bandanna.checks import SMALLEST_DELTA
+from bandanna._core.advice import MAX_EXPERTS
+from bandanna._core.checks import SMALLEST_DELTA
+from bandanna._core.types import InputError, Model
 from bandanna.privacy.calibration import (
     GRID,
     MAX_BATCH,
@@ -24,7 +25,6 @@ from bandanna.privacy.calibration import (
 from bandanna.privacy.losses import continuous_laplace_loss, gaussian_loss
 from bandanna.privacy.mechanism import Finding, Mechanism, Numerics, PrivacyLoss
 from bandanna.privacy.statements import POST_PROCESSING
-from bandanna.types import InputError, Model
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from bandanna.extras import need
+from bandanna._core.extras import need
 
 need("report", "a chart or a report")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from bandanna._core.types import JSON, InputError
 from bandanna.report.answer import listed
-from bandanna.types import JSON, InputError
 
 
 def read_audit(path: Path) -> JSON:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from bandanna._core.types import JSON
 from bandanna.report.menus import usual
 from bandanna.simulation.contestants import NO_PRIVACY, shown_name
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import SETTINGS
-from bandanna.types import JSON
 
 NOTHING = 0.95
 """Regret that is not clearly below this share of choosing at random's: nothing was learned."""

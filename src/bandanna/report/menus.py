@@ -9,8 +9,8 @@ import altair as alt
 import polars as pl
 from altair.typing import ChartType
 
+from bandanna._core.types import JSON
 from bandanna.studies.schema import AXES, SETTINGS
-from bandanna.types import JSON
 
 MOST_ROWS = 20_000
 """Charts with more rows than this show fewer settings, so that reports stay small."""

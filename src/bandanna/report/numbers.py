@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from bandanna._core.types import JSON
 from bandanna.report.answer import winners
 from bandanna.report.style import in_order
 from bandanna.simulation.contestants import shown_name
 from bandanna.studies.schema import AXES, SETTINGS
-from bandanna.types import JSON
 
 NUMBERS = {
     "mean": ("mean", ",.0f"),

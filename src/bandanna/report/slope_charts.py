@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 from altair.typing import ChartType
 
+from bandanna._core.types import JSON
 from bandanna.report.menus import Menus, cut, rows
 from bandanna.report.style import HEIGHT, WIDTH, by_algorithm, logarithmic, logarithmic_y
 from bandanna.studies.schema import AXES
 from bandanna.studies.slopes import fit_slope
-from bandanna.types import JSON
 
 AT_THE_END = "regret at the end"
 SATURATED = 0.9

@@ -9,7 +9,8 @@ from pathlib import Path
 import polars as pl
 from altair.typing import ChartType
 
-from bandanna.documents import write_whole
+from bandanna._core.documents import write_whole
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.report.answer import answer, listed
 from bandanna.report.audit_section import audit_section, read_audit
 from bandanna.report.caveats import caveats
@@ -20,7 +21,6 @@ from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import SETTINGS
-from bandanna.types import JSON, Guarantee, InputError
 from bandanna.version import __version__
 
 EXPORTS = ("svg", "png", "pdf")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from bandanna._core.types import InputError
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.progress import Progress
-from bandanna.types import InputError
 
 REPRODUCTIONS: dict[str, str] = {
     "rates": "regret grows as T^1/2, eps^-1/2 and K^1/2",

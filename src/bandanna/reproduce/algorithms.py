@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from bandanna._core.types import JSON
 from bandanna.reproduce.contest import Outcome, contest
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.studies.figure import Figure, Point
 from bandanna.theory.measured import Standing, runs_in
 from bandanna.theory.worlds import ANY, CHANGING, STEADY
-from bandanna.types import JSON
 
 REACTING = "reacting"
 MEMBERS = {STEADY: (STEADY,), ANY: (STEADY, ANY), CHANGING: (CHANGING,), REACTING: (REACTING,)}

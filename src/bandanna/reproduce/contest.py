@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bandanna._core.types import JSON
 from bandanna.environments import Environment, make_environment
 from bandanna.environments.base import World
 from bandanna.policies import Policy
@@ -15,7 +16,6 @@ from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.runs import simulate
 from bandanna.theory.measured import CHANGES
-from bandanna.types import JSON
 
 OWN_ARMS = ("trial", "barrier")
 """Environments that bring their arms."""

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
+from bandanna._core.types import JSON
 from bandanna.policies import PrivateBandit
 from bandanna.reproduce.hard import Measured, worst_regret
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.studies.figure import Figure, Point
 from bandanna.studies.slopes import fit_slope
-from bandanna.types import JSON
 
 
 def reproduce(quick: bool) -> Reproduction:

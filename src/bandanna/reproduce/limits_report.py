@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bandanna._core.types import InputError
 from bandanna.audits.intervals import lower_limit, upper_limit
 from bandanna.environments import Barrier
 from bandanna.policies import Policy
@@ -14,7 +15,6 @@ from bandanna.simulation.requests import checkpoint_rounds
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
 from bandanna.theory.lower_bound import Limit, best_p, limit
-from bandanna.types import InputError
 
 
 @dataclass(frozen=True)

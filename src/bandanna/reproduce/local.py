@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from bandanna._core.types import JSON
 from bandanna.environments import make_environment
 from bandanna.policies import Bandit, Policy, PrivateBandit
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.policy_runs import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figure import Figure, Point
-from bandanna.types import JSON
 
 OURS, THOMPSON = "local one-bit", "local Thompson sampling on bits"
 GUARANTEED = ("local one-bit-exp3", "local ldp-exp3-tight", "local ldp-exp3")

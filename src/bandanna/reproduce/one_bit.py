@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from bandanna._core.types import JSON
 from bandanna.environments import make_environment
 from bandanna.problem import Problem
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
@@ -15,7 +16,6 @@ from bandanna.simulation.runs import simulate
 from bandanna.studies.figure import Figure, Point
 from bandanna.theory import htinf
 from bandanna.theory.one_bit import one_bit_bound
-from bandanna.types import JSON
 
 RIVALS = ("one-bit", "htinf")
 

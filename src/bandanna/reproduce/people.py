@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from bandanna._core.types import JSON
 from bandanna.environments import Returning
 from bandanna.policies import PrivateBandit
 from bandanna.privacy.composition import Place, composed_epsilon
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figure import Figure, Point
-from bandanna.types import JSON
 
 COMPOSED, PURE, NAIVE = "composition", "pure", "naive: epsilon for each place"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from bandanna._core.types import JSON
 from bandanna.policies import PrivateBandit
 from bandanna.reproduce.hard import Measured, worst_regret
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.studies.figure import Figure, Point
 from bandanna.studies.slopes import fit_slope
-from bandanna.types import JSON
 
 CLAIMED = {"rounds": 0.5, "epsilon": -0.5, "arms": 0.5}
 SYMBOLS = {"rounds": "T", "epsilon": "eps", "arms": "K"}

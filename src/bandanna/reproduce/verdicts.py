@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import NamedTuple
 
+from bandanna._core.types import JSON
 from bandanna.audits.leakage import Leakage
 from bandanna.studies.figure import Figure
 from bandanna.theory.regimes import RegimeMap
-from bandanna.types import JSON
 
 
 class Verdict(NamedTuple):

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
+from bandanna._core.types import JSON, Guarantee
 from bandanna.policies.policy import Policy
 from bandanna.service.making import make_policy
 from bandanna.service.parts import grouped, part_for, promised
@@ -23,7 +24,6 @@ from bandanna.store.fence import Fence, RestoredError
 from bandanna.store.given import Given
 from bandanna.store.rows import Event, Experiment, Release
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
-from bandanna.types import JSON, Guarantee
 
 T = TypeVar("T")
 

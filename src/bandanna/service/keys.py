@@ -7,9 +7,9 @@ import math
 import secrets
 import time
 
+from bandanna._core.types import InputError
 from bandanna.service.signing import is_local
 from bandanna.store import KeyRow, Secret, Store
-from bandanna.types import InputError
 
 SCOPES = ("decide", "reward", "read", "manage", "device")
 """What a key may open; ``manage`` opens everything. ``device`` opens decisions and bits of one

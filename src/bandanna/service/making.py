@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from bandanna.checks import MAX_ROUNDS
+from bandanna._core.checks import MAX_ROUNDS
+from bandanna._core.types import JSON, InputError
 from bandanna.policies import PrivateBandit, PrivateExperts
 from bandanna.service.signing import is_local
-from bandanna.types import JSON, InputError
 
 OPTIONS = (
     *("rounds", "algorithm", "losses", "delta", "per_person", "rounds_per_place"),

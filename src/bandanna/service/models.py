@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from bandanna._core.types import JSON, Guarantee
 from bandanna.store.rows import Event, Experiment
-from bandanna.types import JSON, Guarantee
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Label = Annotated[str, Field(min_length=1, max_length=200)]

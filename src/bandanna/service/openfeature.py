@@ -13,6 +13,7 @@ from fastapi import APIRouter, Path
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
+from bandanna._core.types import JSON, BandannaError, InputError
 from bandanna.service.access import CanDecide, CoreHere
 from bandanna.service.core import Core
 from bandanna.service.models import EventId, Problem
@@ -20,7 +21,6 @@ from bandanna.service.routes import PROBLEMS
 from bandanna.service.signing import is_local
 from bandanna.store.rows import Experiment
 from bandanna.store.writer import UnknownError
-from bandanna.types import JSON, BandannaError, InputError
 
 router = APIRouter(prefix="/ofrep/v1/evaluate", responses=PROBLEMS)
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bandanna.types import InputError
+from bandanna._core.types import InputError
 
 OPENED = re.compile(r"/v1/experiments/[^/]+/decisions|/v1/events/[^/]+/bit|/device/[a-z.-]+")
 PREFLIGHT = {

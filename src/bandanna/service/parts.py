@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from bandanna._core.types import Guarantee, InputError
 from bandanna.policies.segments import promise_together
 from bandanna.store.rows import Experiment
-from bandanna.types import Guarantee, InputError
 
 
 def grouped(rows: Iterable[Experiment]) -> list[list[Experiment]]:

@@ -11,11 +11,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from bandanna._core.types import BandannaError, InputError
 from bandanna.store import ConflictError, StoreUnavailableError
 from bandanna.store.fence import RestoredError
 from bandanna.store.refusals import GoneError
 from bandanna.store.writer import UnknownError
-from bandanna.types import BandannaError, InputError
 
 logger = logging.getLogger("bandanna.service")
 

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.audits.attack import NO_PROOF
 from bandanna.audits.releases import audit_release
 from bandanna.policies.policy import Policy
@@ -24,7 +25,6 @@ from bandanna.service.results import as_csv, as_parquet, export_rows, summary
 from bandanna.service.routes import PROBLEMS, ExperimentPath
 from bandanna.service.signing import is_local
 from bandanna.store.rows import Experiment
-from bandanna.types import JSON, Guarantee, InputError
 
 router = APIRouter(prefix="/v1/experiments/{experiment}", responses=PROBLEMS)
 

@@ -8,7 +8,8 @@ import json
 import math
 from collections.abc import Sequence
 
-from bandanna.extras import need
+from bandanna._core.extras import need
+from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.policies.policy import Policy
 from bandanna.policies.reading import MISSED, ArmSummary
 from bandanna.problem import Problem
@@ -17,7 +18,6 @@ from bandanna.service.steady import steadiness
 from bandanna.store.rows import Experiment, Release
 from bandanna.theory.catalogue import find
 from bandanna.theory.guaranteed import row_of
-from bandanna.types import JSON, ArmName, InputError
 
 POINTS, FEWEST = 50, 10
 """Most points of a chart, and fewest batches behind each."""

@@ -11,6 +11,7 @@ from types import FrameType
 
 import uvicorn
 
+from bandanna._core.types import StateFileError
 from bandanna.service.app import make_app
 from bandanna.service.core import Core
 from bandanna.service.demo import play
@@ -18,7 +19,6 @@ from bandanna.service.keys import make_key
 from bandanna.service.logs import JsonLines, start_logs
 from bandanna.service.parts import grouped
 from bandanna.service.settings import Settings
-from bandanna.types import StateFileError
 
 GRACE_SECONDS = 10
 YOUNG = 20_000

@@ -11,12 +11,12 @@ import base64
 from pathlib import Path
 
 from bandanna import signatures
+from bandanna._core.types import JSON
 from bandanna.device import fingerprint, make_release, sign_release
 from bandanna.service.models import moment
 from bandanna.store import SqlStore
 from bandanna.store.rows import Experiment
 from bandanna.store.secret import private_text
-from bandanna.types import JSON
 
 LOCAL = "local"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from bandanna._core.types import JSON
 from bandanna.store.rows import Release
-from bandanna.types import JSON
 
 FEWEST = 20
 """Batches of an arm below which nothing is said about it."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core.grid import UNITS
 from bandanna.environments import Chunk, Environment, ExpertEnvironment
 from bandanna.environments.advised import add_expert_losses
-from bandanna.grid import UNITS
 from bandanna.simulation.engine import Run
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 
+from bandanna._core.grid import LossRange
+from bandanna._core.types import InputError
 from bandanna.environments import Environment, ExpertEnvironment
-from bandanna.grid import LossRange
 from bandanna.learners import FixedArm
 from bandanna.policies import Bandit, Experts, Policy, PrivateBandit, PrivateExperts
 from bandanna.problem import Problem
@@ -18,7 +19,6 @@ from bandanna.simulation.comparators import best_expert
 from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.runs import simulate
 from bandanna.theory.catalogue import AUTO, find
-from bandanna.types import InputError
 
 BEST_EXPERT = "best-expert"
 NO_PRIVACY = "no-privacy"

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.advice import Advice
-from bandanna.compiled import kernel, python_source
+from bandanna._core.advice import Advice
+from bandanna._core.compiled import kernel, python_source
+from bandanna._core.streams import Stream
 from bandanna.environments import Chunk, Environment
 from bandanna.environments.steps import realised, sum_losses
 from bandanna.learners import Compiled
@@ -31,7 +32,6 @@ from bandanna.policies.plays import (
 )
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.faces import Memory, clear, count, let_out, publish
-from bandanna.streams import Stream
 
 Integers = NDArray[np.int64]
 Streams = tuple[Stream, Stream, Stream]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core.types import InputError
 from bandanna.environments import (
     Bernoulli,
     ClusteredExperts,
@@ -25,7 +26,6 @@ from bandanna.simulation.progress import Progress
 from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.runs import simulate
 from bandanna.theory.planner import planned
-from bandanna.types import InputError
 
 RUNS, EXPERT_RUNS = 20, 5
 MOST_STEPS = 2e8

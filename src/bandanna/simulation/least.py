@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bandanna._core.grid import UNITS
 from bandanna.environments import Environment, ExpertEnvironment, Logged
 from bandanna.environments.segments import SegmentParams
-from bandanna.grid import UNITS
 from bandanna.theory.stationary import stationary_lower_bound
 
 

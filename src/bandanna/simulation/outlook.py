@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bandanna._core.grid import LossRange
+from bandanna._core.types import JSON, InputError
 from bandanna.environments import Environment
-from bandanna.grid import LossRange
 from bandanna.policies import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import NO_PRIVACY, make_policy, shown_name, strongest
@@ -19,7 +20,6 @@ from bandanna.simulation.runs import simulate
 from bandanna.theory.catalogue import algorithms
 from bandanna.theory.planner import plan
 from bandanna.theory.worlds import ALGORITHMS
-from bandanna.types import JSON, InputError
 
 RUNS, FEW = 40, 6
 MOST_STEPS = 3e9

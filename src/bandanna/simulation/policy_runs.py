@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.grid import UNITS
+from bandanna._core.grid import UNITS
 from bandanna.learners import DpKlucb
 from bandanna.policies import Recipe
 from bandanna.simulation.engine import Run

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.grid import LossRange
+from bandanna._core.types import InputError
 from bandanna.environments import Environment, ExpertEnvironment
-from bandanna.grid import LossRange
 from bandanna.policies import Policy, Recipe
-from bandanna.types import InputError
 
 MAX_STEPS = 1e13
 """Learning steps in one call; at about 100 ns each, several days on two cores."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core.extras import need
+from bandanna._core.html import paragraph, table
+from bandanna._core.types import InputError
 from bandanna.environments.base import COMPARATORS, Comparator
-from bandanna.extras import need
-from bandanna.html import paragraph, table
 from bandanna.simulation.policy_runs import Guard, PolicyRuns, statistics
-from bandanna.types import InputError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import checks
+from bandanna._core import checks
 from bandanna.environments import Environment, ExpertEnvironment, as_environment
 from bandanna.learners import Uniform
 from bandanna.policies import Recipe

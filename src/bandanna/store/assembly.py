@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from bandanna._core.types import JSON, StateFileError
 from bandanna.policies.batch import Batch
 from bandanna.policies.loading import DAMAGE, policy_from_dict
 from bandanna.policies.people import KEY_BYTES
 from bandanna.policies.policy import Policy
 from bandanna.store.rows import Event, Feedback, OpenBatch, Place, Saved, State
-from bandanna.types import JSON, StateFileError
 
 HASHED_BEFORE = bytes(KEY_BYTES).hex()
 """The policy's key for persons. Whoever has a store hashes them with its secret before they get

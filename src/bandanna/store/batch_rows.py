@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bandanna._core.types import JSON
 from bandanna.policies.batch import WAITING, Batch
 from bandanna.policies.places import PlacesBatch
 from bandanna.store.rows import Feedback, OpenBatch
-from bandanna.types import JSON
 
 
 def tally_of(batch: Batch) -> JSON:

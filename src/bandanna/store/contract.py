@@ -27,8 +27,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
+from bandanna._core.types import BandannaError
 from bandanna.store.rows import Changes, Event, Experiment, Release, Saved
-from bandanna.types import BandannaError
 
 
 class StoreUnavailableError(BandannaError):

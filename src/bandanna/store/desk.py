@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bandanna._core.types import ArmName, Decision, DecisionError, InputError
 from bandanna.policies.batch import Batch
 from bandanna.policies.places import PlacesBatch
 from bandanna.policies.policy import Policy
@@ -15,7 +16,6 @@ from bandanna.store.given import Given
 from bandanna.store.refusals import contradicted, gone, whole_or_broken
 from bandanna.store.rows import Changes, Event, Place, Release, Saved, State
 from bandanna.store.waiting import Waiting, begins_place, waits
-from bandanna.types import ArmName, Decision, DecisionError, InputError
 
 
 class Desk:

@@ -13,8 +13,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from bandanna._core.types import InputError
 from bandanna.store.contract import ConflictError, StoreUnavailableError
-from bandanna.types import InputError
 
 WAIT_SECONDS = 10
 

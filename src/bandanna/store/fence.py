@@ -14,8 +14,8 @@ import os
 import struct
 from pathlib import Path
 
+from bandanna._core.types import StateFileError
 from bandanna.store.contract import Store
-from bandanna.types import StateFileError
 
 HEADER = 64
 SLOT = struct.Struct("<q")

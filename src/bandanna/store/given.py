@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bandanna.grid import feedback_to_units
+from bandanna._core.grid import feedback_to_units
+from bandanna._core.types import Decision
 from bandanna.policies.inputs import check_bit
 from bandanna.policies.policy import Policy
-from bandanna.types import Decision
 
 
 class Given(NamedTuple):

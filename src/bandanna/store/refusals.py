@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bandanna._core.types import BandannaError, DecisionError
 from bandanna.store.contract import ConflictError
 from bandanna.store.rows import Event
-from bandanna.types import BandannaError, DecisionError
 
 
 class GoneError(BandannaError):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from bandanna.types import JSON
+from bandanna._core.types import JSON
 
 Place = tuple[int, int]
 """A batch's number and a position in it."""

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from bandanna.types import JSON, StateFileError
+from bandanna._core.types import JSON, StateFileError
 
 BYTES = 32
 NONCE = 12

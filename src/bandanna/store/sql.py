@@ -11,13 +11,13 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Executable, func, insert, literal, select, update
 
+from bandanna._core.types import JSON, InputError, StateFileError
 from bandanna.store.contract import ConflictError, KeyRow, Store, Turn
 from bandanna.store.engines import make_engines, named_trouble
 from bandanna.store.rows import Experiment, Release, State
 from bandanna.store.secret import Secret
 from bandanna.store.sql_turn import SqlTurn, experiment_of, row_of
 from bandanna.store.tables import BATCHES, EVENTS, EXPERIMENTS, FACTS, KEYS, RELEASES, SqlRow
-from bandanna.types import JSON, InputError, StateFileError
 
 ADVISORY = 0x62616E64
 """Keeps two processes from making tables, or noting facts, in PostgreSQL at the same time."""

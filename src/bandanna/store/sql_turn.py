@@ -9,6 +9,7 @@ from typing import cast
 from sqlalchemy import Connection, Insert, Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from bandanna._core.types import JSON
 from bandanna.store.contract import Turn
 from bandanna.store.rows import Changes, Event, Experiment, Feedback, OpenBatch, Saved, State
 from bandanna.store.secret import Secret
@@ -21,7 +22,6 @@ from bandanna.store.tables import (
     RELEASES,
     SqlRow,
 )
-from bandanna.types import JSON
 
 
 def experiment_of(row: SqlRow) -> Experiment:

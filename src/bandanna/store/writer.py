@@ -15,11 +15,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from bandanna._core.types import BandannaError
 from bandanna.store.contract import Store, StoreUnavailableError, Turn
 from bandanna.store.desk import Desk
 from bandanna.store.fence import Fence, RestoredError
 from bandanna.store.rows import Event
-from bandanna.types import BandannaError
 
 MOST_TOGETHER = 1_000
 

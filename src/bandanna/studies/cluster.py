@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from bandanna.extras import need
-from bandanna.types import BandannaError, InputError
+from bandanna._core.extras import need
+from bandanna._core.types import BandannaError, InputError
 from bandanna.version import __version__
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
+from bandanna._core.types import InputError
 from bandanna.studies.schema import AXES
 from bandanna.theory.catalogue import needs_epsilon
-from bandanna.types import InputError
 
 MOST_CELLS = 100_000
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core.types import JSON, Guarantee
 from bandanna.policies import Policy
 from bandanna.simulation.contestants import NO_PRIVACY, strongest
 from bandanna.simulation.policy_runs import statistics
@@ -16,7 +17,6 @@ from bandanna.simulation.runs import simulate
 from bandanna.studies.cell import Cell, Part
 from bandanna.studies.schema import AXES
 from bandanna.studies.source import Data, Source
-from bandanna.types import JSON, Guarantee
 
 if TYPE_CHECKING:
     import polars as pl

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bandanna.documents import to_text, write_whole
-from bandanna.extras import need
+from bandanna._core.documents import to_text, write_whole
+from bandanna._core.extras import need
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.studies.cell import Part, Skipped
 from bandanna.studies.play import Played
 from bandanna.studies.schema import AXES
-from bandanna.types import JSON, Guarantee, InputError
 
 if TYPE_CHECKING:
     import polars as pl

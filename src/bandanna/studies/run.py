@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from bandanna import checks
+from bandanna._core import checks
 from bandanna.simulation.progress import Progress
 from bandanna.studies.cell import Cell, Part
 from bandanna.studies.play import Played, frame_of, play

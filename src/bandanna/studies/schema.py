@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal, get_type_hints
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import InputError
 from bandanna.studies.source import Source
 from bandanna.theory.catalogue import contestants
-from bandanna.types import InputError
 
 Reader = Callable[[object], object]
 

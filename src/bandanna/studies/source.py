@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from bandanna._core.grid import LossRange, check_range
+from bandanna._core.types import JSON, InputError, plain
 from bandanna.environments import (
     ENVIRONMENTS,
     Environment,
@@ -17,8 +19,6 @@ from bandanna.environments import (
 )
 from bandanna.environments.frames import is_table
 from bandanna.environments.loss_file import LossFile, read_losses
-from bandanna.grid import LossRange, check_range
-from bandanna.types import JSON, InputError, plain
 
 GENERATED_ROUNDS = 100_000
 

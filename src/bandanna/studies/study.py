@@ -11,15 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from bandanna import checks
-from bandanna.extras import need
+from bandanna._core import checks
+from bandanna._core.extras import need
+from bandanna._core.types import JSON, InputError
 from bandanna.studies.cell import Cell, Skipped
 from bandanna.studies.grid import checked_grid, refuse_unknown
 from bandanna.studies.results import ResultsFolder, StudyResults
 from bandanna.studies.run import run_cells, waiting_parts, worker_count
 from bandanna.studies.schema import AXES, Setting, whole_number
 from bandanna.studies.source import Source, read_source
-from bandanna.types import JSON, InputError
 
 SETTINGS = ("title", "question", "replicates", "seed", "checkpoints")
 

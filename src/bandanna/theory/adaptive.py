@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from bandanna._core.types import InputError
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Bound
 from bandanna.theory.tuning import Tuning, checked_batch, laplace_noise, learner, release
-from bandanna.types import InputError
 
 BEARABLE = 0.9
 COSTLIEST = 2.55

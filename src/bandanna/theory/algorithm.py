@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from bandanna._core.types import JSON, InputError, Model
 from bandanna.problem import Problem
 from bandanna.theory.named import named_learner
 from bandanna.theory.tuning import TooFewRoundsError, Tuning, learner, release
-from bandanna.types import JSON, InputError, Model
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ conversion to experts.
 
 from __future__ import annotations
 
+from bandanna._core.types import InputError
 from bandanna.theory.algorithm import Algorithm, conversion
 from bandanna.theory.rows import BANDITS, WITH_EXPERTS
-from bandanna.types import InputError
 
 DEFAULT = "adaptive"
 """What a private bandit runs unless told otherwise; see ``Plan.default``."""

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from bandanna._core.types import JSON, InputError, Model
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm, Bound
-from bandanna.types import JSON, InputError, Model
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from bandanna import checks
-from bandanna.checks import MAX_PLACES
+from bandanna._core import checks
+from bandanna._core.checks import MAX_PLACES
+from bandanna._core.types import InputError
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
 from bandanna.theory.guaranteed import Row, any_arm, row_of
 from bandanna.theory.planner import plan
 from bandanna.theory.search import TOLERANCE
-from bandanna.types import InputError
 
 MOST_ARMS = 10**6
 MOST_EXPERTS = 10**9

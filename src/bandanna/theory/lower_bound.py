@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from bandanna import checks
-from bandanna.types import InputError
+from bandanna._core import checks
+from bandanna._core.types import InputError
 
 
 class Limit(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from bandanna._core.types import JSON, InputError
 from bandanna.problem import Problem
 from bandanna.theory.tuning import laplace_noise, learner
-from bandanna.types import JSON, InputError
 
 
 def exp3_spread(noise: float, log_term: float) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bandanna.html import paragraph, table
+from bandanna._core.html import paragraph, table
+from bandanna._core.types import JSON
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import DEFAULT
 from bandanna.theory.guaranteed import Row, any_arm, percent
 from bandanna.theory.measured import EXPECTED, expected
 from bandanna.theory.worlds import ANY
-from bandanna.types import JSON
 
 ARMS_CHANGED = (
     "no number: arms were added or retired. For exponential weights and Tsallis-INF an added arm "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import InputError
 from bandanna.privacy.composition import check_places, place_for
 from bandanna.problem import Problem
 from bandanna.theory.algorithm import Algorithm
@@ -12,7 +13,6 @@ from bandanna.theory.catalogue import algorithms
 from bandanna.theory.guaranteed import row_of
 from bandanna.theory.plan import Plan
 from bandanna.theory.worlds import ANY, CHANGING, check_losses
-from bandanna.types import InputError
 
 ONE_BIT = "one-bit"
 """Name of the release that devices do, in batches of one."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
+from bandanna._core.types import JSON
 from bandanna.problem import Problem
 from bandanna.theory.planner import plan
-from bandanna.types import JSON
 
 RATIOS = (0.5, 10.0, 1e3, 1e5)
 ROUNDS = tuple(round(10 ** (half / 2)) for half in range(6, 25))

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import InputError
 from bandanna.problem import Problem
 from bandanna.theory.tuning import Tuning
-from bandanna.types import InputError
 
 LONGEST = checks.MAX_ROUNDS
 """No batch is longer."""

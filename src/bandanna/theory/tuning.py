@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bandanna import checks
+from bandanna._core import checks
+from bandanna._core.types import JSON, InputError
 from bandanna.problem import Problem
-from bandanna.types import JSON, InputError
 
 PAPER = "Asi, Raman, Talwar"
 PROOF = "docs/theory/tight-constants.md"

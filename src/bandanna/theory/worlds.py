@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bandanna._core.types import InputError
 from bandanna.problem import Problem
 from bandanna.theory.catalogue import IN_PARTS
 from bandanna.theory.exp3 import CHANGES
-from bandanna.types import InputError
 
 STEADY_WARNING = (
     "It notices when an arm that it plays changes, and adaptive then plays the rest; it cannot see "

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.types import JSON, ArmName, InputError
+from bandanna._core.types import JSON, ArmName, InputError
 
 Advice = NDArray[Any]
 """Whole numbers or floats: the number of dimensions tells."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.checks import as_float
-from bandanna.types import InputError, plain
+from bandanna._core.checks import as_float
+from bandanna._core.types import InputError, plain
 
 UNITS = 2**20
 """Grid units in a loss of 1. Rounding moves a loss by less than one part in two million."""

@@ -6,7 +6,7 @@ import math
 from numbers import Integral, Real
 from typing import TypeGuard
 
-from bandanna.types import InputError
+from bandanna._core.types import InputError
 
 MAX_ROUNDS = 10**12
 """More losses than this, in grid units, would not fit a 64-bit sum."""

@@ -8,7 +8,7 @@ import os
 import secrets
 from pathlib import Path
 
-from bandanna.types import JSON
+from bandanna._core.types import JSON
 
 
 def to_text(data: JSON) -> str:

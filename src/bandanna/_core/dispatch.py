@@ -12,8 +12,9 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, Protocol, TypeVar, cast
 
-from bandanna.compiled import dispatches, python_source
-from bandanna.types import InputError
+from bandanna._core.compiled import dispatches, python_source
+from bandanna._core.kernel_cache import note_step
+from bandanna._core.types import InputError
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -57,6 +58,7 @@ def dispatched(stub: Callable[P, R]) -> Dispatched[P, R]:
         # Machine code on disk is found by types: one type, one step.
         if steps.setdefault(kind, step) is not step:
             raise InputError(f"{kind.__name__} has its {stub.__name__} already.")
+        note_step(kind, step)
 
     chosen.register = register  # type: ignore[attr-defined]
     return cast(Dispatched[P, R], chosen)

@@ -20,7 +20,7 @@ from typing import TypeVar
 import numba
 from numba.extending import overload
 
-from bandanna.kernel_cache import KernelCache
+from bandanna._core.kernel_cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., object])
 

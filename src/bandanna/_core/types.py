@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
-from bandanna.html import table
+from bandanna._core.html import table
 
 ArmName = str | int
 Model = Literal["central", "local", "none"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from bandanna.types import InputError
+from bandanna._core.types import InputError
 
 EXTRAS = {
     "studies": ("joblib", "polars"),

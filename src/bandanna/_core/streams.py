@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.compiled import step
+from bandanna._core.compiled import step
 
 Stream = NDArray[np.uint64]
 
