@@ -13,14 +13,18 @@ from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.environments import Bernoulli, Segments
 from bandanna.learners import DpKlucb, KlUcb, Thompson
-from bandanna.learners.dp_klucb import ROUND
 from bandanna.learners.stationarity import ALARM, largest_difference
-from bandanna.learners.steps import length
+from bandanna.learners.steps import CHOSEN, length
 from bandanna.learners.upper_index import kl_upper, private_upper
 from bandanna.theory.stationary import loss_divergence, stationary_lower_bound
 from tests.learners import index_reference as reference
 
 MEANS = np.array([0.35, 0.6, 0.5])
+
+
+def rounds_of(learner: DpKlucb, player: Any, arm: int) -> int:
+    """Return for how many rounds the arm just drawn is played."""
+    return length(learner.params(), player._state, arm)
 
 
 def together(ours: Any, theirs: Any) -> float:
@@ -73,13 +77,13 @@ def dp_klucb_regret(learner: DpKlucb, rounds: int, rng: np.random.Generator) -> 
     player, regret, t = learner.play(new_stream(0)), 0.0, 0
     while t < rounds:
         arm, importance = player.draw()
-        size = round(importance / ROUND)
+        size = rounds_of(learner, player, arm)
         played = min(size, rounds - t)
         regret += played * (MEANS[arm] - MEANS.min())
         t += played
         if played == size:
             total = rng.binomial(size, MEANS[arm]) + rng.laplace(0, 1 / learner.epsilon)
-            player.update(arm, importance, total / size)
+            player.update(arm, importance, total / size, size)
     return regret
 
 
@@ -94,20 +98,21 @@ def test_textbook_agrees_with_a_second_implementation() -> None:
 def test_rounds_travel_with_the_batch() -> None:
     """Batches open at the same time and released out of order count with their own rounds."""
     learner = DpKlucb(2, 1.0)
-    params, player = learner.params(), learner.play(new_stream(0))
+    player: Any = learner.play(new_stream(0))
     drawn = [player.draw() for _ in range(2)]
     assert [arm for arm, _ in drawn] == [0, 1]
     for arm, importance in reversed(drawn):
-        player.update(arm, importance, 0.25)
+        player.update(arm, importance, 0.25, 2)
     assert player.state_dict()["plays"] == [2.0, 2.0]
-    first, second = player.draw(), player.draw()
-    state = player._state  # type: ignore[attr-defined]
-    assert length(params, state, second[0]) == round(second[1] / ROUND)
-    before = np.array(state.plays)
-    player.update(*second, 0.5)
-    player.update(*first, 0.5)
+    opened = []
+    for _ in range(2):
+        arm, importance = player.draw()
+        opened.append((arm, importance, 0.5, rounds_of(learner, player, arm)))
+    before = np.array(player._state.plays)
+    for batch in reversed(opened):
+        player.update(*batch)
     grown = np.array(player.state_dict()["plays"]) - before
-    assert grown.sum() == round(first[1] / ROUND) + round(second[1] / ROUND)
+    assert grown.sum() == sum(batch[-1] for batch in opened)
 
 
 def test_an_arm_whose_first_release_is_late_does_not_stop_the_others() -> None:
@@ -115,38 +120,40 @@ def test_an_arm_whose_first_release_is_late_does_not_stop_the_others() -> None:
     player.draw()
     arm, importance = player.draw()
     assert arm == 1
-    player.update(arm, importance, 0.5)
+    player.update(arm, importance, 0.5, 2)
     assert player.draw()[0] == 1
 
 
-def change(learner: DpKlucb, rounds: int) -> tuple[Any, list[tuple[int, float]]]:
+def change(learner: DpKlucb, rounds: int) -> tuple[Any, list[tuple[int, float, int]]]:
     """Play constant losses that change half-way; returns the player and what was open then."""
-    waiting: list[tuple[int, float]] = []
-    player, t = learner.play(new_stream(3)), 0
+    waiting: list[tuple[int, float, int]] = []
+    player: Any = learner.play(new_stream(3))
+    t = 0
     while t < rounds:
         arm, importance = player.draw()
         if player.state_dict()["guard"][ALARM]:
             break
-        size = round(importance / ROUND)
+        size = rounds_of(learner, player, arm)
         t += size
         if len(waiting) < 2 and t > rounds / 3:
-            waiting.append((arm, importance))  # its release will be late
+            waiting.append((arm, importance, size))  # its release will be late
             continue
         early = t < rounds / 2
-        player.update(arm, importance, [0.2, 0.5][arm] if early else [0.9, 0.5][arm])
+        player.update(arm, importance, [0.2, 0.5][arm] if early else [0.9, 0.5][arm], size)
     return player, waiting
 
 
 def test_guard_notices_and_adaptive_plays_on() -> None:
     learner = DpKlucb(2, 1.0, rounds=100_000)
     player, waiting = change(learner, 100_000)
-    report = learner.stationarity(player.state_dict())
+    report = learner.report(player._state).guard
+    assert report is not None
     assert report["alarm"]
     assert report["most_telling"]["arm"] == 0
     assert report["most_telling"]["loss_then"] > report["most_telling"]["loss_before"] + 0.1
     before = player.state_dict()
-    for arm, importance in waiting:
-        player.update(arm, importance, 0.5)
+    for arm, importance, size in waiting:
+        player.update(arm, importance, 0.5, size)
     after = player.state_dict()
     assert {field: after[field] for field in after if field != "waiting"} == {
         field: before[field] for field in before if field != "waiting"
@@ -154,7 +161,7 @@ def test_guard_notices_and_adaptive_plays_on() -> None:
     arms = []
     for _ in range(400):
         arm, importance = player.draw()
-        assert importance < ROUND
+        assert importance != CHOSEN
         arms.append(arm)
         player.update(arm, importance, [0.9, 0.5][arm])
     assert np.mean(arms[-100:]) > 0.9
@@ -163,7 +170,7 @@ def test_guard_notices_and_adaptive_plays_on() -> None:
 def test_without_the_guard_nothing_is_tested() -> None:
     learner = DpKlucb(2, 1.0, guard=False)
     player, _ = change(learner, 100_000)
-    report = learner.stationarity(player.state_dict())
+    report = learner.report(player._state).guard
     assert report == {"guard": False, "tests": 0, "alarm": False, "false_alarm": 1e-4}
 
 
@@ -175,17 +182,18 @@ def test_false_alarms_are_rarer_than_stated() -> None:
     """
     rng = np.random.default_rng(5)
     alarms = 0
+    learner = DpKlucb(3, 0.3, false_alarm=0.5)
     for _ in range(200):
-        player, t = DpKlucb(3, 0.3, false_alarm=0.5).play(new_stream(0)), 0
+        player, t = learner.play(new_stream(0)), 0
         while t < 20_000:
             arm, importance = player.draw()
-            if importance < ROUND:
+            if importance != CHOSEN:
                 alarms += 1
                 break
-            size = round(importance / ROUND)
+            size = rounds_of(learner, player, arm)
             t += size
             total = rng.binomial(size, [0.5, 0.5, 0.45][arm]) + rng.laplace(0, 1 / 0.3)
-            player.update(arm, importance, total / size)
+            player.update(arm, importance, total / size, size)
     assert alarms < 20
 
 

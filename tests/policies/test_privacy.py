@@ -21,9 +21,9 @@ def spy_on(policy: bd.PrivateBandit) -> list[Any]:
     learned: list[Any] = []
     learn = policy._player.learn
 
-    def spy(choice: int, weight: float, ticket: Any, released: Any) -> None:
+    def spy(choice: int, weight: float, ticket: Any, released: Any, rounds: int) -> None:
         learned.append(released)
-        learn(choice, weight, ticket, released)
+        learn(choice, weight, ticket, released, rounds)
 
     policy._player.learn = spy  # type: ignore[method-assign]
     return learned

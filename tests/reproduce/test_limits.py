@@ -82,7 +82,12 @@ def _draw(params: StubbornParams, state: StubbornState, stream: Stream) -> tuple
 
 @step
 def _update(
-    params: StubbornParams, state: StubbornState, arm: int, importance: float, loss: float
+    params: StubbornParams,
+    state: StubbornState,
+    arm: int,
+    importance: float,
+    loss: float,
+    rounds: int,
 ) -> None:
     state.nothing[0] = loss
 

@@ -57,7 +57,9 @@ def _draw(params: StayParams, state: StayState, stream: Stream) -> tuple[int, fl
 
 
 @step
-def _update(params: StayParams, state: StayState, arm: int, importance: float, loss: float) -> None:
+def _update(
+    params: StayParams, state: StayState, arm: int, importance: float, loss: float, rounds: int
+) -> None:
     state.arm[0] = arm if loss < params.small else -1
 
 

@@ -22,7 +22,7 @@ from bandanna.learners.adaptive_steps import (
     AdaptiveParams,
     AdaptiveState,
 )
-from bandanna.learners.base import CompiledLearner, aligned_zeros
+from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
 from bandanna.learners.log_barrier import BEARABLE
 from bandanna.learners.worse import FIRST_VARIANCE
 
@@ -102,6 +102,20 @@ class Adaptive(CompiledLearner):
         state.solution[SLOPE] = 1.0 / (self.arms * self.first_rate)
         state.solution[ROOT] = self.arms * self.first_rate
         return state
+
+    def report(self, state: NamedTuple) -> Report:
+        """Bound the regret by what was met.
+
+        In expectation over runs the regret against any arm is at most the mean of this, when losses
+        came back in order: ``ln(n K) (rates + faded ones) + cost + what was cut off + 1``.
+        """
+        assert isinstance(state, AdaptiveState)
+        updates, cost, above, faded = state.totals[:4].tolist()
+        if updates < 1.0:
+            return Report(regret=0.0)
+        rates = state.rates.tolist()
+        penalty = math.log(updates * len(rates)) * (sum(rates) - min(rates) + faded)
+        return Report(regret=penalty + cost + float(state.below.max()) + above + 1.0)
 
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Let new arms start level with the best, by losses and predictions together."""

@@ -79,7 +79,12 @@ def adaptive_draw(
 
 @step
 def adaptive_update(
-    params: AdaptiveParams, state: AdaptiveState, arm: int, importance: float, loss: float
+    params: AdaptiveParams,
+    state: AdaptiveState,
+    arm: int,
+    importance: float,
+    loss: float,
+    rounds: int,
 ) -> None:
     """Add the estimate ``m_i + 1[i = arm] (loss - m) / chance``; raise the arm's rate by its cost.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import JSON, InputError
+from bandanna.learners.stationarity import GuardReport
 from bandanna.learners.steps import draw_once, update_once
 
 LINE = 8
@@ -25,14 +26,24 @@ NEVER_NEGATIVE = frozenset({"chances", "weights", "blocks", "total", "updates"})
 """Fields of a state that a damaged file may not make negative."""
 
 
+class Report(NamedTuple):
+    """What a learner says of itself, from released losses alone: public."""
+
+    regret: float | None = None
+    """Bound on its expected regret so far, in losses it learned from, where feedback came in order;
+    None where it keeps no such bound."""
+    guard: GuardReport | None = None
+    """What its test for changing losses has seen; None where it has none."""
+
+
 class Player(Protocol):
     """A learner at play, as a policy sees it."""
 
     def draw(self) -> tuple[int, float]:
         """Choose an arm; returns it with its importance."""
 
-    def update(self, arm: int, importance: float, loss: float) -> None:
-        """Learn from one (released) loss of an arm that was drawn with that importance."""
+    def update(self, arm: int, importance: float, loss: float, rounds: int = 1) -> None:
+        """Learn from the released loss of a batch of an arm that was drawn with that importance."""
 
     def state_dict(self) -> JSON:
         """All that has been learned, as plain lists."""
@@ -82,6 +93,10 @@ class Compiled(ABC):
         if not self.tells_chance or not hasattr(state, "chances"):
             return None
         return self._drawn_from(state)
+
+    def report(self, state: NamedTuple) -> Report:
+        """Say what the learner knows of its own run: nothing, unless it keeps track of it."""
+        return Report()
 
     def _drawn_from(self, state: NamedTuple) -> NDArray[np.float64]:
         copy = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
@@ -168,9 +183,9 @@ class CompiledPlayer:
         """Choose an arm; returns it with its importance."""
         return draw_once(self._params, self._state, self._stream)
 
-    def update(self, arm: int, importance: float, loss: float) -> None:
-        """Learn from one loss of an arm."""
-        update_once(self._params, self._state, arm, importance, loss)
+    def update(self, arm: int, importance: float, loss: float, rounds: int = 1) -> None:
+        """Learn from the loss of a batch of an arm."""
+        update_once(self._params, self._state, arm, importance, loss, rounds)
 
     def state_dict(self) -> JSON:
         """All that has been learned, as plain lists."""

@@ -52,7 +52,12 @@ def _draw(params: CentredExp3Params, state: CentredExp3State, stream: Stream) ->
 
 @step
 def _update(
-    params: CentredExp3Params, state: CentredExp3State, arm: int, importance: float, loss: float
+    params: CentredExp3Params,
+    state: CentredExp3State,
+    arm: int,
+    importance: float,
+    loss: float,
+    rounds: int,
 ) -> None:
     """Add ``b_i - 1/2`` to every arm, and ``(loss - b) / chance`` to the one that was played."""
     losses, chances, rate = state.losses, state.chances, params.learning_rate

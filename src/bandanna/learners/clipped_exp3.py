@@ -84,13 +84,18 @@ def _draw(params: ClippedExp3Params, state: Exp3State, stream: Stream) -> tuple[
 
 @step
 def _update(
-    params: ClippedExp3Params, state: Exp3State, arm: int, importance: float, loss: float
+    params: ClippedExp3Params,
+    state: Exp3State,
+    arm: int,
+    importance: float,
+    loss: float,
+    rounds: int,
 ) -> None:
     gain = 1.0 - loss
     bound = params.bound
     if -bound <= gain <= bound + 1.0:
         rescaled = (gain + bound) / (2.0 * bound + 1.0)
-        exp3_update(params.exp3, state, arm, importance, -rescaled)
+        exp3_update(params.exp3, state, arm, importance, -rescaled, rounds)
 
 
 register(ClippedExp3Params, _draw, _update)

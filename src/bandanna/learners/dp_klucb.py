@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream
-from bandanna._core.types import JSON
 from bandanna.learners.adaptive import Adaptive
 from bandanna.learners.adaptive_steps import (
     AdaptiveParams,
@@ -20,25 +19,19 @@ from bandanna.learners.adaptive_steps import (
     adaptive_draw,
     adaptive_update,
 )
-from bandanna.learners.base import CompiledLearner, aligned_zeros
+from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
 from bandanna.learners.kl_ucb import untried
 from bandanna.learners.stationarity import (
     ALARM,
     GUARD,
-    GuardReport,
     guard_report,
     largest_difference,
     note_test,
 )
-from bandanna.learners.steps import register
+from bandanna.learners.steps import CHOSEN, register
 from bandanna.learners.upper_index import private_upper
 
 Floats = NDArray[np.float64]
-
-ROUND = 2.0**60
-"""A batch's rounds travel as its importance, in this unit: they must come back with its release,
-whatever else has happened meanwhile. Importances of the adaptive learner, which plays after an
-alarm, are never above 1e15, so a late release says itself which of the two asked for it."""
 
 LONGEST = checks.MAX_ROUNDS
 SHARE = 0.1
@@ -161,10 +154,11 @@ class DpKlucb(CompiledLearner):
         assert isinstance(state, DpKlucbState)
         return self._drawn_from(state) if state.guard[ALARM] > 0.0 else None
 
-    def stationarity(self, state: JSON) -> GuardReport:
-        """Say what the guard has seen, given the learner's state."""
+    def report(self, state: NamedTuple) -> Report:
+        """Say what the guard has seen."""
+        assert isinstance(state, DpKlucbState)
         odds = float(self.false_alarm)
-        return guard_report(state["guard"], guard=bool(self.guard), false_alarm=odds)
+        return Report(guard=guard_report(state.guard, guard=bool(self.guard), false_alarm=odds))
 
 
 @step
@@ -208,7 +202,7 @@ def _draw(params: DpKlucbParams, state: DpKlucbState, stream: Stream) -> tuple[i
                 if index > largest or (index == largest and plays < state.plays[arm]):
                     arm, largest = i, index
     state.waiting[arm] += 1.0
-    return arm, ROUND * _length(params, state, arm)
+    return arm, CHOSEN
 
 
 @step
@@ -225,12 +219,16 @@ def _length(params: DpKlucbParams, state: DpKlucbState, arm: int) -> int:
 
 @step
 def _update(
-    params: DpKlucbParams, state: DpKlucbState, arm: int, importance: float, loss: float
+    params: DpKlucbParams,
+    state: DpKlucbState,
+    arm: int,
+    importance: float,
+    loss: float,
+    rounds: int,
 ) -> None:
-    if importance < ROUND:
-        adaptive_update(params.adaptive, _behind(state), arm, importance, loss)
+    if importance != CHOSEN:  # drawn by the adaptive learner, which plays after an alarm
+        adaptive_update(params.adaptive, _behind(state), arm, importance, loss, rounds)
         return
-    rounds = importance / ROUND
     state.waiting[arm] -= 1.0
     if state.guard[ALARM] > 0.0:  # asked for before the alarm, and of no use any more
         return

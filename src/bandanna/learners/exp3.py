@@ -164,7 +164,7 @@ def exp3_draw(params: Exp3Params, state: Exp3State, stream: Stream) -> tuple[int
 
 @step
 def exp3_update(
-    params: Exp3Params, state: Exp3State, arm: int, importance: float, loss: float
+    params: Exp3Params, state: Exp3State, arm: int, importance: float, loss: float, rounds: int
 ) -> None:
     """Add the importance-weighted loss; change one weight and the sums it is in."""
     loss_so_far = state.losses[arm] + loss * importance

@@ -72,7 +72,12 @@ def _draw(params: FixedArmParams, state: FixedArmState, stream: Stream) -> tuple
 
 @step
 def _update(
-    params: FixedArmParams, state: FixedArmState, arm: int, importance: float, loss: float
+    params: FixedArmParams,
+    state: FixedArmState,
+    arm: int,
+    importance: float,
+    loss: float,
+    rounds: int,
 ) -> None:
     state.updates[0] += 1
 

@@ -110,7 +110,9 @@ def _draw(params: FtplParams, state: FtplState, stream: Stream) -> tuple[int, fl
 
 
 @step
-def _update(params: FtplParams, state: FtplState, arm: int, importance: float, loss: float) -> None:
+def _update(
+    params: FtplParams, state: FtplState, arm: int, importance: float, loss: float, rounds: int
+) -> None:
     state.losses[arm] += loss * importance
 
 

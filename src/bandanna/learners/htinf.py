@@ -115,7 +115,7 @@ def _draw(params: HtinfParams, state: FtrlState, stream: Stream) -> tuple[int, f
 
 @step
 def _update(
-    params: HtinfParams, state: FtrlState, arm: int, importance: float, loss: float
+    params: HtinfParams, state: FtrlState, arm: int, importance: float, loss: float, rounds: int
 ) -> None:
     chance = 1.0 / importance
     shrunk = math.sqrt(chance) if params.alpha == 2.0 else chance ** (1.0 / params.alpha)

@@ -109,7 +109,7 @@ def _draw(params: KlUcbParams, state: KlUcbState, stream: Stream) -> tuple[int, 
 
 @step
 def _update(
-    params: KlUcbParams, state: KlUcbState, arm: int, importance: float, loss: float
+    params: KlUcbParams, state: KlUcbState, arm: int, importance: float, loss: float, rounds: int
 ) -> None:
     state.losses[arm] += loss
     state.plays[arm] += 1.0

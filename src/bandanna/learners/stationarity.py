@@ -14,7 +14,6 @@ earlier releases, by bounds that hold for each. Proofs: ``docs/theory/stationary
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
 import numpy as np
@@ -86,7 +85,7 @@ class GuardReport(TypedDict):
     most_telling: NotRequired[Comparison]
 
 
-def guard_report(seen: Sequence[float], *, guard: bool, false_alarm: float) -> GuardReport:
+def guard_report(seen: NDArray[np.float64], *, guard: bool, false_alarm: float) -> GuardReport:
     """Say what the guard has seen."""
     report = GuardReport(
         guard=guard,
@@ -98,8 +97,8 @@ def guard_report(seen: Sequence[float], *, guard: bool, false_alarm: float) -> G
         report["most_telling"] = Comparison(
             arm=int(seen[ARM]),
             after_rounds=int(seen[AFTER]),
-            loss_before=1.0 - seen[OLD],
-            loss_then=1.0 - seen[NEW],
-            difference_allowed=seen[ALLOWED],
+            loss_before=float(1.0 - seen[OLD]),
+            loss_then=float(1.0 - seen[NEW]),
+            difference_allowed=float(seen[ALLOWED]),
         )
     return report

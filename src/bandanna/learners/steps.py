@@ -15,6 +15,9 @@ from bandanna._core.streams import Stream
 OWN_BATCH = 0
 """A length of this means: the batch of the release."""
 
+CHOSEN = 0.0
+"""Importance of an arm that was chosen by a rule, where others are drawn at random."""
+
 
 @dispatched
 def draw(params: object, state: object, stream: Stream) -> tuple[int, float]:
@@ -23,8 +26,14 @@ def draw(params: object, state: object, stream: Stream) -> tuple[int, float]:
 
 
 @dispatched
-def update(params: object, state: object, arm: int, importance: float, loss: float) -> None:
-    """Learn from one loss of an arm, with the importance that came with its draw."""
+def update(
+    params: object, state: object, arm: int, importance: float, loss: float, rounds: int
+) -> None:
+    """Learn from the loss of a batch of an arm.
+
+    ``importance`` is what came with its draw, ``loss`` the batch's released mean, ``rounds`` how
+    many rounds (or slots, where there is a rule for people) the batch had.
+    """
     raise NotImplementedError
 
 
@@ -58,6 +67,8 @@ def draw_once(params: object, state: object, stream: Stream) -> tuple[int, float
 
 
 @kernel
-def update_once(params: object, state: object, arm: int, importance: float, loss: float) -> None:
+def update_once(
+    params: object, state: object, arm: int, importance: float, loss: float, rounds: int
+) -> None:
     """Make one update, from Python."""
-    update(params, state, arm, importance, loss)
+    update(params, state, arm, importance, loss, rounds)

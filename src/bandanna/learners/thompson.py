@@ -97,7 +97,12 @@ def _draw(params: ThompsonParams, state: ThompsonState, stream: Stream) -> tuple
 
 @step
 def _update(
-    params: ThompsonParams, state: ThompsonState, arm: int, importance: float, loss: float
+    params: ThompsonParams,
+    state: ThompsonState,
+    arm: int,
+    importance: float,
+    loss: float,
+    rounds: int,
 ) -> None:
     loss = min(max(loss, 0.0), 1.0)
     state.ones[arm] += loss

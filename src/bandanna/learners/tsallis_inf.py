@@ -120,7 +120,12 @@ def _draw(params: TsallisInfParams, state: FtrlState, stream: Stream) -> tuple[i
 
 @step
 def _update(
-    params: TsallisInfParams, state: FtrlState, arm: int, importance: float, loss: float
+    params: TsallisInfParams,
+    state: FtrlState,
+    arm: int,
+    importance: float,
+    loss: float,
+    rounds: int,
 ) -> None:
     """Add the estimate ``B_i + 1[i = arm] (loss - B_i) / chance``, up to a common constant.
 
@@ -154,7 +159,12 @@ def _centred_draw(
 
 @step
 def _centred_update(
-    params: CentredTsallisParams, state: FtrlState, arm: int, importance: float, loss: float
+    params: CentredTsallisParams,
+    state: FtrlState,
+    arm: int,
+    importance: float,
+    loss: float,
+    rounds: int,
 ) -> None:
     """Add ``b_i - 1/2`` to every arm, and ``(loss - b) / chance`` to the one that was played."""
     c = params.fixed or 0.5 * math.sqrt(state.updates[0] + 1.0)

@@ -65,7 +65,12 @@ def _draw(params: UniformParams, state: UniformState, stream: Stream) -> tuple[i
 
 @step
 def _update(
-    params: UniformParams, state: UniformState, arm: int, importance: float, loss: float
+    params: UniformParams,
+    state: UniformState,
+    arm: int,
+    importance: float,
+    loss: float,
+    rounds: int,
 ) -> None:
     state.updates[arm] += 1
 

@@ -149,7 +149,7 @@ def fill_from_dict(
         and len(known) <= batch.size
         and all(place in places and losses[place] == WAITING for place in batch.waiting)
         and all(place in places for place in batch.given_up)
-        and 0.0 < batch.importance < math.inf
+        and 0.0 <= batch.importance < math.inf
     )
     if not good:
         raise ValueError(f"batch {batch.number} holds impossible values")

@@ -12,7 +12,7 @@ from bandanna._core.compiled import kernel, python_source
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, InputError
 from bandanna.learners import Compiled, CompiledLearner
-from bandanna.learners.base import dump_arrays, load_arrays
+from bandanna.learners.base import Report, dump_arrays, load_arrays
 from bandanna.policies.among import Among, Drawn, draw_ranked, draw_renormalised
 from bandanna.policies.plays import (
     NO_ADVICE,
@@ -55,9 +55,10 @@ def learn_once(
     importance: float,
     value: float,
     estimates: Estimates,
+    rounds: int,
 ) -> None:
     """Learn from a release, from Python."""
-    learn(play, choice, weight, advice, arm, importance, value, estimates)
+    learn(play, choice, weight, advice, arm, importance, value, estimates, rounds)
 
 
 class Player:
@@ -175,8 +176,10 @@ class Player:
         chances[list(self._arms)] = found
         return chances
 
-    def learn(self, choice: int, weight: float, ticket: Ticket | None, released: Released) -> None:
-        """Learn from what a batch released; ``ticket`` is its last round's.
+    def learn(
+        self, choice: int, weight: float, ticket: Ticket | None, released: Released, rounds: int
+    ) -> None:
+        """Learn from what a batch of so many rounds released; ``ticket`` is its last round's.
 
         Of an arm that is retired there is nothing to learn any more.
         """
@@ -186,7 +189,13 @@ class Player:
             choice = self._arms.index(choice)
         credit = (NO_ADVICE, 0, 1.0) if ticket is None else ticket
         what = (released, NO_ESTIMATES) if isinstance(released, float) else (0.0, released)
-        self._learn(self._play, choice, weight, *credit, *what)
+        self._learn(self._play, choice, weight, *credit, *what, rounds)
+
+    def report(self) -> Report:
+        """Return what the learner says of its own run."""
+        if self._learner is None or self._play.state is None:
+            return Report()
+        return self._learner.report(self._play.state)
 
     def state_dict(self) -> JSON:
         """All that has been learned, as plain lists."""

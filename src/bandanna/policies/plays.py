@@ -89,10 +89,11 @@ def learn(
     importance: float,
     value: float,
     estimates: Estimates,
+    rounds: int,
 ) -> None:
     """Learn from what a batch released: a value, or an estimate for each expert.
 
-    Advice, arm and importance are those of the batch's last round.
+    Advice, arm and importance are those of the batch's last round; ``rounds`` is its length.
     """
     raise NotImplementedError
 
@@ -125,8 +126,9 @@ def _credit_choice(
     importance: float,
     value: float,
     estimates: Estimates,
+    rounds: int,
 ) -> None:
-    update(play.params, play.state, choice, weight, value)
+    update(play.params, play.state, choice, weight, value, rounds)
 
 
 def _credit_experts(
@@ -138,6 +140,7 @@ def _credit_experts(
     importance: float,
     value: float,
     estimates: Estimates,
+    rounds: int,
 ) -> None:
     exp4_update(play.params, play.state, advice, arm, importance, value)
 
@@ -151,6 +154,7 @@ def _weigh_anew(
     importance: float,
     value: float,
     estimates: Estimates,
+    rounds: int,
 ) -> None:
     exp4_learn_all(play.params, play.state, estimates)
 

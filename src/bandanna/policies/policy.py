@@ -211,6 +211,7 @@ class Policy(Saved):
         """Release a complete batch, once, and learn from what came out."""
         if batch is not None:
             released = self._ledger.close(batch)
-            self._player.learn(batch.credited, batch.importance, batch.ticket, released)
+            drawn = batch.credited, batch.importance, batch.ticket
+            self._player.learn(*drawn, released, batch.size)
             if self.on_release is not None:
                 self.on_release(batch, released)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import ArmName, InputError
-from bandanna.policies.afterwards import stationarity, stationarity_words
+from bandanna.policies.afterwards import stationarity_words
 from bandanna.privacy.sums import SumRelease
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def summary_of(policy: Shown) -> Summary:
         )
         for choice, name in enumerate(names)
     ]
-    seen = stationarity(policy.recipe, policy._player.state_dict)
+    seen = policy._player.report().guard
     return Summary(rows, ledger.rounds, ledger.released, stationarity_words(seen))
 
 

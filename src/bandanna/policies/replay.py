@@ -48,7 +48,7 @@ class ForeignPlayer:
         self._history.append(int(arm))
         return int(arm), 1.0
 
-    def update(self, arm: int, importance: float, loss: float) -> None:
+    def update(self, arm: int, importance: float, loss: float, rounds: int = 1) -> None:
         """Learn from one released loss."""
         self._history.append((int(arm), float(loss)))
         self.bandit.update(arm, loss)
@@ -65,7 +65,7 @@ class ForeignPlayer:
             self.bandit = self._make(self._seed)
             for place, event in enumerate(told):
                 if not isinstance(event, int):
-                    self.update(int(event[0]), 1.0, float(event[1]))
+                    self.update(int(event[0]), 1.0, float(event[1]), 1)
                 elif self.draw()[0] != event:
                     raise StateFileError(self._differs(place))
         except StateFileError:
@@ -88,5 +88,5 @@ class ForeignPlayer:
 register(
     ForeignPlayer,
     lambda player, state, stream: player.draw(),
-    lambda player, state, arm, importance, loss: player.update(arm, importance, loss),
+    lambda player, state, *learned: player.update(*learned),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bandanna._core.html import paragraph
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.learners.stationarity import GuardReport
-from bandanna.policies.afterwards import regret_so_far, stationarity, stationarity_words
+from bandanna.policies.afterwards import stationarity_words
 from bandanna.policies.among import Among
 from bandanna.policies.choosing import plan_of
 from bandanna.policies.inputs import eligible_arms
@@ -160,9 +160,10 @@ class Shown:
         if self.changed:
             return None
         with self._lock:
-            found = regret_so_far(self.recipe, self._player.state_dict)
+            found = self._player.report().regret
         low, high = self.loss_range
-        return None if found is None else (high - low) * found
+        # The last batch may not have been released.
+        return None if found is None else (high - low) * self.batch * (found + 1.0)
 
     @property
     def stationarity(self) -> GuardReport | None:
@@ -171,7 +172,7 @@ class Shown:
         It cannot see an arm that is no longer played become the best while nothing else changes.
         """
         with self._lock:
-            return stationarity(self.recipe, self._player.state_dict)
+            return self._player.report().guard
 
     def certificate(self, bought: PrivateRange | None = None) -> JSON:
         """Return the guarantee as a document that ``bandanna verify`` can check.

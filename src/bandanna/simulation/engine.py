@@ -20,7 +20,6 @@ from bandanna.environments import Chunk, Environment
 from bandanna.environments.steps import realised, sum_losses
 from bandanna.learners import Compiled
 from bandanna.learners.base import aligned_zeros
-from bandanna.policies.afterwards import alarmed
 from bandanna.policies.plays import (
     NO_ADVICE,
     NO_ESTIMATES,
@@ -99,8 +98,9 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
         stops,
         result,
     )
-    alarm = alarmed(recipe, play.state)
-    result.alarm[0] = -1 if alarm is None else alarm
+    if isinstance(recipe.learner, Compiled) and play.state is not None:
+        guard = recipe.learner.report(play.state).guard
+        result.alarm[0] = -1 if guard is None or not guard["guard"] else guard["alarm"]
     return result
 
 
@@ -149,7 +149,7 @@ def play_batches(
             value = publish(release, total - before, size, streams[RELEASES])
             result.published[0, arm] += size * value
             result.published[1, arm] += size
-            learn(play, arm, importance, NO_ADVICE, arm, 1.0, value, NO_ESTIMATES)
+            learn(play, arm, importance, NO_ADVICE, arm, 1.0, value, NO_ESTIMATES, size)
         start = stop
 
 
@@ -188,7 +188,7 @@ def play_rounds(
         place += 1
         if place == batch:
             value = let_out(memory, release, batch, streams[RELEASES])
-            learn(play, choice, weight, said, arm, importance, value, memory.estimates)
+            learn(play, choice, weight, said, arm, importance, value, memory.estimates, batch)
             place = 0
         if t + 1 == next_stop:
             result.losses[checkpoint] = total

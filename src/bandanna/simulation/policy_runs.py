@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.grid import UNITS
-from bandanna.learners import DpKlucb
+from bandanna.learners import Compiled
 from bandanna.policies import Recipe
 from bandanna.simulation.engine import Run
 
@@ -79,9 +79,10 @@ def policy_runs(
 
 def _guard(results: Sequence[Run], recipe: Recipe) -> Guard | None:
     learner = recipe.learner
-    if not isinstance(learner, DpKlucb) or not learner.guard:
+    guard = learner.report(learner.start()).guard if isinstance(learner, Compiled) else None
+    if guard is None or not guard["guard"]:
         return None
-    return Guard(float(np.mean([run.alarm[0] for run in results])), learner.false_alarm)
+    return Guard(float(np.mean([run.alarm[0] for run in results])), guard["false_alarm"])
 
 
 def statistics(regret: Floats) -> dict[str, float]:

@@ -7,7 +7,6 @@ batches of ``tau`` rounds it is multiplied by ``tau``, and ``tau`` is added for 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from bandanna._core.types import InputError
 from bandanna.problem import Problem
@@ -18,21 +17,6 @@ BEARABLE = 0.9
 COSTLIEST = 2.55
 """No step costs more than this times its surprise: ``0.9 H(0.9) / 2``."""
 STEPS, GROWTH = 60, 1.25
-
-
-def adaptive_regret_paid(
-    rates: Sequence[float], below: Sequence[float], totals: Sequence[float]
-) -> float:
-    """Bound the regret by what was met: the arguments are fields of the learner's state.
-
-    In expectation over runs the regret against any arm is at most the mean of this, when losses
-    came back in order: ``ln(n K) (rates + faded ones) + cost + what was cut off + 1``.
-    """
-    updates, cost, above, faded = totals[:4]
-    if updates < 1.0:
-        return 0.0
-    penalty = math.log(updates * len(rates)) * (sum(rates) - min(rates) + faded)
-    return penalty + cost + max(below) + above + 1.0
 
 
 def adaptive_regret(
