@@ -14,7 +14,7 @@ from bandanna.reproduce import REPRODUCTIONS
 HERE = Path(__file__).parent
 RESULTS, PAGE = HERE / "reproductions", HERE / "reproductions.md"
 STUDY = "algorithms"
-MEASURED = HERE.parent / "src" / "bandanna" / "theory" / "measured.json"
+MEASURED = HERE.parent / "src" / "bandanna" / "planner" / "measured.json"
 HEAD = """# Reproductions
 
 What every `bandanna reproduce` found with its full settings, run to the end once; `make

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from bandanna.audits.attack import audit
     from bandanna.client import Client
+    from bandanna.planner.plan import plan
     from bandanna.policies import (
         Bandit,
         Experts,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from bandanna.problem import Problem
     from bandanna.simulation import Results, simulate
     from bandanna.studies import Study, StudyResults
-    from bandanna.theory.planner import plan
 
 _HOMES = {
     "Bandit": "bandanna.policies",
@@ -51,7 +51,7 @@ _HOMES = {
     "private_range": "bandanna.privacy.range",
     "privatize": "bandanna.policies",
     "Problem": "bandanna.problem",
-    "plan": "bandanna.theory.planner",
+    "plan": "bandanna.planner.plan",
     "Results": "bandanna.simulation",
     "Study": "bandanna.studies",
     "StudyResults": "bandanna.studies",

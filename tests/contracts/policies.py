@@ -8,9 +8,9 @@ import numpy as np
 
 import bandanna as bd
 from bandanna._core.streams import new_stream
+from bandanna.algorithms import names
 from bandanna.policies import Policy
 from bandanna.privacy import VectorRelease
-from bandanna.theory.catalogue import names
 
 EXPERTS, ARMS = 5, 3
 ROUNDS = {"batched-exp4": 10**7, "batched-exp4-tight": 10**7}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna.algorithms import algorithms
 from bandanna.learners import Htinf
+from bandanna.planner.plan import row_of
 from bandanna.problem import Problem
-from bandanna.theory.catalogue import algorithms
-from bandanna.theory.guaranteed import row_of
 
 
 def test_the_example_of_the_readme_runs() -> None:

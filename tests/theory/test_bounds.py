@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bandanna as bd
+from bandanna.algorithms import find
 from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switching
+from bandanna.planner.plan import Row, row_of
 from bandanna.problem import Problem
 from bandanna.theory import htinf
-from bandanna.theory.catalogue import find
-from bandanna.theory.guaranteed import Row, row_of
 from bandanna.theory.one_bit import one_bit_bound
 
 sizes = st.tuples(st.integers(2, 1000), st.integers(10**4, 10**9), st.floats(0.01, 1.0))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna.algorithms import find
 from bandanna.environments import OneGoodExpert, SwitchingExperts
+from bandanna.planner.plan import row_of
 from bandanna.privacy.calibration import closed_forms
 from bandanna.problem import Problem
 from bandanna.theory.batched_exp4 import Batched
 from bandanna.theory.calibrated_exp4 import best_calibrated, calibrated_bound, calibrated_terms
-from bandanna.theory.catalogue import find
-from bandanna.theory.guaranteed import row_of
 
 PROBLEMS = [
     Problem(5, 10**6, 1.0, experts=10, delta=1e-6),

@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 
 import bandanna as bd
+from bandanna import algorithms as catalogue
+from bandanna.algorithms import Algorithm, algorithms, find, names, register
 from bandanna.environments import Bernoulli
+from bandanna.planner.plan import Row, plan, row_of
 from bandanna.policies.recipe import recipe_of
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
-from bandanna.theory import catalogue
-from bandanna.theory.algorithm import Algorithm, Bound
-from bandanna.theory.catalogue import algorithms, find, names, register
-from bandanna.theory.guaranteed import Row, row_of
-from bandanna.theory.planner import plan
-from bandanna.theory.tuning import Tuning
+from bandanna.theory.tuning import Bound, Tuning
 
 BANDITS = [Problem(4, 10**6, 0.5), Problem(2, 10**7, 0.03), Problem(3, 10**6, 2.0)]
 ADVISED = [
@@ -205,7 +203,7 @@ def test_an_algorithm_that_promises_less_than_asked_is_refused(
 
 def test_an_algorithm_from_outside_is_on_the_command_line() -> None:
     code = (
-        "from bandanna.theory.catalogue import register\n"
+        "from bandanna.algorithms import register\n"
         "from tests.theory.test_catalogue import toy\n"
         "register(toy())\n"
         "import sys; from bandanna.cli import main\n"

@@ -10,12 +10,11 @@ import pytest
 
 import bandanna as bd
 from bandanna._core.streams import new_stream
+from bandanna.algorithms import algorithms, find
 from bandanna.learners.exp3 import Exp3
+from bandanna.planner.plan import plan, row_of
 from bandanna.problem import Problem
-from bandanna.theory.catalogue import algorithms, find
 from bandanna.theory.delay import late_cost, late_exp3, outstanding, overlaps
-from bandanna.theory.guaranteed import row_of
-from bandanna.theory.planner import plan
 
 
 def expected_regret(

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from bandanna.theory.measured import expected, runs_in, standings
-from bandanna.theory.worlds import ALGORITHMS
+from bandanna.algorithms import ALGORITHMS
+from bandanna.planner.plan import expected, runs_in, standings
 from tests.pages import ROOT
 
 FOUND = json.loads((ROOT / "docs" / "reproductions" / "algorithms.json").read_text("utf-8"))

@@ -9,12 +9,10 @@ from statistics import median
 import pytest
 
 import bandanna as bd
+from bandanna.algorithms import ALGORITHMS, algorithms
+from bandanna.planner.inverse import ask, says_something_from
+from bandanna.planner.plan import plan, row_of
 from bandanna.problem import Problem
-from bandanna.theory.catalogue import algorithms
-from bandanna.theory.guaranteed import row_of
-from bandanna.theory.inverse import ask, says_something_from
-from bandanna.theory.planner import plan
-from bandanna.theory.worlds import ALGORITHMS
 
 
 def test_plans_list_what_does_not_apply_and_never_as_a_number() -> None:

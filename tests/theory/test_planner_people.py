@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import bandanna as bd
+from bandanna.planner.inverse import places_for
+from bandanna.planner.plan import plan
 from bandanna.privacy.composition import Place, keeps, place_for
 from bandanna.problem import Problem
-from bandanna.theory.inverse import places_for
-from bandanna.theory.planner import plan
 
 PERSON = Problem(arms=3, rounds=10**6, epsilon=1.0, delta=1e-6)
 

@@ -7,9 +7,9 @@ import math
 
 import pytest
 
+from bandanna.planner.plan import plan
+from bandanna.planner.regimes import RATES, REGIMES, RegimeMap, place_of, rates, regime_map
 from bandanna.problem import Problem
-from bandanna.theory.planner import plan
-from bandanna.theory.regimes import RATES, REGIMES, RegimeMap, place_of, rates, regime_map
 
 
 @pytest.fixture(scope="module")

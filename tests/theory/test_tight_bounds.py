@@ -14,14 +14,14 @@ from scipy.integrate import quad
 from scipy.optimize import minimize, minimize_scalar
 
 import bandanna as bd
+from bandanna.algorithms import find
 from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switching
+from bandanna.planner.plan import row_of
 from bandanna.problem import Problem
 from bandanna.theory import batched_exp4, exp3, exp4, ftpl, htinf
-from bandanna.theory.algorithm import Bound
-from bandanna.theory.catalogue import find
-from bandanna.theory.guaranteed import row_of
 from bandanna.theory.noisy_weights import noisy_spread
 from bandanna.theory.search import lowest_point
+from bandanna.theory.tuning import Bound
 
 sizes = st.tuples(st.integers(2, 1000), st.integers(10**3, 10**9), st.floats(0.01, 5.0))
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import tests.toys.learner
 import tests.toys.release  # noqa: F401  # both are registered when they are imported
+from bandanna.algorithms import Algorithm, register
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Algorithm
-from bandanna.theory.catalogue import register
 from bandanna.theory.tuning import Tuning
 
 

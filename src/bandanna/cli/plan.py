@@ -20,7 +20,7 @@ from bandanna.cli.regimes import check_alone, show_regimes
 if TYPE_CHECKING:
     from bandanna.cli.outlook import Ahead
     from bandanna.environments import Logged
-    from bandanna.theory.plan import Plan
+    from bandanna.planner.plan import Plan
 
 
 @takes_log_columns

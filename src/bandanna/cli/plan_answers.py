@@ -10,7 +10,7 @@ from bandanna._core.types import JSON, InputError
 from bandanna.cli.options import whole_number
 
 if TYPE_CHECKING:
-    from bandanna.theory.plan import Plan
+    from bandanna.planner.plan import Plan
 
 MOST = "most"
 NEEDED = ("arms", "rounds", "epsilon")
@@ -25,7 +25,7 @@ ANYTHING: dict[str, JSON] = {
 
 def check_world(losses: str, changes: str | None) -> int | None:
     """Check what was said of losses; returns how often the best arm changes, if that was said."""
-    from bandanna.theory.worlds import CHANGING, check_losses
+    from bandanna.algorithms import CHANGING, check_losses
 
     check_losses(losses)
     if changes is not None and losses != CHANGING:
@@ -37,9 +37,9 @@ def answered(
     given: JSON, regret: float | None, most_experts: bool, *, local: bool
 ) -> tuple[Plan, str | None]:
     """Fill in what is asked for; return the plan for it and the answer in words."""
+    from bandanna.planner.inverse import ask
+    from bandanna.planner.plan import plan as make_plan
     from bandanna.problem import Problem
-    from bandanna.theory.inverse import ask
-    from bandanna.theory.planner import plan as make_plan
 
     missing = [name for name in NEEDED if given[name] is None]
     asked = [*missing, *(["experts"] if most_experts else [])]
@@ -71,9 +71,9 @@ def for_people(
     local: bool,
 ) -> tuple[Plan, str | None]:
     """Plan for persons; or answer how many places they may have."""
+    from bandanna.planner.inverse import places_for
+    from bandanna.planner.plan import plan as make_plan
     from bandanna.problem import Problem
-    from bandanna.theory.inverse import places_for
-    from bandanna.theory.planner import plan as make_plan
 
     if per_person is None:
         raise InputError("--people goes with --per-person, the places each may have.")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from bandanna._core.types import JSON
+from bandanna.algorithms import ANY
 from bandanna.cli.tables import print_table
-from bandanna.theory.guaranteed import percent
-from bandanna.theory.worlds import ANY
+from bandanna.planner.plan import percent
 
 if TYPE_CHECKING:
     from bandanna.cli.outlook import Ahead
-    from bandanna.theory.plan import Plan
+    from bandanna.planner.plan import Plan
 
 
 def print_expected(rows: list[JSON], left_out: dict[str, str], *, experts: bool = False) -> None:
@@ -136,7 +136,7 @@ def _left_out(found: Plan) -> list[str]:
 
 def _starts(found: Plan) -> dict[str, str]:
     """Return the rounds from which each algorithm's guarantee is below them, as text."""
-    from bandanna.theory.inverse import says_something_from
+    from bandanna.planner.inverse import says_something_from
 
     starts = {
         row.algorithm: says_something_from(row.entry, row.problem)

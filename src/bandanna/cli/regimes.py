@@ -12,7 +12,7 @@ from bandanna._core.types import InputError
 from bandanna.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from bandanna.theory.regimes import Finding, RegimeMap
+    from bandanna.planner.regimes import Finding, RegimeMap
 
 HEADINGS = (
     "regime",
@@ -39,7 +39,7 @@ def show_regimes(
     given_arms: int | None, given_delta: float, chart: Path | None, as_json: bool
 ) -> None:
     """Compute the map, write its chart and print what holds of the paper's table."""
-    from bandanna.theory.regimes import ARMS, DELTA, regime_map
+    from bandanna.planner.regimes import ARMS, DELTA, regime_map
 
     arms, delta = ARMS if given_arms is None else given_arms, given_delta or DELTA
     if chart is not None:

@@ -10,6 +10,7 @@ import typer
 
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
+from bandanna.algorithms import contestants
 from bandanna.cli.data import (
     NO_COLUMNS,
     LogColumns,
@@ -22,7 +23,6 @@ from bandanna.cli.data import (
 )
 from bandanna.cli.options import announce, whole_number
 from bandanna.cli.simulate_tables import print_json, print_results
-from bandanna.theory.catalogue import contestants
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from bandanna._core import checks
 from bandanna._core.types import ArmName, InputError
+from bandanna.algorithms import resolve
 from bandanna.policies.inputs import arm_names, checked_learner, required_learner
 from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
@@ -15,7 +16,6 @@ from bandanna.policies.recipe import NOTHING, Replaced, plain_recipe, private_re
 from bandanna.privacy import Release
 from bandanna.privacy.composition import place_for
 from bandanna.problem import Problem
-from bandanna.theory.worlds import chosen
 
 
 class PrivateBandit(Policy):
@@ -114,7 +114,7 @@ class PrivateBandit(Policy):
         problem = Problem(*size, delay=delay, changes=changes, memory=memory)
         replaced = Replaced(checked_learner(learner, names), release, batch)
         in_parts = replaced != NOTHING
-        algorithm, problem, self.why = chosen(algorithm, losses, problem, in_parts=in_parts)
+        algorithm, problem, self.why = resolve(algorithm, losses, problem, in_parts=in_parts)
         if people is not None:
             each = place_for(people.epsilon, people.delta, people.per_person)
             problem = problem.but(epsilon=each.epsilon)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bandanna._core.types import InputError
+from bandanna.algorithms import Algorithm, algorithms, find
+from bandanna.planner.plan import Plan, Row, plan, row_of
 from bandanna.policies.recipe import Recipe, recipe_of
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Algorithm
-from bandanna.theory.catalogue import algorithms, find
-from bandanna.theory.guaranteed import Row, row_of
-from bandanna.theory.plan import Plan
-from bandanna.theory.planner import plan
 
 CONVERTED = "one-bit-conversion"
 

@@ -8,7 +8,9 @@ from typing import ClassVar
 
 from bandanna._core import checks
 from bandanna._core.types import ArmName
+from bandanna.algorithms import AUTO, check_changes, find
 from bandanna.learners import Learner
+from bandanna.planner.plan import place_problem
 from bandanna.policies.choosing import choose_algorithm
 from bandanna.policies.inputs import arm_names, check_experts, checked_learner, required_learner
 from bandanna.policies.people import check_rule
@@ -21,9 +23,6 @@ from bandanna.policies.recipe import (
 )
 from bandanna.privacy import Release
 from bandanna.problem import Problem
-from bandanna.theory.catalogue import AUTO, find
-from bandanna.theory.planner import place_problem
-from bandanna.theory.worlds import check_changes
 
 
 class PrivateExperts(Policy):

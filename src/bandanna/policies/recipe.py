@@ -7,16 +7,14 @@ from typing import NamedTuple, TypeVar
 
 from bandanna._core import checks
 from bandanna._core.types import JSON, InputError
+from bandanna.algorithms import Algorithm, algorithms, find, names
 from bandanna.learners import LEARNERS, DpKlucb, Exp4, FixedArm, Learner
 from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Algorithm
-from bandanna.theory.catalogue import algorithms, find, names
 from bandanna.theory.exp4 import centred_no_privacy
-from bandanna.theory.named import named_learner
 from bandanna.theory.one_bit import default_one_bit_batch
 from bandanna.theory.stationary import dp_klucb
-from bandanna.theory.tuning import Tuning, paper_batch
+from bandanna.theory.tuning import Tuning, named_learner, paper_batch
 from bandanna.theory.tuning import release as release_by_name
 
 Part = TypeVar("Part")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bandanna._core.html import paragraph
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.learners.stationarity import GuardReport
+from bandanna.planner.plan import Plan
 from bandanna.policies.afterwards import stationarity_words
 from bandanna.policies.among import Among
 from bandanna.policies.choosing import plan_of
@@ -20,7 +21,6 @@ from bandanna.policies.promise import certificate_of, promise_of
 from bandanna.policies.reading import Summary, chances_of, leader_of, summary_of
 from bandanna.policies.recipe import Recipe
 from bandanna.problem import Problem
-from bandanna.theory.plan import Plan
 
 if TYPE_CHECKING:
     from bandanna.privacy.range import PrivateRange

@@ -11,9 +11,9 @@ from altair.typing import ChartType
 
 from bandanna._core.types import JSON, InputError
 from bandanna.audits.leakage import Leakage
+from bandanna.planner.regimes import Place, RegimeMap
 from bandanna.report.style import BLUE, GREEN, ORANGE, by_algorithm, logarithmic
 from bandanna.studies.figure import Figure
-from bandanna.theory.regimes import Place, RegimeMap
 
 PALETTE = ("#56B4E9", GREEN, "#F0E442", ORANGE, "#CC79A7", BLUE, "#E69F00", "#000000")
 GREY = "#E3E3E3"

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from bandanna._core.types import JSON
+from bandanna.algorithms import ANY, CHANGING, STEADY
+from bandanna.planner.plan import Standing, runs_in
 from bandanna.reproduce.contest import Outcome, contest
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.studies.figure import Figure, Point
-from bandanna.theory.measured import Standing, runs_in
-from bandanna.theory.worlds import ANY, CHANGING, STEADY
 
 REACTING = "reacting"
 MEMBERS = {STEADY: (STEADY,), ANY: (STEADY, ANY), CHANGING: (CHANGING,), REACTING: (REACTING,)}

@@ -11,11 +11,11 @@ import numpy as np
 from bandanna._core.types import JSON
 from bandanna.environments import Environment, make_environment
 from bandanna.environments.base import World
+from bandanna.planner.plan import CHANGES
 from bandanna.policies import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.runs import simulate
-from bandanna.theory.measured import CHANGES
 
 OWN_ARMS = ("trial", "barrier")
 """Environments that bring their arms."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bandanna.planner.regimes import regime_map
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
-from bandanna.theory.regimes import regime_map
 
 
 def reproduce(quick: bool) -> Reproduction:

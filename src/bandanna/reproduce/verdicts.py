@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from bandanna._core.types import JSON
 from bandanna.audits.leakage import Leakage
+from bandanna.planner.regimes import RegimeMap
 from bandanna.studies.figure import Figure
-from bandanna.theory.regimes import RegimeMap
 
 
 class Verdict(NamedTuple):

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from bandanna._core.extras import need
 from bandanna._core.types import JSON, ArmName, InputError
+from bandanna.algorithms import find
+from bandanna.planner.plan import row_of
 from bandanna.policies.policy import Policy
 from bandanna.policies.reading import MISSED, ArmSummary
 from bandanna.problem import Problem
 from bandanna.service.models import moment
 from bandanna.service.steady import steadiness
 from bandanna.store.rows import Experiment, Release
-from bandanna.theory.catalogue import find
-from bandanna.theory.guaranteed import row_of
 
 POINTS, FEWEST = 50, 10
 """Most points of a chart, and fewest batches behind each."""

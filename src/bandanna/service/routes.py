@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
+from bandanna.planner.plan import plan as make_plan
 from bandanna.service.access import (
     CanManage,
     CanManageAll,
@@ -34,7 +35,6 @@ from bandanna.service.models import (
 )
 from bandanna.service.signing import is_local
 from bandanna.store.given import Given
-from bandanna.theory.planner import plan as make_plan
 
 ExperimentPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
 EventPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]

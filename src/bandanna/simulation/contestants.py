@@ -11,6 +11,7 @@ import math
 
 from bandanna._core.grid import LossRange
 from bandanna._core.types import InputError
+from bandanna.algorithms import AUTO, find
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.learners import FixedArm
 from bandanna.policies import Bandit, Experts, Policy, PrivateBandit, PrivateExperts
@@ -18,7 +19,6 @@ from bandanna.problem import Problem
 from bandanna.simulation.comparators import best_expert
 from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.runs import simulate
-from bandanna.theory.catalogue import AUTO, find
 
 BEST_EXPERT = "best-expert"
 NO_PRIVACY = "no-privacy"

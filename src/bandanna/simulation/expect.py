@@ -19,13 +19,13 @@ from bandanna.environments import (
     Switching,
     SwitchingExperts,
 )
+from bandanna.planner.plan import planned
 from bandanna.policies import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import NO_PRIVACY, make_policy, strongest
 from bandanna.simulation.progress import Progress
 from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.runs import simulate
-from bandanna.theory.planner import planned
 
 RUNS, EXPERT_RUNS = 20, 5
 MOST_STEPS = 2e8

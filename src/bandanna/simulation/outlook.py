@@ -11,15 +11,14 @@ import numpy as np
 
 from bandanna._core.grid import LossRange
 from bandanna._core.types import JSON, InputError
+from bandanna.algorithms import ALGORITHMS, algorithms
 from bandanna.environments import Environment
+from bandanna.planner.plan import plan
 from bandanna.policies import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import NO_PRIVACY, make_policy, shown_name, strongest
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
-from bandanna.theory.catalogue import algorithms
-from bandanna.theory.planner import plan
-from bandanna.theory.worlds import ALGORITHMS
 
 RUNS, FEW = 40, 6
 MOST_STEPS = 3e9

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from bandanna._core.documents import seal
 from bandanna._core.types import JSON
+from bandanna.algorithms import needs_epsilon
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policies import Policy
 from bandanna.problem import Problem
@@ -20,7 +21,6 @@ from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.requests import seconds_of
 from bandanna.studies.schema import AXES, Setting
 from bandanna.studies.source import Data
-from bandanna.theory.catalogue import needs_epsilon
 
 NUMBERS = 5
 """Raise this whenever the same settings would give other numbers, or the columns change."""

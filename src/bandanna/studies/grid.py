@@ -6,8 +6,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from bandanna._core.types import InputError
+from bandanna.algorithms import needs_epsilon
 from bandanna.studies.schema import AXES
-from bandanna.theory.catalogue import needs_epsilon
 
 MOST_CELLS = 100_000
 

@@ -13,8 +13,8 @@ from typing import Annotated, Literal, get_type_hints
 
 from bandanna._core import checks
 from bandanna._core.types import InputError
+from bandanna.algorithms import contestants
 from bandanna.studies.source import Source
-from bandanna.theory.catalogue import contestants
 
 Reader = Callable[[object], object]
 

@@ -10,8 +10,7 @@ import math
 
 from bandanna._core.types import InputError
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Bound
-from bandanna.theory.tuning import Tuning, checked_batch, laplace_noise, learner, release
+from bandanna.theory.tuning import Bound, Tuning, checked_batch, laplace_noise, learner, release
 
 BEARABLE = 0.9
 COSTLIEST = 2.55

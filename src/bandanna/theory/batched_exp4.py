@@ -8,12 +8,12 @@ from typing import NamedTuple
 from bandanna.privacy.calibration import paper_noise
 from bandanna.problem import Problem
 from bandanna.theory import exp4
-from bandanna.theory.algorithm import Bound
 from bandanna.theory.noisy_weights import Weights
 from bandanna.theory.search import best_batch, lowest_point
 from bandanna.theory.tuning import (
     PAPER,
     PROOF,
+    Bound,
     TooFewRoundsError,
     Tuning,
     check_epsilon,

@@ -14,10 +14,9 @@ from bandanna.privacy.calibration import (
     smallest_closed_form,
 )
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Bound
 from bandanna.theory.batched_exp4 import Batched, tuning
 from bandanna.theory.search import lowest_point
-from bandanna.theory.tuning import Tuning, checked_batch
+from bandanna.theory.tuning import Bound, Tuning, checked_batch
 
 
 def calibrated(problem: Problem, batch: int | None = None) -> Tuning:

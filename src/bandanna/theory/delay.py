@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Bound
 from bandanna.theory.one_bit import one_bit_price
 from bandanna.theory.search import best_batch
-from bandanna.theory.tuning import checked_batch
+from bandanna.theory.tuning import Bound, checked_batch
 
 PROOF = "docs/theory/delay.md"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Bound
 from bandanna.theory.centred import one_bit_centred_exp3, tracking_choices, tracking_share
 from bandanna.theory.delay import late_exp3
 from bandanna.theory.noisy_weights import Weights, noisy_spread, noisy_weights
@@ -14,6 +13,7 @@ from bandanna.theory.search import best_batch
 from bandanna.theory.tuning import (
     PAPER,
     PROOF,
+    Bound,
     Tuning,
     check_epsilon,
     checked_batch,

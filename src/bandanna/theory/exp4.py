@@ -6,11 +6,18 @@ import math
 
 from bandanna._core.types import JSON
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Bound
 from bandanna.theory.centred import one_bit_centred_exp4
 from bandanna.theory.delay import late_exp4
 from bandanna.theory.noisy_weights import Weights, noisy_weights
-from bandanna.theory.tuning import PAPER, PROOF, Tuning, check_epsilon, release, require_horizon
+from bandanna.theory.tuning import (
+    PAPER,
+    PROOF,
+    Bound,
+    Tuning,
+    check_epsilon,
+    release,
+    require_horizon,
+)
 
 
 def learner(problem: Problem, found: Weights) -> JSON:

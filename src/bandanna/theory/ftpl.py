@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Bound
-from bandanna.theory.named import noisy_ftpl
 from bandanna.theory.noisy_weights import Spread
 from bandanna.theory.search import best_batch
 from bandanna.theory.tuning import (
     PAPER,
     PROOF,
+    Bound,
     TooFewRoundsError,
     Tuning,
     check_epsilon,
     checked_batch,
     laplace_noise,
+    noisy_ftpl,
     paper_batch,
     release,
     require_horizon,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Bound
 from bandanna.theory.search import best_batch
 from bandanna.theory.tuning import (
     PAPER,
     PROOF,
+    Bound,
     Tuning,
     check_epsilon,
     check_one_batch,

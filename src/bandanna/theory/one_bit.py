@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Bound
 from bandanna.theory.search import best_batch
-from bandanna.theory.tuning import Tuning, checked_batch, learner, release
+from bandanna.theory.tuning import Bound, Tuning, checked_batch, learner, release
 
 CONVEX_FROM = 120
 """From ``15 exp(2)`` batches on the bound is convex in the logarithm of their size."""

@@ -10,10 +10,9 @@ from typing import NamedTuple
 from bandanna._core import checks
 from bandanna._core.checks import MAX_PLACES
 from bandanna._core.types import InputError
+from bandanna.algorithms import Algorithm
+from bandanna.planner.plan import Row, any_arm, plan, row_of
 from bandanna.problem import Problem
-from bandanna.theory.algorithm import Algorithm
-from bandanna.theory.guaranteed import Row, any_arm, row_of
-from bandanna.theory.planner import plan
 from bandanna.theory.search import TOLERANCE
 
 MOST_ARMS = 10**6
@@ -42,7 +41,7 @@ def ask(question: str, target: float, problem: Problem) -> Answer:
 
     Examples
     --------
-    >>> from bandanna.theory.inverse import ask
+    >>> from bandanna.planner.inverse import ask
     >>> ask("arms", 0.05, Problem(arms=2, rounds=10**5, epsilon=0.5)).words
     'Up to 14 arms, regret of at most 0.05 of the rounds is guaranteed.'
     """

@@ -16,8 +16,8 @@ from statistics import median
 from typing import NamedTuple
 
 from bandanna._core.types import JSON
+from bandanna.planner.plan import plan
 from bandanna.problem import Problem
-from bandanna.theory.planner import plan
 
 RATIOS = (0.5, 10.0, 1e3, 1e5)
 ROUNDS = tuple(round(10 ** (half / 2)) for half in range(6, 25))
@@ -177,7 +177,7 @@ def regime_map(arms: int = ARMS, delta: float = DELTA, every: int = 1) -> Regime
 
     Examples
     --------
-    >>> from bandanna.theory.regimes import place_of
+    >>> from bandanna.planner.regimes import place_of
     >>> few = place_of(Problem(arms=10, rounds=10**6, epsilon=0.1, experts=5, delta=1e-6))
     >>> few.by_rate, few.best
     ('htinf-conversion', 'one-bit-exp3-conversion')

@@ -1,0 +1,490 @@
+"""The catalogue: one row an algorithm, what it is tuned by and what it promises.
+
+``register`` adds a row, also from outside the package; with a bandit algorithm comes its
+conversion to experts. ``resolve`` finds the algorithm for what is said of the losses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+from bandanna._core.types import JSON, InputError, Model
+from bandanna.problem import Problem
+from bandanna.theory import (
+    adaptive,
+    batched_exp4,
+    calibrated_exp4,
+    exp3,
+    exp4,
+    ftpl,
+    htinf,
+    one_bit,
+    stationary,
+)
+from bandanna.theory.exp3 import CHANGES
+from bandanna.theory.noisy_weights import Weights
+from bandanna.theory.tuning import Bound, TooFewRoundsError, Tuning, learner, named_learner, release
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One row of the catalogue.
+
+    Attributes
+    ----------
+    name, line, source
+        What people call it, one line about it, and whose it is.
+    bound
+        Its guarantee for a problem and, unless it is ``as_published``, for a batch, where None
+        asks for the best. None where nothing is proved; ``InputError`` where it does not apply.
+    tune
+        What it runs with, for the same. Left out, its bound's settings.
+    release, learner
+        Their names; a learner is tuned by its name when another release or batch is put in.
+    as_published
+        Whether bound and tuning are for a batch of its own only.
+    private, local
+        Whether it promises anything, and whether it always releases every loss by itself.
+    grows
+        Whether it decides itself how long each batch is, from what was released before.
+    unproved
+        Where there is no bound, why.
+    advised, needs_rounds, needs_delta
+        Whether experts advise; whether the horizon must be known; whether delta must be above 0.
+    late
+        Whether its bound and tuning cover late feedback, the problem's ``delay``.
+    delta
+        What it spends of the problem's delta.
+    over
+        The bandit algorithm that it runs with an expert for every arm.
+    """
+
+    name: str
+    line: str
+    source: Literal["ours", "the paper", "prior work", "no privacy"]
+    bound: Callable[..., Bound] | None = None
+    tune: Callable[..., Tuning] | None = None
+    release: str = "laplace"
+    learner: str = "exp3"
+    as_published: bool = False
+    private: bool = True
+    local: bool = False
+    advised: bool = False
+    grows: bool = False
+    unproved: str = "none is proved."
+    needs_rounds: bool = True
+    needs_delta: bool = False
+    late: bool = False
+    delta: Callable[[Problem], float] = lambda problem: 0.0
+    over: Algorithm | None = None
+
+    @property
+    def needs(self) -> str:
+        """What must be given beside arms and epsilon, in words."""
+        given = {"rounds": self.needs_rounds, "experts": self.advised, "delta": self.needs_delta}
+        return ", ".join(name for name, needed in given.items() if needed)
+
+    @property
+    def replaceable(self) -> bool:
+        """Whether learner, release and batch can be replaced: the paper's Algorithm 1 takes any."""
+        return self.private and not self.grows and (not self.advised or self.over is not None)
+
+    def model(self, batch: int | None) -> Model:
+        """Return who sees feedback, as the release of such a batch promises it.
+
+        In batches of one every loss is released by itself, unless it is spread over experts.
+        """
+        if not self.private:
+            return "none"
+        if self.grows:
+            return "central"
+        return "local" if self.local or (batch == 1 and self.release != "vector") else "central"
+
+    def bounded(self, problem: Problem, batch: int | None = None) -> Bound:
+        """Return its guarantee, or raise ``InputError`` with the reason why there is none."""
+        if self.over is not None:
+            found = self.over.bounded(problem.over_experts(), batch)
+            terms = {term.replace("K", "N"): value for term, value in found.terms.items()}
+            return replace(found, terms=terms, source=f"{found.source}, over experts")
+        if self.bound is None:
+            raise InputError(self.unproved)
+        if problem.delay and not self.late:
+            raise InputError("none is proved for late feedback.")
+        found = self.bound(problem) if self.as_published else self.bound(problem, batch)
+        if batch not in (None, found.batch):
+            raise InputError(f"no bound is known for it in batches of {batch}.")
+        return found
+
+    def tuned(self, problem: Problem, batch: int | None = None) -> Tuning:
+        """Return its parts; ``InputError`` where the problem is too small, with what is enough."""
+        if self.needs_rounds:
+            kind = "-conversion" if self.advised else ""
+            problem.horizon(self.name, f"one-bit{kind}, adaptive{kind} or htinf{kind}")
+        if self.over is not None:
+            return self.over.tuned(problem.over_experts(), batch)
+        if not self.late:
+            problem = problem.but(delay=0)
+        try:
+            return self._tuned(problem, batch)
+        except TooFewRoundsError as error:
+            enough = self._enough(problem, batch)
+            raise InputError(f"{error} {enough} rounds are enough.") from None
+
+    def _tuned(self, problem: Problem, batch: int | None) -> Tuning:
+        if self.as_published and batch is not None:
+            through = release(self.release, problem, batch)
+            return Tuning(named_learner(self.learner, problem, through), through)
+        if self.tune is not None:
+            return self.tune(problem) if self.as_published else self.tune(problem, batch)
+        found = self.bounded(problem, batch)
+        settings: JSON = {**found.settings}
+        settings.pop("noise", None)
+        if self.advised:
+            settings["experts"] = problem.experts
+        parts = learner(self.learner, problem.arms, **settings)
+        return Tuning(parts, release(self.release, problem, found.batch))
+
+    def _enough(self, problem: Problem, batch: int | None) -> int:
+        """Return a number of rounds that is enough, though perhaps not the smallest."""
+
+        def works(rounds: int) -> bool:
+            try:
+                self._tuned(problem.but(rounds=rounds), batch)
+            except TooFewRoundsError:
+                return False
+            return True
+
+        low = high = problem.rounds or 1
+        while not works(high):
+            low, high = high, 2 * high
+        while low + 1 < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if works(middle) else (middle, high)
+        return high
+
+
+def conversion(algorithm: Algorithm) -> Algorithm:
+    """Return the same algorithm with every expert an arm (the paper's Algorithm 6 over 1)."""
+    name = f"{algorithm.name.removesuffix('-tight')}-conversion"
+    return replace(
+        algorithm,
+        name=f"{name}-tight" if algorithm.name.endswith("-tight") else name,
+        line=f"{algorithm.name} with every expert an arm",
+        advised=True,
+        over=algorithm,
+    )
+
+
+_published = partial(Algorithm, as_published=True)
+_plain = partial(_published, source="no privacy", release="plain", private=False)
+_exp4 = partial(Algorithm, learner="exp4", advised=True)
+_local_exp4 = partial(_exp4, local=True)
+_with_delta = partial(
+    _exp4, release="vector", needs_delta=True, delta=lambda problem: problem.delta
+)
+
+BANDITS = (
+    Algorithm(
+        "one-bit",
+        "our one-bit release and Tsallis-INF, which gains where losses are easy",
+        "ours",
+        one_bit.one_bit_bound,
+        one_bit.one_bit,
+        release="one-bit",
+        learner="tsallis-inf",
+        needs_rounds=False,
+    ),
+    Algorithm(
+        "one-bit-exp3",
+        "our one-bit release and centred EXP3: the smallest guarantee for few arms",
+        "ours",
+        exp3.one_bit_bound,
+        release="one-bit",
+        late=True,
+    ),
+    Algorithm(
+        "adaptive",
+        "long Laplace batches and a learner whose regret follows its surprises",
+        "ours",
+        adaptive.adaptive_bound,
+        adaptive.adaptive,
+        learner="adaptive",
+        needs_rounds=False,
+    ),
+    Algorithm(
+        "tracking",
+        "centred EXP3 that follows a best arm which changes, proved for any changes",
+        "ours",
+        exp3.tracking_bound,
+        release="one-bit",
+    ),
+    Algorithm(
+        "dp-klucb",
+        "for steady losses (Azize and others 2025), with a guard of ours",
+        "prior work",
+        tune=stationary.dp_klucb,
+        learner="dp-klucb",
+        grows=True,
+        needs_rounds=False,
+        unproved="it is for losses drawn from one law for each arm, and has none for others.",
+    ),
+    _published(
+        "htinf",
+        "HTINF and Laplace noise",
+        "the paper",
+        htinf.paper_bound,
+        htinf.paper,
+        learner="htinf",
+        needs_rounds=False,
+    ),
+    Algorithm(
+        "htinf-tight",
+        "the same, tuned to our constants",
+        "ours",
+        htinf.tight_bound,
+        learner="htinf",
+    ),
+    _published("exp3", "EXP3 and Laplace noise", "the paper", exp3.paper_bound, exp3.paper),
+    Algorithm("exp3-tight", "the same, tuned to our constants", "ours", exp3.tight_bound),
+    _published(
+        "ftpl",
+        "FTPL and Laplace noise",
+        "the paper",
+        ftpl.paper_bound,
+        ftpl.paper,
+        learner="ftpl",
+    ),
+    Algorithm(
+        "ftpl-tight",
+        "the same, tuned to our constants",
+        "ours",
+        ftpl.tight_bound,
+        learner="ftpl",
+    ),
+    _published(
+        "ldp-exp3",
+        "EXP3 on single noisy losses (Agarwal and Singh 2017)",
+        "prior work",
+        exp3.local_bound,
+        exp3.local,
+        local=True,
+    ),
+    Algorithm(
+        "ldp-exp3-tight",
+        "the same, tuned to our constants",
+        "ours",
+        exp3.local_tight_bound,
+        local=True,
+    ),
+    _published(
+        "dp-exp3-lap",
+        "EXP3 on single noisy losses, clipped (Tossou and Dimitrakakis 2017)",
+        "prior work",
+        tune=exp3.clipped,
+        local=True,
+    ),
+    _plain(
+        "no-privacy",
+        "Tsallis-INF on the losses themselves",
+        bound=one_bit.no_privacy_bound,
+        tune=lambda p: Tuning(learner("tsallis-inf", p.arms), release("plain", p, 1)),
+        learner="tsallis-inf",
+        needs_rounds=False,
+    ),
+    _plain(
+        "uniform",
+        "any arm, every one as often",
+        tune=lambda p: Tuning(learner("uniform", p.arms), release("plain", p, 1)),
+        learner="uniform",
+        needs_rounds=False,
+    ),
+)
+
+WITH_EXPERTS = (
+    _local_exp4(
+        "one-bit-exp4",
+        "centred EXP4 on one bit a round",
+        "ours",
+        exp4.one_bit_bound,
+        release="one-bit",
+        late=True,
+    ),
+    _local_exp4(
+        "local-exp4",
+        "EXP4 on single noisy losses",
+        "the paper",
+        exp4.local_bound,
+        exp4.local,
+        as_published=True,
+    ),
+    _local_exp4("local-exp4-tight", "the same, tuned to our constants", "ours", exp4.tight_bound),
+    _with_delta(
+        "batched-exp4",
+        "EXP4 on a batch's estimate for every expert",
+        "the paper",
+        batched_exp4.paper_bound,
+        batched_exp4.paper,
+        as_published=True,
+    ),
+    _with_delta(
+        "batched-exp4-tight",
+        "the same, tuned to our constants",
+        "ours",
+        batched_exp4.tight_bound,
+        batched_exp4.tight,
+    ),
+    _exp4(
+        "calibrated-exp4",
+        "the same with the least noise of three kinds",
+        "ours",
+        calibrated_exp4.calibrated_bound,
+        calibrated_exp4.calibrated,
+        release="vector",
+        delta=calibrated_exp4.calibrated_delta,
+    ),
+    _plain(
+        "no-privacy",
+        "EXP4 on the losses themselves",
+        bound=exp4.no_privacy_bound,
+        tune=exp4.no_privacy,
+        learner="exp4",
+        advised=True,
+    ),
+    _plain(
+        "uniform",
+        "any arm, whatever is advised",
+        tune=lambda p: Tuning(exp4.learner(p, Weights(1.0, 1.0)), release("plain", p, 1)),
+        learner="exp4",
+        advised=True,
+        needs_rounds=False,
+    ),
+    _plain(
+        "random-expert",
+        "a new expert each round",
+        tune=lambda p: Tuning(learner("uniform", p.experts), release("plain", p, 1)),
+        learner="uniform",
+        advised=True,
+        needs_rounds=False,
+    ),
+)
+
+
+DEFAULT = "adaptive"
+"""What a private bandit runs unless told otherwise; see ``Plan.default``."""
+
+IN_PARTS = "one-bit"
+"""Whose learner, release or batch a private bandit replaces unless an algorithm is named."""
+
+AUTO = "auto"
+"""The private algorithm with the smallest guarantee for a problem with experts."""
+
+_ROWS: dict[tuple[bool, str], Algorithm] = {}
+
+
+def register(algorithm: Algorithm) -> None:
+    """Add an algorithm under a name that is not taken.
+
+    Examples
+    --------
+    See ``CONTRIBUTING.md``, and ``tests/theory/test_catalogue.py`` for a toy.
+    """
+    rows = [algorithm]
+    if algorithm.replaceable and not algorithm.advised and not algorithm.local:
+        rows.append(conversion(algorithm))
+    for row in rows:
+        if (row.advised, row.name) in _ROWS or row.name == AUTO:
+            raise InputError(f"there is an algorithm {row.name!r} already.")
+    _ROWS.update({(row.advised, row.name): row for row in rows})
+
+
+def algorithms(*, advised: bool) -> list[Algorithm]:
+    """Return every algorithm for bandits, or for bandits with expert advice; private ones first."""
+    rows = [row for (with_experts, _), row in _ROWS.items() if with_experts == advised]
+    return sorted(rows, key=lambda row: not row.private)
+
+
+def names(*, advised: bool, private: bool | None = None) -> list[str]:
+    """Return their names; of the private ones, of the others, or of all."""
+    rows = algorithms(advised=advised)
+    return [row.name for row in rows if private is None or row.private == private]
+
+
+def contestants(*, advised: bool) -> list[str]:
+    """Return what can be compared by name: all of them, and with experts also ``auto``."""
+    return [*([AUTO] if advised else []), *names(advised=advised)]
+
+
+def find(name: str, *, advised: bool) -> Algorithm:
+    """Return an algorithm by name."""
+    if (advised, name) not in _ROWS:
+        known = ", ".join(contestants(advised=advised))
+        where = "with experts there" if advised else "there"
+        raise InputError(f"unknown algorithm {name!r}; {where} are {known}.")
+    return _ROWS[advised, name]
+
+
+def needs_epsilon(name: str) -> bool:
+    """Whether a name stands for something private."""
+    rows = [row for (_, known), row in _ROWS.items() if known == name]
+    return any(row.private for row in rows) or name == AUTO
+
+
+for _row in (*BANDITS, *WITH_EXPERTS):
+    register(_row)
+
+
+STEADY_WARNING = (
+    "It notices when an arm that it plays changes, and adaptive then plays the rest; it cannot see "
+    "an arm it has stopped playing become the best while nothing else changes."
+)
+STEADY, ANY, CHANGING = "steady", "any", "changing"
+ALGORITHMS: dict[str, tuple[str, str]] = {
+    ANY: ("adaptive", "Losses may be anything: adaptive follows the surprises it meets."),
+    STEADY: ("dp-klucb", f"Losses are steady: dp-klucb. {STEADY_WARNING}"),
+    CHANGING: ("adaptive", "The best arm changes: adaptive with a short memory follows it."),
+}
+"""For each world, the algorithm and why: what ``bandanna reproduce algorithms`` measured."""
+
+
+def resolve(
+    algorithm: str | None, losses: str | None, problem: Problem, *, in_parts: bool = False
+) -> tuple[str, Problem, str]:
+    """Return the algorithm for a world or as named, the problem with its changes, and why.
+
+    Whoever says nothing says that losses are any; ``in_parts`` says that parts are given.
+    """
+    if losses is None and in_parts:
+        algorithm = algorithm or IN_PARTS
+    if losses is None and algorithm is not None:
+        check_changes(algorithm, problem)
+        return algorithm, problem, f"{algorithm} was asked for."
+    losses = losses or ANY
+    check_losses(losses)
+    if algorithm is not None:
+        raise InputError(f"losses={losses!r} chooses the algorithm; leave out {algorithm!r}.")
+    name, why = ALGORITHMS[losses]
+    if losses == CHANGING and (problem.changes, problem.memory) == (None, None):
+        problem = problem.but(changes=CHANGES)
+        problem.horizon("losses='changing' without memory=", instead="memory=")
+    check_changes(name, problem)
+    return name, problem, why
+
+
+def check_losses(losses: str) -> None:
+    """Refuse a world there is not."""
+    if losses not in ALGORITHMS:
+        raise InputError(f"losses must be one of {', '.join(ALGORITHMS)}; got {losses!r}.")
+
+
+def check_changes(name: str, problem: Problem) -> None:
+    """Refuse numbers that an algorithm would not use."""
+    if problem.changes is not None and name.removesuffix("-conversion") not in (
+        "adaptive",
+        "tracking",
+    ):
+        raise InputError(f"changes= is for adaptive and tracking; {name} does not use it.")
+    if problem.memory is not None and name.removesuffix("-conversion") != "adaptive":
+        raise InputError(f"memory= is for adaptive; {name} does not use it.")

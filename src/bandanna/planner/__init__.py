@@ -1,0 +1,1 @@
+"""Plans: guarantees before a run, the same questions asked backwards, and regimes."""

@@ -1,0 +1,424 @@
+"""Plans: what every algorithm guarantees for a problem, and which guarantee is the smallest."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib import resources
+from typing import NamedTuple
+
+from bandanna._core import checks
+from bandanna._core.html import paragraph, table
+from bandanna._core.types import JSON, InputError, Model
+from bandanna.algorithms import (
+    ALGORITHMS,
+    ANY,
+    CHANGING,
+    DEFAULT,
+    STEADY,
+    STEADY_WARNING,
+    Algorithm,
+    algorithms,
+    check_losses,
+)
+from bandanna.privacy.composition import check_places, place_for
+from bandanna.problem import Problem
+from bandanna.theory.tuning import Bound
+
+
+@dataclass(frozen=True)
+class Row:
+    """One algorithm for one problem: its guarantee, or why there is none."""
+
+    algorithm: str
+    entry: Algorithm
+    """Its row in the catalogue."""
+    problem: Problem
+    bound: Bound | None
+    reason: str = ""
+
+    @property
+    def model(self) -> Model:
+        """Who sees feedback."""
+        return self.entry.model(None if self.bound is None else self.bound.batch)
+
+    @cached_property
+    def delta(self) -> float:
+        """What it spends of the problem's delta."""
+        if self.bound is None:
+            return self.problem.delta if self.entry.needs_delta else 0.0
+        return self.entry.delta(self.problem)
+
+    @property
+    def regret(self) -> float:
+        """The guarantee; infinite where there is none."""
+        return float("inf") if self.bound is None else self.bound.regret
+
+    @property
+    def share(self) -> float:
+        """The guarantee as a share of the rounds."""
+        return self.regret / (self.problem.rounds or 1)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the guarantee says nothing: playing any arm, every one as often, keeps it too."""
+        return self.share >= any_arm(self.problem)
+
+    def to_dict(self) -> JSON:
+        """Return stable keys for JSON."""
+        shown: JSON = {"algorithm": self.algorithm, "model": self.model, "delta": self.delta}
+        if self.bound is None:
+            empty = dict.fromkeys(("batch", "bound", "share", "vacuous"))
+            return {**shown, **empty, "reason": self.reason}
+        numbers = {"batch": self.bound.batch, "bound": self.regret, "share": self.share}
+        why = {"source": self.bound.source, "settings": self.bound.settings}
+        return {**shown, **numbers, "vacuous": self.vacuous, **why}
+
+
+def any_arm(problem: Problem) -> float:
+    """Return the share of the rounds that choosing at random loses at most, ``1 - 1/K``."""
+    return 1.0 - 1.0 / problem.arms
+
+
+def row_of(entry: Algorithm, problem: Problem, batch: int | None = None) -> Row:
+    """Return what an algorithm guarantees for a problem, or why nothing."""
+    try:
+        return Row(entry.name, entry, problem, entry.bounded(problem, batch))
+    except InputError as error:
+        return Row(entry.name, entry, problem, None, f"has no bound here: {error}")
+
+
+def percent(share: float) -> str:
+    """Write a share of the rounds as a percentage, small ones with two digits.
+
+    Examples
+    --------
+    >>> percent(0.0321), percent(0.000004)
+    ('3.2%', '0.00040%')
+    """
+    if share >= 0.0005 or share <= 0.0:
+        return f"{share:.1%}"
+    digits = -math.floor(math.log10(share)) - 1
+    return f"{share:.{digits}%}"
+
+
+class Standing(NamedTuple):
+    """How an algorithm does in a world; regrets are times the least for the same problem."""
+
+    mean: float
+    """Geometric mean over environments and sizes, of mean regret."""
+    high: float
+    """The same of the 90% quantile."""
+    worst: float
+    """The environment's with the largest mean over sizes."""
+    where: str
+
+    def merit(self, losses: str) -> float:
+        """Return what decides in a world: on the whole, or the worst where nothing is known."""
+        return self.worst if losses == ANY else self.mean
+
+
+CHANGES = ", changes"
+"""After an algorithm's name: told how often the best arm changes."""
+
+EXPECTED = {
+    ANY: "Smallest regret to expect: adaptive, whatever losses are like (losses='any'); dp-klucb, "
+    "if each arm's are drawn from one law (losses='steady'); adaptive, told how often the best arm "
+    "changes (losses='changing').",
+    STEADY: f"Smallest regret to expect on steady losses: dp-klucb. {STEADY_WARNING} If you are "
+    f"not sure: adaptive (losses='any').",
+    CHANGING: "Smallest regret to expect where the best arm changes: adaptive, told how often. "
+    "With a proof: tracking, whose bound is against all sequences of arms that change so often; "
+    "other bounds are against the best fixed arm.",
+}
+"""What to run in each world, and why."""
+
+
+@cache
+def standings(losses: str) -> dict[str, Standing]:
+    """Return every algorithm's standing in a world, the best first."""
+    file = resources.files(__package__) / "measured.json"
+    found = json.loads(file.read_text(encoding="utf-8"))[losses]
+    return {name: Standing(*numbers) for name, numbers in found.items()}
+
+
+def runs_in(losses: str) -> str:
+    """Return what runs in a world, by the name it was measured under."""
+    return ALGORITHMS[losses][0] + (CHANGES if losses == CHANGING else "")
+
+
+def expected(algorithm: str, losses: str) -> float | None:
+    """Return regret to expect, times the least; None for what was not measured.
+
+    Where losses change an algorithm that can be told how often is.
+    """
+    found = standings(losses)
+    told = found.get(algorithm + CHANGES) if losses == CHANGING else None
+    known = told or found.get(algorithm)
+    return None if known is None else known.merit(losses)
+
+
+ARMS_CHANGED = (
+    "no number: arms were added or retired. For exponential weights and Tsallis-INF an added arm "
+    "costs at most what the start did, and a retired one nothing (docs/theory/arms.md)."
+)
+ELIGIBLE = (
+    "Not all arms were eligible in every round: the bound holds against each arm over the rounds "
+    "in which it was, with batches one after the other (docs/theory/arms.md)."
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What each algorithm guarantees for a problem, the smallest regret first."""
+
+    problem: Problem
+    rows: list[Row]
+    own: Row | None = None
+    """What a policy guarantees that was asked for its plan."""
+    per_person: int | None = None
+    """Places a person may have, where epsilon and delta are a person's and rounds are places."""
+    losses: str = ANY
+    """What losses are like; regret to expect is for those."""
+    local: bool = False
+    """Whether it compares what never sees more than one randomised loss at a time."""
+    note: str = ""
+    """What else is to be said of a policy's guarantee."""
+
+    def after(self, *, changed: bool, restricted: bool) -> Plan:
+        """Return what is left of a policy's plan after arms changed, or were not all eligible."""
+        own = self.own
+        if changed and own is not None:
+            own = replace(own, bound=None, reason=ARMS_CHANGED)
+        return replace(self, own=own, note=ELIGIBLE if restricted else "")
+
+    @property
+    def best(self) -> Row:
+        """The private algorithm with the smallest guaranteed regret."""
+        return min((row for row in self.rows if row.entry.private), key=lambda row: row.regret)
+
+    @property
+    def why(self) -> str:
+        """The choice in one sentence."""
+        best = self.best
+        assert best.bound is not None
+        if best.vacuous:
+            return (
+                f"Nothing is guaranteed at this size: the smallest bound, {best.algorithm}'s, "
+                f"is {best.share:.2f} times the rounds, and choosing at random guarantees "
+                f"{any_arm(best.problem):.2f}. More rounds, fewer arms or more epsilon help."
+            )
+        return (
+            f"{best.algorithm} has the smallest guaranteed regret, {percent(best.share)} of the "
+            f"rounds, with batches of {best.bound.batch:,}{self._each()}."
+        )
+
+    @property
+    def condition(self) -> str:
+        """What the bounds assume of feedback, in one sentence."""
+        return self.problem.assumed_of_feedback
+
+    def _each(self) -> str:
+        """Say what a place may cost, where persons are protected."""
+        if self.per_person is None:
+            return ""
+        place = self.best.problem
+        more = f" and delta {place.delta:.3g}" if place.delta else ""
+        return f" and epsilon {place.epsilon:.4g}{more} for each of a person's {self.per_person:,}"
+
+    @property
+    def default(self) -> str:
+        """Why the default is another than the best, in one sentence; empty where it is not."""
+        found = [row for row in self.rows if row.algorithm == DEFAULT != self.best.algorithm]
+        if not found:
+            return ""
+        row = found[0]
+        said = "nothing here" if row.vacuous else percent(row.share)
+        return (
+            f"The default, {DEFAULT}, guarantees {said}; it is the default because the least "
+            f"regret is to be expected of it, whatever losses are like."
+        )
+
+    @property
+    def worlds(self) -> str:
+        """Which algorithm to expect the least regret of, by what losses are like; in a sentence."""
+        if self.problem.advised:
+            return ""
+        if self.local:
+            return (
+                "Devices can feed one-bit algorithms (release='device'). Little regret is to be "
+                "expected of one-bit while one arm stays the best, and of tracking where the best "
+                "changes; --simulate shows it."
+            )
+        return EXPECTED[self.losses]
+
+    @property
+    def measured(self) -> bool:
+        """Whether it was measured what to expect: not with experts, nor on people's devices."""
+        return not (self.problem.advised or self.local)
+
+    def expected(self, row: Row) -> float | None:
+        """Return the regret to expect of an algorithm, times the least; None if not measured."""
+        return expected(row.algorithm, self.losses) if self.measured else None
+
+    def to_dict(self) -> JSON:
+        """Return the plan with stable keys."""
+        own: JSON = {} if self.own is None else {"own": self.own.to_dict(), "note": self.note}
+        if self.per_person is not None:
+            place = self.best.problem
+            own |= {"per_person": self.per_person, "place_epsilon": place.epsilon}
+        return {
+            **self.problem.to_dict(),
+            "best": self.best.algorithm,
+            "why": self.why,
+            "default": self.default,
+            "condition": self.condition,
+            "losses": self.losses,
+            "worlds": self.worlds,
+            **own,
+            "rows": [row.to_dict() | {"expected": self.expected(row)} for row in self.rows],
+        }
+
+    def __repr__(self) -> str:
+        people = "" if self.per_person is None else f" for a person's {self.per_person:,} places"
+        lines = [f"Guaranteed regret after {self.problem}{people}:"]
+        width = max(len(row.algorithm) for row in self.rows)
+        for row in self.rows:
+            if row.bound is not None:
+                share = "says nothing" if row.vacuous else percent(row.share)
+                lines.append(f"  {row.algorithm:{width}}  {row.regret:>14,.0f}  {share}")
+        if self.own is not None:
+            known = self.own.reason or f"at most {self.own.regret:,.0f}, {percent(self.own.share)}"
+            lines.append(f"This policy, {self.own.algorithm}: {known}")
+        lines += [self.why, *filter(None, (self.default, self.worlds)), self.condition]
+        lines += [self.note] if self.note else []
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        headings = ["algorithm", "privacy", "batch", "regret at most", "of the rounds"]
+        rows = [
+            [
+                row.algorithm,
+                row.model,
+                f"{row.bound.batch:,}",
+                f"{row.regret:,.0f}",
+                "says nothing" if row.vacuous else percent(row.share),
+            ]
+            for row in self.rows
+            if row.bound is not None
+        ]
+        caption = f"Guaranteed regret after {self.problem}"
+        said = "".join(paragraph(line) for line in (self.why, self.default, self.condition))
+        return said + table(caption, headings, rows)
+
+
+ONE_BIT = "one-bit"
+"""Name of the release that devices do, in batches of one."""
+
+VECTOR = "vector"
+"""Name of the release that spends delta by itself; its file loads NumPy, which a plan does not."""
+
+
+def plan(
+    arms: int | Problem,
+    rounds: int | None = None,
+    epsilon: float | None = None,
+    *,
+    experts: int | None = None,
+    delta: float = 0.0,
+    delay: int = 0,
+    per_person: int | None = None,
+    local: bool = False,
+    losses: str = ANY,
+    changes: int | None = None,
+) -> Plan:
+    """Compare what every algorithm guarantees.
+
+    Parameters
+    ----------
+    arms, rounds, epsilon
+        The problem; or a ``Problem`` alone.
+    experts
+        Number of experts, for bandits with expert advice.
+    delta
+        What may be spent; algorithms that need none use none.
+    delay
+        How many further decisions may be made before the feedback of one has come; 0 is feedback in
+        order. Bounds with it are larger, and for most algorithms none is proved.
+    per_person
+        Protect persons who may have so many places: epsilon and delta are then theirs, and rounds
+        are places. A problem is given besides it.
+    local
+        Compare what people's own devices can feed, a bit for each round, and other algorithms that
+        never see more than one randomised loss at a time.
+    losses, changes
+        What losses are like, as for ``PrivateBandit``: regret to expect is for such losses, and the
+        bound of ``tracking`` against all sequences of arms that change so often.
+
+    Examples
+    --------
+    >>> plan(arms=10, rounds=1_000_000, epsilon=0.1).best.algorithm
+    'one-bit-exp3'
+    """
+    if isinstance(arms, Problem):
+        if (rounds, epsilon, experts, delta, delay) != (None, None, None, 0.0, 0):
+            raise InputError("a Problem says everything; give it alone, or change it by .but().")
+        problem = arms
+    else:
+        if rounds is None or epsilon is None:
+            raise InputError("a plan needs rounds= and epsilon=, such as bd.plan(4, 1e5, 0.5).")
+        problem = Problem(arms, rounds, epsilon, experts, delta, delay)
+    checks.epsilon(problem.epsilon)
+    problem.horizon("a plan")
+    problem = _in_world(problem, losses, changes)
+    if problem.advised:
+        problem = replace(problem, experts=problem.advisers)
+    if local and (problem.advised or per_person is not None):
+        raise InputError(
+            "devices ask for arms without experts, and keep their persons' budgets themselves: "
+            "leave out experts and per_person in a local plan."
+        )
+    rows = [
+        row_of(
+            entry,
+            problem if per_person is None else place_problem(problem, per_person, entry),
+            batch,
+        )
+        for entry, batch in planned(problem, local=local)
+    ]
+    rows.sort(key=lambda row: row.regret)
+    return Plan(problem, rows, per_person=per_person, local=local, losses=losses)
+
+
+def _in_world(problem: Problem, losses: str, changes: int | None) -> Problem:
+    """Check what was said of losses, and put it into the problem."""
+    check_losses(losses)
+    if changes is None:
+        return problem
+    if losses != CHANGING:
+        raise InputError(f"changes= goes with losses='changing'; got losses={losses!r}.")
+    return problem.but(changes=changes)
+
+
+def planned(problem: Problem, *, local: bool = False) -> list[tuple[Algorithm, int | None]]:
+    """Return the algorithms of a plan, with the batch they must have, if any."""
+    entries = [entry for entry in algorithms(advised=problem.advised) if _is_planned(entry)]
+    if not local:
+        return [(entry, None) for entry in entries]
+    single = [entry for entry in entries if entry.local or entry.release == ONE_BIT]
+    plain = [entry for entry in entries if not entry.private]
+    return [(entry, 1 if entry.release == ONE_BIT else None) for entry in (*single, *plain)]
+
+
+def place_problem(problem: Problem, per_person: int, entry: Algorithm) -> Problem:
+    """Return the problem of one place, with what it may cost of a person's epsilon and delta."""
+    places, spends = check_places(per_person), entry.release == VECTOR
+    each = place_for(problem.epsilon, problem.delta, places, spend_delta=spends)
+    return problem.but(epsilon=each.epsilon, delta=each.delta)
+
+
+def _is_planned(entry: Algorithm) -> bool:
+    """Whether an algorithm belongs into a plan: all do but those that do not try to learn."""
+    return entry.private or entry.bound is not None
