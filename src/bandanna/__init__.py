@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Decision,
         DecisionError,
         Guarantee,
+        InaccurateWarning,
         InputError,
         StateFileError,
     )
@@ -60,6 +61,7 @@ _HOMES = {
     "Decision": "bandanna._core.types",
     "DecisionError": "bandanna._core.types",
     "Guarantee": "bandanna._core.types",
+    "InaccurateWarning": "bandanna._core.types",
     "InputError": "bandanna._core.types",
     "StateFileError": "bandanna._core.types",
 }
@@ -73,6 +75,7 @@ __all__ = [
     "DecisionError",
     "Experts",
     "Guarantee",
+    "InaccurateWarning",
     "InputError",
     "Policy",
     "PrivateBandit",

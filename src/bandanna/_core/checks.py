@@ -6,7 +6,7 @@ import math
 from numbers import Integral, Real
 from typing import TypeGuard
 
-from bandanna._core.types import InputError
+from bandanna._core.types import SMALLEST_DELTA, InputError
 
 MAX_ROUNDS = 10**12
 """More losses than this, in grid units, would not fit a 64-bit sum."""
@@ -14,9 +14,6 @@ MAX_ROUNDS = 10**12
 MAX_ARMS = 10**7
 MAX_PLACES = 10**6
 """More places than this a person does not have."""
-
-SMALLEST_DELTA = 1e-250
-"""Below this, floating point cannot follow a privacy curve, and nobody needs it."""
 
 MIN_EPSILON, MAX_EPSILON = 1e-9, 100.0
 """Below the first, noise would not fit 64-bit integers; beyond the second there is hardly any."""

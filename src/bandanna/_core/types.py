@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from numbers import Real
+from fractions import Fraction
+from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
 from bandanna._core.html import table
 
 ArmName = str | int
 Model = Literal["central", "local", "none"]
-MOST_TOGETHER = 10**12
-"""Rounds, or persons, in a group."""
+Unit = Literal["round", "person", "value"]
+MOST_GROUPED = 10**12
+"""Rounds, persons or values in a group."""
+SMALLEST_DELTA = 1e-250
+"""Below this, floating point cannot follow a privacy curve."""
+WEAK_EPSILON = 3.0
+"""Above this an even guess about a person can become more than 95% sure."""
 JSON = dict[str, Any]
 """A document: what JSON calls an object. Whoever reads one checks what it finds."""
 
@@ -31,6 +37,10 @@ class DecisionError(BandannaError):
 
     reason: str = "unknown"
     """``different``, ``given up`` or ``forgotten`` where the decision had its feedback."""
+
+
+class InaccurateWarning(UserWarning):
+    """A private answer that noise may have moved far; the message says how far."""
 
 
 class StateFileError(BandannaError):
@@ -83,7 +93,7 @@ class Guarantee:
     Attributes
     ----------
     epsilon, delta
-        The parameters that hold for one round's feedback. ``inf`` means no promise.
+        The parameters that hold for one ``unit``. An infinite epsilon means no promise.
     protects
         The neighbouring relation: what may change without the output changing much.
     model
@@ -96,11 +106,15 @@ class Guarantee:
     assumptions
         What must be true outside this software.
     facts
-        The mechanism's numbers, from which the promise can be computed again.
+        The mechanism's numbers, from which exactly this epsilon and delta can be computed again.
+        Empty for a guarantee that was derived from another one.
     curve
         The smallest epsilon for each delta, where one is known.
     group
-        An epsilon for a number of rounds and a delta, however the rounds fall into batches.
+        An epsilon for a number of units and a delta, however they fall into batches.
+    unit
+        What one step of the neighbouring relation changes: the feedback of one round, everything
+        of one person, or one value behind a range.
     """
 
     epsilon: float
@@ -113,6 +127,7 @@ class Guarantee:
     facts: JSON = field(default_factory=dict, repr=False, hash=False)
     curve: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
     group: Callable[[int, float], float] | None = field(default=None, repr=False, compare=False)
+    unit: Unit = field(default="round", repr=False, compare=False)
 
     @property
     def private(self) -> bool:
@@ -138,42 +153,47 @@ class Guarantee:
         >>> round(local.for_group(100, delta=1e-6).epsilon, 3)
         4.775
         """
-        if not isinstance(size, int) or not 1 <= size <= MOST_TOGETHER:
-            got = repr(size) if not isinstance(size, int) or size < 1 else "more"
-            raise InputError(f"a group has a whole number of rounds, 1 to 10**12; got {got}.")
-        persons = "places" in self.facts
-        whose = f"the feedback of any {size} rounds together"
-        if persons:
-            whose = f"everything any {size} persons contribute"
+        whole = isinstance(size, Integral) and not isinstance(size, bool)
+        if not whole or not 1 <= size <= MOST_GROUPED:
+            got = "more" if whole and size > 1 else repr(size)
+            raise InputError(f"a group has a whole number of {self.unit}s, 1 to 10**12; got {got}.")
+        size = int(size)
+        if size == 1 and delta is None:
+            return self
         together = replace(
             self,
-            epsilon=size * self.epsilon,
+            epsilon=times_up(size, self.epsilon),
             delta=group_delta(self.epsilon, self.delta, size),
-            protects=whose,
-            because=f"{self.because}; {size} {'persons' if persons else 'rounds'} by group privacy",
+            protects=f"any {size} {self.unit}s together; of each, {self.protects}",
+            because=f"{self.because}; {size} {self.unit}s by group privacy",
+            facts={},
             curve=None,
             group=None,
         )
         if delta is None:
             return together
-        _check_delta(delta, together.delta)
-        if self.group is None or delta == 0.0:
+        if together.delta >= 1.0:
+            raise InputError(f"for {size} {self.unit}s together nothing is promised: delta is 1.")
+        delta = _checked_delta(delta, together.delta)
+        if self.group is None or delta < SMALLEST_DELTA:
             return replace(together, delta=delta)
         return replace(
             together,
             epsilon=min(together.epsilon, self.group(size, delta)),
             delta=delta,
-            because=f"{self.because}; {size} rounds by composition in the worst split over batches",
+            because=f"{self.because}; {size} {self.unit}s by composition in the worst split over "
+            f"batches",
         )
 
     def repeated(self, times: int) -> Guarantee:
         """Return what holds if the same losses may have been released several times."""
         return replace(
             self,
-            epsilon=times * self.epsilon,
-            delta=min(1.0, times * self.delta),
+            epsilon=times_up(times, self.epsilon),
+            delta=min(1.0, times_up(times, self.delta)),
             because=f"{self.because}; its file was resumed {times} times, and what was open in it "
             f"may have been released as often (Lemma 'Basic Composition')",
+            facts={},
             curve=None,
             group=None,
         )
@@ -188,15 +208,33 @@ class Guarantee:
         >>> round(promise.at_delta(0.01).epsilon, 3)
         0.472
         """
-        _check_delta(delta, self.delta)
-        if self.curve is None or delta == self.delta:
-            return replace(self, delta=delta)
+        delta = _checked_delta(delta, self.delta)
+        if delta == self.delta:
+            return self
+        if self.curve is None or delta < SMALLEST_DELTA:
+            return replace(self, delta=delta, facts={})
         return replace(
             self,
-            epsilon=self.curve(delta),
+            epsilon=min(self.epsilon, self.curve(delta)),
             delta=delta,
             because=f"{self.because}; at this delta by the mechanism's exact privacy curve",
+            facts={},
         )
+
+    @property
+    def guess(self) -> float:
+        """How often a guess between two equally likely values can be right, at most.
+
+        ``(e^epsilon + delta) / (1 + e^epsilon)``, for whoever sees everything that is published
+        and knows everything else. Without any information it is 0.5.
+
+        Examples
+        --------
+        >>> import bandanna as bd
+        >>> round(bd.PrivateBandit(arms=2, epsilon=0.5).guarantee.guess, 3)
+        0.622
+        """
+        return 1.0 - (1.0 - self.delta) / (1.0 + math.exp(min(self.epsilon, 700.0)))
 
     def _repr_html_(self) -> str:
         headline, *rest = str(self).splitlines()
@@ -207,9 +245,14 @@ class Guarantee:
         promise = (
             f"epsilon = {plain(self.epsilon)}, delta = {plain(self.delta)} ({self.model})"
             if self.private
+            else "no privacy: delta is 1"
+            if math.isfinite(self.epsilon)
             else "no privacy: epsilon is infinite"
         )
-        lines = [promise, f"protects:  {self.protects}", f"mechanism: {self.mechanism}"]
+        lines = [promise]
+        if self.private and self.epsilon > WEAK_EPSILON:
+            lines.append(f"weak:      {weakness(self)}")
+        lines += [f"protects:  {self.protects}", f"mechanism: {self.mechanism}"]
         lines.append(f"because:   {self.because}")
         lines.extend(f"assumes:   {assumption}" for assumption in self.assumptions)
         return "\n".join(lines)
@@ -220,9 +263,42 @@ def plain(number: float) -> str:
     return repr(float(number)).removesuffix(".0")
 
 
-def _check_delta(delta: object, least: float) -> None:
+def weakness(promise: Guarantee) -> str:
+    """Return what a large epsilon means, in odds."""
+    return (
+        f"whoever thinks two values equally likely can guess right up to "
+        f"{percent_up(promise.guess)} of the time; an epsilon of 1 or less is commonly advised"
+    )
+
+
+def percent_up(share: float) -> str:
+    """Write a share in percent, rounded up to as many nines as it takes to stay below 100%.
+
+    Examples
+    --------
+    >>> percent_up(0.6225), percent_up(0.99995460)
+    ('62.3%', '99.9955%')
+    """
+    for digits in range(1, 13):
+        scale = 10**digits
+        found = math.ceil(share * 100 * scale) / scale
+        if found < 100.0:
+            return f"{found:.{digits}f}%"
+    return "100%"
+
+
+def times_up(times: int, number: float) -> float:
+    """Return a product that is not below the exact one."""
+    found = times * number
+    if math.isfinite(found) and Fraction(found) < times * Fraction(number):
+        return math.nextafter(found, math.inf)
+    return found
+
+
+def _checked_delta(delta: object, least: float) -> float:
     if not isinstance(delta, Real) or not delta < 1 or delta < least:
         raise InputError(f"delta must be from {least:g} to below 1; got {delta!r}.")
+    return float(delta)
 
 
 def group_delta(epsilon: float, delta: float, size: int) -> float:

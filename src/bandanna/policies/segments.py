@@ -132,7 +132,7 @@ def promise_together(promises: Mapping[ArmName, Guarantee] | Mapping[str, Guaran
         if not promise.private:
             return no_guarantee(f"segment {name!r}: {promise.mechanism}", promise.because)
     weakest = max(promises.values(), key=lambda promise: (promise.epsilon, promise.delta))
-    persons = any("places" in promise.facts for promise in promises.values())
+    units = {promise.unit for promise in promises.values()}
     stated = dict.fromkeys(text for promise in promises.values() for text in promise.assumptions)
     kinds = list(dict.fromkeys(promise.protects for promise in promises.values()))
     return replace(
@@ -141,8 +141,9 @@ def promise_together(promises: Mapping[ArmName, Guarantee] | Mapping[str, Guaran
         protects="; or in other segments ".join(kinds),
         mechanism=f"in each of {len(promises)} segments its own, such as: {weakest.mechanism}",
         because=f"segments are disjoint (parallel composition); {weakest.because}",
-        assumptions=(*stated, *([ONE_SEGMENT] if persons else [])),
+        assumptions=(*stated, *([ONE_SEGMENT] if "person" in units else [])),
         facts={},
         curve=None,
         group=None,
+        unit="person" if units == {"person"} else "round",
     )

@@ -12,8 +12,10 @@ from fractions import Fraction
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from bandanna._core import checks
-from bandanna._core.types import Guarantee, InputError, group_delta
+from bandanna._core.types import Guarantee, InputError, group_delta, times_up
+from bandanna.privacy.composition import Place
 from bandanna.privacy.mechanism import Numerics, PrivacyLoss
+from bandanna.privacy.persons import PERSON_ENTRIES, composed_loss
 from bandanna.privacy.rational import log_of
 from bandanna.privacy.registry import mechanism_of
 
@@ -79,7 +81,7 @@ def group_privacy(budget: Budget, size: int) -> Budget:
     Budget(epsilon=1.5, delta=0.0)
     """
     size = checks.whole("size", size, at_least=1)
-    return Budget(size * budget.epsilon, group_delta(budget.epsilon, budget.delta, size))
+    return Budget(times_up(size, budget.epsilon), group_delta(budget.epsilon, budget.delta, size))
 
 
 def post_process(
@@ -169,38 +171,66 @@ def local_epsilon(channel: Sequence[Sequence[Probability]], delta: Probability =
 
 
 def tight_epsilon(guarantee: Guarantee, delta: float, rounds: int = 1) -> float:
-    """Return the smallest epsilon at a delta for a person behind several rounds, numerically.
+    """Return the smallest epsilon at a delta, numerically, for what a guarantee protects.
 
-    By dp-accounting, composing privacy loss distributions: far below ``rounds`` times epsilon for
-    many rounds and a positive delta. Rounded upwards. Several rounds need batches of one: all of
-    a person's rounds might fall into one larger batch, which is no composition.
+    By dp-accounting, composing privacy loss distributions. Rounded upwards. For a policy with
+    ``per_person`` this is everything one person contributes.
+
+    Parameters
+    ----------
+    guarantee
+        That of a policy or a release, not one that was derived from it.
+    delta
+        From 0 to below 1.
+    rounds
+        For a policy without ``per_person``: how many rounds are one person's. Several need
+        batches of one, since rounds that share a batch do not compose.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> local = bd.PrivateBandit(arms=2, epsilon=0.1, batch=1).guarantee
+    >>> round(tight_epsilon(local, 1e-6, rounds=20), 3)
+    1.789
     """
-    checks.whole("rounds", rounds, at_least=1)
     _check_delta(delta)
-    if guarantee.curve is None or guarantee.delta != 0:
-        raise InputError(
-            "accounting starts from a mechanism's own pure guarantee, not from one that was "
-            "derived from it."
-        )
-    if rounds > 1 and guarantee.facts.get("batch") != 1:
-        raise InputError(
-            f"several rounds of one person may share a batch of {guarantee.facts.get('batch')}; "
-            f"use guarantee.for_group({rounds})."
-        )
-    if delta == 0:
-        return rounds * guarantee.epsilon  # pure: no numerics needed, and group privacy is tight
-    composed = privacy_loss(guarantee, rounds=rounds)
-    grid = mechanism_of(guarantee.facts).grid
-    return float(composed.get_epsilon_for_delta(delta)) + rounds * grid
+    loss = privacy_loss(guarantee, rounds=rounds)
+    rounds = int(rounds)
+    if delta == 0.0:
+        if guarantee.delta > 0.0:
+            raise InputError("this mechanism needs a delta above 0; got 0.")
+        return times_up(rounds, guarantee.epsilon)  # pure: group privacy is tight
+    grid = 0.0 if guarantee.unit == "person" else mechanism_of(guarantee.facts).grid
+    found = float(loss.get_epsilon_for_delta(delta)) + rounds * grid
+    return found if guarantee.delta else min(found, times_up(rounds, guarantee.epsilon))
 
 
 def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = True) -> PrivacyLoss:
     """Return dp-accounting's privacy loss distribution of a guarantee's mechanism.
 
-    For one round that is the worst pair of neighbouring batches; over several, what is worst for
-    a person who is behind all of them.
+    For one round that is the worst pair of neighbouring batches; over several, the worst for a
+    person who is behind all of them; with ``per_person``, the worst for one person's slots.
     """
+    rounds = checks.whole("rounds", rounds, at_least=1)
+    if not guarantee.facts:
+        raise InputError(
+            "accounting starts from the guarantee of a policy or a release, not from one that was "
+            "derived from it (by for_group, at_delta, together, segments or a second resume)."
+        )
+    if guarantee.unit == "person":
+        if rounds > 1:
+            raise InputError(
+                f"with per_person the guarantee is for all rounds of one person: leave out "
+                f"rounds={rounds}. For several people, use for_group."
+            )
+        places, *each = (guarantee.facts[key] for key in PERSON_ENTRIES)
+        return composed_loss(Place(*each), places)
     mechanism = mechanism_of(guarantee.facts)
+    if rounds > 1 and mechanism.batch != 1:
+        raise InputError(
+            f"several rounds of one person may share a batch of {mechanism.batch}; use "
+            f"guarantee.for_group({rounds})."
+        )
     numerics = Numerics.fit_for(guarantee.epsilon, pessimistic=pessimistic)
     return mechanism.loss(guarantee.epsilon, rounds, numerics)
 

@@ -188,7 +188,10 @@ class OneBitRelease(PureRelease):
         ``delta = (a + b M - exp(epsilon) a) / D``; the bit 0 is its mirror image.
         """
         left = self.a + self.b * UNITS - Fraction(delta) * self.denominator
-        return math.log1p(float(left / self.a - 1)) if left > self.a else 0.0
+        if left <= self.a:
+            return 0.0
+        # The quotient and its logarithm are each off by at most two units in the last place.
+        return min(self.epsilon, math.log1p(float(left / self.a - 1)) * (1.0 + 2.0**-50))
 
     def _group_at(self, size: int, delta: float) -> float:
         """Return an epsilon for several rounds at a delta, in the worst split over batches."""

@@ -46,6 +46,7 @@ def for_person(promise: Guarantee, epsilon: float, delta: float, places: int) ->
         | {"places": places, "place_epsilon": each.epsilon, "place_delta": each.delta},
         curve=lambda at: composed_epsilon(each, places, at),
         group=None,
+        unit="person",
     )
 
 
@@ -71,13 +72,13 @@ def check_places(mechanism: Mechanism, data: JSON) -> Iterator[Finding]:
     how = "in exact fractions" if delta == 0 else "by optimal composition"
     yield Finding("epsilon", holds, f"is what {places} places cost together, {how}")
     if holds and delta >= SMALLEST_SECOND:
-        found = _composed(each, places).get_delta_for_epsilon(epsilon)
+        found = composed_loss(each, places).get_delta_for_epsilon(epsilon)
         why = f"dp-accounting finds delta {found:.6g} for {places} places together"
         yield Finding("delta", bool(found <= delta * (1.0 + TOLERANCE)), why)
 
 
-def _composed(each: Place, places: int) -> PrivacyLoss:
-    """Return dp-accounting's privacy loss of so many places; losses are multiples of epsilon."""
+def composed_loss(each: Place, places: int) -> PrivacyLoss:
+    """Return dp-accounting's privacy loss of so many slots; losses are multiples of epsilon."""
     from dp_accounting.pld import common  # loaded when first used
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import numpy as np
 
 from bandanna._core import checks
 from bandanna._core.grid import LossRange, check_range
-from bandanna._core.types import JSON, Guarantee, InputError, plain
+from bandanna._core.types import JSON, Guarantee, InaccurateWarning, InputError, plain
 from bandanna.privacy.bought_range import PARTS, REPLACED, cost_of_range, range_assumptions
 from bandanna.privacy.composition import float_above
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 POINTS, FINEST = 1000, 1e-6
 """How many points, and how near to 0 the first of them is, as a share of the bounds."""
+
+UNSURE, COARSE = 0.05, 0.1
+"""How often an end may be farther off than said, and from which share of the values that is said
+in a warning."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class PrivateRange:
     """What is meant to be left out at either end, in ten-thousandths of the values."""
     scale: float
     """Of the noise on the candidates' scores."""
+    off_by: int = 0
+    """By how many values an end may be off, at most; with probability 95% for both ends."""
 
     @property
     def loss_range(self) -> LossRange:
@@ -61,21 +68,45 @@ class PrivateRange:
         Examples
         --------
         >>> import bandanna as bd
-        >>> found = bd.private_range(range(100), epsilon=0.1, bounds=(0, 1000))
+        >>> found = bd.private_range(range(10_000), epsilon=0.1, bounds=(0, 10_000))
         >>> policy = bd.PrivateBandit(2, epsilon=0.4, loss_range=found.loss_range, clip=True)
         >>> round(found.together(policy.guarantee).epsilon, 6)
         0.5
         """
+        if not policy.private:
+            return policy
         own = self.guarantee
         return replace(
             policy,
-            epsilon=own.epsilon + policy.epsilon,
-            delta=own.delta + policy.delta,
-            protects=f"{policy.protects}; and the same person's value behind the range",
+            epsilon=float_above(Fraction(own.epsilon) + Fraction(policy.epsilon)),
+            protects=f"{policy.protects}; and the same person's value behind the range, against "
+            f"everyone who sees the range",
+            model="central",  # whoever computes the range sees values
             mechanism=f"{own.mechanism}; then {policy.mechanism}",
             because=f"{own.because}; {policy.because}; both by basic composition",
-            curve=None,
+            assumptions=tuple(dict.fromkeys(own.assumptions + policy.assumptions)),
+            facts={},
+            curve=_curve_with_range(own.epsilon, policy.curve),
+            group=_group_with_range(own.epsilon, policy.group),
         )
+
+
+def _curve_with_range(
+    own: float, curve: Callable[[float], float] | None
+) -> Callable[[float], float] | None:
+    """Add what the range cost to a policy's privacy curve."""
+    if curve is None:
+        return None
+    return lambda delta: float_above(Fraction(own) + Fraction(curve(delta)))
+
+
+def _group_with_range(
+    own: float, group: Callable[[int, float], float] | None
+) -> Callable[[int, float], float] | None:
+    """Add what the range cost a group; each of its rounds may be of another person."""
+    if group is None:
+        return None
+    return lambda size, delta: float_above(size * Fraction(own) + Fraction(group(size, delta)))
 
 
 def private_range(
@@ -103,6 +134,13 @@ def private_range(
     share
         Of the values that the range is to hold, from 0.5 to below 1.
 
+    Raises
+    ------
+    InputError
+        If there are so few values, at this epsilon, that the ends would be noise alone. Nothing
+        is released then. If an end may be off by more than a tenth of the values, an
+        ``InaccurateWarning`` says so; ``off_by`` of the result always does.
+
     Examples
     --------
     >>> import bandanna as bd
@@ -124,12 +162,36 @@ def private_range(
     points = _points(low, high)
     tail = max(1, round((1.0 - share) / 2.0 * PARTS))
     scale = _scale(points, tail, epsilon)
+    off_by = _off_by(len(numbers), len(points), scale, epsilon)
     found = sorted(_quantile(clipped, points, part, scale) for part in (tail, PARTS - tail))
     if found[0] == found[1]:  # noise, or one value alone; a range has two ends
         place = min(points.index(found[0]), len(points) - 2)
         found = points[place : place + 2]
     promise = _promise(epsilon, tail, scale, (low, high))
-    return PrivateRange(found[0], found[1], promise, (low, high), tail, scale)
+    return PrivateRange(found[0], found[1], promise, (low, high), tail, scale, off_by)
+
+
+def _off_by(values: int, points: int, scale: float, epsilon: float) -> int:
+    """Return by how many values an end may be off, and say so where that is much.
+
+    A point with b of n values below it has score ``|b - alpha n|``, and is chosen with a
+    probability at most ``exp(-(score - best) / scale)``: by a union bound over the points, either
+    end is farther off with probability at most half of ``UNSURE``.
+    """
+    off_by = math.ceil(scale * math.log(points / (UNSURE / 2.0)))
+    if off_by >= values:
+        raise InputError(
+            f"{values} values at epsilon {epsilon:g} cannot tell a range: noise may move its ends "
+            f"past {off_by:,} values. Give more than {off_by:,} values, ten times as many for a "
+            f"good range, or a larger epsilon."
+        )
+    if off_by > COARSE * values:
+        message = (
+            f"an end of the range may be off by {off_by:,} of the {values:,} values at epsilon "
+            f"{epsilon:g}; more values or a larger epsilon make it sharper."
+        )
+        warnings.warn(message, InaccurateWarning, stacklevel=3)
+    return off_by
 
 
 def _points(low: float, high: float) -> list[float]:
@@ -191,4 +253,5 @@ def _promise(epsilon: float, tail: int, scale: float, bounds: LossRange) -> Guar
             f"the bounds, {ends}, were known without looking at the values",
             "each person has one value",
         ),
+        unit="value",
     )

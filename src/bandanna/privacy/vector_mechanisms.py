@@ -10,8 +10,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from bandanna._core.advice import MAX_EXPERTS
-from bandanna._core.checks import SMALLEST_DELTA
-from bandanna._core.types import InputError, Model
+from bandanna._core.types import SMALLEST_DELTA, InputError, Model
 from bandanna.privacy.calibration import (
     GRID,
     MAX_BATCH,
