@@ -1,0 +1,486 @@
+"""What released values say about mean losses, valid at any time one looks.
+
+An arm is known by three totals: the sum of its released values, how many losses (or bits) they
+hold, and how many times noise was added. Losses are in [0, 1] with conditional mean ``mu``
+whatever was released before. For every rate ``r``
+
+    exp(r total) / ((1 - mu + mu e^r)^terms * (noise's moment generating function at r)^releases)
+
+is a supermartingale. Its average over a fixed set of rates is one too, so by Ville's inequality
+it reaches ``1 / alpha`` at any time with probability at most ``alpha``. All means against which
+it stays below form a confidence sequence. For two arms the product of their processes is averaged
+over pairs of rates. ``docs/theory/answers.md`` has the proofs, including those for finished logs
+and for losses that are not steady.
+
+Everything here is computed from released values and public counts: it costs no privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core.compiled import kernel, step
+
+Floats = NDArray[np.float64]
+
+RATES, RATIO, HIGHEST, OF_NOISE = 17, 0.6, 3.0, 0.95
+"""Rates in the average, from one to the next; the highest; the same as a share of one over the
+noise's scale."""
+CENTRE, SPREAD, TOGETHER = 3.0, 2.0, 1.0
+"""Weights of the rates, in e-folds below the highest; and how alike two arms' rates are."""
+NEWTON, HALVINGS = 80, 40
+CLOSE = 1e-10
+
+
+class Totals(NamedTuple):
+    """What was released about one arm."""
+
+    total: float = 0.0
+    """Sum of the released values: of noisy sums of losses, or of bits."""
+    terms: float = 0.0
+    """How many losses the sums hold, or how many bits there are."""
+    releases: float = 0.0
+    """How many times noise was added."""
+
+
+class Law(NamedTuple):
+    """How totals depend on the mean loss, with the rates that the evidence is averaged over."""
+
+    base: float
+    slope: float
+    """What is summed has mean ``base + slope * mu`` and lies in [0, 1]."""
+    rates: Floats
+    up: Floats
+    down: Floats
+    """``e^r - 1`` and ``e^-r - 1``."""
+    noise: Floats
+    """Minus the logarithm of the noise's moment generating function, or a bound below it."""
+    weights: Floats
+    """Logarithms of the rates' weights."""
+    pairs: Floats
+    """Weights of pairs of rates, one row for each rate of the first arm."""
+
+
+class Interval(NamedTuple):
+    """All values that are not refuted."""
+
+    low: float
+    high: float
+
+
+ANY_MEAN = Interval(0.0, 1.0)
+
+
+@lru_cache(maxsize=64)
+def law_of(scale: float = 0.0, base: float = 0.0, slope: float = 1.0) -> Law:
+    """Return the law of sums with Laplace noise of a scale, of plain sums, or of bits.
+
+    Parameters
+    ----------
+    scale
+        Scale of the Laplace noise on each released sum, in units of the loss; 0 without noise.
+    base, slope
+        For bits: a bit is 1 with probability ``base + slope * mu``.
+
+    Examples
+    --------
+    >>> law = law_of(scale=2.0)
+    >>> low, high = mean_interval(law, Totals(3000.0, 10_000, 40), alpha=0.05)
+    >>> round(low, 3), round(high, 3)
+    (0.284, 0.317)
+    """
+    highest = HIGHEST if scale == 0.0 else min(HIGHEST, OF_NOISE / scale)
+    steps = np.arange(RATES)
+    rates: Floats = highest * np.power(RATIO, steps, dtype=np.float64)
+    weights = 1.0 / (1.0 + ((steps * -math.log(RATIO) - CENTRE) / SPREAD) ** 2)
+    weights /= weights.sum()
+    apart = (steps[:, None] - steps[None, :]) / TOGETHER
+    pairs = np.sqrt(weights[:, None] * weights[None, :]) / (1.0 + apart**2)
+    pairs /= pairs.sum()
+    noise = np.log1p(-((rates * scale) ** 2))
+    return Law(base, slope, rates, np.expm1(rates), np.expm1(-rates), noise, np.log(weights), pairs)
+
+
+# --- compiled ---------------------------------------------------------------------------------
+
+
+@step
+def _values(law: Law, arm: Totals, mean: float, sign: float, values: Floats) -> float:
+    """Fill in the logarithm of the process at every rate; returns the largest."""
+    p = law.base + law.slope * mean
+    largest = -math.inf
+    for k in range(law.rates.size):
+        change = law.up[k] if sign > 0.0 else law.down[k]
+        value = sign * law.rates[k] * arm.total - arm.terms * math.log1p(p * change)
+        values[k] = value + arm.releases * law.noise[k]
+        largest = max(largest, float(values[k]))
+    return largest
+
+
+@step
+def _slope(law: Law, arm: Totals, mean: float, sign: float, k: int) -> float:
+    """Return how the logarithm of the process at a rate changes with the mean."""
+    change = law.up[k] if sign > 0.0 else law.down[k]
+    p = law.base + law.slope * mean
+    return -arm.terms * law.slope * change / (1.0 + p * change)
+
+
+@step
+def _single(law: Law, arm: Totals, mean: float, sign: float, work: Floats) -> tuple[float, float]:
+    """Return the log evidence against a mean, and how it changes with it: convex in the mean."""
+    values = work[0]
+    largest = _values(law, arm, mean, sign, values)
+    total, slope = 0.0, 0.0
+    for k in range(law.rates.size):
+        part = math.exp(values[k] - largest + law.weights[k])
+        total += part
+        slope += part * _slope(law, arm, mean, sign, k)
+    return largest + math.log(total), slope / total
+
+
+@step
+def _double(
+    law: Law, a: Totals, b: Totals, mean_a: float, mean_b: float, work: Floats
+) -> tuple[float, float, float]:
+    """Return the log evidence that a's mean is below ``mean_a`` or b's above ``mean_b``.
+
+    And how it changes with the two: it is convex, growing in the first and falling in the second.
+    """
+    rates = law.rates.size
+    below, above = work[0], work[1]
+    most_below = _values(law, a, mean_a, -1.0, below)
+    most_above = _values(law, b, mean_b, 1.0, above)
+    for k in range(rates):
+        below[k] = math.exp(below[k] - most_below)
+        above[k] = math.exp(above[k] - most_above)
+    total, slope_a, slope_b = 0.0, 0.0, 0.0
+    for k in range(rates):
+        work[2, k] = 0.0
+    for k in range(rates):
+        row = 0.0
+        for j in range(rates):
+            part = law.pairs[k, j] * above[j]
+            row += part
+            work[2, j] += part * below[k]
+        row *= below[k]
+        total += row
+        slope_a += row * _slope(law, a, mean_a, -1.0, k)
+    for j in range(rates):
+        slope_b += work[2, j] * _slope(law, b, mean_b, 1.0, j)
+    return most_below + most_above + math.log(total), slope_a / total, slope_b / total
+
+
+@step
+def _end(law: Law, arm: Totals, level: float, sign: float, work: Floats) -> float:
+    """Return an end of the interval by Newton's method, from the side that is refuted.
+
+    The evidence is convex in the mean, so every step stays on that side: stopped early, the
+    interval is too wide and never too narrow.
+    """
+    mean = 0.0 if sign > 0.0 else 1.0
+    for _ in range(NEWTON):
+        value, slope = _single(law, arm, mean, sign, work)
+        if value <= level:
+            break
+        move = (level - value) / slope
+        mean = min(max(mean + move, 0.0), 1.0)
+        if abs(move) < CLOSE:
+            break
+    return mean
+
+
+@step
+def least_evidence(
+    law: Law, a: Totals, b: Totals, apart: float, work: Floats
+) -> tuple[float, float]:
+    """Return the least log evidence over all means with ``b - a = apart``, and its slope.
+
+    Evidence against ``b - a <= apart`` is convex in the common mean: its derivative is bisected,
+    and a tangent bounds it from below, so that what is returned is never too large.
+    """
+    low, high = max(0.0, -apart), min(1.0, 1.0 - apart)
+    found, slope = -math.inf, 0.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        value, slope_a, slope_b = _double(law, a, b, middle, middle + apart, work)
+        bound = value - abs(slope_a + slope_b) * 0.5 * (high - low)
+        if bound > found:
+            found, slope = bound, min(slope_b, -slope_a)  # they agree but for the edges
+        if value - bound < 1e-7:
+            break
+        if slope_a + slope_b > 0.0:
+            high = middle
+        else:
+            low = middle
+    return found, slope
+
+
+@step
+def _lower_difference(law: Law, a: Totals, b: Totals, level: float, work: Floats) -> float:
+    """Return below which value ``b - a`` is refuted: Newton's method, again from that side."""
+    apart = -1.0
+    for _ in range(NEWTON):
+        value, slope = least_evidence(law, a, b, apart, work)
+        if value <= level or slope >= 0.0:
+            break
+        move = (level - value) / slope
+        apart = min(apart + move, 1.0)
+        if move < 1e-7 or apart >= 1.0:
+            break
+    return apart
+
+
+@kernel
+def _mean_ends(law: Law, arm: Totals, level: float, work: Floats) -> tuple[float, float]:
+    return _end(law, arm, level, 1.0, work), _end(law, arm, level, -1.0, work)
+
+
+@kernel
+def _evidence(law: Law, a: Totals, b: Totals, apart: float, work: Floats) -> float:
+    return least_evidence(law, a, b, apart, work)[0]
+
+
+@kernel
+def _difference(law: Law, a: Totals, b: Totals, level: float, work: Floats) -> float:
+    return _lower_difference(law, a, b, level, work)
+
+
+# --- what is asked ----------------------------------------------------------------------------
+
+
+def scratch() -> Floats:
+    """Return room for the compiled functions to work in."""
+    return np.empty((3, RATES))
+
+
+def point(law: Law, arm: Totals) -> float:
+    """Return the estimated mean loss: without bias, so noise may take it out of [0, 1]."""
+    return (arm.total / arm.terms - law.base) / law.slope
+
+
+def mean_interval(law: Law, arm: Totals, alpha: float) -> Interval:
+    """Return the means that are not refuted, at all times together with probability 1 - alpha."""
+    if arm.terms <= 0.0:
+        return Interval(0.0, 1.0)
+    return Interval(*_mean_ends(law, _floats(arm), math.log(2.0 / alpha), scratch()))
+
+
+def evidence_below(law: Law, a: Totals, b: Totals, margin: float = 0.0) -> float:
+    """Return the log evidence that a's mean loss is below b's plus a margin.
+
+    At ``log(1 / alpha)`` the opposite is refuted, at all times together, with probability
+    ``1 - alpha``.
+    """
+    if min(a.terms, b.terms) <= 0.0:
+        return -math.inf if margin < 1.0 else math.inf
+    return float(_evidence(law, _floats(a), _floats(b), -margin, scratch()))
+
+
+def difference_interval(law: Law, a: Totals, b: Totals, alpha: float) -> Interval:
+    """Return the values of ``b - a`` that are not refuted, at all times together."""
+    if min(a.terms, b.terms) <= 0.0:
+        return Interval(-1.0, 1.0)
+    first, second = _floats(a), _floats(b)
+    level, work = math.log(2.0 / alpha), scratch()
+    low = _difference(law, first, second, level, work)
+    return Interval(low, -_difference(law, second, first, level, work))
+
+
+def _floats(arm: Totals) -> Totals:
+    return Totals(float(arm.total), float(arm.terms), float(arm.releases))
+
+
+# --- finished logs: one release an arm, looked at once ----------------------------------------
+
+FINE = 300
+"""Rates that are tried for a statement at a fixed time."""
+
+
+def fixed_mean_interval(scale: float, arm: Totals, alpha: float) -> Interval:
+    """Return the means that are not refuted when totals are looked at once, at a fixed time.
+
+    Chernoff's bound with the best of many rates for each mean: valid for any number of rows,
+    and about 1.4 times as wide as an interval by the normal approximation.
+
+    Examples
+    --------
+    >>> low, high = fixed_mean_interval(2.0, Totals(3000.0, 10_000, 1), alpha=0.05)
+    >>> round(low, 3), round(high, 3)
+    (0.288, 0.313)
+    """
+    if arm.terms <= 0.0:
+        return Interval(0.0, 1.0)
+    rates = _fine_rates(scale)
+    noise = arm.releases * np.log1p(-((rates * scale) ** 2))
+    level = math.log(2.0 / alpha)
+
+    def refuted(mean: float, sign: float) -> bool:
+        moment = arm.terms * np.log1p(mean * np.expm1(sign * rates))
+        return bool((sign * rates * arm.total - moment + noise).max() >= level)
+
+    return Interval(
+        _last(lambda mean: refuted(mean, 1.0), 0.0, 1.0),
+        _last(lambda mean: refuted(mean, -1.0), 1.0, 0.0),
+    )
+
+
+def fixed_difference_interval(scale: float, a: Totals, b: Totals, alpha: float) -> Interval:
+    """Return the values of ``b - a`` that are not refuted when looked at once.
+
+    A tenth of alpha goes into intervals for the two means, outside of which the least favourable
+    pair is not looked for.
+    """
+    if min(a.terms, b.terms) <= 0.0:
+        return Interval(-1.0, 1.0)
+    level = math.log(2.0 / (0.9 * alpha))
+    of_a, of_b = (fixed_mean_interval(scale, arm, 0.05 * alpha) for arm in (a, b))
+
+    def lowest(a: Totals, b: Totals, of_a: Interval, of_b: Interval) -> float:
+        def refuted(apart: float) -> bool:
+            low, high = max(of_a.low, of_b.low - apart), min(of_a.high, of_b.high - apart)
+            return low > high or fixed_evidence(scale, a, b, apart, Interval(low, high)) >= level
+
+        estimate = b.total / b.terms - a.total / a.terms
+        return _last(refuted, -1.0, min(max(estimate, -1.0), 1.0))
+
+    return Interval(lowest(a, b, of_a, of_b), -lowest(b, a, of_b, of_a))
+
+
+def fixed_evidence(
+    scale: float, a: Totals, b: Totals, apart: float, means: Interval = ANY_MEAN
+) -> float:
+    """Return the log evidence against ``b - a <= apart`` when totals are looked at once.
+
+    Chernoff's bound for the difference of the two released means, with the best rate for each
+    ``apart``; for each rate the least favourable mean of a has a closed form.
+    """
+    rates = _fine_rates(scale) * min(a.terms, b.terms)
+    up, down = np.expm1(rates / b.terms), np.expm1(-rates / a.terms)
+    noise = b.releases * np.log1p(-((scale * rates / b.terms) ** 2))
+    noise += a.releases * np.log1p(-((scale * rates / a.terms) ** 2))
+    worst = -(a.terms * down * (1.0 + apart * up) + b.terms * up) / (a.terms + b.terms)
+    ends = max(means.low, -apart), min(means.high, 1.0 - apart)
+    mean = np.clip(worst / (up * down), *ends)
+    found = rates * (b.total / b.terms - a.total / a.terms) + noise
+    found -= b.terms * np.log1p((mean + apart) * up) + a.terms * np.log1p(mean * down)
+    return float(found.max())
+
+
+@lru_cache(maxsize=64)
+def _fine_rates(scale: float) -> Floats:
+    highest = 30.0 if scale == 0.0 else min(30.0, 0.999 / scale)
+    rates: Floats = np.geomspace(highest * 1e-6, highest, FINE)
+    return rates
+
+
+def _last(refuted: Callable[[float], bool], start: float, stop: float) -> float:
+    """Return the last value from ``start`` towards ``stop`` that is still refuted, by halving."""
+    if not refuted(start):
+        return start
+    for _ in range(HALVINGS):
+        middle = 0.5 * (start + stop)
+        if refuted(middle):
+            start = middle
+        else:
+            stop = middle
+    return start
+
+
+# --- phases: whatever the losses are, if they are fixed in advance ----------------------------
+
+
+class PhaseDifference(NamedTuple):
+    """The average effect over phases, each weighed by how precisely it is known."""
+
+    difference: float
+    low: float
+    high: float
+    phases: int
+    """Phases in which both arms were played."""
+
+
+def phase_difference(
+    counts: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    a: int,
+    b: int,
+    *,
+    scale: float,
+    alpha: float,
+) -> PhaseDifference | None:
+    """Return the mean of ``b - a`` over phases, for any losses fixed in advance.
+
+    Within a phase every round's arm was drawn from the same shares, or counts were fixed and their
+    order drawn. Given the counts, each arm's rounds are then a sample without replacement of the
+    phase. Nothing is assumed of the losses. The statement holds at all times together.
+
+    Parameters
+    ----------
+    counts, sums
+        Rounds and released sums of every phase (row) and arm (column).
+    a, b
+        Columns of the two arms.
+    scale
+        Scale of the Laplace noise on each sum, in units of the loss.
+    alpha
+        Error probability.
+
+    Returns
+    -------
+    PhaseDifference or None
+        None if there is no phase in which both were played.
+    """
+    counts, sums = np.atleast_2d(counts), np.atleast_2d(sums)
+    both = (counts[:, a] > 0) & (counts[:, b] > 0)
+    if not both.any():
+        return None
+    n_a, n_b, length = counts[both, a], counts[both, b], counts[both].sum(axis=1)
+    found = sums[both, b] / n_b - sums[both, a] / n_a
+    spread = _phase_spread(n_a, n_b, length)
+    weights = 1.0 / (spread + 2.0 * scale**2 * (n_a**-2.0 + n_b**-2.0))
+    law = law_of()
+    rates = law.rates[:, None] * weights
+    tilts = np.maximum(rates * scale / n_a, rates * scale / n_b)
+    usable = (tilts < 0.99).all(axis=1)
+    rates = rates[usable]
+    price = (0.5 * rates**2 * spread).sum(axis=1)
+    for count in (n_a, n_b):
+        price -= np.log1p(-((rates * scale / count) ** 2)).sum(axis=1)
+    total, mean = weights.sum(), float((weights * found).sum() / weights.sum())
+    prior, level = law.weights[usable], math.log(2.0 / alpha)
+
+    def refuted(away: float) -> bool:
+        values = law.rates[usable] * total * away - price + prior
+        return bool(values.size) and float(np.logaddexp.reduce(values)) >= level
+
+    radius = 2.0
+    if refuted(radius):
+        radius = _last(refuted, 2.0, 0.0)
+    return PhaseDifference(
+        mean, max(mean - radius, -1.0), min(mean + radius, 1.0), int(np.count_nonzero(both))
+    )
+
+
+def _phase_spread(n_a: Floats, n_b: Floats, length: Floats) -> Floats:
+    """Return V with ``E exp(t (difference - its mean)) <= exp(t^2 V / 2)`` in each phase."""
+    from scipy.special import polygamma  # loaded when first used
+
+    def drawn(n: Floats, of: Floats) -> Floats:
+        """Return V for the mean of n values drawn without replacement from ``of`` in [0, 1]."""
+        left = np.maximum(of - n, 1.0)
+        sums: Floats = np.where(of > n, left**2 * (polygamma(1, left) - polygamma(1, of)), 0.0)
+        return sums / (4.0 * n**2)
+
+    together = n_a + n_b
+    wide = (together / (n_a * n_b)) ** 2
+    split = wide * np.minimum(drawn(n_a, together) * n_a**2, drawn(n_b, together) * n_b**2)
+    nested = split + 4.0 * drawn(together, length)
+    apart = 2.0 * (drawn(n_a, length) + drawn(n_b, length))
+    found: Floats = np.minimum(nested, apart)
+    return found
