@@ -38,7 +38,9 @@ def test_it_learns_what_the_central_one_bit_learner_learns_from_the_same_bits(
     local = policy(algorithm=algorithm)
     local._stream[:] = again
     bits: list[float] = []
-    central.on_release = lambda batch, released: bits.append(float(released))
+    central.on_release = lambda batch, released: bits.append(
+        float(0.0 if released is None else released)
+    )
     rng = np.random.default_rng(1)
     for _ in range(300):
         here, there = central.decide(), local.decide()

@@ -18,7 +18,7 @@ def test_means_are_the_policys_own() -> None:
     policy = bd.PrivateBandit(["a", "b"], 1.0, batch=1)
     told: list[Release] = []
     policy.on_release = lambda batch, value: told.append(
-        Release(batch.number, batch.choice, batch.size, float(value), 1.0)
+        Release(batch.number, batch.choice, batch.size, float(0.0 if value is None else value), 1.0)
     )
     for _ in range(50):
         policy.observe(policy.decide(), loss=0.25)

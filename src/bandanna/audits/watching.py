@@ -80,6 +80,10 @@ class WatchedTally(Tally):
         """Count a loss, or a 0 in its place."""
         self._inside.add(0 if self._blind else units, ticket)
 
+    def fill(self, missing: int) -> None:
+        """Count losses that are missing."""
+        self._inside.fill(missing)
+
     def publish(self) -> Released:
         """Publish, and keep what was published."""
         released = self._inside.publish()

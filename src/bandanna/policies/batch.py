@@ -21,12 +21,14 @@ class Batch:
 
     __slots__ = (
         *("among", "arms", "chance", "choice", "credited", "given_up", "importance", "losses"),
-        *("number", "numbers", "size", "tally", "ticket", "waiting"),
+        *("number", "numbers", "size", "tally", "ticket", "used", "waiting"),
     )
 
     def __init__(self, number: int, size: int, drawn: Drawn, tally: Tally) -> None:
         self.number = number
         self.size = size
+        self.used = size
+        """Losses that its release counts; known once it closes."""
         self.choice = drawn.choice
         """Arm that it plays, or expert that it follows."""
         self.importance = drawn.importance
@@ -58,6 +60,15 @@ class Batch:
     def complete(self) -> bool:
         """Whether it can be released."""
         return self.full and not self.waiting
+
+    def count_used(self) -> int:
+        """Return how many losses its release counts, default losses included."""
+        return self.size
+
+    @property
+    def missed(self) -> int:
+        """Rounds that nothing true was learned from: each may add one loss range to regret."""
+        return len(self.given_up)
 
     def round_of(self, position: int) -> int:
         """Return which decision of the policy a round is."""

@@ -16,6 +16,7 @@ from bandanna.policies.closed import ClosedBatches, refusal
 from bandanna.policies.issuers import Issuers
 from bandanna.policies.people import People
 from bandanna.policies.places import PlacesBatch
+from bandanna.policies.short import rescaled
 from bandanna.privacy.reading import Told
 from bandanna.privacy.release import Release, Released
 
@@ -39,6 +40,14 @@ class Ledger:
         self.restricted = False
         """Whether some batch was among some arms: the promise assumes that these are public, and
         someone may have several open places."""
+        self.mixed = False
+        """Whether someone with an open place came with other eligible arms than it was drawn among:
+        no bound on regret is known then."""
+        self.overlapped = False
+        """Whether a batch began while another was open: bounds for feedback in order say nothing
+        then."""
+        self.missed_before = 0
+        """What ``missed`` counts, of closed batches."""
         self.closed = ClosedBatches()
         self.released = 0
         self.told: dict[int, Told] = {}
@@ -63,13 +72,25 @@ class Ledger:
         """
         assert self.people is not None, "there is no rule for people"
         last = self.people.batches.get(person)
+        if last is not None and person in last.open_places and last.among != among:
+            self.mixed = True
         if last is not None and _welcomes(last, person, among):
             return last
         if self.restricted:
             for batch in reversed(self.open.values()):
-                if isinstance(batch, PlacesBatch) and _welcomes(batch, person, among):
-                    return batch
+                if isinstance(batch, PlacesBatch) and person in batch.open_places:
+                    self.mixed = self.mixed or batch.among != among
+                    if _welcomes(batch, person, among):
+                        return batch
         return self.room(among)
+
+    def sealed(self, among: Among | None = None) -> Batch | None:
+        """Return the batch that waits for nothing but the next decision to be released.
+
+        So many rounds were in none of its places that it takes no more people.
+        """
+        batch = self.rooms.get(among)
+        return batch if batch is not None and batch.complete else None
 
     def next_round(self, choice: int) -> int:
         """Return which decision the next one is, of an arm or expert: used up before it is made."""
@@ -94,6 +115,7 @@ class Ledger:
         batch = self.new_batch(number, size, drawn)
         batch.among = among
         self.restricted = self.restricted or among is not None
+        self.overlapped = self.overlapped or bool(self.open)
         self.open[number] = batch
         self.rooms[among] = batch
         return batch
@@ -110,6 +132,15 @@ class Ledger:
         """Decisions whose feedback has not been observed."""
         # A copy, made in one step: others may decide meanwhile. ``repr`` must not wait for a lock.
         return sum(len(batch.waiting) for batch in list(self.open.values()))
+
+    @property
+    def missed(self) -> int:
+        """Rounds and places that were played and that nothing true was learned from.
+
+        Rounds given up; places beyond a person's cap or with a round given up; and rounds in no
+        place. Each may add one loss range to regret.
+        """
+        return self.missed_before + sum(batch.missed for batch in list(self.open.values()))
 
     def join(self, before: Ledger) -> None:
         """Take what only memory knows from an earlier state, which is used no more."""
@@ -169,8 +200,8 @@ class Ledger:
             batch.finish(person)
         return [batch for batch in theirs if batch.complete]
 
-    def close(self, batch: Batch) -> Released:
-        """Take a full batch out of reach and only then release it.
+    def close(self, batch: Batch) -> Released | None:
+        """Take a full batch out of reach and only then release it; None if nothing counts in it.
 
         The batch is gone before it is released: whatever fails, here or later, cannot bring the
         same losses to a second release. If the release fails, nothing is learned from it, and the
@@ -179,16 +210,22 @@ class Ledger:
         self.closed.add(batch.number, batch.losses, batch.given_up)
         if self.rooms.get(batch.among) is batch:
             del self.rooms[batch.among]
+        self.missed_before += batch.missed
+        batch.used = batch.count_used()
         del self.open[batch.number]
         batch.erase()
+        if batch.used == 0:
+            return None
         self.released += 1
+        batch.tally.fill(batch.size - batch.used)
         try:
             released = batch.tally.publish()
         except BaseException as error:
             raise without_frames(error) from None
         if isinstance(released, float):
             so_far = self.told.get(batch.choice, Told())
-            self.told[batch.choice] = so_far.and_also(released, batch.size)
+            mean = rescaled(released, batch.size, batch.used)
+            self.told[batch.choice] = so_far.and_also(mean, batch.used)
         return released
 
     def _find(self, decision: Decision) -> Batch | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from bandanna._core import checks
 from bandanna._core.advice import Ticket
 from bandanna._core.types import JSON
 from bandanna.policies.among import Drawn
@@ -34,6 +35,9 @@ def ledger_to_dict(ledger: Ledger, *, batches: bool = True) -> JSON:
         "released": ledger.released,
         "told": [[choice, *told] for choice, told in ledger.told.items()],
         "restricted": ledger.restricted,
+        "mixed": ledger.mixed,
+        "overlapped": ledger.overlapped,
+        "missed": ledger.missed_before,
         "rooms": [batch.number for batch in ledger.rooms.values()],
         "among": [
             [batch.number, list(batch.among), batch.credited, batch.chance]
@@ -99,6 +103,9 @@ def load_ledger(
 def _load_draws(ledger: Ledger, saved: JSON, choices: int) -> None:
     """Read how open batches were drawn, and which of them have room."""
     ledger.restricted = saved["restricted"] is True or saved["among"] != []
+    ledger.mixed = saved.get("mixed") is True
+    ledger.overlapped = saved.get("overlapped") is True
+    ledger.missed_before = checks.whole("missed", saved.get("missed", 0), at_least=0)
     for number, among, credited, chance in saved["among"]:
         batch = ledger.open[int(number)]
         batch.among, batch.credited = tuple(map(int, among)), int(credited)

@@ -80,6 +80,12 @@ class People:
         """Places that all persons together have had."""
         return sum(self._places.values())
 
+    @property
+    def with_places_left(self) -> int:
+        """How many persons are known who may have further places: public, as who comes is."""
+        most = self.rule.per_person
+        return sum(had < most for had in self._places.values())
+
     def known_as(self, person: object) -> int:
         """Return the keyed hash of a person."""
         if type(person) not in USUAL and (

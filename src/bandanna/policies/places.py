@@ -8,6 +8,7 @@ from bandanna._core.types import JSON
 from bandanna.policies.among import Drawn
 from bandanna.policies.batch import WAITING, Batch
 from bandanna.policies.people import People
+from bandanna.policies.short import sealed
 from bandanna.privacy.release import Tally
 
 
@@ -30,13 +31,14 @@ class PlacesBatch(Batch):
     """Places that are released together; ``size`` of them fill it.
 
     Rounds keep positions of their own, as in any batch. A place that closed while its batch still
-    fills takes no more rounds: its person meets the same arm, and that feedback is not used.
+    fills takes no more rounds: its person meets the same arm, and that feedback is not used. After
+    as many such rounds as it was to have places, the batch takes no more people: see ``short.py``.
 
     An interrupt at any line leaves a place that is closed by ``finish``, or one whose feedback is
     not counted; never a loss counted twice, nor a person with a place too many.
     """
 
-    __slots__ = ("open_places", "owners", "people", "places")
+    __slots__ = ("open_places", "owners", "people", "places", "unused")
 
     def __init__(self, people: People, number: int, size: int, drawn: Drawn, tally: Tally) -> None:
         super().__init__(number, size, drawn, tally)
@@ -46,16 +48,30 @@ class PlacesBatch(Batch):
         """Places that further rounds may join."""
         self.owners: list[Place] = []
         """Place of each round."""
+        self.unused = 0
+        """Rounds of people whose place here had closed: in no place, and not learned from."""
 
     @property
     def full(self) -> bool:
-        """Whether all its places are taken."""
-        return len(self.places) >= self.size
+        """Whether it takes no more people."""
+        return len(self.places) >= self.size or sealed(self.unused, self.size)
 
     @property
     def complete(self) -> bool:
         """Whether it can be released."""
-        return len(self.places) >= self.size and not self.open_places and not self.waiting
+        return self.full and not self.open_places and not self.waiting
+
+    def count_used(self) -> int:
+        """Return how many of its places count: public, by who came and how often."""
+        return sum(place.counts for place in self.places.values())
+
+    @property
+    def missed(self) -> int:
+        """Places that count nothing or lack feedback, and rounds that are in no place."""
+        return self.unused + sum(
+            not place.counts or not self.given_up.isdisjoint(place.rounds)
+            for place in self.places.values()
+        )
 
     def open_round(
         self, number: int, arm: int, ticket: Ticket | None, person: int | None = None
@@ -75,6 +91,8 @@ class PlacesBatch(Batch):
             self.waiting[position] = ticket
             if len(place.rounds) >= self.people.rounds_per_place:
                 del self.open_places[person]
+        else:
+            self.unused += 1
         return position
 
     def _open_place(self, person: int) -> Place:
@@ -124,7 +142,8 @@ class PlacesBatch(Batch):
             return  # an interrupt came before anyone knew of a round of it: nothing to count
         units = rounded_mean(known) if known and place.counts else self.people.default
         place.counted = units
-        self.tally.add(units, ticket)
+        if place.counts:
+            self.tally.add(units, ticket)
 
     def move_to(self, people: People) -> None:
         """Go on with another count of people's places."""
@@ -150,11 +169,13 @@ class PlacesBatch(Batch):
             "open_places": [
                 f"{person:016x}" for person in self.open_places if person in self.places
             ],
+            "unused": self.unused,
         }
 
     def counted(self) -> list[int]:
-        """Return what its places counted so far."""
-        return [place.counted for place in self.places.values() if place.counted is not None]
+        """Return what is in its sum so far."""
+        counting = (place for place in self.places.values() if place.counts)
+        return [place.counted for place in counting if place.counted is not None]
 
 
 def rounded_mean(units: list[int]) -> int:
@@ -181,6 +202,7 @@ def load_places(batch: PlacesBatch, saved: JSON) -> None:
         batch.places[place.person] = place
         batch.people.find_in(place.person, batch)
     batch.owners = [batch.places[int(name, 16)] for name in saved["owners"]]
+    batch.unused = int(saved.get("unused", 0))
     opened = [int(name, 16) for name in saved["open_places"]]
     batch.open_places = {person: batch.places[person] for person in opened}
     good = (
@@ -188,6 +210,7 @@ def load_places(batch: PlacesBatch, saved: JSON) -> None:
         and len(batch.places) == len(saved["places"]) <= batch.size
         and all(place.counted is None for place in batch.open_places.values())
         and all(0 <= units <= UNITS for units in batch.counted())
+        and 0 <= batch.unused <= len(batch.owners)
         and all(_owns(batch, place) for place in batch.places.values())
     )
     if not good:

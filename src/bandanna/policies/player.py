@@ -13,6 +13,7 @@ from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, InputError
 from bandanna.learners import Compiled, CompiledLearner
 from bandanna.learners.base import Report, dump_arrays, load_arrays
+from bandanna.learners.steps import CHOSEN
 from bandanna.policies.among import Among, Drawn, draw_ranked, draw_renormalised
 from bandanna.policies.plays import (
     NO_ADVICE,
@@ -196,6 +197,13 @@ class Player:
         if self._learner is None or self._play.state is None:
             return Report()
         return self._learner.report(self._play.state)
+
+    def forget(self, choice: int, importance: float) -> None:
+        """Take a draw back whose batch taught nothing, where the learner waits for its loss."""
+        waiting = getattr(self._play.state, "waiting", None)
+        counts = not getattr(self._learner, "grows", False) or importance == CHOSEN
+        if waiting is not None and counts and choice in self._arms:
+            waiting[self._arms.index(choice)] -= 1.0
 
     def state_dict(self) -> JSON:
         """All that has been learned, as plain lists."""

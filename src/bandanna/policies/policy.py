@@ -21,6 +21,7 @@ from bandanna.policies.player import Player
 from bandanna.policies.promise import fitted_rule
 from bandanna.policies.recipe import Recipe
 from bandanna.policies.saving import Saved
+from bandanna.policies.short import evidence, within_reach
 from bandanna.privacy import Release
 from bandanna.privacy.release import Released
 
@@ -66,8 +67,9 @@ class Policy(Saved):
         self._stream = new_stream(None if seed is None else checks.whole("seed", seed, 0))
         self._player = self._new_player(self._stream)
         self._ledger = self._new_ledger(recipe.release)
-        self.on_release: Callable[[Batch, Released], None] | None = None
-        """Told of each release: the batch, which has forgotten its losses, and what came out."""
+        self.on_release: Callable[[Batch, Released | None], None] | None = None
+        """Told of each batch that closes: the batch, which has forgotten its losses, and what came
+        out; None if nothing in it counted."""
 
     # --- what a user calls ----------------------------------------------------------------
 
@@ -103,6 +105,8 @@ class Policy(Saved):
         self._check_process()
         with self._lock:
             ledger, among = self._ledger, None if eligible is None else self.among(eligible)
+            if who is not None:
+                self._learn(ledger.sealed(among))
             room = ledger.room(among) if who is None else ledger.room_for(who, among)
             batch = room or self._open_batch(among)
             arm, ticket = self._player.choose(batch.choice, said)
@@ -205,13 +209,21 @@ class Policy(Saved):
 
     def _open_batch(self, among: Among | None) -> Batch:
         drawn = self._player.open(among)
+        if self._ledger.people is not None and drawn.size:
+            drawn = within_reach(drawn, self._ledger.people.with_places_left, self.batch)
         return self._ledger.begin(drawn, drawn.size or self.batch, among)
 
     def _learn(self, batch: Batch | None) -> None:
         """Release a complete batch, once, and learn from what came out."""
         if batch is not None:
             released = self._ledger.close(batch)
-            drawn = batch.credited, batch.importance, batch.ticket
-            self._player.learn(*drawn, released, batch.size)
+            if released is None:
+                self._player.forget(batch.credited, batch.importance)
+            else:
+                told, rounds = released, batch.size
+                if isinstance(told, float):
+                    told, rounds = evidence(told, batch.importance, batch.size, batch.used)
+                drawn = batch.credited, batch.importance, batch.ticket
+                self._player.learn(*drawn, told, rounds)
             if self.on_release is not None:
                 self.on_release(batch, released)

@@ -200,10 +200,14 @@ class OneBitRelease(PureRelease):
         return one_bit_group(self.epsilon, size, self.batch, delta)
 
     def read(self, told: Told, log_odds: float) -> Reading:
-        """Turn the share of ones back into a mean loss; by Azuma and Hoeffding's inequality."""
+        """Turn the share of ones back into a mean loss; by Azuma and Hoeffding's inequality.
+
+        Where batches were not whole their values come rescaled, and so does the radius.
+        """
         ones, slope = told.mean, self.slope
         mean = (ones - (1.0 - slope) / 2.0) / slope
-        return Reading(mean, math.sqrt(log_odds / (2.0 * told.batches)) / slope)
+        radius = math.sqrt(log_odds / (2.0 * told.batches)) / slope
+        return Reading(mean, radius * (told.batches * self.batch / told.rounds))
 
     def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where a bit is 1: among zeros, that is where it tells most."""

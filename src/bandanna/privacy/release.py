@@ -41,6 +41,10 @@ class Tally(ABC):
     def add(self, units: int, ticket: Ticket | None = None) -> None:
         """Count one loss, clamped to the grid whatever the caller does."""
 
+    def fill(self, missing: int) -> None:
+        """Let losses that are missing say nothing: nothing is added unless a subclass does."""
+        assert missing >= 0
+
     @abstractmethod
     def publish(self) -> Released:
         """Forget the losses and let out what they teach. A second time is an error."""

@@ -28,6 +28,11 @@ class SumTally(Tally):
         assert self._total is not None, "this batch has been published"
         self._total += min(max(units, 0), UNITS)
 
+    def fill(self, missing: int) -> None:
+        """Add the middle of the range for losses that are missing: the batch stays whole."""
+        assert self._total is not None, "this batch has been published"
+        self._total += missing * (UNITS // 2)
+
     def publish(self) -> float:
         """Publish the sum, once."""
         total, self._total = self._total, None

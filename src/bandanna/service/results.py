@@ -26,6 +26,7 @@ POINTS, FEWEST = 50, 10
 def summary(policy: Policy, releases: Sequence[Release]) -> JSON:
     """Return what can be said about each arm, and about the run so far."""
     rows = policy.summary().rows
+    releases = [release for release in releases if release.size > 0]
     weighed = any(isinstance(release.value, list) for release in releases)
     rounds = [0] * len(rows)
     for release in releases:
@@ -91,7 +92,10 @@ def _bound_so_far(policy: Policy) -> float | None:
         row = row_of(entry, _problem(policy), policy.batch)
     except InputError:
         return None
-    return row.regret if math.isfinite(row.regret) else None
+    if not math.isfinite(row.regret):
+        return None
+    low, high = policy.loss_range
+    return (high - low) * (row.regret + policy.ledger.missed)
 
 
 def export_rows(part: Experiment, releases: Sequence[Release]) -> list[JSON]:
@@ -110,6 +114,7 @@ def export_rows(part: Experiment, releases: Sequence[Release]) -> list[JSON]:
             "released_at": moment(release.released_at),
         }
         for release in releases
+        if release.size > 0  # otherwise nothing in it counted, and nothing was released
     ]
 
 

@@ -8,6 +8,7 @@ from bandanna._core.types import ArmName, Decision, DecisionError, InputError
 from bandanna.policies.batch import Batch
 from bandanna.policies.places import PlacesBatch
 from bandanna.policies.policy import Policy
+from bandanna.policies.short import MIDDLE, rescaled
 from bandanna.privacy.release import Released
 from bandanna.store.assembly import assemble
 from bandanna.store.batch_rows import batch_row, feedback_row, tally_of
@@ -228,6 +229,11 @@ class Desk:
         place = batch.round_of(position), batch.number, position
         return Decision(self.policy.arms[arm], arm, *place, self.policy.ledger.identity)
 
-    def _note_release(self, batch: Batch, released: Released) -> None:
-        value = released if isinstance(released, float) else released.tolist()
-        self._releases.append(Release(batch.number, batch.choice, batch.size, value, self._now))
+    def _note_release(self, batch: Batch, released: Released | None) -> None:
+        """Note what a batch released, and of how many losses; of none, if nothing in it counted."""
+        value: float | list[float] = MIDDLE
+        if isinstance(released, float):
+            value = rescaled(released, batch.size, batch.used)
+        elif released is not None:
+            value = released.tolist()
+        self._releases.append(Release(batch.number, batch.choice, batch.used, value, self._now))
