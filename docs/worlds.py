@@ -14,7 +14,7 @@ from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switching
 from bandanna.report.charts import save_chart
 from bandanna.report.style import AMBER, ARMS, BLACK, BLUE, GREEN, ORANGE
-from bandanna.reproduce.contest import above_the_best_of_each_piece
+from bandanna.reproduce.algorithms import above_the_best_of_each_piece
 from bandanna.simulation.contestants import strongest
 
 ROUNDS, RUNS, SEED = 200_000, 20, 1

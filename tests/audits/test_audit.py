@@ -14,10 +14,9 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.audits.attack import NO_PROOF, audit, fewest_draws, lower_bound
-from bandanna.audits.canary import audit_canaries
-from bandanna.audits.policies import audit_policy
+from bandanna.audits.events import lowest_bit
+from bandanna.audits.policies import audit_canaries, audit_policy
 from bandanna.audits.releases import audit_release, sampler_fit
-from bandanna.audits.views import lowest_bit
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease, SeededRelease
 from bandanna.privacy.faces import publish_many
 from bandanna.privacy.sums import SumRelease

@@ -11,8 +11,7 @@ import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
-from bandanna.audits.door import side_door
-from bandanna.audits.policies import PolicyAudit, audit_policy
+from bandanna.audits.policies import PolicyAudit, audit_policy, side_door
 from bandanna.policies import Policy
 from bandanna.policies.among import Among
 from bandanna.policies.batch import Batch

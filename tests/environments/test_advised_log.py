@@ -14,7 +14,7 @@ import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna.cli import app
 from bandanna.environments import Logged
-from bandanna.report.lead import leads
+from bandanna.report.headline import leads
 from bandanna.report.study_report import write_report
 
 COLUMNS: dict[str, Any] = {"arm": "arm", "outcome": "loss"}

@@ -14,8 +14,8 @@ import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna.cli import app
 from bandanna.environments import Logged
-from bandanna.environments.by_person import mean_units, places_of
 from bandanna.environments.loss_file import read_losses
+from bandanna.environments.returning import mean_units, places_of
 from bandanna.studies.source import read_source
 
 VISITS = {

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import bandanna as bd
 from bandanna.cli import app
-from bandanna.report.lead import arms_as_released, leads
+from bandanna.report.headline import arms_as_released, leads
 from bandanna.report.study_report import write_report
 
 

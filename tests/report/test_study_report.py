@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import bandanna as bd
-from bandanna.report.answer import answer, winners
+from bandanna.report.headline import answer, winners
 from bandanna.report.study_charts import study_charts
 from bandanna.report.study_report import write_report
 from bandanna.studies.results import StudyResults

@@ -12,13 +12,7 @@ from typer.testing import CliRunner
 
 from bandanna.cli import app
 from bandanna.environments import as_environment
-from bandanna.reproduce import (
-    REPRODUCTIONS,
-    Reproduction,
-    expected_seconds,
-    hard,
-    limits_report,
-)
+from bandanna.reproduce import REPRODUCTIONS, Reproduction, expected_seconds, hard, limits
 from bandanna.simulation.policy_runs import PolicyRuns
 from bandanna.simulation.requests import by_name, checkpoint_rounds, seconds_of
 from bandanna.simulation.results import Results
@@ -63,7 +57,12 @@ def test_the_guess_written_down_is_that_of_the_simulations(
 ) -> None:
     module = import_module(f"bandanna.reproduce.{name.replace('-', '_')}")
     dry = Dry()
-    places: list[Any] = [module, hard, limits_report, import_module("bandanna.reproduce.contest")]
+    places: list[Any] = [
+        module,
+        hard,
+        limits,
+        import_module("bandanna.reproduce.algorithms"),
+    ]
     for place in places:
         if hasattr(place, "simulate"):
             monkeypatch.setattr(place, "simulate", dry)

@@ -21,9 +21,8 @@ import numpy as np
 
 from bandanna._core import checks
 from bandanna._core.types import InputError
-from bandanna.audits.events import Event, candidate_events
+from bandanna.audits.events import Event, Outputs, candidate_events
 from bandanna.audits.intervals import lower_limit, upper_limit, z_score
-from bandanna.audits.moments import Outputs
 
 SIGNIFICANCE = 1e-4
 MOST_EPSILON = 30.0

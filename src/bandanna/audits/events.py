@@ -1,22 +1,142 @@
-"""Events that may give a mechanism away: what an attacker looks for in its outputs.
-
-An output is looked at in several ways (``bandanna.audits.views``). In each view the candidates
-are threshold events and, where few distinct values occur, sets of values in order of likelihood
-ratio; and single values that occur again and again.
-"""
+"""What an attacker can look at, and which of it tells two runs apart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.audits.moments import Outputs
-from bandanna.audits.views import View, views
+Floats = NDArray[np.float64]
+Outputs = NDArray[Any]
+"""Numbers of any kind, one or a sequence for each try."""
+
+RESOLUTION = 1e-12
+"""Variances smaller than this, against those they are computed from, are rounding errors."""
+
+
+class Moments(NamedTuple):
+    """How far two samples of sequences are apart, and how much they vary."""
+
+    apart: Floats
+    """Difference of the means of each part."""
+    spread: Floats
+    """Covariance of the parts, on average over both samples."""
+
+    @classmethod
+    def of(cls, first: Outputs, second: Outputs) -> Moments:
+        """Compute the moments of two samples; what is not a number counts as 0."""
+        one, other = (
+            np.where(np.isfinite(sample), sample, 0.0).astype(np.float64)
+            for sample in (first, second)
+        )
+        centred = np.concatenate([one - one.mean(axis=0), other - other.mean(axis=0)])
+        return cls(one.mean(axis=0) - other.mean(axis=0), centred.T @ centred / len(centred))
+
+    def telling_parts(self, most: int) -> list[int]:
+        """Return the parts that tell most."""
+        scores = _scores(self.apart, self.spread.diagonal(), self.spread.diagonal())
+        return sorted(np.argsort(-scores, kind="stable")[:most].tolist())
+
+    def telling_pairs(self, most: int) -> list[tuple[int, int, int]]:
+        """Return the sums (+1) and differences (-1) of two parts that tell most."""
+        later, earlier = np.tril_indices(self.apart.size, -1)
+        own = self.spread.diagonal()
+        total = own[later] + own[earlier]
+        scores = [
+            _scores(
+                self.apart[later] + sign * self.apart[earlier],
+                total + 2.0 * sign * self.spread[later, earlier],
+                total,
+            )
+            for sign in (-1, 1)
+        ]
+        best = np.argsort(-np.concatenate(scores), kind="stable")[:most]
+        which, pair = np.divmod(best, later.size)
+        signs = np.where(which == 0, -1, 1)
+        rows = zip(signs.tolist(), later[pair].tolist(), earlier[pair].tolist(), strict=True)
+        return list(rows)
+
+    def best_weights(self) -> Floats:
+        """Return the weights of the sum of parts that tells most (Fisher's discriminant)."""
+        own = self.spread.diagonal()
+        floor = RESOLUTION * max(float(own.max()), RESOLUTION)
+        spread = self.spread + floor * np.eye(own.size)
+        weights: Floats = np.linalg.solve(spread, self.apart).astype(np.float64)
+        largest = float(np.abs(weights).max())
+        return weights / largest if largest > 0 else np.ones_like(weights)
+
+
+def _scores(apart: Floats, variance: Floats, scale: Floats) -> Floats:
+    """Return how many deviations apart."""
+    scores: Floats = np.abs(apart) / np.sqrt(np.maximum(variance, RESOLUTION * (scale + 1e-300)))
+    return scores
+
+
+View = Callable[[Outputs], Outputs]
+
+MOST_PARTS, MOST_PAIRS = 24, 24
+
+
+def views(first: Outputs, second: Outputs) -> Iterator[tuple[str, View]]:
+    """Yield ways of looking at outputs, each giving one value for every output.
+
+    Of sequences, those parts and pairs of parts are looked at that tell the two samples apart
+    best, and the weighted sum that would be best of all if the outputs were Gaussian.
+    """
+    floats = np.issubdtype(first.dtype, np.floating)
+    if first.ndim == 1:
+        yield "output", lambda outputs: outputs
+        if floats:
+            yield "lowest bit of the output", lowest_bit
+        return
+    moments = Moments.of(first, second)
+    for part in moments.telling_parts(MOST_PARTS):
+        yield f"part {part}", partial(_part, part)
+        if floats:
+            yield f"lowest bit of part {part}", partial(_lowest_bit_of, part)
+    for sign, part, other in moments.telling_pairs(MOST_PAIRS):
+        word = "plus" if sign > 0 else "minus"
+        yield f"part {part} {word} part {other}", partial(_pair, sign, part, other)
+    yield "sum of the parts", lambda outputs: outputs.sum(axis=1)
+    yield "largest part", lambda outputs: outputs.max(axis=1)
+    yield "smallest part", lambda outputs: outputs.min(axis=1)
+    yield "weighted sum of the parts", partial(_weighted, moments.best_weights())
+
+
+def lowest_bit(outputs: Outputs) -> NDArray[np.int64]:
+    """Return the exponent of the lowest bit that is set in each float.
+
+    Floating-point noise added to 0 and to 1 lands on grids of different fineness.
+    """
+    finite = np.where(np.isfinite(outputs), outputs, 0.0)
+    mantissa, exponent = np.frexp(finite.astype(np.float64))
+    whole = np.abs(mantissa * 2.0**53).astype(np.int64)
+    trailing = np.log2(np.where(whole == 0, 1, whole & -whole)).astype(np.int64)
+    bits: NDArray[np.int64] = np.where(whole == 0, 0, exponent.astype(np.int64) - 53 + trailing)
+    return bits
+
+
+def _part(part: int, outputs: Outputs) -> Outputs:
+    return outputs[:, part]
+
+
+def _lowest_bit_of(part: int, outputs: Outputs) -> Outputs:
+    return lowest_bit(outputs[:, part])
+
+
+def _pair(sign: int, part: int, other: int, outputs: Outputs) -> Outputs:
+    total: Outputs = outputs[:, part] + sign * outputs[:, other]
+    return total
+
+
+def _weighted(weights: NDArray[np.float64], outputs: Outputs) -> Outputs:
+    total: Outputs = np.where(np.isfinite(outputs), outputs, 0.0) @ weights
+    return total
+
 
 THRESHOLDS = 200
 FEW_VALUES = 64

@@ -1,20 +1,167 @@
-"""Attacks on whole policies, through everything an observer sees: decisions and published values.
-
-Three attacks together. Canaries, one in each batch of one long run, measure the release inside
-the policy. Many short runs on neighbouring inputs look for what canaries do not tell. And the
-search for a side door shows whether anything but what was published depends on a loss.
-"""
+"""Attacks on whole policies: a planted round, everything that is published, and side doors."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from bandanna._core.types import InputError
-from bandanna.audits.attack import NO_PROOF, SIGNIFICANCE, AuditResult
-from bandanna.audits.canary import audit_canaries
-from bandanna.audits.door import side_door
-from bandanna.audits.runs import audit_runs
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core import checks
+from bandanna._core.types import Decision, InputError
+from bandanna.audits.attack import (
+    MOST_EPSILON,
+    NO_PROOF,
+    SIGNIFICANCE,
+    AuditResult,
+    audit,
+    fewest_draws,
+)
+from bandanna.audits.intervals import lower_limit
+from bandanna.audits.watching import Losses, Seen, watch
 from bandanna.policies import Policy
+
+
+def audit_canaries(
+    policy: Policy, *, batches: int, significance: float, exact: bool = False, seed: int = 0
+) -> AuditResult | None:
+    """Attack a fresh copy of a policy by canaries; None where its release offers no guesses."""
+    batches = checks.whole("batches", batches, at_least=1)
+    guess = policy.recipe.release.guess
+    if guess(np.zeros((1, 1))) is None:
+        return None
+    coins = np.random.default_rng([seed, 2]).integers(0, 2, batches)
+    seen = watch(
+        policy,
+        lambda decision: 0.0 if decision.position else float(coins[decision.batch]),
+        batches,
+        [seed],
+        exact=exact,
+    )
+    guesses = guess(np.array(seen.published))
+    assert guesses is not None
+    made = guesses >= 0
+    right = int(np.count_nonzero(guesses[made] == coins[made]))
+    return _judge(right, int(made.sum()), batches, policy.guarantee.epsilon, significance)
+
+
+def _judge(right: int, made: int, batches: int, claimed: float, significance: float) -> AuditResult:
+    share = lower_limit(right, made, significance)
+    epsilon = math.log(share / (1.0 - share)) if share > 0.5 else 0.0
+    return AuditResult(
+        epsilon=epsilon,
+        claimed=claimed,
+        delta=0.0,
+        significance=significance,
+        draws=batches,
+        event=f"{right:,} of {made:,} guesses of canaries were right",
+        first_share=right / made if made else 0.0,
+        second_share=1.0 - right / made if made else 0.0,
+    )
+
+
+BATCHES, ROUNDS = 300, 5000
+"""Batches that are played; fewer of them, but at least 50, where they are long."""
+
+
+def side_door(policy: Policy, *, seed: int = 0) -> str:
+    """Return how losses show in a fresh copy of a policy whose releases are blind; or nothing."""
+    batches = max(50, min(BATCHES, ROUNDS // policy.batch))
+    anything = np.random.default_rng([seed, 3]).random(1009)
+    inputs: dict[str, Losses] = {
+        "every loss is the largest": lambda decision: 1.0,
+        "losses are random": lambda decision: float(anything[decision.round % anything.size]),
+    }
+    for delay in (0, 2 * policy.batch + 1):
+        none, again = (
+            watch(policy, lambda decision: 0.0, batches, [seed], blind=True, delay=delay)
+            for _ in range(2)
+        )
+        if _difference(none, again):
+            return "the policy does not repeat itself when its random numbers do"
+        for name, losses in inputs.items():
+            seen = watch(policy, losses, batches, [seed], blind=True, delay=delay)
+            found = _difference(none, seen)
+            if found:
+                return f"{found} when {name}, though what was published is the same"
+    return ""
+
+
+def _difference(first: Seen, second: Seen) -> str:
+    """Say what differs between two runs, if anything does."""
+    for one, other in zip(first.published, second.published, strict=True):
+        if not np.array_equal(one, other):
+            return "what is published changes"
+    for place, (one_, other_) in enumerate(zip(first.decisions, second.decisions, strict=False)):
+        if one_[1:5] != other_[1:5]:
+            return f"decision {place} changes"
+    if len(first.decisions) != len(second.decisions):
+        return "the number of decisions changes"
+    return "what was learned changes" if first.learned != second.learned else ""
+
+
+LENGTH = 9
+"""Batches in a run."""
+
+SELECTION = 0.5
+"""Runs are few, and what gives a policy away may be rare: half of them choose the event."""
+
+
+def audit_runs(
+    policy: Policy, *, runs: int, significance: float, exact: bool = False, seed: int = 0
+) -> AuditResult | None:
+    """Attack a policy by so many short runs; None where that is too few to say anything."""
+    promise = policy.guarantee
+    if promise.epsilon > MOST_EPSILON or (1 - SELECTION) * runs < fewest_draws(
+        promise.epsilon, significance
+    ):
+        return None
+    return audit(
+        _observed(policy, 1.0, exact, [seed, 4]),
+        _observed(policy, 0.0, exact, [seed, 5]),
+        promise.epsilon,
+        draws=runs,
+        significance=significance,
+        delta=promise.delta,
+        selection=SELECTION,
+    )
+
+
+def _observed(
+    policy: Policy, loss: float, exact: bool, seed: list[int]
+) -> Callable[[int], NDArray[np.float64]]:
+    def run(number: int) -> NDArray[np.float64]:
+        place = int(np.random.default_rng([*seed, number]).integers(LENGTH))
+        counted: list[Decision] = []
+
+        def losses(decision: Decision) -> float:
+            # Where experts agree on the first arm, a loss counts only if that arm was chosen.
+            counts = decision.index == 0 or policy.experts is None
+            if decision.batch != place or counted or not counts:
+                return 0.0
+            counted.append(decision)
+            return loss
+
+        seen = watch(
+            policy,
+            losses,
+            LENGTH,
+            [*seed, number],
+            exact=exact,
+            agreed=place,
+        )
+        arms = np.zeros(LENGTH)
+        for decision in reversed(seen.decisions[: LENGTH * policy.batch]):
+            arms[decision.batch] = decision.index
+        # From the batch of the canary on, and round to the one before it.
+        published = np.roll(np.array(seen.published), -place, axis=0)
+        # Noise that is used again shows as another batch's value at a distance of exactly 0.
+        nearest = np.abs(published[1:] - published[0]).max(axis=1).min()
+        return np.concatenate([published.ravel(), np.roll(arms, -place), [nearest]])
+
+    return lambda count: np.array([run(number) for number in range(count)])
 
 
 @dataclass(frozen=True)

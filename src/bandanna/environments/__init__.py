@@ -34,8 +34,7 @@ from bandanna.environments.synthetic_experts import (
     SwitchingExperts,
     SyntheticExperts,
 )
-from bandanna.environments.trial import TREATMENTS, ClinicalTrial, trial_outcomes
-from bandanna.environments.trial_experts import TrialExperts
+from bandanna.environments.trial import TREATMENTS, ClinicalTrial, TrialExperts, trial_outcomes
 
 ENVIRONMENTS: dict[str, Callable[..., Environment | ExpertEnvironment]] = {
     "bernoulli": Bernoulli,

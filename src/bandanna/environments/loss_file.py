@@ -13,8 +13,8 @@ from bandanna._core.grid import UNITS, LossRange, array_to_units, check_range
 from bandanna._core.types import InputError
 from bandanna.environments.advised import ExpertTable
 from bandanna.environments.array import LossTable
-from bandanna.environments.by_person import mean_units, places_of
 from bandanna.environments.frames import SUFFIXES, read_frame
+from bandanna.environments.returning import mean_units, places_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Experts of known quality."""
+"""Synthetic experts."""
 
 from __future__ import annotations
 

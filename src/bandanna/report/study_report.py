@@ -1,4 +1,4 @@
-"""A study's report: one HTML file that works offline."""
+"""The report of a study as one HTML page that needs no network."""
 
 from __future__ import annotations
 
@@ -11,17 +11,139 @@ from altair.typing import ChartType
 
 from bandanna._core.documents import write_whole
 from bandanna._core.types import JSON, Guarantee, InputError
-from bandanna.report.answer import answer, listed
-from bandanna.report.audit_section import audit_section, read_audit
-from bandanna.report.caveats import caveats
 from bandanna.report.charts import audit_chart, save_chart
-from bandanna.report.lead import Lead, arms_as_released, leads
-from bandanna.report.numbers import numbers_table
+from bandanna.report.headline import Headline, answer, arms_as_released, leads, listed, winners
 from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
+from bandanna.simulation.contestants import shown_name
 from bandanna.studies.results import StudyResults
-from bandanna.studies.schema import SETTINGS
+from bandanna.studies.schema import AXES, SETTINGS
 from bandanna.version import __version__
+
+NUMBERS = {
+    "mean": ("mean", ",.0f"),
+    "standard_error": ("s.e.", ",.0f"),
+    "q05": ("5%", ",.0f"),
+    "q50": ("median", ",.0f"),
+    "q95": ("95%", ",.0f"),
+    "share_of_uniform": ("of uniform", ".1%"),
+    "segment_mean": ("against segments", ",.0f"),
+    "releases": ("releases", ",.0f"),
+}
+OPTIONAL = ("segment_mean",)
+"""Columns that are left out where no cell has them."""
+
+
+def numbers_table(table: pl.DataFrame) -> tuple[list[JSON], list[JSON]]:
+    """Lay out one row for each cell; axes with one value only are said in the setting."""
+    axes = [name for name in SETTINGS if table[name].n_unique() > 1 or name in ("epsilon", "batch")]
+    best = set(winners(table)["cell"])
+    order = {name: place for place, name in enumerate(in_order(table["algorithm"]))}
+    shared = [name for name in axes if AXES[name].rivals_share]
+    keys = sorted(shared, key=lambda name: AXES[name].private)  # the problem, then its privacy
+    rank = pl.col("algorithm").replace_strict(order)
+    sorted_rows = table.sort(*keys, rank, "batch", nulls_last=True, maintain_order=True)
+    shown = {
+        name: how
+        for name, how in NUMBERS.items()
+        if name not in OPTIONAL or table[name].count() > 0
+    }
+    columns: list[JSON] = [{"heading": "algorithm", "word": True}]
+    columns += [{"heading": axis, "word": AXES[axis].column is str} for axis in axes]
+    columns += [{"heading": heading, "word": False} for heading, _ in shown.values()]
+    rows = []
+    for row in sorted_rows.iter_rows(named=True):
+        cells = [shown_name(row["algorithm"], row["ran"]), *(_plain(row[axis]) for axis in axes)]
+        cells += [_number(row[name], style) for name, (_, style) in shown.items()]
+        rows.append({"cells": cells, "best": row["cell"] in best})
+    return columns, rows
+
+
+def _plain(value: str | float | None) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else f"{value:,}"
+
+
+def _number(value: float | None, style: str) -> str:
+    if value is None or value != value:  # noqa: PLR0124  # NaN
+        return "-"
+    # Small regrets deserve a digit more.
+    return format(value, ",.1f" if style == ",.0f" and 0 < abs(value) < 10 else style)
+
+
+def caveats(results: StudyResults, table: pl.DataFrame) -> list[str]:
+    """Return sentences about what is missing, what changes and what guards said."""
+    lines = []
+    if results.missing:
+        lines.append(
+            f"{results.missing} of {len(results.index['cells'])} cells have not been run yet; "
+            f"this is what is there."
+        )
+    if table["mean"].min() < 0:  # type: ignore[operator]
+        lines.append(
+            "Regret below zero is better than every fixed arm, which is possible where the best "
+            "arm changes. Such means have no place on a logarithmic axis and are left out there."
+        )
+    return lines + _changes(table)
+
+
+def _changes(table: pl.DataFrame) -> list[str]:
+    """Say where the best arm changes, and what guards made of the losses."""
+    lines = []
+    changing = table.filter(pl.col("segment_mean").is_not_null()).unique(
+        ["environment", "rounds", "arms", "experts"], maintain_order=True
+    )
+    for row in changing.iter_rows(named=True):
+        best = "expert" if row["best_expert"] is not None else "arm"
+        lines.append(
+            f"On {row['environment']} the best {best} changes: that of each of "
+            f"{row['segments']:,} segments of {row['rounds']:,} rounds loses "
+            f"{row['segment_mean'] - row['mean']:,.0f} less than the best fixed one. Against "
+            f"segments: regret against whoever plays each segment's best {best}."
+        )
+    guarded = table.filter(pl.col("alarms").is_not_null())
+    for place, algorithm in (
+        guarded.select("environment", "algorithm").unique(maintain_order=True).iter_rows()
+    ):
+        cells = guarded.filter(pl.col("environment") == place, pl.col("algorithm") == algorithm)
+        share = pl.col("alarms")
+        low, high, chance = cells.select(
+            low=share.min(), high=share.max(), chance=pl.col("false_alarm").max()
+        ).row(0)
+        often = f"{high:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
+        often = f"{often} of the runs" if high else "none of the runs"
+        lines.append(
+            f"{algorithm} is for steady losses. On {place} its guard said in {often} "
+            f"that they are not; where they are, it says so with probability at most "
+            f"{chance:g} in a run."
+        )
+    return lines
+
+
+def read_audit(path: Path) -> JSON:
+    """Read what ``bandanna audit --json`` printed, and refuse anything else."""
+    try:
+        data: JSON = json.loads(path.read_text(encoding="utf-8"))
+        for row in data["rows"]:
+            _ = row["release"], float(row["claimed"]), float(row["audited"]), row["passed"]
+            _ = float(row["audited_policy"]), data["note"]
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}.") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path} is not what bandanna audit --json prints.") from None
+    return data
+
+
+def audit_section(attacks: JSON) -> JSON:
+    """Say what was attacked and what came of it."""
+    rows = attacks["rows"]
+    failed = sum(not row["passed"] for row in rows)
+    verdict = "none was disproved" if not failed else f"{failed} were DISPROVED"
+    names = listed(list(dict.fromkeys(row["release"] for row in rows)))
+    sentence = f"We attacked {len(rows)} claims of the releases {names}: {verdict}."
+    return {"sentence": sentence, "note": attacks["note"]}
+
 
 EXPORTS = ("svg", "png", "pdf")
 
@@ -101,14 +223,14 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
     )
 
 
-def _said(first: list[Lead]) -> list[str]:
+def _said(first: list[Headline]) -> list[str]:
     """Return the first sentences, with the environment's name where there are several."""
     if len(first) == 1:
         return [first[0].words]
     return [f"On {lead.environment}: {lead.words}" for lead in first]
 
 
-def _arms(results: StudyResults, first: list[Lead]) -> list[JSON]:
+def _arms(results: StudyResults, first: list[Headline]) -> list[JSON]:
     """Return what a deployed policy's releases would tell of the arms, for each environment."""
     found = []
     for lead in first:

@@ -173,7 +173,7 @@ class Results:
         """Return an Altair chart: mean regret as it grows, and where nine runs of ten are."""
         need("report", "Results.plot()")
         # By name: the room that draws is above this one, and knows results; not the other way.
-        chart: object = import_module("bandanna.report.results_chart").results_chart(self)
+        chart: object = import_module("bandanna.report.charts").results_chart(self)
         return chart
 
     def _of(self, policy: str) -> PolicyRuns:

@@ -1,11 +1,12 @@
-"""Studies: a question, written down once as a grid of algorithms and settings."""
+"""A study: a grid of settings, read from a file, run, and resumed."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,12 +15,52 @@ from typing import Self
 from bandanna._core import checks
 from bandanna._core.extras import need
 from bandanna._core.types import JSON, InputError
+from bandanna.algorithms import needs_epsilon
 from bandanna.studies.cell import Cell, Skipped
-from bandanna.studies.grid import checked_grid, refuse_unknown
 from bandanna.studies.results import ResultsFolder, StudyResults
 from bandanna.studies.run import run_cells, waiting_parts, worker_count
 from bandanna.studies.schema import AXES, Setting, whole_number
 from bandanna.studies.source import Source, read_source
+
+MOST_CELLS = 100_000
+
+
+def checked_grid(grid: object) -> dict[str, tuple[object, ...]]:
+    """Require lists of different values for known axes, and read every value."""
+    if not isinstance(grid, Mapping):
+        raise InputError(f"the grid must be a table of lists; got {grid!r}.")
+    refuse_unknown("keys in [grid]", grid, AXES)
+    missing = [name for name in ("algorithm", "environment") if name not in grid]
+    if missing:
+        example = '[grid] with algorithm = ["one-bit"] and environment = ["trial"]'
+        raise InputError(f"the grid needs {' and '.join(missing)}; for instance {example}.")
+    for name, values in grid.items():
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise InputError(f"{name} must be a list of values, such as [...]; got {values!r}.")
+        if not values:
+            raise InputError(f"{name} is empty; give it a value, or leave it out.")
+    size = math.prod(len(values) for values in grid.values())
+    if size > MOST_CELLS:
+        raise InputError(f"the grid has {size:,} combinations, more than {MOST_CELLS:,}.")
+    checked = {}
+    for name, axis in AXES.items():
+        if name in grid:
+            values = tuple(axis.read(value) for value in grid[name])
+            if any(value in values[:place] for place, value in enumerate(values)):
+                raise InputError(f"{name} names a value twice: {list(grid[name])!r}.")
+            checked[name] = values
+    private = [name for name in map(str, checked["algorithm"]) if needs_epsilon(name)]
+    if private and "epsilon" not in checked:
+        raise InputError(f"the grid needs epsilon for {private[0]}, such as epsilon = [1.0, 0.1].")
+    return checked
+
+
+def refuse_unknown(what: str, given: Mapping[str, object], known: Collection[str]) -> None:
+    """Refuse names that mean nothing here, and say which do."""
+    unknown = [str(name) for name in given if name not in known]
+    if unknown:
+        raise InputError(f"unknown {what}: {', '.join(unknown)}; there are {', '.join(known)}.")
+
 
 SETTINGS = ("title", "question", "replicates", "seed", "checkpoints")
 
