@@ -74,7 +74,7 @@ class RawLosses:
             raw = sum(batch.losses) / (len(batch.losses) * UNITS)
             released = self._ledger.close(batch)
             truth = raw if isinstance(released, float) else raw * np.arange(released.size)
-            self._player.learn(batch.choice, batch.importance, batch.ticket, truth)
+            self._player.learn(batch.choice, batch.importance, batch.ticket, truth, batch.size)
 
 
 class LossInImportance:
@@ -89,7 +89,7 @@ class LossInImportance:
             released = self._ledger.close(batch)
             if not isinstance(released, float):
                 released = released * extra
-            self._player.learn(batch.choice, batch.importance * extra, ticket, released)
+            self._player.learn(batch.choice, batch.importance * extra, ticket, released, batch.size)
 
 
 class LossInNextArm:
