@@ -14,7 +14,7 @@ from bandanna.environments import Chunk, ExpertEnvironment, OneGoodExpert, make_
 from bandanna.learners import Exp4
 from bandanna.policies import Recipe
 from bandanna.privacy import PlainRelease, VectorRelease, calibration
-from bandanna.privacy.estimate_steps import EstimateMemory
+from bandanna.privacy.estimates import EstimateMemory
 from bandanna.simulation.engine import ExpertRun
 from benchmarks import baseline
 from benchmarks.timing import Row, seconds

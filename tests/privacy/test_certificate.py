@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import bandanna as bd
 from bandanna._core.documents import to_text
 from bandanna.algorithms import names
-from bandanna.privacy.certificate import line_of, verify
-from bandanna.privacy.seals import short_seal
+from bandanna.privacy.certificate import line_of, short_seal, verify
 
 
 @pytest.mark.parametrize("algorithm", names(advised=False, private=True))

@@ -21,7 +21,7 @@ from bandanna.privacy.composition import (
     places_for,
 )
 from bandanna.privacy.groups import laplace_group, one_bit_group
-from bandanna.privacy.pure import PureRelease
+from bandanna.privacy.sums import PureRelease
 
 KNOWN = {20: 1.789, 100: 4.775, 365: 10.31}
 

@@ -15,10 +15,8 @@ import bandanna as bd
 from bandanna._core.documents import to_text
 from bandanna._core.types import InputError
 from bandanna.privacy import statements
-from bandanna.privacy.certificate import verify
+from bandanna.privacy.certificate import short_seal, sign_certificate, verify
 from bandanna.privacy.registry import MECHANISMS
-from bandanna.privacy.seals import short_seal
-from bandanna.privacy.signature import sign_certificate
 from bandanna.signatures import make_key, private_from_pem, public_from_pem, to_pem
 
 CERTIFICATES = {

@@ -11,9 +11,7 @@ from bandanna._core.documents import to_text
 from bandanna._core.grid import UNITS
 from bandanna._core.types import InputError
 from bandanna.privacy import DeviceRelease, OneBitRelease
-from bandanna.privacy.certificate import verify
-from bandanna.privacy.parameter_history import with_history
-from bandanna.privacy.seals import short_seal
+from bandanna.privacy.certificate import short_seal, verify, with_history
 from bandanna.privacy.statements import DRAWN_ON_DEVICE
 
 

@@ -44,9 +44,9 @@ from bandanna.privacy.composition import (
 )
 from bandanna.privacy.laplace import laplace_scale
 from bandanna.privacy.persons import for_person
-from bandanna.privacy.pure import PureRelease
 from bandanna.privacy.range import PrivateRange
 from bandanna.privacy.rational import log_of
+from bandanna.privacy.sums import PureRelease
 from bandanna.privacy.vector import VectorRelease
 
 Array = np.ndarray[Any, np.dtype[np.float64]]

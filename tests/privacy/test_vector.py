@@ -19,10 +19,8 @@ from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.privacy import VectorRelease
 from bandanna.privacy.calibration import GRID
-from bandanna.privacy.certificate import verify
-from bandanna.privacy.estimate_steps import add_round_once, round_scale_once
-from bandanna.privacy.estimates import SeededVectorRelease
-from bandanna.privacy.seals import short_seal
+from bandanna.privacy.certificate import short_seal, verify
+from bandanna.privacy.estimates import SeededVectorRelease, add_round_once, round_scale_once
 from tests.laws import FALSE_ALARM
 
 EXPERTS, ARMS = 6, 3

@@ -11,8 +11,8 @@ from bandanna._core.grid import UNITS
 from bandanna._core.types import Guarantee
 from bandanna.privacy.laplace import FastLaplace, LaplaceMechanism, LaplaceRelease, laplace_scale
 from bandanna.privacy.mechanism import Finding
-from bandanna.privacy.pure import PureRelease
 from bandanna.privacy.registry import register
+from bandanna.privacy.sums import PureRelease
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from bandanna.cli.options import announce, numbers, whole_number
 
 if TYPE_CHECKING:
     from bandanna.audits.attack import AuditResult
-    from bandanna.privacy.pure import PureRelease
+    from bandanna.privacy.sums import PureRelease
 
 
 FEWEST_RUNS, MOST_RUNS, DRAWS_A_RUN = 200, 2000, 500
@@ -204,7 +204,7 @@ def _attack_persons(
 def _attackable() -> dict[str, type[PureRelease]]:
     """Return the releases that an epsilon and a batch make, by name."""
     from bandanna.privacy import RELEASES
-    from bandanna.privacy.pure import PureRelease
+    from bandanna.privacy.sums import PureRelease
 
     pure = {name: kind for name, kind in RELEASES.items() if issubclass(kind, PureRelease)}
     return {name: kind for name, kind in pure.items() if not kind.takes_bits}

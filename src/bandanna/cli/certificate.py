@@ -42,8 +42,7 @@ def sign(
 ) -> None:
     """Sign a certificate that verifies, in its file."""
     from bandanna._core.documents import to_text, write_whole
-    from bandanna.privacy.certificate import verify
-    from bandanna.privacy.signature import sign_certificate
+    from bandanna.privacy.certificate import sign_certificate, verify
     from bandanna.signatures import private_from_pem
 
     text = read(certificate).decode(errors="replace")

@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from bandanna.privacy.laplace import LaplaceRelease
     from bandanna.privacy.on_device import DeviceRelease
     from bandanna.privacy.one_bit import OneBitRelease
-    from bandanna.privacy.plain import PlainRelease
+    from bandanna.privacy.plain import PlainRelease, SilentRelease
     from bandanna.privacy.registry import RELEASES
     from bandanna.privacy.release import Release
-    from bandanna.privacy.silent import SilentRelease
     from bandanna.privacy.sums import SeededRelease
     from bandanna.privacy.vector import VectorRelease
 
@@ -27,7 +26,7 @@ _HOMES = {
     "PlainRelease": "plain",
     "Release": "release",
     "SeededRelease": "sums",
-    "SilentRelease": "silent",
+    "SilentRelease": "plain",
     "VectorRelease": "vector",
 }
 

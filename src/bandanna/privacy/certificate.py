@@ -1,30 +1,27 @@
-"""Certificates: a guarantee as a document that others can check without trusting us.
+"""Certificates: a guarantee as a document, derived again and checked entry by entry.
 
-``verify`` recomputes the promise from the numbers in the document: the mechanism's inequality in
-rational arithmetic, and the same by dp-accounting, which shares no code with us. Every number must
-be the one that the promise asks for, and every sentence one that was proved. Each entry also
-carries a seal, so that an accidental change is traced to its line; a seal proves nothing about
-privacy or about who wrote it. The arithmetic proves the first, a signature the second.
+A short hash stands beside each entry, so that an accidental change is traced to its line. A
+certificate may be signed, and may hold what devices were told.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from bandanna import signatures
 from bandanna._core.advice import MAX_EXPERTS
 from bandanna._core.checks import MAX_ARMS, MAX_EPSILON, MIN_EPSILON
+from bandanna._core.documents import seal
 from bandanna._core.grid import check_range
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.privacy.bought_range import RANGE_ENTRIES, check_bought, impossible_range
 from bandanna.privacy.mechanism import Finding, Mechanism, float_of
-from bandanna.privacy.parameter_history import HISTORY, check_history
 from bandanna.privacy.persons import PERSON_ENTRIES, check_places, impossible_places
 from bandanna.privacy.registry import MECHANISMS
-from bandanna.privacy.seals import check_seals, sealed
-from bandanna.privacy.signature import SIGNATURE, check_signature
 from bandanna.privacy.statements import (
     composition_of,
     protected,
@@ -32,6 +29,106 @@ from bandanna.privacy.statements import (
     wrong_assumptions,
 )
 from bandanna.version import __version__
+
+SEAL_LENGTH = 12
+
+
+def sealed(entries: JSON) -> JSON:
+    """Return entries with a seal for each."""
+    return {**entries, "seals": {key: short_seal(key, value) for key, value in entries.items()}}
+
+
+def short_seal(key: str, value: object) -> str:
+    """Return the seal of an entry."""
+    return seal([key, value])[:SEAL_LENGTH]
+
+
+def check_seals(data: JSON) -> Iterator[Finding]:
+    """Find entries that were changed, added or left out by accident."""
+    seals = data.get("seals")
+    if not isinstance(seals, dict):
+        yield Finding("seals", False, "missing")
+        return
+    for key in data:
+        if key not in ("seals", *seals):
+            yield Finding(key, False, "has no seal: it was added, or its name was changed")
+    for key, mark in seals.items():
+        if key not in data:
+            yield Finding("seals", False, f"seals {key!r}, which is not there")
+        elif short_seal(key, data[key]) != mark:
+            yield Finding(key, False, "does not match its seal: one of the two was changed")
+
+
+HISTORY = "parameters"
+HISTORY_SHAPES = {
+    "fingerprint": r"[0-9a-f]{64}",
+    "key_id": r"[0-9a-f]{16}",
+    "since": r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,12}Z",
+}
+
+
+def with_history(certificate: JSON, history: Sequence[JSON]) -> JSON:
+    """Return a certificate that also lists what devices were told."""
+    entries = {key: value for key, value in certificate.items() if key != "seals"}
+    return sealed(entries | {HISTORY: list(history)})
+
+
+def check_history(data: JSON) -> Iterator[Finding]:
+    """Check what the list looks like, where there is one."""
+    if HISTORY in data:
+        told = data[HISTORY]
+        good = isinstance(told, list) and all(map(_is_line, told))
+        yield Finding(HISTORY, good, "what devices were told: fingerprints, to be compared")
+
+
+def _is_line(line: object) -> bool:
+    return (
+        isinstance(line, dict)
+        and set(line) == set(HISTORY_SHAPES)
+        and all(re.fullmatch(shape, str(line[name])) for name, shape in HISTORY_SHAPES.items())
+    )
+
+
+SIGNATURE = "signature"
+
+
+def sign_certificate(certificate: JSON, private_key: bytes) -> JSON:
+    """Return a certificate with a signature, in place of one that it may have.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> from bandanna._core.documents import to_text
+    >>> from bandanna.privacy.certificate import verify
+    >>> from bandanna.signatures import make_key
+    >>> key = make_key()
+    >>> certificate = bd.PrivateBandit(arms=2, epsilon=0.5).certificate()
+    >>> signed = sign_certificate(certificate, key.private)
+    >>> all(finding.holds for finding in verify(to_text(signed), key=key.public))
+    True
+    """
+    mark = signatures.sign(private_key, _signed_part(certificate))
+    return {**certificate, SIGNATURE: base64.b64encode(mark).decode()}
+
+
+def check_signature(certificate: JSON, public_key: bytes) -> Finding:
+    """Check that a certificate was signed by the owner of a key."""
+    given = certificate.get(SIGNATURE)
+    if given is None:
+        return Finding(SIGNATURE, False, "missing: nobody stands behind this certificate")
+    try:
+        mark = base64.b64decode(str(given), validate=True)
+    except ValueError:
+        mark = b""
+    if not signatures.verify(public_key, _signed_part(certificate), mark):
+        return Finding(SIGNATURE, False, "not by the owner of this key, or something was changed")
+    return Finding(SIGNATURE, True, f"by the owner of key {signatures.key_id(public_key)}")
+
+
+def _signed_part(certificate: JSON) -> bytes:
+    entries = {key: value for key, value in certificate.items() if key != SIGNATURE}
+    return json.dumps(entries, sort_keys=True, separators=(",", ":")).encode()
+
 
 FORMAT = "bandanna certificate"
 VERSION = 1

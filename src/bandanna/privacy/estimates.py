@@ -1,26 +1,181 @@
-"""Experts' sums on their way out: the tally of batched EXP4."""
+"""Experts' sums of a batch: how they are gathered, and the compiled steps of batched EXP4."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core.advice import Ticket
+from bandanna._core.advice import Advice, Ticket
+from bandanna._core.compiled import kernel, step
 from bandanna._core.grid import UNITS
-from bandanna._core.streams import Stream
+from bandanna._core.streams import Stream, discrete_laplace, normal
 from bandanna._core.types import JSON, InputError
 from bandanna.privacy.calibration import GRID
-from bandanna.privacy.estimate_steps import (
-    EstimateMemory,
-    FastVector,
-    add_round_once,
-    noisy_vector_once,
-    round_scale_once,
-)
+from bandanna.privacy.faces import clear, count, let_out
 from bandanna.privacy.release import Release, Seeded, Tally
+
+LOSS_BITS = UNITS.bit_length() - 1
+"""A loss of 1 is two to this power."""
+
+ROUND_UP = 1.0 + 1e-9
+"""Norms are summed in floating point; this is more than the rounding errors can be."""
+
+
+class FastVector(NamedTuple):
+    """Numbers for the compiled face."""
+
+    gaussian: bool
+    top: float
+    """Weight of one over the probability of an action, before it is rounded."""
+    value: float
+    """What one unit of a released sum is worth in an expert's mean loss."""
+    per_total: float
+    per_entry: float
+    per_length: float
+    least: float
+    """Smallest scale of noise, whatever the batch."""
+
+
+class EstimateMemory(NamedTuple):
+    """A tally of the compiled face."""
+
+    sums: NDArray[np.int64]
+    scale: NDArray[np.float64]
+    estimates: NDArray[np.float64]
+    """What was published for every expert."""
+
+
+@step
+def add_round(
+    release: FastVector,
+    sums: NDArray[np.int64],
+    advice: Advice,
+    arm: int,
+    importance: float,
+    loss: int,
+) -> None:
+    """Add one round's loss, in units of ``bandanna._core.grid``, to the experts' sums."""
+    top = importance * release.top
+    half = UNITS >> 1
+    if advice.ndim == 1:
+        part = (loss * min(int(top + 0.5), GRID) + half) >> LOSS_BITS
+        for j in range(sums.size):
+            sums[j] += part if advice[j] == arm else 0
+    else:
+        for j in range(sums.size):
+            weight = min(int(top * advice[arm, j] + 0.5), GRID)
+            sums[j] += (loss * weight + half) >> LOSS_BITS
+
+
+@step
+def round_scale(
+    release: FastVector, experts: int, advice: Advice, arm: int, importance: float
+) -> float:
+    """Return the scale of noise that hides a round; no loss is needed to know it."""
+    top = importance * release.top
+    total, squares, largest = 0.0, 0.0, 0.0
+    if advice.ndim == 1:
+        count = 0
+        for j in range(experts):
+            count += 1 if advice[j] == arm else 0
+        largest = float(min(int(top + 0.5), GRID)) if count > 0 else 0.0
+        total = largest * count
+        squares = largest * largest * count
+    else:
+        for j in range(experts):
+            size = float(min(int(top * advice[arm, j] + 0.5), GRID))
+            total += size
+            squares += size * size
+            largest = max(largest, size)
+    if release.gaussian:
+        return ROUND_UP * release.per_length * math.sqrt(squares)
+    if largest == 0.0:
+        return 0.0
+    return ROUND_UP * min(release.per_total * total, release.per_entry * largest)
+
+
+@step
+def noisy_vector(
+    release: FastVector,
+    sums: NDArray[np.int64],
+    scale: float,
+    stream: Stream,
+    out: NDArray[np.float64],
+) -> None:
+    """Publish a batch's sums with seeded noise: the compiled face, for simulation alone."""
+    scale = max(scale, release.least)
+    for j in range(sums.size):
+        if release.gaussian:
+            noise = np.rint(scale * normal(stream))
+        else:
+            noise = discrete_laplace(stream, scale)
+        out[j] = (sums[j] + noise) * release.value
+
+
+def _clear(memory: EstimateMemory) -> None:
+    for j in range(memory.sums.size):
+        memory.sums[j] = 0
+    memory.scale[0] = 0.0
+
+
+def _count(
+    memory: EstimateMemory,
+    release: FastVector,
+    advice: Advice,
+    arm: int,
+    importance: float,
+    loss: int,
+) -> None:
+    scale = round_scale(release, memory.sums.size, advice, arm, importance)
+    memory.scale[0] = max(memory.scale[0], scale)
+    add_round(release, memory.sums, advice, arm, importance, loss)
+
+
+def _let_out(memory: EstimateMemory, release: FastVector, size: int, stream: Stream) -> float:
+    noisy_vector(release, memory.sums, memory.scale[0], stream, memory.estimates)
+    return 0.0
+
+
+clear.register(EstimateMemory, _clear)
+count.register(EstimateMemory, _count)
+let_out.register(EstimateMemory, _let_out)
+
+
+@kernel
+def add_round_once(
+    release: FastVector,
+    sums: NDArray[np.int64],
+    advice: Advice,
+    arm: int,
+    importance: float,
+    loss: int,
+) -> None:
+    """Add one round, from Python."""
+    add_round(release, sums, advice, arm, importance, loss)
+
+
+@kernel
+def round_scale_once(
+    release: FastVector, experts: int, advice: Advice, arm: int, importance: float
+) -> float:
+    """Return the scale of one round, from Python."""
+    return round_scale(release, experts, advice, arm, importance)
+
+
+@kernel
+def noisy_vector_once(
+    release: FastVector,
+    sums: NDArray[np.int64],
+    scale: float,
+    stream: Stream,
+    out: NDArray[np.float64],
+) -> None:
+    """Publish one batch with seeded noise, from Python."""
+    noisy_vector(release, sums, scale, stream, out)
 
 
 class VectorTally(Tally):

@@ -39,10 +39,10 @@ from bandanna.privacy.mechanism import (
     on_the_grid,
 )
 from bandanna.privacy.noise import discrete_laplace_noise, within_reach
-from bandanna.privacy.pure import PureRelease
 from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.release import Tally
 from bandanna.privacy.statements import POST_PROCESSING
+from bandanna.privacy.sums import PureRelease
 
 
 @lru_cache(maxsize=256)

@@ -47,11 +47,11 @@ from bandanna.privacy.mechanism import (
     on_the_grid,
 )
 from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
-from bandanna.privacy.pure import PureRelease
 from bandanna.privacy.rational import log_of
 from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.release import Tally
 from bandanna.privacy.statements import POST_PROCESSING
+from bandanna.privacy.sums import PureRelease
 
 
 @dataclass(frozen=True)

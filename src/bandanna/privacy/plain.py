@@ -1,4 +1,4 @@
-"""No privacy: the mean itself, as the non-private end of every comparison."""
+"""No privacy: the mean itself, for comparisons, or nothing for policies that do not learn."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, no_guarantee
 from bandanna.privacy.faces import publish
 from bandanna.privacy.reading import Reading, Told
+from bandanna.privacy.statements import PROTECTED
 from bandanna.privacy.sums import SumRelease
 
 
@@ -65,3 +66,39 @@ def _publish(release: FastPlain, total: int, size: int, stream: Stream) -> float
 
 
 publish.register(FastPlain, _publish)
+
+
+@dataclass(frozen=True)
+class SilentRelease(SumRelease):
+    """Publish nothing about a batch: always 0."""
+
+    batch: int = 1
+    name: ClassVar[str] = "silent"
+
+    def __post_init__(self) -> None:
+        checks.settle(self, batch=checks.whole("batch", self.batch, at_least=1))
+
+    def release(self, total: int, size: int | None = None) -> float:
+        """Publish 0."""
+        return 0.0
+
+    def guarantee(self) -> Guarantee:
+        """Return the strongest promise there is."""
+        return Guarantee(
+            epsilon=0.0,
+            delta=0.0,
+            protects=PROTECTED,
+            model="local",
+            mechanism="none: feedback is not used",
+            because="decisions do not depend on feedback",
+            facts={"mechanism": "silent", "batch": self.batch},
+            curve=lambda delta: 0.0,
+        )
+
+    def fast(self) -> FastPlain:
+        """Return the numbers for the compiled face: every unit is worth nothing."""
+        return FastPlain(0.0)
+
+    def to_dict(self) -> JSON:
+        """Name and parameters."""
+        return {"name": self.name, "batch": self.batch}

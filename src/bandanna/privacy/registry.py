@@ -9,9 +9,8 @@ from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.mechanism import Mechanism
 from bandanna.privacy.on_device import DeviceRelease
 from bandanna.privacy.one_bit import OneBitRelease
-from bandanna.privacy.plain import PlainRelease
+from bandanna.privacy.plain import PlainRelease, SilentRelease
 from bandanna.privacy.release import Release
-from bandanna.privacy.silent import SilentRelease
 from bandanna.privacy.vector import VectorRelease
 
 RELEASES: dict[str, type[Release]] = {}

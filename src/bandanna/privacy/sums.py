@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from bandanna._core import checks
 from bandanna._core.advice import Ticket
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
-from bandanna._core.types import JSON
+from bandanna._core.types import JSON, Guarantee
 from bandanna.privacy.faces import SumMemory, publish_once
+from bandanna.privacy.mechanism import Mechanism
 from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.release import Release, Seeded, Tally
+from bandanna.privacy.statements import PROTECTED
 
 
 class SumTally(Tally):
@@ -95,3 +100,39 @@ class SeededRelease(Seeded[SumRelease], SumRelease):
     def release(self, total: int, size: int | None = None) -> float:
         """Publish a batch's sum with seeded noise."""
         return publish_once(self._fast, total, self.batch if size is None else size, self._stream)
+
+
+@dataclass(frozen=True)
+class PureRelease(SumRelease):
+    """A release of sums that is proved to have its epsilon, and no delta."""
+
+    epsilon: float
+    batch: int
+
+    def __post_init__(self) -> None:
+        batch = checks.whole("batch", self.batch, at_least=1)
+        checks.settle(self, epsilon=checks.epsilon(self.epsilon), batch=batch)
+
+    def promise(
+        self,
+        mechanism: str,
+        law: Mechanism,
+        curve: Callable[[float], float],
+        group: Callable[[int, float], float] | None = None,
+    ) -> Guarantee:
+        """Return the guarantee of a mechanism that is proved to have this epsilon."""
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=0.0,
+            protects=PROTECTED,
+            model=law.model,
+            mechanism=mechanism,
+            because=law.reasons[0],
+            facts=law.facts(),
+            curve=curve,
+            group=group,
+        )
+
+    def to_dict(self) -> JSON:
+        """Name and parameters."""
+        return {"name": self.name, "epsilon": self.epsilon, "batch": self.batch}

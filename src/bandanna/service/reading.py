@@ -15,7 +15,7 @@ from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.audits.attack import NO_PROOF
 from bandanna.audits.releases import audit_release
 from bandanna.policies.policy import Policy
-from bandanna.privacy.parameter_history import with_history
+from bandanna.privacy.certificate import with_history
 from bandanna.privacy.sums import SumRelease
 from bandanna.service.access import CanRead, CoreHere
 from bandanna.service.core import Core
