@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import bandanna as bd
 from bandanna._core.types import InputError
 from bandanna.audits.leakage import exp3_leakage, paper_construction
 from bandanna.learners import Exp3
@@ -47,3 +49,14 @@ def test_other_formats_are_refused(tmp_path: Path) -> None:
         save_chart(CHARTS["audit"], tmp_path / "chart.gif")
     with pytest.raises(InputError, match="cannot write"):
         save_chart(CHARTS["audit"], tmp_path / "nowhere" / "chart.svg")
+
+
+def test_a_notebook_shows_results_without_a_network() -> None:
+    """A picture is in the notebook itself; nothing is loaded when it is shown."""
+    results = bd.simulate(bd.Bandit(arms=2), [[0.1, 0.9]] * 50, replicates=2)
+    shown = results.plot()._repr_mimebundle_()  # type: ignore[attr-defined]
+    picture = shown["image/svg+xml"]
+    assert picture.startswith("<svg")
+    assert "policy" in picture
+    loaded = [url for url in re.findall(r"https?://[^\"\s<]+", picture) if "w3.org" not in url]
+    assert loaded == []

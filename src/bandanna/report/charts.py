@@ -26,7 +26,17 @@ from bandanna.simulation.results import Results
 from bandanna.studies.figure import Figure
 
 
-def results_chart(results: Results) -> ChartType:
+class OfflineChart(alt.LayerChart):
+    """A chart that notebooks show as a picture, so that nothing is loaded from a network."""
+
+    def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, str]:
+        import vl_convert
+
+        svg = vl_convert.vegalite_to_svg(self.to_dict(), show_warnings=False)
+        return {"image/svg+xml": svg, "text/plain": "<chart of regret over time>"}
+
+
+def results_chart(results: Results) -> OfflineChart:
     """Draw every policy's mean regret as it grows, with a band in which nine runs of ten are."""
     rows = []
     for name in results.runs:
@@ -49,8 +59,7 @@ def results_chart(results: Results) -> ChartType:
     title = alt.Title(
         "Regret over time", subtitle="The mean, and a band with 90% of the runs", anchor="start"
     )
-    chart: ChartType = (band + line).properties(width=WIDTH, height=HEIGHT, title=title)
-    return chart
+    return OfflineChart(layer=[band, line], width=WIDTH, height=HEIGHT, title=title)
 
 
 PALETTE = ("#56B4E9", GREEN, "#F0E442", ORANGE, "#CC79A7", BLUE, "#E69F00", "#000000")
