@@ -231,13 +231,22 @@ def test_plan_answers_for_experts() -> None:
     assert done.stdout.startswith("Up to 10 arms"), done.stderr
 
 
-def test_plan_draws_and_checks_the_papers_regimes(tmp_path: Path) -> None:
+def test_regimes_are_drawn_and_checked(tmp_path: Path) -> None:
     chart = tmp_path / "map.svg"
-    done = bandanna("plan", "--regimes", "--chart", str(chart))
+    done = bandanna("regimes", "--chart", str(chart))
     assert done.returncode == 0, done.stderr
     assert "local-exp4 is not the best at" in done.stdout
     assert "in the median" in done.stdout
     assert "nothing guaranteed" in chart.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"), [(("--chart", "map.gif"), ".html, .svg"), (("--arms", "1"), "arms")]
+)
+def test_regimes_that_cannot_be_shown(arguments: tuple[str, ...], reason: str) -> None:
+    done = bandanna("regimes", *arguments)
+    assert done.returncode == 2
+    assert reason in done.stderr
 
 
 def test_plan_says_what_to_expect() -> None:
@@ -260,10 +269,6 @@ def test_plan_says_what_to_expect() -> None:
         (("--arms", "10", "--rounds", "1e3", "--epsilon", "1000"), "from 1e-09 to 100"),
         (("--arms", "10", "--rounds", "1e3", "--epsilon", "1", "--delta", "2"), "delta"),
         (("--arms", "10", "--rounds", "1e3", "--epsilon", "1", "--experts", "most"), "--regret"),
-        (("--arms", "10", "--chart", "map.png"), "--regimes"),
-        (("--regimes", "--rounds", "1e3", "--explain"), "leave out --rounds, --explain"),
-        (("--regimes", "--chart", "map.gif"), ".html, .svg"),
-        (("--regimes", "--arms", "1"), "arms"),
         (("--arms", "10", "--rounds", "1e3", "--epsilon", "1", "--experts", "1"), "experts"),
     ],
 )

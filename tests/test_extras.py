@@ -44,7 +44,7 @@ def bandanna(*arguments: str) -> str:
         ),
         (
             ("vl_convert",),
-            ("plan", "--regimes", "--chart", "c.svg"),
+            ("regimes", "--chart", "c.svg"),
             "a chart or a report needs vl-convert-python: pip install 'bandanna[report]'",
         ),
     ],

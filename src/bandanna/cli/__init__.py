@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from bandanna._core.types import BandannaError
-from bandanna.cli import audit, certificate, plan, reproduce, serve, simulate, study, verify
+from bandanna.cli import (
+    audit,
+    certificate,
+    plan,
+    regimes,
+    reproduce,
+    serve,
+    simulate,
+    study,
+    verify,
+)
 from bandanna.cli.options import Quiet, be_quiet, can_be_quiet
 from bandanna.version import __version__
 
@@ -26,6 +36,7 @@ app.command()(can_be_quiet(audit.audit))
 app.command()(verify.verify)
 app.add_typer(certificate.app, name="certificate")
 app.command()(can_be_quiet(reproduce.reproduce))
+app.command()(regimes.regimes)
 app.command()(serve.serve)
 app.add_typer(serve.keys, name="keys")
 app.add_typer(serve.db, name="db")

@@ -15,7 +15,6 @@ from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import ANY
 from bandanna.cli.data import NO_COLUMNS, LogColumns, read_log, takes_log_columns, without_log
 from bandanna.cli.options import whole_number
-from bandanna.cli.regimes import check_alone, show_regimes
 from bandanna.cli.tables import print_table
 from bandanna.planner.plan import percent
 
@@ -294,26 +293,9 @@ def plan(
         Path | None, typer.Option(help="Losses like those of a log, .csv or .parquet.")
     ] = None,
     columns: LogColumns = NO_COLUMNS,
-    regimes: Annotated[
-        bool,
-        typer.Option("--regimes", help="Check the paper's regimes for expert advice instead."),
-    ] = False,
-    chart: Annotated[
-        Path | None, typer.Option(help="With --regimes, a map: .html, .svg, .png or .pdf.")
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Compare guarantees; with --regret, leave out rounds, epsilon or arms to be told them."""
-    if regimes:
-        others = {"--rounds": rounds, "--epsilon": epsilon, "--experts": experts}
-        others |= {"--per-person": per_person, "--people": people, "--delay": delay}
-        others |= {"--regret": regret, "--explain": explain or None, "--simulate": simulate or None}
-        others |= {"--local": local or None}
-        check_alone([name for name, value in others.items() if value is not None])
-        show_regimes(None if arms is None else whole_number("--arms", arms), delta, chart, as_json)
-        return
-    if chart is not None:
-        raise InputError("--chart goes with --regimes; a plan has no chart.")
     log = None
     if like is not None:
         log = read_log(like, columns)

@@ -1,14 +1,14 @@
-"""``bandanna plan --regimes``: the paper's Table of regimes, and what holds at real sizes."""
+"""``bandanna regimes``: the paper's choices for expert advice, and what holds at real sizes."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bandanna._core.types import InputError
+from bandanna.cli.options import whole_number
 from bandanna.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -26,27 +26,28 @@ HEADINGS = (
 )
 
 
-def check_alone(given: list[str]) -> None:
-    """Refuse options that say something about one problem."""
-    if given:
-        raise InputError(
-            f"--regimes goes over all sizes; leave out {', '.join(given)}. "
-            f"--arms, --delta, --chart and --json go with it."
-        )
-
-
-def show_regimes(
-    given_arms: int | None, given_delta: float, chart: Path | None, as_json: bool
+def regimes(
+    arms: Annotated[str | None, typer.Option(help="Number of arms.", show_default="10")] = None,
+    delta: Annotated[
+        float, typer.Option(help="Chance with which epsilon may fail.", show_default="1e-6")
+    ] = 0.0,
+    chart: Annotated[
+        Path | None, typer.Option(help="Write a map: .html, .svg, .png or .pdf.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Compute the map, write its chart and print what holds of the paper's table."""
+    """Check the paper's recommendations for expert advice over many problem sizes.
+
+    Example: bandanna regimes --chart map.html
+    """
     from bandanna.planner.regimes import ARMS, DELTA, regime_map
 
-    arms, delta = ARMS if given_arms is None else given_arms, given_delta or DELTA
+    size = ARMS if arms is None else whole_number("--arms", arms)
     if chart is not None:
         from bandanna.report.charts import check_chart
 
         check_chart(chart)  # before the work, not after it
-    found = regime_map(arms, delta)
+    found = regime_map(size, delta or DELTA)
     if chart is not None:
         from bandanna.report.charts import regimes_chart, save_chart
 
