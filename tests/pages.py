@@ -17,6 +17,7 @@ OTHERS = [
     ROOT / "SECURITY.md",
     ROOT / "benchmarks" / "README.md",
     ROOT / "clients" / "device" / "README.md",
+    ROOT / "clients" / "python" / "README.md",
 ]
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         StateFileError,
     )
     from bandanna.audits.attack import audit
-    from bandanna.client import Client
+    from bandanna.client import AsyncClient, Client
     from bandanna.planner.plan import plan
     from bandanna.policies import (
         Bandit,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from bandanna.studies import Study, StudyResults
 
 _HOMES = {
+    "AsyncClient": "bandanna.client",
     "Bandit": "bandanna.policies",
     "Client": "bandanna.client",
     "Experts": "bandanna.policies",
@@ -68,6 +69,7 @@ _HOMES = {
 _ROOMS = ("environments", "learners", "privacy")
 
 __all__ = [
+    "AsyncClient",
     "BandannaError",
     "Bandit",
     "Client",

@@ -203,3 +203,101 @@ def test_it_ends_well_when_told_to(tmp_path: Path) -> None:
         assert not (tmp_path / "service.db-wal").exists() or not (
             (tmp_path / "service.db-wal").stat().st_size
         )
+
+
+def test_an_async_program_asks_the_service(running: Process) -> None:
+    import asyncio
+
+    async def program() -> None:
+        async with bd.AsyncClient(running.url, running.key, patience=20) as client:
+            bandit = await client.create("async", ["a", "b"], 0.2, rounds=1000)
+            first, second = await asyncio.gather(bandit.decide(), bandit.decide())
+            assert {first.arm, second.arm} <= {"a", "b"}
+            await bandit.observe(first, reward=1.0)
+            await bandit.give_up(second)
+            with pytest.raises(bd.DecisionError):
+                await bandit.observe(second, reward=1.0)
+            with pytest.raises(bd.InputError, match="one of them"):
+                await bandit.observe(second)
+            promise = await bandit.guarantee()
+            assert isinstance(promise, bd.Guarantee)
+            assert promise.epsilon == (await bandit.certificate())["epsilon"] == 0.2
+            shown = await bandit.show()
+            assert (shown["decided"], shown["observed"]) == (2, 1)
+            assert (await bandit.results())["what"] == "arm"
+            await bandit.stop()
+            with pytest.raises(bd.DecisionError, match="stopped"):
+                await bandit.decide()
+        async with bd.AsyncClient("http://127.0.0.1:9", "none", patience=0.1) as nowhere:
+            with pytest.raises(ServiceError, match="did not answer"):
+                await nowhere.experiment("none").decide()
+
+    asyncio.run(program())
+
+
+def test_a_local_experiment_decides_through_the_client(client: bd.Client) -> None:
+    bandit = client.create(
+        *("local", ["a", "b"], 1.0), rounds=1000, privacy="local", deadline_seconds=60
+    )
+    decision = bandit.decide()
+    assert decision.arm in ("a", "b")
+    assert decision.release is not None
+    assert decision.signature
+    with pytest.raises(bd.InputError):
+        bandit.observe(decision, loss=0.5)
+    bandit.give_up(decision)
+    assert bandit.released == 1
+
+
+def test_giving_up_is_no_feedback(client: bd.Client) -> None:
+    bandit = client.create("given up", ["a", "b"], 1.0, rounds=1000, default_loss=0.25)
+    decision, other = bandit.decide(), bandit.decide()
+    bandit.give_up(decision)
+    bandit.give_up(decision)
+    bandit.observe(other, loss=0.5)
+    bandit.give_up(other.event_id)
+    assert bandit.show()["observed"] == 1
+
+
+def test_the_client_is_a_package_of_its_own(running: Process, tmp_path: Path) -> None:
+    """Under its other name it works with the standard library and httpx alone."""
+    import shutil
+
+    import bandanna._client
+
+    here = Path(bandanna._client.__file__).parent
+    shutil.copytree(
+        here, tmp_path / "bandanna_client", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    program = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+sys.modules.update(dict.fromkeys(("bandanna", "numpy", "numba", "scipy", "opendp")))
+from bandanna_client import Client, DecisionError, InputError
+with Client({running.url!r}, {running.key!r}) as client:
+    bandit = client.create("own", ["a", "b"], 0.2, rounds=1000)
+    decision = bandit.decide()
+    bandit.observe(decision, loss=0.5)
+    assert bandit.guarantee.epsilon == 0.2 and bandit.decided == 1
+    try:
+        bandit.observe(decision, loss=7.0)
+    except InputError as error:
+        assert isinstance(error, ValueError)
+    else:
+        raise AssertionError
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_package_has_the_librarys_version() -> None:
+    import tomllib
+
+    root = Path(__file__).parents[2]
+    own = tomllib.loads((root / "clients/python/pyproject.toml").read_text("utf-8"))["project"]
+    library = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    assert own["version"] == bd.__version__
+    assert own["requires-python"] == library["requires-python"]
+    assert own["dependencies"] == library["optional-dependencies"]["client"]

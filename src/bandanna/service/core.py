@@ -166,6 +166,15 @@ class Core:
 
         await self._do(about_event(name, work))
 
+    async def give_up(self, name: str, only: str | None = None) -> None:
+        """Count the default loss for an event whose feedback has not come."""
+
+        def work(desk: Desk, event: Event) -> None:
+            _check_opened(desk, name, only)
+            desk.give_up(event, now=self.clock())
+
+        await self._do(about_event(name, work))
+
     async def activate(self, name: str, only: str | None = None) -> None:
         """Say that the decision of an event was shown."""
 

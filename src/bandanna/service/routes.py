@@ -147,6 +147,12 @@ async def reward(event: EventPath, request: Request) -> Response:
     return Response(status_code=204)
 
 
+@router.post("/events/{event}/give-up", status_code=204, response_class=Response)
+async def give_up(event: EventPath, core: CoreHere, key: CanReward) -> None:
+    """Count the default loss now, as at the deadline; where feedback has come, nothing happens."""
+    await core.give_up(event, key.experiment)
+
+
 @router.post("/events/{event}/activate", status_code=204, response_class=Response)
 async def activate(event: EventPath, core: CoreHere, key: CanReward) -> None:
     """Say that a deferred decision has been shown; otherwise it expires without counting."""

@@ -114,6 +114,17 @@ class Desk:
             self._show(place)
             self._touched.add(place)
 
+    def give_up(self, event: Event, *, now: float) -> None:
+        """Count the default loss for an event that waits for feedback; change nothing otherwise.
+
+        A deferred event that nobody was shown counts for nothing from its deadline on, as before.
+        """
+        self.expire(now)
+        void = self._states.get(event.place) is State.VOID
+        over = void or event.state in (State.EXPIRED, State.VOID)
+        if not over and event.place not in self._waiting.deferred:
+            self._give_up(event.place)
+
     def activate(self, event: Event, *, now: float) -> None:
         """Say that a decision has been shown to somebody."""
         self._show(self._check_shown_in_time(event, now))
@@ -131,12 +142,8 @@ class Desk:
             elif place in self._waiting.deferred:
                 self._waiting.free.append((place, self._waiting.deferred.pop(place)))
                 self._set_state(place, State.VOID)
-            elif waits(self.policy.ledger, place):
-                batch = self.policy.ledger.open[place[0]]
-                self._set_state(place, State.EXPIRED)
-                self._touched.add(place)
-                with whole_or_broken():
-                    self.policy.give_up(self._decision_at(batch, place[1]))
+            else:
+                self._give_up(place)
         return self._waiting.due[0][0] if self._waiting.due else None
 
     def collect(self) -> Changes | None:
@@ -167,6 +174,15 @@ class Desk:
         )
 
     # --- how it works ---------------------------------------------------------------------
+
+    def _give_up(self, place: Place) -> None:
+        """Count the default loss where feedback has not come."""
+        if waits(self.policy.ledger, place):
+            batch = self.policy.ledger.open[place[0]]
+            self._set_state(place, State.EXPIRED)
+            self._touched.add(place)
+            with whole_or_broken():
+                self.policy.give_up(self._decision_at(batch, place[1]))
 
     def _finish_place(self, place: Place) -> None:
         """Close a person's place: its deadline is its first round's."""

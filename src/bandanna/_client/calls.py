@@ -1,0 +1,203 @@
+"""What is sent to the service and what its answers mean, without sending anything."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+JSON = dict[str, Any]
+
+PASSING = (429, 500, 502, 503, 504)
+"""Answers that another attempt may change."""
+
+LONGEST_PAUSE = 2.0
+"""Seconds between two attempts, unless the service asks for more."""
+
+
+class ClientError(Exception):
+    """Anything that went wrong; the message says what, and never repeats feedback."""
+
+
+class ServiceError(ClientError):
+    """The service did not answer, or refused."""
+
+    status: int | None = None
+    """Of its answer, if there was one."""
+
+
+class InputError(ClientError, ValueError):
+    """A value that cannot be used. Nothing was changed."""
+
+
+class DecisionError(ClientError):
+    """Feedback that does not belong to a waiting decision. Nothing was changed."""
+
+
+class Errors(NamedTuple):
+    """The classes that a client raises."""
+
+    service: type[Exception] = ServiceError
+    decision: type[Exception] = DecisionError
+    input: type[Exception] = InputError
+
+
+class Decision(NamedTuple):
+    """One choice; hand it back to ``observe``. It holds nothing private."""
+
+    arm: str | int
+    event_id: str
+    chance: float | None = None
+    """The probability with which the arm was drawn, where it is known."""
+    expires_at: str | None = None
+    release: JSON | None = None
+    """With local privacy: the numbers that the person's device draws its bit by."""
+    signature: str | None = None
+    key_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What the service promises about feedback, and why."""
+
+    epsilon: float
+    delta: float
+    protects: str
+    model: str
+    mechanism: str
+    because: str
+    assumptions: tuple[str, ...] = ()
+
+
+class Call(NamedTuple):
+    """A request."""
+
+    method: str
+    path: str
+    body: JSON | None = None
+    again: bool = True
+    """Whether it may be sent again when it is not known whether it arrived."""
+
+
+class Attempts:
+    """How often a call may still be sent, and how long to wait before.
+
+    Parameters
+    ----------
+    patience
+        Seconds after which a call is not sent again.
+    now
+        The time at which the first attempt begins.
+    """
+
+    def __init__(self, patience: float, now: float) -> None:
+        self._until = now + patience
+        self._pause = 0.05
+
+    def pause(self, now: float, asked: str | None = None) -> float | None:
+        """Return how many seconds to wait before the next attempt; None if there is none.
+
+        ``asked`` is what the service's ``Retry-After`` says.
+        """
+        pause = self._pause * (0.5 + random.random())  # noqa: S311
+        if asked is not None and asked.isdecimal():
+            pause = max(pause, float(asked))
+        self._pause = min(2.0 * self._pause, LONGEST_PAUSE)
+        return pause if now + pause <= self._until else None
+
+
+def create(name: str, arms: int | list[str], epsilon: float, other: JSON) -> Call:
+    """Make an experiment; not sent twice, since it has no id of the caller's."""
+    body = {"name": name, "arms": arms, "epsilon": epsilon} | other
+    return Call("POST", "/v1/experiments", body, again=False)
+
+
+def decide(
+    path: str,
+    advice: object,
+    person: str | int | None,
+    segment: str | None,
+    eligible: Iterable[str | int] | None,
+    event_id: str | None,
+) -> Call:
+    """Ask for a decision, under an id that makes repeats harmless."""
+    body: JSON = {"event_id": event_id or f"evt_{secrets.token_hex(12)}"}
+    if person is not None:
+        body["person"] = str(person)
+    if segment is not None:
+        body["segment"] = segment
+    if eligible is not None:
+        body["eligible"] = list(eligible)
+    if advice is not None:
+        body["advice"] = advice
+    return Call("POST", f"{path}/decisions", body)
+
+
+def decision(answer: JSON) -> Decision:
+    """Read a decision; fields that are not known here are left out."""
+    return Decision(**{name: answer[name] for name in Decision._fields if name in answer})
+
+
+def reward(event: str, loss: float | None, reward: float | None, errors: Errors) -> Call:
+    """Send the feedback of an event."""
+    if (loss is None) == (reward is None):
+        raise errors.input("give the feedback as loss= or reward=, one of them.")
+    body = {"loss": loss} if reward is None else {"reward": reward}
+    return Call("POST", f"/v1/events/{quote(event, safe='')}/reward", body)
+
+
+def about_event(decision: Decision | str, verb: str) -> Call:
+    """Say something about an event that has no content."""
+    return Call("POST", f"/v1/events/{quote(event_of(decision), safe='')}/{verb}")
+
+
+def privacy(path: str, segment: str | None = None) -> Call:
+    """Ask what is promised."""
+    return Call("GET", f"{path}/privacy{_which(segment)}")
+
+
+def results(path: str, segment: str | None = None) -> Call:
+    """Ask what was learned."""
+    return Call("GET", f"{path}/results{_which(segment)}")
+
+
+def _which(segment: str | None) -> str:
+    return "" if segment is None else f"?segment={quote(segment, safe='')}"
+
+
+def certificate(answer: JSON, errors: Errors) -> JSON:
+    """Read a certificate, if there is one."""
+    found: JSON | None = answer["certificate"]
+    if found is None:
+        raise errors.input(
+            "there is no certificate: give a segment where there are some; what was resumed from "
+            "an older copy has none."
+        )
+    return found
+
+
+def guarantee(answer: JSON) -> Guarantee:
+    """Read a guarantee; fields that are not known here are left out."""
+    found = answer["guarantee"] | {"assumptions": tuple(answer["guarantee"]["assumptions"])}
+    known = Guarantee.__dataclass_fields__
+    return Guarantee(**{name: value for name, value in found.items() if name in known})
+
+
+def event_of(decision: Decision | str) -> str:
+    """Return the id that feedback is sent to."""
+    return decision if isinstance(decision, str) else decision.event_id
+
+
+def refusal(status: int, detail: str | None, errors: Errors) -> Exception:
+    """Return the error that an answer stands for."""
+    text = detail or f"the service answered {status}."
+    if status in (409, 410):
+        return errors.decision(text)
+    if status == 422:
+        return errors.input(text)
+    error = errors.service(text)
+    error.status = status  # type: ignore[attr-defined]
+    return error

@@ -1,0 +1,346 @@
+"""The connection to the service: one that waits for its answers, and one for ``async`` programs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
+
+from . import calls
+from .calls import JSON, PASSING, Attempts, Call, Decision, Errors, Guarantee
+
+if TYPE_CHECKING:
+    import httpx
+
+Connected = TypeVar("Connected", "httpx.Client", "httpx.AsyncClient")
+TIMEOUT = 10.0
+"""Seconds for one attempt."""
+
+
+class _Connection(Generic[Connected]):
+    """What both clients have in common."""
+
+    errors: ClassVar[Errors] = Errors()
+    _http: Connected
+
+    def __init__(self, url: str, key: str, *, patience: float = 30.0) -> None:
+        self._patience = patience
+        self._settings = {
+            "base_url": url,
+            "headers": {"Authorization": f"Bearer {key}"},
+            "timeout": TIMEOUT,
+        }
+
+    def _read(self, answer: httpx.Response) -> JSON:
+        """Return what was answered, or raise what a policy would."""
+        if answer.is_success:
+            found: JSON = answer.json() if answer.content else {}
+            return found
+        try:
+            detail = str(answer.json()["detail"])
+        except (ValueError, LookupError, TypeError):
+            detail = None
+        raise calls.refusal(answer.status_code, detail, self.errors)
+
+    def _pause(self, attempts: Attempts, call: Call, answer: httpx.Response | None) -> float | None:
+        """Return how long to wait before the next attempt; None where this answer stands."""
+        if answer is not None and answer.status_code not in PASSING:
+            return None
+        asked = None if answer is None else answer.headers.get("Retry-After")
+        return attempts.pause(time.monotonic(), asked) if call.again else None
+
+    def _ended(self, answer: httpx.Response | None, trouble: str) -> JSON:
+        """Return the last answer; without any, say that the service is not there."""
+        if answer is None:
+            raise self.errors.service(f"the service did not answer ({trouble}).") from None
+        return self._read(answer)
+
+
+class Client(_Connection["httpx.Client"]):
+    """A connection to the decision service.
+
+    Whatever fails for a while is tried again, with the same ids: nothing is decided or counted
+    twice. A client may be shared by threads.
+
+    Parameters
+    ----------
+    url
+        Where the service is.
+    key
+        A key to it.
+    patience
+        Seconds for which a request is tried again.
+    """
+
+    def __init__(self, url: str, key: str, *, patience: float = 30.0) -> None:
+        import httpx  # loaded when first used
+
+        super().__init__(url, key, patience=patience)
+        self._http = httpx.Client(**self._settings)  # type: ignore[arg-type]
+        self._lost = httpx.TransportError
+
+    def experiment(self, identity: str) -> Experiment:
+        """Return an experiment that exists; nothing is sent yet."""
+        return Experiment(self, identity)
+
+    def create(
+        self, name: str, arms: int | list[str], epsilon: float, **other: object
+    ) -> Experiment:
+        """Make an experiment; ``other`` are the further fields of ``POST /v1/experiments``."""
+        return self.experiment(str(self.run(calls.create(name, arms, epsilon, other))["id"]))
+
+    def reward(self, event: str, *, loss: float | None = None, reward: float | None = None) -> None:
+        """Send the feedback of an event: once, in any order."""
+        self.run(calls.reward(event, loss, reward, self.errors))
+
+    def send(self, method: str, path: str, body: JSON | None = None, *, again: bool = True) -> JSON:
+        """Send a request to any path of the service; returns what was answered."""
+        return self.run(Call(method, path, body, again))
+
+    def run(self, call: Call) -> JSON:
+        """Send a call, again and again while that may help."""
+        attempts = Attempts(self._patience, time.monotonic())
+        while True:
+            answer, trouble = None, ""
+            try:
+                answer = self._http.request(call.method, call.path, json=call.body)
+            except self._lost as error:
+                trouble = type(error).__name__
+            pause = self._pause(attempts, call, answer)
+            if pause is None:
+                return self._ended(answer, trouble)
+            time.sleep(pause)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Experiment:
+    """An experiment in the service, used like a ``PrivateBandit``."""
+
+    def __init__(self, client: Client, identity: str) -> None:
+        self._client = client
+        self.id = identity
+        self._path = f"/v1/experiments/{identity}"
+
+    def decide(
+        self,
+        advice: object = None,
+        *,
+        person: str | int | None = None,
+        segment: str | None = None,
+        eligible: Iterable[str | int] | None = None,
+        event_id: str | None = None,
+    ) -> Decision:
+        """Choose an arm, among the eligible ones; the same ``event_id`` gets the same answer."""
+        call = calls.decide(self._path, advice, person, segment, eligible, event_id)
+        return calls.decision(self._client.run(call))
+
+    def observe(
+        self,
+        decision: Decision | str,
+        *,
+        loss: float | None = None,
+        reward: float | None = None,
+    ) -> None:
+        """Send the feedback of a decision, or of an event id: once, in any order."""
+        self._client.reward(calls.event_of(decision), loss=loss, reward=reward)
+
+    def give_up(self, decision: Decision | str) -> None:
+        """Count the default loss for feedback that has not come; where it has, nothing happens."""
+        self._client.run(calls.about_event(decision, "give-up"))
+
+    def activate(self, decision: Decision | str) -> None:
+        """Say that a deferred decision has been shown."""
+        self._client.run(calls.about_event(decision, "activate"))
+
+    @property
+    def arms(self) -> tuple[str | int, ...]:
+        """The arms."""
+        return tuple(self.show()["arms"])
+
+    @property
+    def decided(self) -> int:
+        """Decisions made so far."""
+        return int(self.show()["decided"])
+
+    @property
+    def released(self) -> int:
+        """Batches released so far."""
+        return int(self.show()["released"])
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about feedback, and why."""
+        return calls.guarantee(self._client.run(calls.privacy(self._path)))
+
+    def certificate(self, *, segment: str | None = None) -> JSON:
+        """Return the guarantee as a document that ``bandanna verify`` can check.
+
+        With segments each has its own.
+        """
+        answer = self._client.run(calls.privacy(self._path, segment))
+        return calls.certificate(answer, self._client.errors)
+
+    def results(self, *, segment: str | None = None) -> JSON:
+        """Return what was learned: shares, means with intervals, the regret bound."""
+        return self._client.run(calls.results(self._path, segment))
+
+    def show(self) -> JSON:
+        """Return the experiment as the service describes it."""
+        return self._client.send("GET", self._path)
+
+    def stop(self) -> None:
+        """Decide nothing more."""
+        self._client.send("POST", f"{self._path}/stop")
+
+
+class AsyncClient(_Connection["httpx.AsyncClient"]):
+    """A connection to the decision service for ``async`` programs.
+
+    The same as ``Client``, with verbs that are awaited.
+
+    Parameters
+    ----------
+    url
+        Where the service is.
+    key
+        A key to it.
+    patience
+        Seconds for which a request is tried again.
+    """
+
+    def __init__(self, url: str, key: str, *, patience: float = 30.0) -> None:
+        import httpx  # loaded when first used
+
+        super().__init__(url, key, patience=patience)
+        self._http = httpx.AsyncClient(**self._settings)  # type: ignore[arg-type]
+        self._lost = httpx.TransportError
+
+    def experiment(self, identity: str) -> AsyncExperiment:
+        """Return an experiment that exists; nothing is sent yet."""
+        return AsyncExperiment(self, identity)
+
+    async def create(
+        self, name: str, arms: int | list[str], epsilon: float, **other: object
+    ) -> AsyncExperiment:
+        """Make an experiment; ``other`` are the further fields of ``POST /v1/experiments``."""
+        return self.experiment(
+            str((await self.run(calls.create(name, arms, epsilon, other)))["id"])
+        )
+
+    async def reward(
+        self, event: str, *, loss: float | None = None, reward: float | None = None
+    ) -> None:
+        """Send the feedback of an event: once, in any order."""
+        await self.run(calls.reward(event, loss, reward, self.errors))
+
+    async def send(
+        self, method: str, path: str, body: JSON | None = None, *, again: bool = True
+    ) -> JSON:
+        """Send a request to any path of the service; returns what was answered."""
+        return await self.run(Call(method, path, body, again))
+
+    async def run(self, call: Call) -> JSON:
+        """Send a call, again and again while that may help."""
+        attempts = Attempts(self._patience, time.monotonic())
+        while True:
+            answer, trouble = None, ""
+            try:
+                answer = await self._http.request(call.method, call.path, json=call.body)
+            except self._lost as error:
+                trouble = type(error).__name__
+            pause = self._pause(attempts, call, answer)
+            if pause is None:
+                return self._ended(answer, trouble)
+            await asyncio.sleep(pause)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class AsyncExperiment:
+    """An experiment in the service, for ``async`` programs."""
+
+    def __init__(self, client: AsyncClient, identity: str) -> None:
+        self._client = client
+        self.id = identity
+        self._path = f"/v1/experiments/{identity}"
+
+    async def decide(
+        self,
+        advice: object = None,
+        *,
+        person: str | int | None = None,
+        segment: str | None = None,
+        eligible: Iterable[str | int] | None = None,
+        event_id: str | None = None,
+    ) -> Decision:
+        """Choose an arm, among the eligible ones; the same ``event_id`` gets the same answer."""
+        call = calls.decide(self._path, advice, person, segment, eligible, event_id)
+        return calls.decision(await self._client.run(call))
+
+    async def observe(
+        self,
+        decision: Decision | str,
+        *,
+        loss: float | None = None,
+        reward: float | None = None,
+    ) -> None:
+        """Send the feedback of a decision, or of an event id: once, in any order."""
+        await self._client.reward(calls.event_of(decision), loss=loss, reward=reward)
+
+    async def give_up(self, decision: Decision | str) -> None:
+        """Count the default loss for feedback that has not come; where it has, nothing happens."""
+        await self._client.run(calls.about_event(decision, "give-up"))
+
+    async def activate(self, decision: Decision | str) -> None:
+        """Say that a deferred decision has been shown."""
+        await self._client.run(calls.about_event(decision, "activate"))
+
+    async def guarantee(self) -> Guarantee:
+        """Return what is promised about feedback, and why."""
+        return calls.guarantee(await self._client.run(calls.privacy(self._path)))
+
+    async def certificate(self, *, segment: str | None = None) -> JSON:
+        """Return the guarantee as a document that ``bandanna verify`` can check."""
+        answer = await self._client.run(calls.privacy(self._path, segment))
+        return calls.certificate(answer, self._client.errors)
+
+    async def results(self, *, segment: str | None = None) -> JSON:
+        """Return what was learned: shares, means with intervals, the regret bound."""
+        return await self._client.run(calls.results(self._path, segment))
+
+    async def show(self) -> JSON:
+        """Return the experiment as the service describes it: arms, counts, settings."""
+        return await self._client.send("GET", self._path)
+
+    async def stop(self) -> None:
+        """Decide nothing more."""
+        await self._client.send("POST", f"{self._path}/stop")
