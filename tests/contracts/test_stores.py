@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import bandanna as bd
-from bandanna.store import ConflictError, KeyRow, MemoryStore, Store
+from bandanna.store import ConflictError, KeyRow, MemoryStore, Store, Turn
 from bandanna.store.refusals import GoneError
 from bandanna.store.rows import Feedback, OpenBatch, Release, State
 from tests.contracts.policies import make
@@ -33,6 +33,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
+def versions(turn: Turn, numbers: list[int]) -> dict[int, int]:
+    return {number: stamp.version for number, stamp in turn.lock(numbers).items()}
+
+
 def write(store: Store, number: int, **parts: Any) -> None:
     """Write in a turn of its own."""
     with store.turn() as turn:
@@ -50,12 +54,12 @@ def test_what_was_written_is_read_back(store: Store) -> None:
     ]
     rows = [Feedback(0, 0, 77, False, None), Feedback(0, 1, None, False, {"advice": [0, 1]})]
     with store.turn() as turn:
-        assert turn.lock([number]) == {number: 1}
+        assert versions(turn, [number]) == {number: 1}
         people = {"00ff": 1, "00fe": 2}
         parts = {"batches": [BATCH, tallied], "feedback": rows, "people": people}
         turn.write(number, changes(events=events, **parts))
     with store.turn() as turn:
-        assert turn.lock([number]) == {number: 2}
+        assert versions(turn, [number]) == {number: 2}
         saved = turn.read(number)
         assert turn.events(["one", "none"]) == {"one": events[0]}
     assert saved.batches == [BATCH, tallied]
@@ -82,7 +86,7 @@ def test_a_turn_that_fails_changes_nothing(store: Store) -> None:
     with pytest.raises(RuntimeError):
         fail()
     with store.turn() as turn:
-        assert turn.lock([number]) == {number: 1}
+        assert versions(turn, [number]) == {number: 1}
         assert turn.events(["one"]) == {}
         assert turn.read(number).batches == []
 
@@ -165,6 +169,32 @@ def test_one_at_a_time(store: Store) -> None:
     assert (found.observed, found.version) == (80, 81)
 
 
+def test_releases_keep_the_random_step_of_their_turn(store: Store) -> None:
+    number, other = put(store, experiment()), put(store, experiment())
+    assert store.last_marks() == {}
+    marks = []
+    for batch in range(3):
+        with store.turn() as turn:
+            turn.lock([number])
+            turn.write(number, changes(batches=[BATCH._replace(number=batch)]))
+        releases = [Release(batch, 1, 3, 0.5, 3.5)]
+        with store.turn() as turn:
+            before = turn.lock([number])[number]
+            stamp, mark = turn.write(number, changes(releases=releases))
+        assert mark is not None
+        assert (mark.sequence, mark.step) == (batch, stamp.step)
+        assert stamp.version == before.version + 1
+        marks.append(mark)
+    assert len({mark.step for mark in marks}) == 3
+    assert store.last_marks() == {number: marks[-1]}
+    with store.turn() as turn:
+        assert turn.lock([number])[number] == stamp
+        assert turn.missing({number: marks[0]}) == set()
+        assert turn.missing({number: marks[2], other: marks[2], 99: marks[0]}) == {other, 99}
+        assert turn.missing({number: marks[0]._replace(sequence=1)}) == {number}
+        assert turn.missing({number: marks[0]._replace(sequence=7)}) == {number}
+
+
 def test_experiments_are_found_stopped_and_charged(store: Store) -> None:
     made = [experiment(), experiment()]
     numbers = [put(store, one) for one in made]
@@ -172,7 +202,7 @@ def test_experiments_are_found_stopped_and_charged(store: Store) -> None:
     store.stop(made[1].id)
     store.charge(numbers[1], 9)
     (found,) = store.experiments(made[1].id)
-    assert (found.stopped, found.version, found.head["resumed"]) == (True, 9, 1)
+    assert (found.stopped, found.version, found.resumed) == (True, 3, 9)
     assert store.experiments("none") == []
     assert sorted(store.numbers()) == numbers
     assert [one.number for one in store.experiments(after=numbers[0])] == numbers[1:]
@@ -190,7 +220,7 @@ def test_segments_are_rows_of_one_experiment_made_and_stopped_together(store: St
     assert [(one.number, one.segment) for one in found] == [(numbers[0], "de"), (numbers[1], "fr")]
     write(store, numbers[1], batches=[BATCH], events=[event("one", numbers[1])])
     with store.turn() as turn:
-        assert turn.lock(numbers) == {numbers[0]: 1, numbers[1]: 2}
+        assert versions(turn, numbers) == {numbers[0]: 1, numbers[1]: 2}
         assert turn.read(numbers[0]).batches == []
         assert turn.read(numbers[1]).batches == [BATCH]
         assert turn.events(["one"])["one"].experiment == numbers[1]

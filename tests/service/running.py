@@ -40,7 +40,8 @@ class Here:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.clock = Clock()
-        self.settings: Settings = settings_beside(str(folder / "here.db"), **settings)
+        given: JSON = {"database": str(folder / "here.db"), "guard": folder / "guard"} | settings
+        self.settings: Settings = settings_beside(**given)
         self.core = Core(self.settings, self.clock)
         self.http = TestClient(make_app(self.core), raise_server_exceptions=False)
         self.http.headers["Authorization"] = f"Bearer {self.key('manage')}"
@@ -90,7 +91,7 @@ class Process:
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"log-{self.port}"
         paths = {"key-file": folder / "key", "secret-file": folder / "secret"}
-        paths |= {"fence-file": folder / "fence", "signing-file": folder / "signing"}
+        paths |= {"guard-file": folder / "guard", "signing-file": folder / "signing"}
         given = {"database": database or str(folder / "service.db"), "port": self.port}
         flags = given | paths | options
         self._command = [sys.executable, "-m", "bandanna", "serve"]

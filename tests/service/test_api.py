@@ -41,11 +41,31 @@ def test_feedback_counts_once(here: Here) -> None:
     assert here.reward("one", reward=0.75) == 204
     assert here.reward("one", reward=0.75) == 204
     assert here.reward("one", loss=0.25) == 204
-    assert here.reward("one", reward=0.5) == 409
+    assert here.reward("one", reward=0.5) == 204
     assert here.reward("none", reward=0.5) == 404
     shown = here.http.get(f"/v1/experiments/{experiment}").json()
     assert (shown["decided"], shown["observed"], shown["released"]) == (1, 1, 0)
     assert "epsilon = 0.2" in shown["guarantee"]
+
+
+def test_nobody_can_test_a_guess_of_what_was_sent(here: Here) -> None:
+    """The same answer to every repeat: before its batch is released, after, and after a restart."""
+    experiment = here.create(epsilon=0.2)
+    for k in range(40):  # some batches are released, one stays open
+        here.decide(experiment, event_id=f"{k}")
+        assert here.reward(f"{k}", reward=0.25) == 204
+    shown = here.http.get(f"/v1/experiments/{experiment}").json()
+    assert shown["released"] > 0
+    answers = {
+        (answer.status_code, answer.content)
+        for k in range(40)
+        for guess in (0.25, 0.5, 0.0)
+        for answer in [here.http.post(f"/v1/events/{k}/reward", json={"reward": guess})]
+    }
+    assert answers == {(204, b"")}
+    again = here.http.get(f"/v1/experiments/{experiment}").json()
+    assert again["observed"] == 40
+    assert again["released"] == shown["released"]
 
 
 def test_the_deadline_counts_the_default_and_what_is_late_is_gone(here: Here) -> None:

@@ -66,6 +66,8 @@ def test_the_experiments_page_says_what_devices_are_told(here: Any, driver: Any)
     device = asked(here, "/privacy")["device"]
     assert device["public_key"] in said
     assert device["fingerprint"][:16] in said
+    promise = driver.execute_script("return document.getElementById('promise').innerText")
+    assert "whatever the feedback of any one round says" in promise
 
 
 def test_the_twin_in_python_decides_and_sends_over_http(here: Any) -> None:

@@ -15,8 +15,6 @@ from alembic.migration import MigrationContext
 import bandanna as bd
 from bandanna._core.types import StateFileError
 from bandanna.store import Secret, SqlStore, StoreUnavailableError, read_secret
-from bandanna.store.fence import Fence, RestoredError
-from bandanna.store.rows import Experiment
 from bandanna.store.tables import metadata
 from tests.postgres import Postgres, needs_postgres
 from tests.store.stores import experiment, put
@@ -101,55 +99,6 @@ def test_feedback_cannot_be_moved_or_read_with_another_secret(
         here.decide("more")
     with pytest.raises(StateFileError, match="another secret"):
         SqlStore(f"sqlite:///{tmp_path}/store.db", Secret.new())
-
-
-def test_a_copy_put_back_is_noticed_refused_and_charged(tmp_path: Path) -> None:
-    store = open_file(tmp_path)
-    here = work(store, 60)
-    fence = Fence(tmp_path / "fence", store.identity)
-    here.writer = type(here.writer)(store, fence)
-    here.decide("a")
-    store.tidy()
-    copy = (tmp_path / "store.db").read_bytes()
-    fence.check(store)
-    here.decide("b")
-    here.writer.close()
-    store.close()
-    (tmp_path / "store.db").write_bytes(copy)
-    older = open_file(tmp_path)
-    with pytest.raises(RestoredError, match="older"):
-        fence.check(older)
-    again = Office(older, here.number)
-    again.writer = type(again.writer)(older, fence)
-    with pytest.raises(RestoredError):
-        again.decide("c")
-    assert len(fence.accept(older)) == 1
-    fence.check(older)
-    again.decide("c")
-    assert again.look(lambda policy: policy.guarantee.epsilon) == 2.0
-    fence.close()
-    older.close()
-    with pytest.raises(StateFileError, match="another database"):
-        Fence(tmp_path / "fence", "0" * 32)
-
-
-def test_another_process_that_goes_on_meanwhile_does_not_look_like_a_copy(
-    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = work(store, 3)
-    fence = Fence(tmp_path / "fence", store.identity)
-    look = store.experiments
-
-    def meanwhile(identity: str | None = None) -> list[Experiment]:
-        found = look(identity)
-        fence.note(here.number, found[0].version + 1)
-        return found
-
-    monkeypatch.setattr(store, "experiments", meanwhile)
-    fence.check(store)
-    with pytest.raises(RestoredError):
-        fence.check(store)  # what was noted before we look counts
-    fence.close()
 
 
 def test_a_backup_is_whole_and_knows_that_it_is_one(store: SqlStore, tmp_path: Path) -> None:

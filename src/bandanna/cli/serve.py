@@ -21,6 +21,18 @@ Database = Annotated[
 SecretFile = Annotated[
     Path | None, typer.Option(help="The secret; beside the SQLite file by default.")
 ]
+GuardFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--guard-file",
+        help="The rollback guard, which notices restored copies of the database. By default in "
+        "the user's state folder; best on another volume than the database.",
+    ),
+]
+GuardDatabase = Annotated[
+    str | None,
+    typer.Option(help="Keep the rollback guard in another database: postgresql://..."),
+]
 FILE = "bandanna.db"
 
 
@@ -32,16 +44,23 @@ def serve(
         Path | None, typer.Option(help="Also write the first key to this file.")
     ] = None,
     secret_file: SecretFile = None,
-    fence_file: Annotated[
-        Path | None, typer.Option(help="Remembers how far the database has come.")
-    ] = None,
+    guard_file: GuardFile = None,
+    fence_file: Annotated[Path | None, typer.Option("--fence-file", hidden=True)] = None,
+    guard_database: GuardDatabase = None,
+    no_guard: Annotated[
+        bool,
+        typer.Option(
+            "--no-guard", help="Keep no rollback guard: nothing notices an older copy then."
+        ),
+    ] = False,
     signing_file: Annotated[
         Path | None, typer.Option(help="The key that signs what devices are told.")
     ] = None,
     accept_restored: Annotated[
         bool,
         typer.Option(
-            "--accept-restored", help="Take an older copy of the database; it is charged."
+            "--accept-restored",
+            help="Start from a restored or copied database. Epsilon is charged once more, always.",
         ),
     ] = False,
     rate: Annotated[float, typer.Option(help="Requests a second for each key.")] = 10_000.0,
@@ -67,7 +86,8 @@ def serve(
     settings = _settings(
         database,
         secret=secret_file,
-        fence=fence_file,
+        guard=_guard(guard_file or fence_file, guard_database),
+        guarded=not no_guard,
         signing=signing_file,
         accept_restored=accept_restored,
         rate=rate,
@@ -83,7 +103,12 @@ def serve(
         return
     core = Core(settings)
     for name in core.charged:
-        typer.echo(f"charged: {name} was put back from an older copy; its guarantee says so.")
+        typer.echo(f"charged: {name} was resumed from an older copy; its guarantee says so.")
+    if core.charged:
+        typer.echo(
+            "Keys that were revoked after the copy was made may be good again, where the rollback "
+            "guard did not know of it: see bandanna keys list."
+        )
     text = running.first_key(core, key_file)
     if text is not None:
         typer.echo(f"The first key, which opens everything and is shown once:\n\n  {text}\n")
@@ -152,6 +177,45 @@ def backup(
     """Copy a SQLite database, whole, while it is used; keep the secret apart from the copy."""
     _open(database, secret_file).backup(path)
     typer.echo(f"{path} is a copy; starting from it is charged: see --accept-restored.")
+
+
+@db.command()
+def charge(
+    experiment: Annotated[
+        list[str] | None,
+        typer.Option(help="Charge this experiment; repeatable. All that may release, if left out."),
+    ] = None,
+    database: Database = FILE,
+    secret_file: SecretFile = None,
+    guard_file: GuardFile = None,
+    guard_database: GuardDatabase = None,
+) -> None:
+    """Count a copy of the database that was run elsewhere: epsilon is charged once more."""
+    settings = _settings(database, secret=secret_file, guard=_guard(guard_file, guard_database))
+    from bandanna.service.core import open_guard
+    from bandanna.store import SqlStore, read_secret
+
+    store = SqlStore(settings.database, read_secret(settings.secret))
+    guard = open_guard(settings, store)
+    assert guard is not None
+    listed = store.listed()
+    unknown = set(experiment or ()) - {one.id for one in listed}
+    if unknown:
+        raise InputError(f"there is no experiment {min(unknown)!r}.")
+    chosen = [
+        one
+        for one in listed
+        if (one.id in experiment if experiment else one.open or not one.stopped)
+    ]
+    guard.charge([one.number for one in chosen])
+    for name in dict.fromkeys(one.id for one in chosen):
+        typer.echo(f"charged: {name}; its guarantee says so.")
+
+
+def _guard(file: Path | None, database: str | None) -> Path | str | None:
+    if file is not None and database is not None:
+        raise InputError("give --guard-file or --guard-database, not both.")
+    return file or database
 
 
 def _settings(database: str, **given: object) -> Settings:

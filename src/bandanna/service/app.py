@@ -57,7 +57,7 @@ def make_app(core: Core) -> FastAPI:
     add_problems(app)
     names = ("most_bytes", "rate", "device_rate")
     limits = {name: getattr(core.settings, name) for name in names}
-    ring = KeyRing(core.store, core.secret)
+    ring = KeyRing(core.store, core.secret, core.guard)
     app.add_middleware(Gate, ring=ring, metrics=metrics, **limits)
     app.add_middleware(Origins, allowed=core.settings.origins)
     return app
@@ -85,6 +85,10 @@ def _measure(core: Core, metrics: Metrics) -> None:
     metrics.failures.set(core.writer.failures)
     metrics.waiting.set(core.writer.waiting)
     metrics.measure_disk(str(core.disk))
+    metrics.guard.set(core.guard is not None and core.guard.trouble is None)
+    for one in core.store.listed():
+        if one.resumed:
+            metrics.resumed.labels(one.id).set(one.resumed)
     metrics.stale.set(core.store.begun_before(core.clock() - DAY_SECONDS))
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from bandanna._core.types import JSON, Guarantee
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.policies.policy import Policy
 from bandanna.service.making import make_policy
 from bandanna.service.parts import grouped, part_for, promised
@@ -20,12 +20,29 @@ from bandanna.service.settings import Settings
 from bandanna.service.signing import device_release, is_local, read_signer
 from bandanna.store import ConflictError, SqlStore, read_secret
 from bandanna.store.desk import Desk
-from bandanna.store.fence import Fence, RestoredError
 from bandanna.store.given import Given
+from bandanna.store.guard import Guard, default_guard
 from bandanna.store.rows import Event, Experiment, Release
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
 
 T = TypeVar("T")
+
+NO_GUARD = (
+    "the database is never put back from an older copy and never run twice: there is no rollback "
+    "guard that would notice"
+)
+ELSEWHERE = (
+    "A copy that was run elsewhere with another guard, while this database went on, is not "
+    "noticed here"
+)
+UNGUARDED = {
+    None: "Whether the database was put back from an older copy: no rollback guard is kept.",
+    "file": f"{ELSEWHERE}, nor is a snapshot that put back the database and the guard's file "
+    "together. Count them with 'bandanna db charge'.",
+    "database": f"{ELSEWHERE}, nor is a restore of both databases together. Count them with "
+    "'bandanna db charge'.",
+}
+"""What the rollback guard cannot know, by where it is kept."""
 
 
 class Core:
@@ -36,13 +53,19 @@ class Core:
         self.clock = clock
         self.secret = read_secret(settings.secret)
         self.store = SqlStore(settings.database, self.secret)
-        self.fence = Fence(settings.fence, self.store.identity)
-        self.signer = read_signer(settings.signing)
-        self.charged = self._check_copy()
-        for one in self.store.experiments():
-            if is_local(one.settings):
-                self.signer.note(self.store, one, self.clock())
-        self.writer = Writer(self.store, self.fence)
+        self.guard: Guard | None = None
+        try:
+            self.guard = open_guard(settings, self.store)
+            self.charged = self._begin()
+            """Ids of experiments that were charged for being resumed from an older copy."""
+            self.signer = read_signer(settings.signing)
+            for one in self.store.experiments():
+                if is_local(one.settings):
+                    self.signer.note(self.store, one, self.clock())
+        except BaseException:
+            self._let_go()
+            raise
+        self.writer = Writer(self.store, self.guard)
         self._known: dict[str, list[Experiment]] = {}
         self._deadlines: dict[int, float | None] = {}
         self._next_look: dict[int, float] = {}
@@ -56,8 +79,12 @@ class Core:
         """Finish what was begun, and leave no trace of feedback in logs of the database."""
         self.writer.close()
         self.store.tidy()
+        self._let_go()
+
+    def _let_go(self) -> None:
         self.store.close()
-        self.fence.close()
+        if self.guard is not None:
+            self.guard.close()
 
     # --- experiments ----------------------------------------------------------------------
 
@@ -120,7 +147,17 @@ class Core:
         """Return what an experiment promises, all its segments together."""
         parts = await self.find(identity)
         found = await self.look_at_all(parts, guarantee_of)
-        return promised({part.segment: one for part, one in zip(parts, found, strict=True)})
+        both = zip(parts, found, strict=True)
+        return self.stated(promised({part.segment: one for part, one in both}))
+
+    def stated(self, promise: Guarantee) -> Guarantee:
+        """Return a guarantee as this service can state it: without a guard more is assumed."""
+        return promise if self.guard is not None else promise.assuming(NO_GUARD)
+
+    def copies(self, resumed: int) -> JSON:
+        """Say what is known of copies of the database, and what cannot be."""
+        kind = None if self.guard is None else "file" if self.guard.is_file else "database"
+        return {"guard": kind, "resumed": resumed, "not_known": UNGUARDED[kind]}
 
     async def releases(self, part: Experiment) -> list[Release]:
         """Return what a part released."""
@@ -187,6 +224,8 @@ class Core:
     async def sweep(self) -> None:
         """Expire what is due; every experiment is looked at before its next deadline."""
         now = self.clock()
+        if self.guard is not None:
+            await run_in_threadpool(self.guard.watch)
         await run_in_threadpool(self._learn_deadlines)
         for number, wait in self._deadlines.items():
             if wait is not None and self._next_look.get(number, now) <= now:
@@ -207,37 +246,39 @@ class Core:
             await run_in_threadpool(self.store.tidy)
         elif written != self._written:
             await run_in_threadpool(self.store.write_back)
-        if written != self._written:
-            await run_in_threadpool(self.fence.sync)
+        if written != self._written and self.guard is not None:
+            await run_in_threadpool(self.guard.sync)
         self._written, self._released = written, released
 
     async def _do(self, task: Task[T]) -> T:
         return await wrap_future(self.writer.submit(task))
 
-    def _check_copy(self) -> list[str]:
-        """Refuse a database put back from a copy, or charge it if told to."""
-        if not self.settings.accept_restored:
-            self.fence.check(self.store)
-            if self.store.copied:
-                raise RestoredError(
-                    "this database is a backup: what it releases may have been released before. "
-                    "Use the newest database; or --accept-restored, and the guarantee will say so."
-                )
+    def _begin(self) -> list[str]:
+        """Compare the database with the rollback guard; returns the experiments it charged."""
+        accept = self.settings.accept_restored
+        if self.guard is None:
+            if accept:
+                raise InputError("--accept-restored needs a rollback guard; leave out --no-guard.")
             return []
-        charged = self.fence.accept(self.store)
-        rows = self.store.experiments()
-        if self.store.copied:
-            for one in rows:
-                if one.number not in charged:
-                    self.store.charge(one.number, one.version + 1)
-            charged = {one.number for one in rows}
-            self.store.adopt()
-        return list(dict.fromkeys(one.id for one in rows if one.number in charged))
+        numbers = self.guard.begin(accept=accept, clock=self.clock)
+        listed = self.store.listed() if numbers else []
+        return list(dict.fromkeys(one.id for one in listed if one.number in numbers))
 
     @property
     def disk(self) -> Path:
-        """Where room is needed."""
-        return self.settings.fence.absolute().parent
+        """Where room is needed: beside the database if it is a file, otherwise beside the guard."""
+        if self.store.sqlite:
+            return Path(self.settings.database.removeprefix("sqlite:///")).absolute().parent
+        if self.guard is not None and self.guard.is_file:
+            return Path(self.guard.address).absolute().parent
+        return Path.cwd()
+
+
+def open_guard(settings: Settings, store: SqlStore) -> Guard | None:
+    """Open the rollback guard of a database, if it is to have one."""
+    if not settings.guarded:
+        return None
+    return Guard(settings.guard or default_guard(store.identity), store)
 
 
 def guarantee_of(policy: Policy) -> Guarantee:

@@ -31,7 +31,7 @@ class NewBit(Document):
     openapi_extra=body_shown(NewBit),
 )
 async def bit(event: EventPath, request: Request) -> Response:
-    """Count the bit that a device released, once: an identical repeat is accepted, another refused.
+    """Count the bit that a device released, once: the first one stands, repeats are answered 204.
 
     Only experiments with local privacy take bits, and they take no rewards.
     """

@@ -10,6 +10,7 @@ import time
 from bandanna._core.types import InputError
 from bandanna.service.signing import is_local
 from bandanna.store import KeyRow, Secret, Store
+from bandanna.store.guard import Guard
 
 SCOPES = ("decide", "reward", "read", "manage", "device")
 """What a key may open; ``manage`` opens everything. ``device`` opens decisions and bits of one
@@ -49,8 +50,8 @@ def make_key(
 class KeyRing:
     """Knows which key opens what; looks again at the store every two seconds."""
 
-    def __init__(self, store: Store, secret: Secret) -> None:
-        self._store, self._secret = store, secret
+    def __init__(self, store: Store, secret: Secret, guard: Guard | None = None) -> None:
+        self._store, self._secret, self._guard = store, secret, guard
         self._rows: dict[str, KeyRow] = {}
         self._read_at = -math.inf
 
@@ -62,7 +63,11 @@ class KeyRing:
     def refresh(self) -> None:
         """Look at the store."""
         at = time.monotonic()
-        self._rows = {row.id: row for row in self._store.all_keys() if row.revoked_at is None}
+        rows = self._store.all_keys()
+        if self._guard is not None:
+            self._guard.remember_revoked(row.id for row in rows if row.revoked_at is not None)
+        gone = frozenset() if self._guard is None else self._guard.revoked
+        self._rows = {r.id: r for r in rows if r.revoked_at is None and r.id not in gone}
         self._read_at = at
 
     def find(self, text: str) -> KeyRow | None:

@@ -37,9 +37,22 @@ class Metrics:
             registry=registry,
         )
         self.disk = Gauge(
-            "bandanna_disk_free_bytes", "Room where the fence lies.", registry=registry
+            "bandanna_disk_free_bytes",
+            "Room where the database or the rollback guard lies.",
+            registry=registry,
         )
 
+        self.resumed = Gauge(
+            "bandanna_resumed",
+            "How often an experiment was resumed from an older copy; each costs epsilon once more.",
+            ["experiment"],
+            registry=registry,
+        )
+        self.guard = Gauge(
+            "bandanna_rollback_guard",
+            "1 if the rollback guard agrees with the database, 0 if not or if there is none.",
+            registry=registry,
+        )
         self.stale = Gauge(
             "bandanna_stale_batches", "Open batches begun over a day ago.", registry=registry
         )

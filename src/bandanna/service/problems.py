@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from bandanna._core.types import BandannaError, InputError
 from bandanna.store import ConflictError, StoreUnavailableError
-from bandanna.store.fence import RestoredError
+from bandanna.store.guard import RestoredError
 from bandanna.store.refusals import GoneError
 from bandanna.store.writer import UnknownError
 

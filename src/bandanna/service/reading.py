@@ -50,15 +50,21 @@ async def privacy(
     promise, ledger, certificate = looked[0]
     if len(looked) > 1:
         promise = promised({part.segment: one[0] for part, one in zip(parts, looked, strict=True)})
+        resumed = "resumed_from_older_copies"
         ledger = {name: sum(one[1][name] for one in looked) for name in ledger}
+        ledger[resumed] = max(one[1][resumed] for one in looked)
         certificate = None
     device = await _told(core, parts[0]) if is_local(parts[0].settings) else None
     if device is not None and certificate is not None:
         certificate = with_history(certificate, device["history"])
+    promise = core.stated(promise)
+    person = parts[0].settings.get("per_person") is not None
     return {
+        "about": "person" if person else "round",
         "guarantee": _guarantee(promise),
         "in_words": str(promise),
         "ledger": ledger,
+        "copies": core.copies(ledger["resumed_from_older_copies"]),
         "device": device,
         "certificate": certificate,
     }

@@ -46,7 +46,7 @@ PROBLEMS: dict[int | str, JSON] = {
         (401, "No key"),
         (403, "The key does not open this"),
         (404, "Unknown"),
-        (409, "Contradicts what was counted before, or the experiment is stopped"),
+        (409, "Contradicts what exists, or the experiment is stopped"),
         (410, "Too late"),
         (413, "Too large"),
         (422, "A value that cannot be used"),
@@ -136,10 +136,10 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
     openapi_extra=body_shown(NewReward),
 )
 async def reward(event: EventPath, request: Request) -> Response:
-    """Count the feedback of an event, once: an identical repeat is accepted, another refused.
+    """Count the feedback of an event, once: the first value stands.
 
-    After a restart of the service a repeat for a batch that has been released is accepted
-    whatever it says: nothing is kept that could tell. The first value stands.
+    Every repeat is answered 204, whatever it says: a key for rewards cannot be used to find out
+    what was sent before.
     """
     key = require(request, "reward")
     new = await read_body(request, NewReward)

@@ -94,9 +94,11 @@ def check(settings: Settings) -> list[str]:
     running = sum(not one[0].stopped for one in experiments)
     keys = [key for key in core.store.all_keys() if key.revoked_at is None]
     core.close()
+    guard = "none" if core.guard is None else f"agrees ({core.guard.address})"
     return [
         f"database: {'SQLite' if core.store.sqlite else 'PostgreSQL'}, tables up to date",
         f"experiments: {len(experiments)}, {running} running",
         f"keys: {len(keys)}",
-        "secret and fence: good",
+        "secret: good",
+        f"rollback guard: {guard}",
     ]

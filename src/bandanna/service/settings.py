@@ -16,10 +16,13 @@ class Settings:
         ``sqlite:///file`` or ``postgresql://user@host/name``.
     secret
         File of the secret that is not in the database.
-    fence
-        File that remembers how far the database has come.
     signing
         File of the key that signs what devices are told.
+    guard
+        Where the rollback guard is kept: a file, or ``postgresql://...``. By default a file in the
+        user's state folder, apart from the database.
+    guarded
+        Whether there is a rollback guard.
     accept_restored
         Take a database that was put back from an older copy, and charge it.
     most_bytes
@@ -34,8 +37,9 @@ class Settings:
 
     database: str
     secret: Path
-    fence: Path
     signing: Path
+    guard: str | Path | None = None
+    guarded: bool = True
     accept_restored: bool = False
     most_bytes: int = 1_000_000
     rate: float = 10_000.0
@@ -44,10 +48,10 @@ class Settings:
 
 
 def settings_beside(database: str, **other: object) -> Settings:
-    """Return settings with secret, key and fence beside a SQLite file, or in this folder."""
+    """Return settings with secret and signing key beside a SQLite file, or in this folder."""
     if "://" not in database:
         database = f"sqlite:///{database}"
     base = database.removeprefix("sqlite:///") if database.startswith("sqlite") else "bandanna"
-    paths = {name: Path(f"{base}.{name}") for name in ("secret", "fence", "signing")}
+    paths = {name: Path(f"{base}.{name}") for name in ("secret", "signing")}
     given = {name: value for name, value in other.items() if value is not None}
     return Settings(database, **(paths | given))  # type: ignore[arg-type]

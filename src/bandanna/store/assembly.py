@@ -38,7 +38,8 @@ def assemble(saved: Saved, before: Policy | None = None) -> tuple[Policy, dict[P
         if ledger["people"] is not None:
             known = {"key": HASHED_BEFORE, "places": _by_count(saved.people)}
             ledger["people"] = ledger["people"] | known
-        data = head | {"ledger": ledger}
+        resumed = head["resumed"] + saved.experiment.resumed
+        data = head | {"ledger": ledger, "resumed": resumed}
         policy = policy_from_dict(data, latest=True)
         if before is not None:
             policy.ledger.join(before.ledger)

@@ -6,15 +6,18 @@ asked, in one transaction for everything that arrived together, to remember it.
 1. **All or nothing.** A turn that ends without an error is durable, as a whole; one that ends
    with an error, or with the end of the process, has changed nothing.
 2. **One at a time.** Between ``lock`` and the end of the turn nobody else changes the experiment.
-   Its version grows by one with each turn that wrote to it: whoever kept a policy of an older
-   version reads it again.
+   Its version grows by one with each turn that wrote to it: a policy that was kept in memory under
+   another version or another step is read again.
 3. **What was written is read back.** ``read`` gives the head, the open batches, their events and
    their feedback exactly as they were written; since a version, those that changed after it.
 4. **A batch is released once.** A second release of the same batch is refused, whoever writes it.
 5. **An identity is given once.** A second event of the same id is refused, in any experiment.
 6. **Losses go with their batch.** The turn that records a release deletes all feedback of its
    batch and its tally; after ``tidy`` not even free pages of the database or its log hold them.
-7. **Trouble has one name.** A disk that is full and a database that is gone raise
+7. **A release has a step.** Every turn that writes to an experiment draws a random step; its
+   releases keep it, and ``missing`` tells which releases with which steps are not there. Copies of
+   a database that went on apart have different steps: see ``guard``.
+8. **Trouble has one name.** A disk that is full and a database that is gone raise
    ``StoreUnavailableError`` and nothing else; the next turn tries again.
 
 ``tests/contracts/test_stores.py`` holds every store to this.
@@ -22,8 +25,9 @@ asked, in one transaction for everything that arrived together, to remember it.
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -52,6 +56,28 @@ class KeyRow(NamedTuple):
     revoked_at: float | None = None
 
 
+def new_step() -> str:
+    """Draw a random step."""
+    return secrets.token_hex(16)
+
+
+class Stamp(NamedTuple):
+    """What a locked experiment was last changed by."""
+
+    version: int
+    step: str
+    """Random, of the turn that wrote this version."""
+
+
+class Mark(NamedTuple):
+    """The last release of an experiment."""
+
+    sequence: int
+    """Its place in the order of the experiment's releases, from 0 on."""
+    step: str
+    """Random, of the turn that recorded it."""
+
+
 class Turn(ABC):
     """One transaction."""
 
@@ -60,16 +86,23 @@ class Turn(ABC):
         """Return the events with these ids that exist."""
 
     @abstractmethod
-    def lock(self, experiments: Iterable[int]) -> dict[int, int]:
-        """Keep others out of experiments until the turn ends; returns their versions."""
+    def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
+        """Keep others out of experiments until the turn ends; returns their versions and steps."""
 
     @abstractmethod
     def read(self, experiment: int, since: int = 0) -> Saved:
         """Return all that is needed to go on with a locked experiment, known as of a version."""
 
     @abstractmethod
-    def write(self, experiment: int, changes: Changes) -> None:
-        """Change a locked experiment, and raise its version by one."""
+    def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
+        """Change a locked experiment, and raise its version by one.
+
+        Returns its new version and step, and the last release if there was any in this turn.
+        """
+
+    @abstractmethod
+    def missing(self, marks: Mapping[int, Mark]) -> set[int]:
+        """Return the experiments that do not hold the release of their mark."""
 
 
 class Store(ABC):
@@ -102,8 +135,12 @@ class Store(ABC):
         """Take no more decisions in an experiment, in any segment. Feedback is still taken."""
 
     @abstractmethod
-    def charge(self, experiment: int, version: int) -> None:
-        """Count one more resumption of an older copy, and go on from another version."""
+    def charge(self, experiment: int, resumed: int) -> None:
+        """Set how often an experiment was resumed from older copies, and raise its version."""
+
+    @abstractmethod
+    def last_marks(self) -> dict[int, Mark]:
+        """Return the last release of every experiment that has released anything."""
 
     @abstractmethod
     def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[Release]:

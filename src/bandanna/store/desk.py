@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bandanna._core.types import ArmName, Decision, DecisionError, InputError
+from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError
 from bandanna.policies.batch import Batch
 from bandanna.policies.places import PlacesBatch
 from bandanna.policies.policy import Policy
@@ -14,7 +14,7 @@ from bandanna.store.assembly import assemble
 from bandanna.store.batch_rows import batch_row, feedback_row, tally_of
 from bandanna.store.contract import ConflictError
 from bandanna.store.given import Given
-from bandanna.store.refusals import contradicted, gone, whole_or_broken
+from bandanna.store.refusals import gone, whole_or_broken
 from bandanna.store.rows import Changes, Event, Place, Release, Saved, State
 from bandanna.store.waiting import Waiting, begins_place, waits
 
@@ -92,10 +92,10 @@ class Desk:
         return event
 
     def observe(self, event: Event, given: Given, *, now: float) -> None:
-        """Count the feedback of an event, once; the same value again is accepted, another refused.
+        """Count the feedback of an event, once: the first value stands.
 
-        So whoever may send feedback can find out by trying what was sent before: the guarantee
-        assumes that only those do who may see it.
+        A repeat changes nothing and is answered alike whatever it says, so nobody can find out by
+        trying what was sent before.
         """
         given.check(self.policy)
         place = self._check_shown_in_time(event, now)
@@ -106,9 +106,9 @@ class Desk:
         except DecisionError as error:
             if error.reason == "given up":
                 raise gone(event) from None
-            if error.reason == "forgotten":
-                return  # it was counted before its batch was released: the first value stands
-            raise contradicted(event) from None
+            if error.reason not in ("different", "forgotten"):
+                raise
+            return
         if waited:
             self.experiment.observed += 1
             self._show(place)
@@ -155,7 +155,7 @@ class Desk:
         tallies = {number: tally_of(opened[number]) for number in touched}
         people = self.policy.ledger.people
         return Changes(
-            head=self.policy.to_dict(batches=False),
+            head=self._head(),
             observed=self.experiment.observed,
             events=list(self._events.values()),
             states=self._states,
@@ -172,6 +172,11 @@ class Desk:
             releases=self._releases,
             people={} if people is None else people.take_admitted(),
         )
+
+    def _head(self) -> JSON:
+        """Return the policy without its open batches; resumptions are counted beside it."""
+        head: JSON = self.policy.to_dict(batches=False)
+        return head | {"resumed": head["resumed"] - self.experiment.resumed}
 
     # --- how it works ---------------------------------------------------------------------
 

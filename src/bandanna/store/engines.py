@@ -42,6 +42,18 @@ def make_engines(address: str) -> tuple[Engine, Engine]:
     return _sqlite(str(url), "BEGIN IMMEDIATE"), _sqlite(str(url), "BEGIN")
 
 
+def make_guard_engine(address: str) -> Engine:
+    """Return an engine for a rollback guard: a file, or a database of its own.
+
+    A file is not flushed at every commit: after a power failure the guard may know less than the
+    database does, which is harmless, never more.
+    """
+    if address.startswith("postgresql"):
+        return make_engines(address)[0]
+    _make_private(Path(address))
+    return _sqlite(f"sqlite:///{address}", "BEGIN IMMEDIATE", synchronous="NORMAL")
+
+
 def _make_private(path: Path) -> None:
     """Make the file before SQLite does, for its owner alone; its log takes after it."""
     try:
@@ -52,7 +64,7 @@ def _make_private(path: Path) -> None:
         raise InputError(f"others can read {path}, which holds feedback; run: chmod 600 {path}")
 
 
-def _sqlite(url: str, begin: str) -> Engine:
+def _sqlite(url: str, begin: str, synchronous: str = "FULL") -> Engine:
     engine = create_engine(url, connect_args={"timeout": WAIT_SECONDS})
 
     @event.listens_for(engine, "connect")
@@ -60,7 +72,7 @@ def _sqlite(url: str, begin: str) -> Engine:
         connection.isolation_level = None  # transactions begin where we say, not the driver
         for setting in (
             "journal_mode = WAL",
-            "synchronous = FULL",
+            f"synchronous = {synchronous}",
             "secure_delete = ON",
             "temp_store = MEMORY",
             "cache_size = -65536",

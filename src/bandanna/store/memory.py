@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 
-from bandanna.store.contract import ConflictError, KeyRow, Store, Turn
+from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Turn, new_step
 from bandanna.store.rows import (
     Changes,
     Event,
@@ -33,6 +33,8 @@ class Shelf:
         """Of open batches: ids of the events that hold a place."""
         self.feedback: dict[Place, Feedback] = {}
         self.releases: dict[int, Release] = {}
+        self.steps: list[str] = []
+        """Of the turns that recorded releases, one for each release."""
         self.people: dict[str, int] = {}
         self.changed: dict[int | str, int] = {}
         """The versions that open batches and persons have been changed in."""
@@ -65,7 +67,8 @@ class MemoryStore(Store):
                 raise ConflictError(f"there is an experiment {parts[0].id!r} already.")
             begin = len(self._shelves) + 1
             for number, part in enumerate(parts, begin):
-                self._shelves[number] = Shelf(replace(deepcopy(part), number=number, version=1))
+                stamped = replace(deepcopy(part), number=number, version=1, step=new_step())
+                self._shelves[number] = Shelf(stamped)
             return list(range(begin, begin + len(parts)))
 
     def experiments(self, identity: str | None = None, after: int = 0) -> list[Experiment]:
@@ -86,12 +89,18 @@ class MemoryStore(Store):
                 if here.id == identity:
                     here.stopped, here.version = True, here.version + 1
 
-    def charge(self, experiment: int, version: int) -> None:
-        """Count one more resumption of an older copy."""
+    def charge(self, experiment: int, resumed: int) -> None:
+        """Set how often an experiment was resumed from older copies."""
         with self._lock:
             here = self._shelves[experiment].experiment
-            here.head["resumed"] += 1
-            here.version = version
+            here.resumed, here.version = resumed, here.version + 1
+
+    def last_marks(self) -> dict[int, Mark]:
+        """Return the last release of every experiment."""
+        with self._lock:
+            return {
+                n: Mark(len(s.steps) - 1, s.steps[-1]) for n, s in self._shelves.items() if s.steps
+            }
 
     def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[Release]:
         """Return releases in the order of their making."""
@@ -129,16 +138,21 @@ class MemoryTurn(Turn):
 
     def __init__(self, shelves: dict[int, Shelf], events: dict[str, Event]) -> None:
         self._shelves, self._events = shelves, events
-        self._staged: list[tuple[Shelf, Changes]] = []
+        self._staged: list[tuple[Shelf, Changes, str]] = []
 
     def events(self, ids: Iterable[str]) -> dict[str, Event]:
         """Return the events with these ids that exist."""
         return {name: self._events[name] for name in ids if name in self._events}
 
-    def lock(self, experiments: Iterable[int]) -> dict[int, int]:
-        """Return the versions of experiments."""
-        wanted = [number for number in experiments if number in self._shelves]
-        return {number: self._shelves[number].experiment.version for number in wanted}
+    def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
+        """Return the versions and steps of experiments."""
+        wanted = {n: self._shelves[n].experiment for n in experiments if n in self._shelves}
+        return {number: Stamp(one.version, one.step) for number, one in wanted.items()}
+
+    def missing(self, marks: Mapping[int, Mark]) -> set[int]:
+        """Return the experiments that do not hold the release of their mark."""
+        steps = {n: self._shelves[n].steps if n in self._shelves else [] for n in marks}
+        return {n for n, (k, step) in marks.items() if steps[n][k : k + 1] != [step]}
 
     def read(self, experiment: int, since: int = 0) -> Saved:
         """Return all that is needed to go on with an experiment."""
@@ -153,21 +167,26 @@ class MemoryTurn(Turn):
             frozenset(shelf.batches) - new,
         )
 
-    def write(self, experiment: int, changes: Changes) -> None:
+    def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
         """Check changes; they are kept when the turn ends."""
         shelf = self._shelves[experiment]
-        staged = [event.id for _, other in self._staged for event in other.events]
+        staged = [event.id for _, other, _ in self._staged for event in other.events]
         new = staged + [event.id for event in changes.events]
         if len(set(new)) < len(new) or any(name in self._events for name in new):
             raise ConflictError("an event of this id exists already.")
         if any(release.batch in shelf.releases for release in changes.releases):
             raise ConflictError("this batch has been released already.")
-        self._staged.append((shelf, changes))
+        step, count = new_step(), len(changes.releases)
+        self._staged.append((shelf, changes, step))
+        mark = Mark(len(shelf.steps) + count - 1, step) if count else None
+        return Stamp(shelf.experiment.version + 1, step), mark
 
     def commit(self) -> None:
         """Keep what was written."""
-        for shelf, changes in self._staged:
+        for shelf, changes, step in self._staged:
             here = shelf.experiment
+            here.step = step
+            shelf.steps += [step] * len(changes.releases)
             here.head, here.observed = deepcopy(changes.head), changes.observed
             here.version += 1
             for place, state in changes.states.items():

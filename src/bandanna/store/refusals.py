@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bandanna._core.types import BandannaError, DecisionError
-from bandanna.store.contract import ConflictError
 from bandanna.store.rows import Event
 
 
@@ -23,13 +22,6 @@ def whole_or_broken() -> Iterator[None]:
         raise
     except BandannaError as error:
         raise RuntimeError(f"a release or learner failed: {error}") from None
-
-
-def contradicted(event: Event) -> ConflictError:
-    """Say that an event had other feedback before, without repeating either."""
-    return ConflictError(
-        f"event {event.id!r} has been rewarded with another value; the first one stands."
-    )
 
 
 def gone(event: Event) -> GoneError:

@@ -44,9 +44,25 @@ class Experiment:
     """Counts the transactions that changed it."""
     stopped: bool = False
     observed: int = 0
+    step: str = ""
+    """Random, of the transaction that changed it last."""
+    resumed: int = 0
+    """How often it was resumed from an older copy of the database."""
     segment: str = ""
     """Which of the experiment's segments this is, each with a policy of its own; empty where
     there are none."""
+
+
+class Listed(NamedTuple):
+    """What is quickly known of an experiment, or of a segment of it."""
+
+    number: int
+    id: str
+    segment: str
+    stopped: bool
+    resumed: int
+    open: bool
+    """Whether it has open batches."""
 
 
 class Event(NamedTuple):
@@ -101,6 +117,19 @@ class Release(NamedTuple):
     size: int
     value: float | list[float]
     released_at: float
+
+
+class StartRow(NamedTuple):
+    """A start of the service, as the database keeps it."""
+
+    number: int
+    step: str
+    """Random; the guard keeps it too."""
+    guard: str
+    """The guard that was used."""
+    at: float
+    confirmed: bool
+    """Whether the guard is known to have kept it."""
 
 
 class Saved(NamedTuple):

@@ -5,19 +5,29 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 
-from sqlalchemy import Connection, Executable, func, insert, literal, select, update
+from sqlalchemy import Connection, Executable, delete, func, insert, literal, select, update
 
 from bandanna._core.types import JSON, InputError, StateFileError
-from bandanna.store.contract import ConflictError, KeyRow, Store, Turn
+from bandanna.store.contract import ConflictError, KeyRow, Mark, Store, Turn, new_step
 from bandanna.store.engines import make_engines, named_trouble
-from bandanna.store.rows import Experiment, Release, State
+from bandanna.store.rows import Experiment, Listed, Release, StartRow, State
 from bandanna.store.secret import Secret
-from bandanna.store.sql_turn import SqlTurn, experiment_of, row_of
-from bandanna.store.tables import BATCHES, EVENTS, EXPERIMENTS, FACTS, KEYS, RELEASES, SqlRow
+from bandanna.store.sql_turn import SqlTurn, experiment_of, missing_marks, row_of
+from bandanna.store.tables import (
+    BATCHES,
+    CHALLENGES,
+    EVENTS,
+    EXPERIMENTS,
+    FACTS,
+    KEYS,
+    RELEASES,
+    STARTS,
+    SqlRow,
+)
 
 ADVISORY = 0x62616E64
 """Keeps two processes from making tables, or noting facts, in PostgreSQL at the same time."""
@@ -89,22 +99,98 @@ class SqlStore(Store):
         """Return the numbers of all experiments."""
         return [row.number for row in self._rows(select(EXPERIMENTS.c.number))]
 
+    def listed(self) -> list[Listed]:
+        """Return what is quickly known of all experiments."""
+        one, batch = EXPERIMENTS.c, BATCHES.c
+        waits = select(batch.number).where(batch.experiment == one.number).exists()
+        query = select(one.number, one.id, one.segment, one.stopped, one.resumed, waits)
+        return [Listed(*row) for row in self._rows(query.order_by(one.number))]
+
     def stop(self, identity: str) -> None:
         """Take no more decisions."""
         table = EXPERIMENTS
-        changed = {"stopped": True, "version": table.c.version + 1}
+        changed = {"stopped": True, "version": table.c.version + 1, "step": new_step()}
         with self._change() as connection:
             connection.execute(update(table).where(table.c.id == identity).values(changed))
 
-    def charge(self, experiment: int, version: int) -> None:
-        """Count one more resumption of an older copy."""
+    def charge(self, experiment: int, resumed: int) -> None:
+        """Set how often an experiment was resumed from older copies."""
         table = EXPERIMENTS
-        here = table.c.number == experiment
+        changed = {"resumed": resumed, "version": table.c.version + 1, "step": new_step()}
         with self._change() as connection:
-            head = json.loads(connection.execute(select(table.c.head).where(here)).scalar_one())
-            head["resumed"] += 1
-            changed = {"head": json.dumps(head), "version": version}
-            connection.execute(update(table).where(here).values(changed))
+            connection.execute(update(table).where(table.c.number == experiment).values(changed))
+
+    def last_marks(self) -> dict[int, Mark]:
+        """Return the last release of every experiment that has released anything."""
+        table = RELEASES.c
+        last = select(table.experiment, func.max(table.sequence).label("sequence"))
+        newest = last.group_by(table.experiment).subquery()
+        here = (table.experiment == newest.c.experiment) & (table.sequence == newest.c.sequence)
+        query = select(table.experiment, table.sequence, table.step).join(newest, here)
+        return {row.experiment: Mark(row.sequence, row.step) for row in self._rows(query)}
+
+    def missing(self, marks: Mapping[int, Mark]) -> set[int]:
+        """Return the experiments that do not hold the release of their mark."""
+        with named_trouble(), self._reading.connect() as connection:
+            return missing_marks(connection, marks)
+
+    # --- starts, which the rollback guard compares ----------------------------------------
+
+    def start(self, step: str) -> StartRow | None:
+        """Return a start by its step, if there was one."""
+        rows = self._rows(select(STARTS).where(STARTS.c.step == step))
+        return StartRow(**rows[0]._mapping) if rows else None
+
+    def last_start(self, guard: str | None = None) -> StartRow | None:
+        """Return the last start, or the last one that a guard confirmed."""
+        query = select(STARTS).order_by(STARTS.c.number.desc()).limit(1)
+        if guard is not None:
+            query = query.where(STARTS.c.guard == guard, STARTS.c.confirmed)
+        rows = self._rows(query)
+        return StartRow(**rows[0]._mapping) if rows else None
+
+    def add_start(self, step: str, guard: str, at: float) -> int:
+        """Note a start; returns its number."""
+        row = {"step": step, "guard": guard, "at": at, "confirmed": False}
+        with self._change() as connection:
+            return int(
+                connection.execute(insert(STARTS).returning(STARTS.c.number), row).scalar_one()
+            )
+
+    def confirm_start(self, step: str) -> None:
+        """Note that the guard knows of a start."""
+        with self._change() as connection:
+            connection.execute(update(STARTS).where(STARTS.c.step == step).values(confirmed=True))
+
+    def challenge(self, nonce: str, at: float) -> None:
+        """Ask processes that use this database to vouch for it."""
+        with self._change() as connection:
+            connection.execute(insert(CHALLENGES).values(nonce=nonce, at=at))
+
+    def answered(self, nonce: str) -> bool:
+        """Whether a process has vouched for the database."""
+        here = CHALLENGES.c.nonce == nonce
+        return bool(
+            self._rows(select(CHALLENGES).where(here, CHALLENGES.c.answered_by.isnot(None)))
+        )
+
+    def unanswered(self) -> list[str]:
+        """Return the challenges that nobody has answered."""
+        rows = self._rows(select(CHALLENGES.c.nonce).where(CHALLENGES.c.answered_by.is_(None)))
+        return [row.nonce for row in rows]
+
+    def answer(self, nonces: Sequence[str], guard: str) -> None:
+        """Vouch for the database."""
+        here = CHALLENGES.c.nonce.in_(nonces)
+        with self._change() as connection:
+            connection.execute(update(CHALLENGES).where(here).values(answered_by=guard))
+
+    def drop_challenge(self, nonce: str) -> None:
+        """Ask no longer."""
+        with self._change() as connection:
+            connection.execute(delete(CHALLENGES).where(CHALLENGES.c.nonce == nonce))
+
+    # --- what has been released -------------------------------------------------------------
 
     def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[Release]:
         """Return releases in the order of their making."""

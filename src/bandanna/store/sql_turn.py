@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import cast
 
-from sqlalchemy import Connection, Insert, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Insert,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bandanna._core.types import JSON
-from bandanna.store.contract import Turn
+from bandanna.store.contract import Mark, Stamp, Turn, new_step
 from bandanna.store.rows import Changes, Event, Experiment, Feedback, OpenBatch, Saved, State
 from bandanna.store.secret import Secret
 from bandanna.store.tables import (
@@ -33,7 +44,7 @@ def experiment_of(row: SqlRow) -> Experiment:
 
 def row_of(experiment: Experiment) -> JSON:
     """Write a new experiment."""
-    row = vars(experiment) | {"version": 1}
+    row = vars(experiment) | {"version": 1, "step": new_step()}
     del row["number"]
     row["settings"], row["head"] = json.dumps(experiment.settings), json.dumps(experiment.head)
     return row
@@ -65,6 +76,22 @@ _MOVE = (
 )
 
 
+MARKS_AT_ONCE = 400
+
+
+def missing_marks(connection: Connection, marks: Mapping[int, Mark]) -> set[int]:
+    """Return the experiments that do not hold the release of their mark."""
+    found: dict[int, Mark] = {}
+    wanted, table = list(marks.items()), RELEASES.c
+    for begin in range(0, len(wanted), MARKS_AT_ONCE):
+        some = wanted[begin : begin + MARKS_AT_ONCE]
+        places = [(number, mark.sequence) for number, mark in some]
+        query = select(table.experiment, table.sequence, table.step)
+        query = query.where(tuple_(table.experiment, table.sequence).in_(places))
+        found |= {row.experiment: Mark(row.sequence, row.step) for row in connection.execute(query)}
+    return {number for number, mark in wanted if found.get(number) != mark}
+
+
 class SqlTurn(Turn):
     """One transaction on a connection that has begun it."""
 
@@ -82,21 +109,26 @@ class SqlTurn(Turn):
         rows = self._connection.execute(select(EVENTS).where(EVENTS.c.id.in_(wanted)))
         return {row.id: _event_of(row) for row in rows}
 
-    def lock(self, experiments: Iterable[int]) -> dict[int, int]:
+    def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
         """Lock experiments in one order everywhere, so that nobody waits in a circle.
 
         SQLite's transaction has locked the whole database.
         """
         table = EXPERIMENTS
         query = (
-            select(table.c.number, table.c.version)
+            select(table.c.number, table.c.version, table.c.step)
             .where(table.c.number.in_(sorted(experiments)))
             .order_by(table.c.number)
             .with_for_update()
         )
-        found = {row.number: row.version for row in self._connection.execute(query)}
-        self._versions |= found
+        rows = self._connection.execute(query)
+        found = {row.number: Stamp(row.version, row.step) for row in rows}
+        self._versions |= {number: stamp.version for number, stamp in found.items()}
         return found
+
+    def missing(self, marks: Mapping[int, Mark]) -> set[int]:
+        """Return the experiments that do not hold the release of their mark."""
+        return missing_marks(self._connection, marks)
 
     def read(self, experiment: int, since: int = 0) -> Saved:
         """Return all that is needed to go on with an experiment."""
@@ -133,14 +165,16 @@ class SqlTurn(Turn):
             frozenset(row.number for row in same),
         )
 
-    def write(self, experiment: int, changes: Changes) -> None:
+    def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
         """Change an experiment; the order lets a new event take the place of a void one."""
         run, table = self._connection.execute, EXPERIMENTS
         version = self._versions[experiment] = self._versions[experiment] + 1
+        step = new_step()
         changed = {
             "head": json.dumps(changes.head),
             "observed": changes.observed,
             "version": version,
+            "step": step,
         }
         run(update(table).where(table.c.number == experiment).values(changed))
         if changes.states:
@@ -170,17 +204,18 @@ class SqlTurn(Turn):
                 for person, places in changes.people.items()
             ]
             run(_replacing(self._connection, PEOPLE), counts)
-        if changes.releases:
-            self._release(experiment, changes)
+        mark = self._release(experiment, changes, step) if changes.releases else None
+        return Stamp(version, step), mark
 
-    def _release(self, experiment: int, changes: Changes) -> None:
+    def _release(self, experiment: int, changes: Changes, step: str) -> Mark:
         """Record releases, and delete whatever was kept of their batches."""
         run, table = self._connection.execute, RELEASES
         newest = select(func.coalesce(func.max(table.c.sequence) + 1, 0))
         begin = run(newest.where(table.c.experiment == experiment)).scalar_one()
         rows = [
             release._asdict()
-            | {"value": json.dumps(release.value), "experiment": experiment, "sequence": begin + k}
+            | {"value": json.dumps(release.value), "experiment": experiment}
+            | {"sequence": begin + k, "step": step}
             for k, release in enumerate(changes.releases)
         ]
         run(insert(table), rows)
@@ -188,6 +223,7 @@ class SqlTurn(Turn):
         feedback, batches = FEEDBACK.c, BATCHES.c
         run(delete(FEEDBACK).where(feedback.experiment == experiment, feedback.batch.in_(gone)))
         run(delete(BATCHES).where(batches.experiment == experiment, batches.number.in_(gone)))
+        return Mark(begin + len(rows) - 1, step)
 
     # --- what is private ------------------------------------------------------------------
 

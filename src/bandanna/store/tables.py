@@ -46,6 +46,8 @@ EXPERIMENTS = Table(
     Column("version", BigInteger, nullable=False),
     Column("stopped", Boolean, nullable=False),
     Column("observed", BigInteger, nullable=False),
+    Column("step", String(32), nullable=False, server_default=""),
+    Column("resumed", BigInteger, nullable=False, server_default="0"),
     UniqueConstraint("id", "segment"),
     sqlite_autoincrement=True,  # numbers are never given again
 )
@@ -99,6 +101,7 @@ RELEASES = Table(
     Column("value", Text, nullable=False),
     Column("released_at", Float, nullable=False),
     Column("sequence", BigInteger, nullable=False),
+    Column("step", String(32), nullable=False, server_default=""),
     Index("releases_in_order", "experiment", "sequence", unique=True),
 )
 
@@ -122,4 +125,22 @@ KEYS = Table(
     Column("experiment", String(100)),
     Column("created_at", Float, nullable=False),
     Column("revoked_at", Float),
+)
+
+STARTS = Table(
+    "starts",
+    metadata,
+    Column("number", NUMBER, primary_key=True, autoincrement=True),
+    Column("step", String(32), nullable=False, unique=True),
+    Column("guard", String(32), nullable=False),
+    Column("at", Float, nullable=False),
+    Column("confirmed", Boolean, nullable=False),  # the guard knows of it
+)
+
+CHALLENGES = Table(
+    "challenges",
+    metadata,
+    Column("nonce", String(32), primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("answered_by", String(32)),
 )

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from bandanna._core.types import BandannaError
-from bandanna.store.contract import Store, StoreUnavailableError, Turn
+from bandanna.store.contract import Mark, Stamp, Store, StoreUnavailableError, Turn
 from bandanna.store.desk import Desk
-from bandanna.store.fence import Fence, RestoredError
+from bandanna.store.guard import Guard, name_of
 from bandanna.store.rows import Event
 
 MOST_TOGETHER = 1_000
@@ -56,9 +57,9 @@ def about_event(name: str, work: Callable[[Desk, Event], T_co]) -> Task[T_co]:
 class Writer:
     """Does tasks in the order they arrive."""
 
-    def __init__(self, store: Store, fence: Fence | None = None) -> None:
+    def __init__(self, store: Store, guard: Guard | None = None) -> None:
         self._store = store
-        self._fence = fence
+        self._guard = guard
         self._tasks: queue.SimpleQueue[Task[object] | None] = queue.SimpleQueue()
         self._desks: dict[int, Desk] = {}
         self._thread = threading.Thread(target=self._run, name="bandanna writer", daemon=True)
@@ -123,10 +124,12 @@ class Writer:
     def _attempt(self, group: list[Task[object]]) -> list[object]:
         """Do tasks in one transaction; whatever goes wrong, no desk survives that took part."""
         used: dict[int, Desk] = {}
-        written: list[int] = []
+        stamps: dict[int, Stamp] = {}
         released = 0
+        if self._guard is not None and self._guard.trouble is not None:
+            raise self._guard.refuse(self._guard.trouble)
         try:
-            with self._store.turn() as turn:
+            with self._noting() as note, self._store.turn() as turn:
                 places = turn.events({t.event for t in group if t.event and t.experiment is None})
                 for task in group:
                     if task.event in places:
@@ -135,39 +138,58 @@ class Writer:
                 # Again, now that nobody else can change them.
                 events = turn.events({task.event for task in group if task.event})
                 answers = [_answer(task, used, events) for task in group]
+                marks: dict[str, Mark] = {}
                 for number, desk in used.items():
                     changes = desk.collect()
                     if changes is not None:
-                        turn.write(number, changes)
-                        written.append(number)
+                        stamps[number], mark = turn.write(number, changes)
                         released += len(changes.releases)
+                        if mark is not None:
+                            marks[name_of(desk.experiment.id, desk.experiment.segment)] = mark
+                note(marks)
         except BaseException:
             for number in used:
                 self._desks.pop(number, None)
             raise
-        for number in written:
-            desk = used[number]
-            desk.experiment.version += 1
-            if self._fence is not None:
-                self._fence.note(number, desk.experiment.version)
+        for number, stamp in stamps.items():
+            here = used[number].experiment
+            here.version, here.step = stamp
         self.transactions += 1
         self.releases += released
         self.available = True
         return answers
 
+    def _noting(self) -> AbstractContextManager[Callable[[Mapping[str, Mark]], None]]:
+        """Return what notes releases in the rollback guard, if there is one."""
+        if self._guard is None:
+            return nullcontext(lambda _: None)
+        return self._guard.noting()
+
     def _prepare(self, turn: Turn, numbers: set[int], used: dict[int, Desk]) -> None:
         """Lock experiments, and read again what others have changed in them."""
-        for number, version in turn.lock(numbers).items():
-            if self._fence is not None and version < self._fence.seen(number):
-                raise RestoredError("the database was put back from an older copy.")
+        for number, stamp in turn.lock(numbers).items():
             desk = self._desks.pop(number, None)  # whatever fails below, it is not used again
-            if desk is None or desk.experiment.version > version:
-                desk = Desk(turn.read(number))
-            elif desk.experiment.version < version:
-                desk = Desk(turn.read(number, since=desk.experiment.version), before=desk)
+            known = None if desk is None else Stamp(desk.experiment.version, desk.experiment.step)
+            if desk is None or known != stamp:
+                desk = self._read(turn, number, stamp, desk)
             self._desks[number] = desk
             desk.begin()
             used[number] = desk
+
+    def _read(self, turn: Turn, number: int, stamp: Stamp, before: Desk | None) -> Desk:
+        """Read an experiment, or what has changed in it.
+
+        Refuses one that lacks a release which the rollback guard knows of.
+        """
+        if before is not None and before.experiment.version < stamp.version:
+            desk = Desk(turn.read(number, since=before.experiment.version), before=before)
+        else:
+            desk = Desk(turn.read(number))
+        here = desk.experiment
+        mark = self._guard and self._guard.marks.get(name_of(here.id, here.segment))
+        if self._guard is not None and mark and turn.missing({here.number: mark}):
+            raise self._guard.refuse("the database was put back from an older copy.")
+        return desk
 
 
 def _answer(task: Task[object], desks: dict[int, Desk], events: dict[str, Event]) -> object:

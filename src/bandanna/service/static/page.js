@@ -130,14 +130,16 @@ function fill(now, results) {
   $("steady").textContent = results.steadiness.says + (p === null ? "" : ` (p = ${p.toPrecision(2)})`);
 }
 
-function inWords(promise, segments) {
+function inWords({ guarantee: promise, about, copies }, segments) {
   const times = Math.exp(promise.epsilon);
   const most = times > 1000 ? "more than a thousand" : times.toPrecision(3);
-  const person = promise.protects.includes("person");
-  const whose = person ? "whatever one person says" : "whatever one piece of feedback says";
+  const person = about === "person";
+  const whose = person ? "whatever one person says, in all their rounds together" : "whatever the feedback of any one round says";
   const where = person && segments ? " This is for whoever stays in one segment; to others the sum of their segments' is promised." : "";
+  const times_resumed = copies.resumed === 1 ? "once" : `${number(copies.resumed)} times`;
+  const charged = copies.resumed ? ` This includes that the database was resumed from an older copy ${times_resumed}.` : "";
   const but = promise.delta > 0 ? `, but for a probability of ${number(promise.delta)}` : "";
-  return `Epsilon is ${number(promise.epsilon)}: ${whose}, nothing that leaves becomes more than ${most} times as likely${but}. It protects ${promise.protects}.${where}`;
+  return `Epsilon is ${number(promise.epsilon)}: ${whose}, nothing that leaves becomes more than ${most} times as likely${but}. It protects ${promise.protects}.${where}${charged}`;
 }
 
 function told({ public_key, history }) {
@@ -178,8 +180,8 @@ async function one(id) {
   const [now, privacy] = await Promise.all(["", "/privacy"].map((part) => json(`/v1/experiments/${id}${part}`)));
   offer(now.segments);
   const results = await json(`/v1/experiments/${id}/results${which()}`);
-  $("promise").textContent = inWords(privacy.guarantee, now.segments);
-  $("full").textContent = privacy.in_words;
+  $("promise").textContent = inWords(privacy, now.segments);
+  $("full").textContent = `${privacy.in_words}\n\n${privacy.copies.not_known}`;
   $("device").hidden = privacy.device === null;
   $("device").textContent = privacy.device ? told(privacy.device) : "";
   $("certificate").disabled = privacy.ledger.resumed_from_older_copies > 0;
