@@ -214,8 +214,8 @@ def test_the_promise_is_the_persons() -> None:
     composed = bd.PrivateBandit(3, 1.0, per_person=100, delta=1e-6).guarantee
     assert (composed.epsilon, composed.delta) == (1.0, 1e-6)
     assert composed.facts["place_epsilon"] == pytest.approx(0.0240, rel=1e-3)
-    assert "everything one person contributes" in composed.protects
-    assert "100 places" in composed.protects
+    assert "all feedback of one person" in composed.protects
+    assert "100 slots" in composed.protects
     assert "Kairouz" in composed.because
     assert composed.at_delta(1e-3).epsilon < 1.0
     assert "k times epsilon" not in str(composed)

@@ -225,3 +225,147 @@ def test_one_person_moves_no_transcript_by_more_than_their_epsilon(per_person: i
         assert math.log(ratio) <= 1.0 + 1e-12
         whole += chance
     assert whole == 1
+
+
+# --- few people ---------------------------------------------------------------------------
+
+
+def sixty_people(**options: Any) -> tuple[bd.PrivateBandit, int]:
+    """Sixty people, 300 visits each, two arms; return the policy and its regret."""
+    policy = bd.PrivateBandit(2, 1.0, 60_000, seed=3, rounds_per_place=1, **options)
+    regret = 0
+    for _ in range(300):
+        for person in range(60):
+            decision = policy.decide(person=person)
+            policy.observe(decision, loss=float(decision.index == 0))
+            regret += decision.index == 0
+    return policy, regret
+
+
+def test_sixty_people_are_learned_from_and_the_printed_bound_holds() -> None:
+    """Batches of 219 never closed: nothing was released, and the wrong arm was always played.
+
+    Regret is about 3,000 of 18,000 rounds with a spread of 1,000; the bound, 11,098, holds in
+    expectation.
+    """
+    policy, regret = sixty_people(algorithm="one-bit-exp3", per_person=1000, delta=1e-6)
+    assert policy.batch == 30
+    assert policy.released == 600
+    own = policy.plan.own
+    assert own is not None
+    assert regret <= own.regret == pytest.approx(11_098, rel=1e-3)
+
+
+def test_a_batch_that_was_chosen_too_large_closes_all_the_same() -> None:
+    policy, _ = sixty_people(algorithm="one-bit-exp3", per_person=1000, delta=1e-6, batch=219)
+    assert policy.released == 18_000 // (60 + 219)
+    assert policy.ledger.missed == 18_000 - 60 * (policy.released + 1)  # one is open
+    own = policy.plan.own
+    assert own is not None
+    assert own.bound is not None
+    assert own.bound.terms["not learned from"] == policy.ledger.missed
+    assert "given up, beyond a person's cap or in no slot" in policy.plan.note
+
+
+def test_growing_batches_do_not_deadlock() -> None:
+    policy, _ = sixty_people(algorithm="dp-klucb", per_person=1000, delta=1e-6)
+    assert policy.released > 50
+
+
+def test_the_bound_holds_where_most_slots_are_beyond_the_cap() -> None:
+    """100 people, one slot each, 200 visits: regret was 10,148 and its bound 170."""
+    policy = bd.PrivateBandit(2, 1.0, 20_000, per_person=1, rounds_per_place=1, seed=1)
+    regret = 0
+    for _ in range(200):
+        for person in range(100):
+            decision = policy.decide(person=person)
+            policy.observe(decision, loss=float(decision.index == 0))
+            regret += decision.index == 0
+    assert policy.ledger.missed == 19_900
+    assert policy.regret_bound is not None
+    assert regret < 19_900 < policy.regret_bound
+    assert "not learned from" in policy.hint
+    assert policy.hint in repr(policy)
+
+
+def test_rounds_given_up_are_added_to_bounds() -> None:
+    policy = bd.PrivateBandit(2, 1.0, 10_000, "adaptive", loss_range=(0, 10), seed=1)
+    for _ in range(100):
+        policy.observe(policy.decide(), loss=5.0)
+    before, own = policy.regret_bound, policy.plan.own
+    policy.give_up(policy.decide())
+    after, more = policy.regret_bound, policy.plan.own
+    assert before is not None
+    assert after is not None
+    assert own is not None
+    assert more is not None
+    assert after == pytest.approx(before + 10.0)
+    assert more.regret == pytest.approx(own.regret + 1.0)
+
+
+def test_no_bound_is_printed_where_slots_meet_other_eligible_arms() -> None:
+    """Arm z is eligible in 18 of 20 rounds and never played: 59 was printed, and 1,800 is lost."""
+    policy = bd.PrivateBandit(
+        ["x", "y", "z"], 50.0, 2000, "one-bit-exp3", per_person=1, rounds_per_place=10, seed=1
+    )
+    before = policy.plan.own
+    assert before is not None
+    assert before.bound is not None
+    for person in range(20):
+        for visited in range(10):
+            decision = policy.decide(person=person, eligible=["x", "y"] if visited == 0 else None)
+            policy.observe(decision, loss=float(decision.arm != "z"))
+    own = policy.plan.own
+    assert own is not None
+    assert own.bound is None
+    assert "other eligible arms" in own.reason
+    assert "Slots take several rounds" in policy.plan.note
+
+
+def test_bounds_for_feedback_in_order_are_not_printed_for_batches_that_overlap() -> None:
+    policy = bd.PrivateBandit(2, 1.0, 10_000, "adaptive", batch=2, per_person=1, seed=1)
+    for person in range(2):
+        visit(policy, person, 0.5)
+        policy.finish(person)
+    assert policy.regret_bound is not None
+    for person in range(2, 6):
+        visit(policy, person, 0.5)
+    own = policy.plan.own
+    assert policy.regret_bound is None
+    assert own is not None
+    assert own.bound is None
+    assert "feedback in order" in own.reason
+
+
+def test_a_policy_that_is_stuck_says_why() -> None:
+    """5,000 decided, 0 batches released, and no word of it: slots wait for finish."""
+    policy = bd.PrivateBandit(2, 1.0, per_person=1)
+    assert policy.hint == ""
+    for person in range(100):
+        visit(policy, person, 0.5)
+    assert "finish" in policy.hint
+    assert policy.hint in repr(policy)
+    assert policy.hint in str(policy.summary())
+    for person in range(100):
+        policy.finish(person)
+    assert policy.hint == ""
+    late = bd.PrivateBandit(2, 1.0)
+    for _ in range(100):
+        late.decide()
+    assert "wait for feedback" in late.hint
+
+
+def test_people_says_how_many_there_are(tmp_path: Path) -> None:
+    common: dict[str, Any] = {"algorithm": "one-bit", "per_person": 20, "delta": 1e-6}
+    assert bd.PrivateBandit(2, 1.0, people=8, **common).batch == 4
+    few = bd.PrivateBandit(2, 1.0, 1000, **common)
+    many = bd.PrivateBandit(2, 1.0, 1000, people=1000, **common)
+    assert few.batch == 25 < many.batch
+    many.save(tmp_path / "policy.json")
+    loaded = bd.load(tmp_path / "policy.json")
+    assert isinstance(loaded, bd.PrivateBandit)
+    assert loaded.people == many.people
+    with pytest.raises(bd.InputError, match="people= goes with per_person="):
+        bd.PrivateBandit(2, 1.0, people=8)
+    with pytest.raises(bd.InputError, match="people must be"):
+        bd.PrivateBandit(2, 1.0, people=0, **common)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import bandanna as bd
@@ -45,3 +47,27 @@ def test_a_policy_runs_what_was_planned() -> None:
     assert policy.algorithm == found.best.algorithm
     assert policy.recipe.release.guarantee().epsilon == found.best.problem.epsilon
     assert policy.plan.best.regret == found.best.regret
+
+
+def test_batches_are_no_larger_than_people_can_fill() -> None:
+    """Sixty people cannot fill a batch of 219; half of them fill one although some come rarely."""
+    few = PERSON.but(arms=2, rounds=60_000)
+    found = plan(few, per_person=1000, people=60)
+    assert all(row.bound.batch <= 30 for row in found.rows if row.bound is not None)
+    assert found.best.regret == pytest.approx(11_098, rel=1e-3)
+    assert plan(few, per_person=1000).best.regret == found.best.regret
+    assert plan(few, per_person=1000, people=10_000).best.regret < found.best.regret
+    with pytest.raises(bd.InputError, match="people= goes with per_person="):
+        plan(few, people=60)
+
+
+def test_the_command_caps_batches_by_people() -> None:
+    from typer.testing import CliRunner
+
+    from bandanna.cli import app
+
+    given = "plan --people 60 --per-person 1000 --arms 2 --epsilon 1 --delta 1e-6 --json"
+    shown = json.loads(CliRunner().invoke(app, given.split()).stdout)
+    best = next(row for row in shown["rows"] if row["algorithm"] == shown["best"])
+    assert (best["batch"], round(best["bound"])) == (30, 11_098)
+    assert "counted by slots" in shown["condition"]

@@ -16,7 +16,7 @@ from bandanna.algorithms import ANY
 from bandanna.cli.data import NO_COLUMNS, LogColumns, read_log, takes_log_columns, without_log
 from bandanna.cli.options import whole_number
 from bandanna.cli.tables import print_table
-from bandanna.planner.plan import percent
+from bandanna.planner.plan import FOR_SLOTS, percent
 
 if TYPE_CHECKING:
     from bandanna.cli.outlook import Ahead
@@ -108,15 +108,20 @@ def print_plan(found: Plan, explain: bool) -> None:
     title = f"Guaranteed regret after {found.problem}"
     if found.per_person is not None:
         title += f" for all of a person's {found.per_person:,} places"
-    in_order = "Bounds hold for feedback in order; --delay says how late it may be."
-    condition = found.condition if found.problem.delay else in_order
-    print_table(title, headings, rows, "\n".join([*left_out, condition]))
+    print_table(title, headings, rows, "\n".join([*left_out, *_conditions(found)]))
     if explain and found.best.bound is not None:
         typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")
         for term, value in found.best.bound.terms.items():
             typer.echo(f"  {value:>16,.1f}  {term}")
         for name, value in found.best.bound.settings.items():
             typer.echo(f"  {value:>16.6g}  {name.replace('_', ' ')} to run it with")
+
+
+def _conditions(found: Plan) -> list[str]:
+    """Say what bounds assume of feedback, and of people's slots."""
+    in_order = "Bounds hold for feedback in order; --delay says how late it may be."
+    feedback = found.problem.assumed_of_feedback if found.problem.delay else in_order
+    return [feedback] if found.per_person is None else [feedback, FOR_SLOTS]
 
 
 def _said_of_expected(found: Plan) -> list[str]:
@@ -223,10 +228,12 @@ def for_people(
     if asks != (regret is not None):
         raise InputError(f"--per-person {MOST} and --regret go together: how many for which.")
     places = None if asks else whole_number("--per-person", per_person)
+    known = None
     if people is not None:
         if places is None or given["rounds"] is not None:
             raise InputError(f"--people is instead of --rounds, and not with {MOST}.")
-        given = given | {"rounds": places * whole_number("--people", people, MAX_ROUNDS // places)}
+        known = whole_number("--people", people, MAX_ROUNDS // places)
+        given = given | {"rounds": places * known}
     missing = [f"--{name}" for name in NEEDED if given[name] is None]
     if missing:
         raise InputError(f"needs {', '.join(missing)} for a plan that protects persons.")
@@ -234,7 +241,7 @@ def for_people(
     if regret is not None:
         answer = places_for(regret, problem)
         places, words = int(answer.value), answer.words
-    return make_plan(problem, per_person=places, local=local), words
+    return make_plan(problem, per_person=places, people=known, local=local), words
 
 
 @takes_log_columns

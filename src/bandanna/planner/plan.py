@@ -168,6 +168,41 @@ ELIGIBLE = (
     "Not all arms were eligible in every round: the bound holds against each arm over the rounds "
     "in which it was, with batches one after the other (docs/theory/arms.md)."
 )
+MIXED = (
+    "no number: people with an open slot came with other eligible arms than it was drawn among, "
+    "and no bound is known then (docs/theory/arms.md)."
+)
+OVERLAPPED = (
+    "no number: batches began while others were open, and its bound is for feedback in order. "
+    "With delay=, the number of slots that may open before one has closed, there is a bound for "
+    "one-bit-exp3 (docs/theory/people.md)."
+)
+SEVERAL_ROUNDS = (
+    "Slots take several rounds: where a batch begins before the one before it is released, bounds "
+    "for feedback in order do not hold; delay= is then the number of slots that may open before "
+    "one has closed (docs/theory/people.md)."
+)
+FOR_SLOTS = (
+    "Regret is counted by slots. Slots beyond a person's cap, and rounds of people whose slot in "
+    "the open batch has closed, are not learned from: each adds at most one loss range."
+)
+
+
+class Happened(NamedTuple):
+    """What has happened in a run that its bound must say: all of it is public."""
+
+    changed: bool = False
+    """Arms were added or retired."""
+    restricted: bool = False
+    """Not all arms were eligible in every round."""
+    mixed: bool = False
+    """People with open slots came with other eligible arms."""
+    overlapped: bool = False
+    """Batches began while others were open, where a bound is for batches one after the other."""
+    several: bool = False
+    """Slots may take several rounds."""
+    missed: int = 0
+    """Rounds and slots that were not learned from."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,12 +222,31 @@ class Plan:
     note: str = ""
     """What else is to be said of a policy's guarantee."""
 
-    def after(self, *, changed: bool, restricted: bool) -> Plan:
-        """Return what is left of a policy's plan after arms changed, or were not all eligible."""
-        own = self.own
-        if changed and own is not None:
-            own = replace(own, bound=None, reason=ARMS_CHANGED)
-        return replace(self, own=own, note=ELIGIBLE if restricted else "")
+    def after(self, happened: Happened) -> Plan:
+        """Return what is left of a policy's plan after what happened in its run.
+
+        Each round that was not learned from adds one loss range to its bound.
+        """
+        own, notes = self.own, []
+        if happened.restricted:
+            notes.append(ELIGIBLE)
+        if happened.several and not self.problem.delay:
+            notes.append(SEVERAL_ROUNDS)
+        bound = None if own is None else own.bound
+        if own is not None and bound is not None:
+            wrong = {ARMS_CHANGED: happened.changed, MIXED: happened.mixed}
+            wrong[OVERLAPPED] = happened.overlapped and not self.problem.delay
+            reason = next((text for text, holds in wrong.items() if holds), "")
+            if reason:
+                own = replace(own, bound=None, reason=reason)
+            elif happened.missed:
+                terms = bound.terms | {"not learned from": float(happened.missed)}
+                own = replace(own, bound=replace(bound, terms=terms))
+                notes.append(
+                    f"The bound includes one loss range for each of {happened.missed:,} rounds or "
+                    f"slots so far that were given up, beyond a person's cap or in no slot."
+                )
+        return replace(self, own=own, note=" ".join(notes))
 
     @property
     def best(self) -> Row:
@@ -217,8 +271,9 @@ class Plan:
 
     @property
     def condition(self) -> str:
-        """What the bounds assume of feedback, in one sentence."""
-        return self.problem.assumed_of_feedback
+        """What the bounds assume of feedback, in a few words."""
+        feedback = self.problem.assumed_of_feedback
+        return feedback if self.per_person is None else f"{feedback} {FOR_SLOTS}"
 
     def _each(self) -> str:
         """Say what a place may cost, where persons are protected."""
@@ -330,6 +385,7 @@ def plan(
     delta: float = 0.0,
     delay: int = 0,
     per_person: int | None = None,
+    people: int | None = None,
     local: bool = False,
     losses: str = ANY,
     changes: int | None = None,
@@ -350,6 +406,9 @@ def plan(
     per_person
         Protect persons who may have so many places: epsilon and delta are then theirs, and rounds
         are places. A problem is given besides it.
+    people
+        With ``per_person``: how many people there are. A batch has at most half as many slots, so
+        that it fills. By default the fewest who can take all slots, ``rounds / per_person``.
     local
         Compare what people's own devices can feed, a bit for each round, and other algorithms that
         never see more than one randomised loss at a time.
@@ -388,8 +447,40 @@ def plan(
         )
         for entry, batch in planned(problem, local=local)
     ]
+    if per_person is not None:
+        rows = capped(rows, largest_batch(problem.rounds, per_person, people) or 1)
+    elif people is not None:
+        raise InputError("people= goes with per_person=, the slots that each may have.")
     rows.sort(key=lambda row: row.regret)
     return Plan(problem, rows, per_person=per_person, local=local, losses=losses)
+
+
+def largest_batch(rounds: int | None, per_person: int, people: int | None) -> int | None:
+    """Return the most slots that a batch may have, so that people fill it; None if unknown.
+
+    Half as many as there are people: nobody has two in a batch, and people come unequally often.
+    Without their number, the fewest who can take all slots.
+
+    Examples
+    --------
+    >>> largest_batch(60_000, per_person=1000, people=None), largest_batch(None, 20, people=500)
+    (30, 250)
+    """
+    if people is None:
+        if rounds is None:
+            return None
+        people = rounds // per_person
+    return max(1, people // 2)
+
+
+def capped(rows: list[Row], most: int) -> list[Row]:
+    """Return rows of private algorithms for batches of at most so many slots."""
+    return [
+        row_of(row.entry, row.problem, most)
+        if row.entry.private and row.bound is not None and row.bound.batch > most
+        else row
+        for row in rows
+    ]
 
 
 def _in_world(problem: Problem, losses: str, changes: int | None) -> Problem:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from bandanna._core import checks
 from bandanna._core.types import ArmName, InputError
 from bandanna.algorithms import resolve
+from bandanna.policies.choosing import within_people
 from bandanna.policies.inputs import arm_names, checked_learner, required_learner
 from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
@@ -70,6 +71,10 @@ class PrivateBandit(Policy):
     rounds_per_place
         With ``per_person``: rounds after which a place takes no more. By default it takes them
         until ``finish``.
+    people
+        With ``per_person``: how many people there are. Batches that are not given have at most half
+        as many slots, so that they fill. By default the fewest who can take all slots,
+        ``rounds / per_person``.
 
     Examples
     --------
@@ -105,21 +110,24 @@ class PrivateBandit(Policy):
         per_person: int | None = None,
         delta: float = 0.0,
         rounds_per_place: int | None = None,
+        people: int | None = None,
     ) -> None:
         names = arm_names(arms)
-        people = check_rule(epsilon, delta, per_person, rounds_per_place)
-        if people is None and delta != 0.0:
+        rule = check_rule(epsilon, delta, per_person, rounds_per_place, people)
+        if rule is None and delta != 0.0:
             raise InputError("a delta is of use with per_person= only: one place is pure.")
         size = len(names), rounds, checks.epsilon(epsilon)
         problem = Problem(*size, delay=delay, changes=changes, memory=memory)
         replaced = Replaced(checked_learner(learner, names), release, batch)
         in_parts = replaced != NOTHING
         algorithm, problem, self.why = resolve(algorithm, losses, problem, in_parts=in_parts)
-        if people is not None:
-            each = place_for(people.epsilon, people.delta, people.per_person)
+        if rule is not None:
+            each = place_for(rule.epsilon, rule.delta, rule.per_person)
             problem = problem.but(epsilon=each.epsilon)
         self.delay, self.changes, self.memory = problem.delay, problem.changes, problem.memory
         recipe = private_recipe(algorithm, problem, replaced)
+        if rule is not None:
+            recipe = within_people(recipe, algorithm, problem, replaced, rule)
         super().__init__(
             recipe if guard else without_guard(recipe, problem),
             names,
@@ -129,7 +137,7 @@ class PrivateBandit(Policy):
             clip=clip,
             rounds=problem.rounds,
             seed=seed,
-            people=people,
+            people=rule,
         )
         if replaced.learner is not None:
             self.around = getattr(self.recipe.learner, "label", self.recipe.learner.name)
@@ -204,6 +212,7 @@ def privatize(
     per_person: int | None = None,
     delta: float = 0.0,
     rounds_per_place: int | None = None,
+    people: int | None = None,
 ) -> PrivateBandit:
     """Make any bandit without contexts private (the paper's Theorem "Generic Conversion").
 
@@ -218,7 +227,7 @@ def privatize(
         with ``draw()`` and ``update(arm, loss)``; or a function that takes a seed and makes one.
     arms, epsilon, rounds, release, batch, loss_range, default_loss, clip, seed, per_person
         As for ``PrivateBandit``.
-    delta, rounds_per_place
+    delta, rounds_per_place, people
         As for ``PrivateBandit``.
 
     Examples
@@ -241,4 +250,5 @@ def privatize(
         per_person=per_person,
         delta=delta,
         rounds_per_place=rounds_per_place,
+        people=people,
     )

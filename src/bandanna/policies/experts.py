@@ -11,7 +11,7 @@ from bandanna._core.types import ArmName
 from bandanna.algorithms import AUTO, check_changes, find
 from bandanna.learners import Learner
 from bandanna.planner.plan import place_problem
-from bandanna.policies.choosing import choose_algorithm
+from bandanna.policies.choosing import choose_algorithm, within_people
 from bandanna.policies.inputs import arm_names, check_experts, checked_learner, required_learner
 from bandanna.policies.people import check_rule
 from bandanna.policies.policy import Policy
@@ -53,7 +53,7 @@ class PrivateExperts(Policy):
         Replace a part of a conversion, as for ``PrivateBandit``.
     loss_range, default_loss, clip, seed, delay
         As for ``PrivateBandit``.
-    per_person, rounds_per_place
+    per_person, rounds_per_place, people
         As for ``PrivateBandit``. With a conversion a place follows one expert; EXP4 credits each
         round by its own advice, so there a place is one round.
 
@@ -90,25 +90,27 @@ class PrivateExperts(Policy):
         delay: int = 0,
         per_person: int | None = None,
         rounds_per_place: int | None = None,
+        people: int | None = None,
     ) -> None:
         names = arm_names(arms)
         count = check_experts(experts)
-        people = check_rule(epsilon, delta, per_person, rounds_per_place)
+        rule = check_rule(epsilon, delta, per_person, rounds_per_place, people)
         size = len(names), rounds, checks.epsilon(epsilon), count, delta, delay
         problem = Problem(*size, changes=changes, memory=memory)
         replaced = Replaced(checked_learner(learner, tuple(range(count))), release, batch)
         self.why = f"{algorithm} was asked for."
         if algorithm == AUTO:
-            algorithm, self.why = choose_algorithm(
-                problem, replaced=replaced != NOTHING, per_person=people and people.per_person
-            )
+            algorithm, self.why = choose_algorithm(problem, replaced=replaced != NOTHING, rule=rule)
         check_changes(algorithm, problem)
-        if people is not None:
-            problem = place_problem(problem, people.per_person, find(algorithm, advised=True))
+        if rule is not None:
+            problem = place_problem(problem, rule.per_person, find(algorithm, advised=True))
         self.delta, self.delay = problem.delta, problem.delay
         self.changes, self.memory = problem.changes, problem.memory
+        recipe = private_recipe(algorithm, problem, replaced)
+        if rule is not None:
+            recipe = within_people(recipe, algorithm, problem, replaced, rule)
         super().__init__(
-            private_recipe(algorithm, problem, replaced),
+            recipe,
             names,
             algorithm=algorithm,
             loss_range=loss_range,
@@ -117,7 +119,7 @@ class PrivateExperts(Policy):
             clip=clip,
             rounds=problem.rounds,
             seed=seed,
-            people=people,
+            people=rule,
         )
 
 

@@ -38,15 +38,23 @@ class PeopleRule(NamedTuple):
     """Places a person may have, each in a batch of its own."""
     rounds_per_place: int | None
     """Rounds after which a place takes no more; None: it stays open until ``finish``."""
+    people: int | None = None
+    """How many there are, where that was said: batches are then small enough for them."""
 
 
 def check_rule(
-    epsilon: float, delta: object, per_person: object, rounds_per_place: object
+    epsilon: float,
+    delta: object,
+    per_person: object,
+    rounds_per_place: object,
+    people: object = None,
 ) -> PeopleRule | None:
     """Take a rule for people as a user gives it; None if there is none."""
     if per_person is None:
         if rounds_per_place is not None:
             raise InputError("rounds_per_place goes with per_person, the places a person may have.")
+        if people is not None:
+            raise InputError("people= goes with per_person=, the slots a person may have.")
         return None
     rounds = (
         None
@@ -54,7 +62,8 @@ def check_rule(
         else checks.whole("rounds_per_place", rounds_per_place, at_least=1)
     )
     places = check_places(per_person)
-    return PeopleRule(checks.epsilon(epsilon), checks.delta(delta), places, rounds)
+    known = None if people is None else checks.whole("people", people, 1, checks.MAX_ROUNDS)
+    return PeopleRule(checks.epsilon(epsilon), checks.delta(delta), places, rounds, known)
 
 
 class People:

@@ -47,6 +47,8 @@ class Summary:
     released: int
     stationarity: str = ""
     """What the guard of ``dp-klucb`` has seen, in a sentence."""
+    hint: str = ""
+    """Why nothing is learned, and what to do; empty where nothing is wrong."""
 
     def __str__(self) -> str:
         width = max(len(str(row.arm)) for row in self.rows)
@@ -60,6 +62,8 @@ class Summary:
             lines.append(f"  {row.arm!s:{width}}  {chance}  {share}{row.batches:,} batches, {mean}")
         if self.stationarity:
             lines.append(f"  {self.stationarity}")
+        if self.hint:
+            lines.append(f"  {self.hint}.")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -76,7 +80,7 @@ class Summary:
         ]
         said = f"{self.decided:,} decided, {self.released:,} batches released"
         headings = ["arm", "chance", "share so far", "batches", "mean loss", "95% sure"]
-        return table(said, headings, rows) + paragraph(self.stationarity)
+        return table(said, headings, rows) + paragraph(self.stationarity) + paragraph(self.hint)
 
 
 def chances_of(policy: Shown) -> dict[ArmName, float]:
@@ -113,7 +117,7 @@ def summary_of(policy: Shown) -> Summary:
         for choice, name in enumerate(names)
     ]
     seen = policy._player.report().guard
-    return Summary(rows, ledger.rounds, ledger.released, stationarity_words(seen))
+    return Summary(rows, ledger.rounds, ledger.released, stationarity_words(seen), policy.hint)
 
 
 def _names(policy: Shown) -> tuple[ArmName, ...]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from bandanna._core.html import paragraph
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.learners.stationarity import GuardReport
-from bandanna.planner.plan import Plan
+from bandanna.planner.plan import Happened, Plan
 from bandanna.policies.afterwards import stationarity_words
 from bandanna.policies.among import Among
 from bandanna.policies.choosing import plan_of
+from bandanna.policies.hints import hint
 from bandanna.policies.inputs import eligible_arms
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.people import PeopleRule
@@ -68,8 +69,22 @@ class Shown:
             raise InputError("a plan needs rounds=, a private policy and no single expert.")
         size = len(self.active), self.rounds, self.recipe.release.guarantee().epsilon
         problem = Problem(*size, self.experts, self.delta, self.delay, self.changes, self.memory)
-        found = plan_of(self.algorithm, self.recipe, problem)
-        return found.after(changed=self.changed, restricted=self._ledger.restricted)
+        found = plan_of(self.algorithm, self.recipe, problem, self.people)
+        return found.after(self.happened)
+
+    @property
+    def happened(self) -> Happened:
+        """What has happened that a bound on regret must say: all of it is public."""
+        ledger, rule = self._ledger, self.people
+        in_turn = rule is not None or ledger.restricted
+        return Happened(
+            changed=self.changed,
+            restricted=ledger.restricted,
+            mixed=ledger.mixed,
+            overlapped=ledger.overlapped and in_turn,
+            several=rule is not None and rule.rounds_per_place != 1,
+            missed=ledger.missed,
+        )
 
     @property
     def active(self) -> tuple[int, ...]:
@@ -154,16 +169,28 @@ class Shown:
 
         In expectation over runs, for losses fixed in advance with feedback in order: over many
         runs the mean regret is at most the mean of this. It may be shown to anyone. Decisions among
-        some arms count against each arm in the rounds in which it was eligible; once arms have been
-        added or retired nothing is known.
+        some arms count against each arm in the rounds in which it was eligible. Rounds that were
+        given up, slots beyond a person's cap and rounds in no slot count one loss range each.
+
+        None also where nothing is proved: once arms have been added or retired; once people with
+        open slots came with other eligible arms; and, with ``per_person`` or ``eligible``, once a
+        batch began before another was released.
         """
-        if self.changed:
+        happened = self.happened
+        if happened.changed or happened.mixed or happened.overlapped:
             return None
         with self._lock:
             found = self._player.report().regret
         low, high = self.loss_range
         # The last batch may not have been released.
-        return None if found is None else (high - low) * self.batch * (found + 1.0)
+        if found is None:
+            return None
+        return (high - low) * (self.batch * (found + 1.0) + happened.missed)
+
+    @property
+    def hint(self) -> str:
+        """Why nothing is learned, and what to do; empty where nothing is wrong."""
+        return hint(self._ledger, self.batch, self.people)
 
     @property
     def stationarity(self) -> GuardReport | None:
@@ -195,5 +222,5 @@ class Shown:
             f"<{type(self).__name__} {self.algorithm}{self.around and f' around {self.around}'}: "
             f"{experts}{len(self.arms)} arms, batch "
             f"{self.batch}, {self.decided} decided, {self.waiting} waiting, {self.released} "
-            f"batches released>"
+            f"batches released{self.hint and f'. {self.hint}.'}>"
         )

@@ -23,8 +23,16 @@ FOLLOWING = "-conversion"
 
 ONE_ROUND = "each person's feedback is one round's; k rounds of one person cost k times epsilon"
 ONE_NAME = (
-    "each person comes under one name, and places close by a public rule that looks at nobody's "
+    "each person comes under one name, and slots close by a public rule that looks at nobody's "
     "feedback; whoever comes under two names counts as two people"
+)
+PARTICIPATION = (
+    "who comes, when and how often does not depend on feedback that was not released: someone who "
+    "stays away because of what they met shows it"
+)
+CAPS_RESUMED = (
+    "nobody takes a slot between saving a file and resuming from it; otherwise slots used since "
+    "are forgotten, and a person may have as many again"
 )
 ALWAYS_ASSUMED = (
     "whether and when feedback arrives does not depend on what it says",
@@ -68,16 +76,17 @@ def assumed_by_all(
     low: float, high: float, *, clip: bool = False, places: int | None = None
 ) -> tuple[str, ...]:
     """Return what every policy assumes; ``places`` are those a person may have, if it knows any."""
-    who = ONE_ROUND if places is None else ONE_NAME
-    return range_assumed(low, high, clip=clip), who, *ALWAYS_ASSUMED
+    who = (ONE_ROUND,) if places is None else (ONE_NAME, PARTICIPATION, CAPS_RESUMED)
+    return range_assumed(low, high, clip=clip), *who, *ALWAYS_ASSUMED
 
 
 def protected_person(places: int) -> str:
     """Return what is protected with so many places a person: all that they contribute."""
-    where = "one place, ever" if places == 1 else f"up to {places} places, each in its own batch"
+    where = "one slot, ever" if places == 1 else f"up to {places} slots, each in its own batch"
     return (
-        f"everything one person contributes, however often they come ({where}; what they say "
-        f"beyond is not used), against everyone who sees all decisions and releases"
+        f"all feedback of one person, however often they come ({where}; what they say beyond is "
+        f"not used), against everyone who sees all decisions and releases; that they came, and "
+        f"how often, is not hidden"
     )
 
 
