@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +16,9 @@ from alembic.migration import MigrationContext
 
 import bandanna as bd
 from bandanna._core.types import StateFileError
+from bandanna.service.keys import make_first_key
 from bandanna.store import Secret, SqlStore, StoreUnavailableError, read_secret
+from bandanna.store.secret import private_text
 from bandanna.store.tables import metadata
 from tests.postgres import Postgres, needs_postgres
 from tests.store.stores import experiment, put
@@ -177,6 +181,48 @@ def test_the_secret_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None
     path.write_text("abc")
     with pytest.raises(StateFileError):
         read_secret(path)
+
+
+def test_a_secret_that_several_processes_make_at_once_is_whole_and_one(tmp_path: Path) -> None:
+    def slow() -> str:
+        time.sleep(0.05)
+        return secrets.token_hex(2000)
+
+    with ThreadPoolExecutor(8) as pool:
+        path = tmp_path / "secret"
+        found = list(pool.map(lambda _: private_text(path, "secret", slow), range(8)))
+    assert len(set(found)) == 1
+    assert len(found[0]) == 4000
+    assert [one.name for one in tmp_path.iterdir()] == ["secret"]
+
+
+def first_keys(address: str) -> None:
+    """Several processes start at once: one of them makes the first key."""
+    with ThreadPoolExecutor(4) as pool:
+        stores = list(pool.map(lambda _: SqlStore(address, SECRET), range(4)))
+        made = list(pool.map(lambda store: make_first_key(store, SECRET), stores))
+    assert sum(text is not None for text in made) == 1
+    assert len(stores[0].all_keys()) == 1
+    for store in stores:
+        store.close()
+
+
+def test_one_of_several_processes_makes_the_first_key(tmp_path: Path) -> None:
+    first_keys(f"sqlite:///{tmp_path / 'store.db'}")
+
+
+@needs_postgres
+def test_one_of_several_processes_makes_the_first_key_in_postgresql(postgres: Postgres) -> None:
+    first_keys(postgres.new_database())
+
+
+def test_a_newer_database_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    open_file(tmp_path).close()
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '99'")
+    connection.close()
+    with pytest.raises(StateFileError, match=r"newer version .* have version 99"):
+        open_file(tmp_path)
 
 
 def note_together(address: str) -> None:

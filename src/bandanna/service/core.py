@@ -27,6 +27,9 @@ from bandanna.store.writer import Task, UnknownError, Writer, about_event
 
 T = TypeVar("T")
 
+CLOCK_STEP_SECONDS = 0.5
+"""A difference between two clocks that means that one was set."""
+
 NO_GUARD = (
     "the database is never put back from an older copy and never run twice: there is no rollback "
     "guard that would notice"
@@ -69,6 +72,8 @@ class Core:
         self._known: dict[str, list[Experiment]] = {}
         self._deadlines: dict[int, float | None] = {}
         self._next_look: dict[int, float] = {}
+        self._offset = 0.0
+        """Of the clock against one that is never set."""
         self._written, self._released = 0, -1
         """Transactions and releases when it was last tidied; whoever was here before may not have
         come to it."""
@@ -223,14 +228,20 @@ class Core:
 
     async def sweep(self) -> None:
         """Expire what is due; every experiment is looked at before its next deadline."""
-        now = self.clock()
         if self.guard is not None:
             await run_in_threadpool(self.guard.watch)
         await run_in_threadpool(self._learn_deadlines)
-        for number, wait in self._deadlines.items():
+        now, offset = self.clock(), self.clock() - time.monotonic()
+        if abs(offset - self._offset) > CLOCK_STEP_SECONDS:
+            self._next_look.clear()  # the clock was set: look at everything again
+        self._offset = offset
+        for number, wait in list(self._deadlines.items()):
             if wait is not None and self._next_look.get(number, now) <= now:
-                task = Task(lambda desk, _: desk.expire(now), number)
-                due = await self._do(task)
+                try:
+                    due = await self._do(Task(lambda desk, _: desk.expire(now), number))
+                except UnknownError:  # it is not in the database any more
+                    del self._deadlines[number]
+                    continue
                 self._next_look[number] = due or now + wait
 
     def _learn_deadlines(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -25,7 +26,7 @@ devices load."""
 
 MOST_KNOWN = 100_000
 NEW_KEY_SECONDS = 0.1
-"""How often a key that is not known may make us look again."""
+"""How often keys that are not known may make us look again."""
 
 SAFE_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -75,6 +76,7 @@ class Gate:
         self._app, self._ring, self._metrics = app, ring, metrics
         self._most_bytes = most_bytes
         self._too_large = f"a request may have {most_bytes} bytes."
+        self._looking = asyncio.Lock()
         self._buckets, self._device_buckets = Buckets(rate), Buckets(device_rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -140,13 +142,20 @@ class Gate:
         return None
 
     async def _find(self, text: str) -> KeyRow | None:
-        """Find a key; an unknown one may have been made a moment ago."""
+        """Find a key; one that is unknown may have been made a moment ago: it waits for a look.
+
+        Requests that wait share one look at the store.
+        """
+        asked = time.monotonic()
         key = self._ring.find(text)
-        age = self._ring.age
-        if age > REFRESH_SECONDS or (key is None and age > NEW_KEY_SECONDS):
-            await run_in_threadpool(self._ring.refresh)
-            key = self._ring.find(text)
-        return key
+        if key is not None and self._ring.age <= REFRESH_SECONDS:
+            return key
+        async with self._looking:
+            if key is None and self._ring.age < NEW_KEY_SECONDS:
+                await asyncio.sleep(NEW_KEY_SECONDS - self._ring.age)
+            if self._ring.read_at < asked:
+                await run_in_threadpool(self._ring.refresh)
+        return self._ring.find(text)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         """Note the route, not the path, and nothing of what was sent."""

@@ -40,10 +40,23 @@ def make_key(
             "a key for pages opens 'device' alone, in one experiment with local privacy: give that "
             "experiment, and no other scope."
         )
+    row, text = _new_key(secret, name, scopes, experiment)
+    store.add_key(row)
+    return row, text
+
+
+def make_first_key(store: Store, secret: Secret) -> str | None:
+    """Make a key that opens everything, unless there is a key already, and return it."""
+    row, text = _new_key(secret, "the first key", ("manage",), None)
+    return text if store.add_first_key(row) else None
+
+
+def _new_key(
+    secret: Secret, name: str, scopes: tuple[str, ...], experiment: str | None
+) -> tuple[KeyRow, str]:
     identity, rest = secrets.token_hex(6), secrets.token_urlsafe(32)
     text = f"bdn_{identity}_{rest}"
     row = KeyRow(identity, name, secret.hash("keys", text), scopes, experiment, time.time())
-    store.add_key(row)
     return row, text
 
 
@@ -53,12 +66,13 @@ class KeyRing:
     def __init__(self, store: Store, secret: Secret, guard: Guard | None = None) -> None:
         self._store, self._secret, self._guard = store, secret, guard
         self._rows: dict[str, KeyRow] = {}
-        self._read_at = -math.inf
+        self.read_at = -math.inf
+        """When it last began to look, by the monotonic clock."""
 
     @property
     def age(self) -> float:
         """Seconds since it last looked."""
-        return time.monotonic() - self._read_at
+        return time.monotonic() - self.read_at
 
     def refresh(self) -> None:
         """Look at the store."""
@@ -68,7 +82,7 @@ class KeyRing:
             self._guard.remember_revoked(row.id for row in rows if row.revoked_at is not None)
         gone = frozenset() if self._guard is None else self._guard.revoked
         self._rows = {r.id: r for r in rows if r.revoked_at is None and r.id not in gone}
-        self._read_at = at
+        self.read_at = at  # after the rows: whoever finds it young finds the rows too
 
     def find(self, text: str) -> KeyRow | None:
         """Return what a key opens, or None; how long that takes does not depend on its secret."""

@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from bandanna._core.types import JSON, Guarantee
 from bandanna.store.rows import Event, Experiment
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Label = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+def _printable(text: str) -> str:
+    """Refuse what databases and pages cannot hold: NUL, other control characters, surrogates."""
+    if any(ord(letter) < 32 or 0xD800 <= ord(letter) < 0xE000 for letter in text):
+        raise ValueError("must not contain control characters or surrogates.")
+    return text
+
+
+Label = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 EventId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
 Feedback = bool | Annotated[float, Field(allow_inf_nan=False)]
 

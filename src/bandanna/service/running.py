@@ -15,7 +15,7 @@ from bandanna._core.types import StateFileError
 from bandanna.service.app import make_app
 from bandanna.service.core import Core
 from bandanna.service.demo import play
-from bandanna.service.keys import make_key
+from bandanna.service.keys import make_first_key
 from bandanna.service.logs import JsonLines, start_logs
 from bandanna.service.parts import grouped
 from bandanna.service.settings import Settings
@@ -38,10 +38,8 @@ class Server(uvicorn.Server):
 
 def first_key(core: Core, key_file: Path | None) -> str | None:
     """Make a key that opens everything, if there is no key yet; also write it to a file."""
-    if core.store.all_keys():
-        return None
-    _, text = make_key(core.store, core.secret, "the first key", ("manage",))
-    if key_file is not None:
+    text = make_first_key(core.store, core.secret)
+    if text is not None and key_file is not None:
         try:
             handle = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         except OSError as error:

@@ -151,6 +151,10 @@ class Store(ABC):
         """Keep a key."""
 
     @abstractmethod
+    def add_first_key(self, key: KeyRow) -> bool:
+        """Keep a key if there is none yet, whoever else tries; returns whether it was kept."""
+
+    @abstractmethod
     def all_keys(self) -> list[KeyRow]:
         """Return all keys, revoked ones included."""
 

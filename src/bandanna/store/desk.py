@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 
 from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError
 from bandanna.policies.batch import Batch
@@ -86,7 +87,7 @@ class Desk:
         if defer:
             self._waiting.deferred[place] = chance
         if event.expires_at is not None:
-            self._waiting.due.append((event.expires_at, place))
+            heappush(self._waiting.due, (event.expires_at, place))
         self._events[name], self._holders[place] = event, name
         self._touched.add(place)
         return event
@@ -136,7 +137,7 @@ class Desk:
         """
         self._now = now
         while self._waiting.due and self._waiting.due[0][0] <= now:
-            _, place = self._waiting.due.popleft()
+            _, place = heappop(self._waiting.due)
             if begins_place(self.policy.ledger, place):
                 self._finish_place(place)
             elif place in self._waiting.deferred:

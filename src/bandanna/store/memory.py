@@ -112,6 +112,13 @@ class MemoryStore(Store):
         with self._lock:
             self._keys[key.id] = key
 
+    def add_first_key(self, key: KeyRow) -> bool:
+        """Keep a key if there is none yet."""
+        with self._lock:
+            if not self._keys:
+                self._keys[key.id] = key
+            return self._keys == {key.id: key}
+
     def all_keys(self) -> list[KeyRow]:
         """Return all keys."""
         with self._lock:

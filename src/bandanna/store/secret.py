@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from bandanna._core.types import JSON, StateFileError
@@ -83,18 +84,24 @@ def read_secret(path: Path) -> Secret:
 
 
 def private_text(path: Path, what: str, make: Callable[[], str]) -> str:
-    """Read a file that others cannot read; what is not there is made, once."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise StateFileError(f"cannot make the {what} {path}: {error.strerror}.") from None
-    else:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(make())
-            file.flush()
-            os.fsync(file.fileno())
+    """Read a file that others cannot read; what is not there is made, once.
+
+    The file appears whole or not at all, also when several processes make it at once.
+    """
+    if not path.exists():
+        part = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        try:
+            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(make())
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):  # another process was faster: its file is used
+                os.link(part, path)
+        except OSError as error:
+            raise StateFileError(f"cannot make the {what} {path}: {error.strerror}.") from None
+        finally:
+            part.unlink(missing_ok=True)
     try:
         text = path.read_text(encoding="ascii")
         open_to_others = path.stat().st_mode & 0o077

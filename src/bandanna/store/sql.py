@@ -206,8 +206,16 @@ class SqlStore(Store):
     def add_key(self, key: KeyRow) -> None:
         """Keep a key."""
         with self._change() as connection:
-            row = key._asdict() | {"scopes": " ".join(key.scopes)}
-            connection.execute(insert(KEYS).values(row))
+            connection.execute(insert(KEYS).values(_key_row(key)))
+
+    def add_first_key(self, key: KeyRow) -> bool:
+        """Keep a key if there is none yet."""
+        with self._change() as connection:
+            self._alone_at_start(connection)
+            if connection.execute(select(KEYS.c.id).limit(1)).first() is not None:
+                return False
+            connection.execute(insert(KEYS).values(_key_row(key)))
+            return True
 
     def all_keys(self) -> list[KeyRow]:
         """Return all keys."""
@@ -312,3 +320,7 @@ class SqlStore(Store):
     def _rows(self, query: Executable) -> list[SqlRow]:
         with named_trouble(), self._reading.connect() as connection:
             return list(connection.execute(query))
+
+
+def _key_row(key: KeyRow) -> JSON:
+    return key._asdict() | {"scopes": " ".join(key.scopes)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container
+from heapq import heapify
 
 from bandanna.policies.ledger import Ledger
 from bandanna.policies.places import PlacesBatch
@@ -36,11 +37,13 @@ class Waiting:
         """Places of events that have not been shown yet."""
         open_places = {p: e for p, e in holders.items() if p in waiting or begins_place(ledger, p)}
         due = [(e.expires_at, p) for p, e in open_places.items() if e.state is not State.VOID]
-        self.due = deque(sorted((at, place) for at, place in due if at is not None))
-        """Deadlines in their order: the newest decision has the last."""
+        self.due = [(at, place) for at, place in due if at is not None]
+        """Deadlines, as a heap: where the clock was set back, later decisions may be due first."""
+        heapify(self.due)
 
     def join(self, before: Waiting, same: Container[int]) -> None:
         """Add what was known before of batches that are still the same."""
         self.free.extend(one for one in before.free if one[0][0] in same)
         self.deferred |= {p: chance for p, chance in before.deferred.items() if p[0] in same}
-        self.due = deque(sorted((*self.due, *(one for one in before.due if one[1][0] in same))))
+        self.due += [one for one in before.due if one[1][0] in same]
+        heapify(self.due)
