@@ -180,6 +180,35 @@ def test_an_interrupt_anywhere_gives_no_person_more(algorithm: str, what: str) -
         line += 1
 
 
+def test_an_interrupt_anywhere_releases_a_sealed_batch_at_most_once() -> None:
+    """Whatever line is hit while the next decision releases a batch that people did not fill."""
+    unit, line, hit = 2**20, 0, True
+    while hit:
+        line += 1
+        player = bd.PrivateBandit(2, 1.0, batch=2, per_person=9, rounds_per_place=1, seed=0)
+        sums: list[int] = []
+        inside: Any = player._ledger.release
+        give = inside.release
+
+        def spy(total: int, size: int, sums: list[int] = sums, give: Any = give) -> Any:
+            sums.append(total)
+            return give(total, size)
+
+        object.__setattr__(inside, "release", spy)
+        player.observe(player.decide(person="a"), loss=1.0)
+        for _ in range(2):
+            player.decide(person="a")
+        hit = interrupt_at(line, partial(player.decide, person="b"))
+        for person in "cdef":
+            player.observe(player.decide(person=person), loss=0.0)
+        assert (
+            sums.count(unit + unit // 2) <= 1
+        )  # one loss of 1, and the middle for what is missing
+        assert all(total <= 2 * unit for total in sums)
+        assert player.ledger.missed >= 2
+    assert line > 5
+
+
 def _make_for_people(algorithm: str) -> Policy:
     if algorithm == "one-bit":
         return bd.PrivateBandit(3, 1.0, batch=2, per_person=2, rounds_per_place=2, seed=0)
