@@ -47,14 +47,14 @@ class Totals(NamedTuple):
     """How many losses the sums hold, or how many bits there are."""
     releases: float = 0.0
     """How many times noise was added."""
+    base: float = 0.0
+    slope: float = 1.0
+    """What is summed has mean ``base + slope * mu`` and lies in [0, 1]: for bits not 0 and 1."""
 
 
 class Law(NamedTuple):
-    """How totals depend on the mean loss, with the rates that the evidence is averaged over."""
+    """The noise of releases, with the rates that the evidence is averaged over."""
 
-    base: float
-    slope: float
-    """What is summed has mean ``base + slope * mu`` and lies in [0, 1]."""
     rates: Floats
     up: Floats
     down: Floats
@@ -78,15 +78,13 @@ ANY_MEAN = Interval(0.0, 1.0)
 
 
 @lru_cache(maxsize=64)
-def law_of(scale: float = 0.0, base: float = 0.0, slope: float = 1.0) -> Law:
-    """Return the law of sums with Laplace noise of a scale, of plain sums, or of bits.
+def law_of(scale: float = 0.0) -> Law:
+    """Return the law of sums with Laplace noise of a scale; plain sums and bits have none.
 
     Parameters
     ----------
     scale
         Scale of the Laplace noise on each released sum, in units of the loss; 0 without noise.
-    base, slope
-        For bits: a bit is 1 with probability ``base + slope * mu``.
 
     Examples
     --------
@@ -104,7 +102,7 @@ def law_of(scale: float = 0.0, base: float = 0.0, slope: float = 1.0) -> Law:
     pairs = np.sqrt(weights[:, None] * weights[None, :]) / (1.0 + apart**2)
     pairs /= pairs.sum()
     noise = np.log1p(-((rates * scale) ** 2))
-    return Law(base, slope, rates, np.expm1(rates), np.expm1(-rates), noise, np.log(weights), pairs)
+    return Law(rates, np.expm1(rates), np.expm1(-rates), noise, np.log(weights), pairs)
 
 
 # --- compiled ---------------------------------------------------------------------------------
@@ -113,7 +111,7 @@ def law_of(scale: float = 0.0, base: float = 0.0, slope: float = 1.0) -> Law:
 @step
 def _values(law: Law, arm: Totals, mean: float, sign: float, values: Floats) -> float:
     """Fill in the logarithm of the process at every rate; returns the largest."""
-    p = law.base + law.slope * mean
+    p = arm.base + arm.slope * mean
     largest = -math.inf
     for k in range(law.rates.size):
         change = law.up[k] if sign > 0.0 else law.down[k]
@@ -127,8 +125,8 @@ def _values(law: Law, arm: Totals, mean: float, sign: float, values: Floats) -> 
 def _slope(law: Law, arm: Totals, mean: float, sign: float, k: int) -> float:
     """Return how the logarithm of the process at a rate changes with the mean."""
     change = law.up[k] if sign > 0.0 else law.down[k]
-    p = law.base + law.slope * mean
-    return -arm.terms * law.slope * change / (1.0 + p * change)
+    p = arm.base + arm.slope * mean
+    return float(-arm.terms * arm.slope * change / (1.0 + p * change))
 
 
 @step
@@ -259,9 +257,9 @@ def scratch() -> Floats:
     return np.empty((3, RATES))
 
 
-def point(law: Law, arm: Totals) -> float:
+def point(arm: Totals) -> float:
     """Return the estimated mean loss: without bias, so noise may take it out of [0, 1]."""
-    return (arm.total / arm.terms - law.base) / law.slope
+    return (arm.total / arm.terms - arm.base) / arm.slope
 
 
 def mean_interval(law: Law, arm: Totals, alpha: float) -> Interval:
@@ -293,7 +291,7 @@ def difference_interval(law: Law, a: Totals, b: Totals, alpha: float) -> Interva
 
 
 def _floats(arm: Totals) -> Totals:
-    return Totals(float(arm.total), float(arm.terms), float(arm.releases))
+    return Totals(*map(float, arm))
 
 
 # --- finished logs: one release an arm, looked at once ----------------------------------------

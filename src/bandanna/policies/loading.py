@@ -142,6 +142,7 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
     policy.delay = checks.whole("delay", data["delay"], 0, checks.MAX_ROUNDS)
     policy.changes = _whole_or_none("changes", data["changes"])
     policy.memory = _whole_or_none("memory", data["memory"])
+    policy.rewarded = data.get("rewarded") is True
     policy.why = "It was loaded from a file."
     policy.resumed = checks.whole("resumed", data["resumed"], at_least=0)
     words = np.array(data["arm_stream"], dtype=np.uint64)

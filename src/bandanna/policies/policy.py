@@ -133,6 +133,7 @@ class Policy(Saved):
         self._check_process()
         with self._lock:
             batch = self._ledger.take(made, units)
+            self.rewarded = reward is not None
             del loss, reward, units  # what fails below must not carry them in its traceback
             self._learn(batch)
 

@@ -5,20 +5,28 @@ All of it follows from released values, so it may be shown to anyone.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import ArmName, InputError
+from bandanna.inference import Law, Totals
 from bandanna.policies.afterwards import stationarity_words
+from bandanna.policies.answers import (
+    Answer,
+    Comparison,
+    Units,
+    answer_from,
+    compare_from,
+    leader_from,
+)
 from bandanna.privacy.sums import SumRelease
 
 if TYPE_CHECKING:
     from bandanna.policies.shown import Shown
 
-MISSED = 0.05
-"""How often an interval may miss what it is for, at any of the times one looks."""
+CONFIDENCE = 0.95
+"""Of the intervals that are shown unless another is asked for."""
 
 
 class ArmSummary(NamedTuple):
@@ -32,10 +40,11 @@ class ArmSummary(NamedTuple):
     batches: int
     """How many of its batches were released."""
     mean: float | None
-    """Mean loss of those batches, estimated without bias; None before the first."""
+    """The estimated mean, in the user's units and direction; None before the first release."""
     low: float | None
     high: float | None
-    """Noise leaves the true mean of those batches between these, but for one time in twenty."""
+    """The 95% interval of the mean, for sampling and noise together, at whatever time one looks;
+    provided the arm's outcomes do not change over time."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,8 @@ class Summary:
     """What the guard of ``dp-klucb`` has seen, in a sentence."""
     hint: str = ""
     """Why nothing is learned, and what to do; empty where nothing is wrong."""
+    answer: Answer | None = None
+    """Which arm is best, if that can be said."""
 
     def __str__(self) -> str:
         width = max(len(str(row.arm)) for row in self.rows)
@@ -57,14 +68,21 @@ class Summary:
             chance = "   -  " if row.chance is None else f"{row.chance:6.1%}"
             mean = "no release yet"
             if row.mean is not None:
-                mean = f"mean loss {row.mean:.4g} ({row.low:.4g} to {row.high:.4g})"
+                mean = f"mean {self.outcome} {row.mean:.4g} ({row.low:.4g} to {row.high:.4g})"
             share = "" if row.share is None else f"{row.share:.1%} of decisions, "
             lines.append(f"  {row.arm!s:{width}}  {chance}  {share}{row.batches:,} batches, {mean}")
         if self.stationarity:
             lines.append(f"  {self.stationarity}")
         if self.hint:
             lines.append(f"  {self.hint}.")
+        if self.answer is not None:
+            lines.append(f"  {self.answer.sentence}")
         return "\n".join(lines)
+
+    @property
+    def outcome(self) -> str:
+        """What means are of: loss or reward."""
+        return "loss" if self.answer is None else self.answer.units.noun
 
     def _repr_html_(self) -> str:
         rows = [
@@ -79,8 +97,15 @@ class Summary:
             for row in self.rows
         ]
         said = f"{self.decided:,} decided, {self.released:,} batches released"
-        headings = ["arm", "chance", "share so far", "batches", "mean loss", "95% sure"]
-        return table(said, headings, rows) + paragraph(self.stationarity) + paragraph(self.hint)
+        mean = f"mean {self.outcome}"
+        headings = ["arm", "chance", "share so far", "batches", mean, "95% interval"]
+        sentence = "" if self.answer is None else self.answer.sentence
+        return (
+            table(said, headings, rows)
+            + paragraph(self.stationarity)
+            + paragraph(self.hint)
+            + paragraph(sentence)
+        )
 
 
 def chances_of(policy: Shown) -> dict[ArmName, float]:
@@ -91,59 +116,91 @@ def chances_of(policy: Shown) -> dict[ArmName, float]:
     return dict(zip(_names(policy), map(float, found), strict=True))
 
 
-def leader_of(policy: Shown) -> ArmName:
-    """Return what is likeliest to be drawn, or has the smallest mean where chances are unknown."""
-    everything = enumerate(summary_of(policy).rows)
-    rows = [row for arm, row in everything if policy.experts or arm not in policy.retired]
-    if rows[0].chance is not None:
-        return max(rows, key=lambda row: row.chance or 0.0).arm
-    known = [row for row in rows if row.mean is not None]
-    if not known:
-        raise InputError("nothing has been released yet: there is no leader.")
-    return min(known, key=lambda row: row.mean or 0.0).arm
+def leader_of(policy: Shown) -> ArmName | None:
+    """Return the arm, or expert, with the smallest released mean loss; None while unknown."""
+    names, totals, _, law = released_of(policy)
+    return leader_from(names, totals, law, _running(policy))
+
+
+def likeliest_of(policy: Shown) -> ArmName | None:
+    """Return what is likeliest to be drawn next; None where chances are not known."""
+    chances = policy._player.chances()
+    if chances is None:
+        return None
+    return _names(policy)[max(_running(policy), key=lambda arm: chances[arm])]
+
+
+def answer_of(policy: Shown, confidence: float, outcome: str) -> Answer:
+    """Return which arm, or expert, is best, and what is known of each."""
+    seen = policy._player.report().guard
+    changing = seen is not None and seen["alarm"]
+    return answer_from(
+        *released_of(policy),
+        _units(policy, outcome),
+        confidence=confidence,
+        among=_running(policy),
+        warning=stationarity_words(seen) if changing else "",
+    )
+
+
+def compare_of(
+    policy: Shown, first: ArmName, second: ArmName, confidence: float, outcome: str
+) -> Comparison:
+    """Return how two arms, or experts, differ."""
+    names, totals, _, law = released_of(policy)
+    units = _units(policy, outcome)
+    return compare_from(names, totals, law, units, first, second, confidence=confidence)
 
 
 def summary_of(policy: Shown) -> Summary:
     """Return what is known of every arm, or of every expert."""
     chances = policy._player.chances()
-    names, ledger = _names(policy), policy._ledger
+    ledger, answer = policy._ledger, answer_of(policy, CONFIDENCE, "")
+    told = ledger.told
     rows = [
         ArmSummary(
-            name,
+            arm.name,
             None if chances is None else float(chances[choice]),
             None if policy._player.weighs else ledger.played.get(choice, 0) / max(1, ledger.rounds),
-            *_estimate(policy, choice),
+            told[choice].batches if choice in told else 0,
+            arm.mean,
+            None if arm.mean is None else arm.low,
+            None if arm.mean is None else arm.high,
         )
-        for choice, name in enumerate(names)
+        for choice, arm in enumerate(answer.arms)
     ]
     seen = policy._player.report().guard
-    return Summary(rows, ledger.rounds, ledger.released, stationarity_words(seen), policy.hint)
+    known = answer if any(row.mean is not None for row in rows) else None
+    said = stationarity_words(seen), policy.hint
+    return Summary(rows, ledger.rounds, ledger.released, *said, known)
+
+
+class Known(NamedTuple):
+    """What was released, as ``bandanna.policies.answers`` takes it."""
+
+    names: tuple[ArmName, ...]
+    totals: dict[int, Totals]
+    rounds: dict[int, float]
+    law: Law | None
+
+
+def released_of(policy: Shown) -> Known:
+    """Return what was released of each arm, or of each expert that batches follow."""
+    names, release, told = _names(policy), policy.recipe.release, policy._ledger.told
+    if not isinstance(release, SumRelease) or policy._player.weighs:
+        return Known(names, {}, {}, None)
+    totals = {arm: release.totals(values) for arm, values in told.items()}
+    return Known(names, totals, {arm: values.rounds for arm, values in told.items()}, release.law())
 
 
 def _names(policy: Shown) -> tuple[ArmName, ...]:
     return policy.arms if policy.experts is None else tuple(range(policy.experts))
 
 
-def _estimate(policy: Shown, choice: int) -> tuple[int, float | None, float | None, float | None]:
-    """Return batches, mean and interval.
+def _running(policy: Shown) -> tuple[int, ...]:
+    return policy.active if policy.experts is None else tuple(range(policy.experts))
 
-    The interval holds for all numbers of batches at once: for n of them it may miss with
-    probability ``MISSED / (n (n + 1))``, and these add up to ``MISSED``.
-    """
-    told, release = policy._ledger.told.get(choice), policy.recipe.release
-    if told is None or not isinstance(release, SumRelease) or policy._player.weighs:
-        return 0 if told is None else told.batches, None, None, None
-    n = told.batches
-    reading = release.read(told, math.log(2.0 * n * (n + 1) / MISSED))
-    if reading is None:
-        return n, None, None, None
-    low, high = policy.loss_range
-    mean, below, above = (
-        low + (high - low) * value
-        for value in (
-            reading.mean,
-            max(0.0, min(1.0, reading.mean - reading.radius)),
-            max(0.0, min(1.0, reading.mean + reading.radius)),
-        )
-    )
-    return n, mean, below, above
+
+def _units(policy: Shown, outcome: str) -> Units:
+    per = "decisions" if policy.people is None else "people"
+    return Units(*policy.loss_range, policy.rewarded, outcome, per)

@@ -59,6 +59,7 @@ class Saved(OneProcess, Changing):
                 "loss_range": list(self.loss_range),
                 "default_loss": self.default_loss,
                 "clip": self.clip,
+                "rewarded": self.rewarded,
                 "rounds": self.rounds,
                 "resumed": self.resumed,
                 "people": None if self.people is None else list(self.people),

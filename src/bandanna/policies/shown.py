@@ -19,11 +19,21 @@ from bandanna.policies.ledger import Ledger
 from bandanna.policies.people import PeopleRule
 from bandanna.policies.player import Player
 from bandanna.policies.promise import certificate_of, promise_of
-from bandanna.policies.reading import Summary, chances_of, leader_of, summary_of
+from bandanna.policies.reading import (
+    CONFIDENCE,
+    Summary,
+    answer_of,
+    chances_of,
+    compare_of,
+    leader_of,
+    likeliest_of,
+    summary_of,
+)
 from bandanna.policies.recipe import Recipe
 from bandanna.problem import Problem
 
 if TYPE_CHECKING:
+    from bandanna.policies.answers import Answer, Comparison
     from bandanna.privacy.range import PrivateRange
 
 
@@ -53,6 +63,8 @@ class Shown:
     """The learner that was put in, by name."""
     why: str = ""
     """Why this algorithm."""
+    rewarded: bool = False
+    """Whether feedback comes as rewards: in which direction answers are given."""
     _lock: threading.RLock
     _ledger: Ledger
     _player: Player
@@ -150,13 +162,66 @@ class Shown:
             return chances_of(self)
 
     @property
-    def leader(self) -> ArmName:
-        """The arm, or expert, that is likeliest to be drawn for the next batch."""
+    def leader(self) -> ArmName | None:
+        """The arm, or expert, with the best released mean; None while nothing is known.
+
+        It may well be ahead by chance: ``answer`` says how sure that is.
+        """
         with self._lock:
             return leader_of(self)
 
+    @property
+    def likeliest(self) -> ArmName | None:
+        """The arm, or expert, that is likeliest to be drawn next; None where that is unknown."""
+        with self._lock:
+            return likeliest_of(self)
+
+    def answer(self, confidence: float = CONFIDENCE, *, outcome: str = "") -> Answer:
+        """Say which arm is best, if that can be said, and what is known of each.
+
+        It follows from released values, so it costs no privacy and may be shown to anyone.
+        Intervals cover sampling and noise, at whatever time and however often you look, provided
+        each arm's outcomes do not change over time. ``docs/answers.md`` explains.
+
+        Parameters
+        ----------
+        confidence
+            How sure the answer is to be, from 0.5 to below 1.
+        outcome
+            What is counted, for the sentence: such as ``"visits"``.
+
+        Examples
+        --------
+        >>> import bandanna as bd
+        >>> bandit = bd.PrivateBandit(["A", "B"], epsilon=1.0, rounds=1000)
+        >>> bandit.answer().best is None
+        True
+        """
+        with self._lock:
+            return answer_of(self, confidence, outcome)
+
+    def compare(
+        self,
+        first: ArmName,
+        second: ArmName,
+        confidence: float = CONFIDENCE,
+        *,
+        outcome: str = "",
+    ) -> Comparison:
+        """Say how the second arm differs from the first: its mean minus the first one's.
+
+        Parameters
+        ----------
+        first, second
+            Names of two arms, or two experts.
+        confidence, outcome
+            As for ``answer``.
+        """
+        with self._lock:
+            return compare_of(self, first, second, confidence, outcome)
+
     def summary(self) -> Summary:
-        """Return what was learned of each arm: chances, and means from what was released.
+        """Return what was learned of each arm: chances, and means with 95% intervals.
 
         It follows from released values, so it costs no privacy and may be shown to anyone.
         """
@@ -214,7 +279,8 @@ class Shown:
 
     def _repr_html_(self) -> str:
         seen = paragraph(stationarity_words(self.stationarity))
-        return paragraph(repr(self)) + seen + self.guarantee._repr_html_()
+        known = self.answer()._repr_html_() if self.released else ""
+        return paragraph(repr(self)) + seen + known + self.guarantee._repr_html_()
 
     def __repr__(self) -> str:
         experts = "" if self.experts is None else f"{self.experts} experts, "

@@ -27,6 +27,7 @@ from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, discrete_laplace
 from bandanna._core.types import JSON, Guarantee, InputError
+from bandanna.inference import Law, Totals, law_of
 from bandanna.privacy.faces import publish
 from bandanna.privacy.groups import laplace_group
 from bandanna.privacy.losses import continuous_laplace_loss
@@ -39,7 +40,7 @@ from bandanna.privacy.mechanism import (
     on_the_grid,
 )
 from bandanna.privacy.noise import discrete_laplace_noise, within_reach
-from bandanna.privacy.reading import Reading, Told
+from bandanna.privacy.reading import Told
 from bandanna.privacy.release import Tally
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.privacy.sums import PureRelease
@@ -167,17 +168,13 @@ class LaplaceRelease(PureRelease):
         saved = super().to_dict()
         return saved if self.longest is None else {**saved, "longest": self.longest}
 
-    def read(self, told: Told, log_odds: float) -> Reading:
-        """Average over rounds; noise, once for each batch, is bounded by Chernoff's argument.
+    def law(self) -> Law:
+        """Return that of sums with Laplace noise; the discrete law's moments do not exceed it."""
+        return law_of(laplace_scale(self.epsilon) / UNITS)
 
-        ``E exp(l z) = 1 / (1 - (l s)^2) <= exp(2 (l s)^2)`` for noise of scale s and
-        ``l s <= 1 / sqrt(2)``, which the discrete law's does not exceed.
-        """
-        unit = laplace_scale(self.epsilon) / UNITS
-        squares = told.batches * unit**2
-        rate = min(math.sqrt(log_odds / (2.0 * squares)), 1.0 / (math.sqrt(2.0) * unit))
-        radius = (log_odds + 2.0 * rate**2 * squares) / rate
-        return Reading(told.mean, radius / told.rounds)
+    def totals(self, told: Told) -> Totals:
+        """Return the sum of the released sums, with noise once for each batch."""
+        return Totals(told.total, told.rounds, told.batches)
 
     def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where the two laws' ratio is largest: outside of their centres."""

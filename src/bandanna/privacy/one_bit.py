@@ -36,6 +36,7 @@ from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import Guarantee, InputError
+from bandanna.inference import Law, Totals, law_of
 from bandanna.privacy.faces import publish
 from bandanna.privacy.groups import one_bit_group
 from bandanna.privacy.mechanism import (
@@ -48,7 +49,7 @@ from bandanna.privacy.mechanism import (
 )
 from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
 from bandanna.privacy.rational import log_of
-from bandanna.privacy.reading import Reading, Told
+from bandanna.privacy.reading import Told
 from bandanna.privacy.release import Tally
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.privacy.sums import PureRelease
@@ -199,15 +200,22 @@ class OneBitRelease(PureRelease):
             return self._epsilon_at(delta)
         return one_bit_group(self.epsilon, size, self.batch, delta)
 
-    def read(self, told: Told, log_odds: float) -> Reading:
-        """Turn the share of ones back into a mean loss; by Azuma and Hoeffding's inequality.
+    def law(self) -> Law:
+        """Return that of bits, which have no noise but their own chance."""
+        return law_of()
 
-        Where batches were not whole their values come rescaled, and so does the radius.
+    def totals(self, told: Told) -> Totals:
+        """Return how many bits were 1, of how many, and how their mean depends on the mean loss.
+
+        Slots that are missing from a batch count 1/2 (``bandanna.policies.short``): the mean of the
+        bits then follows the mean loss less strongly. For batches of different sizes the mean
+        slope is taken, which ``docs/theory/answers.md`` allows.
         """
-        ones, slope = told.mean, self.slope
-        mean = (ones - (1.0 - slope) / 2.0) / slope
-        radius = math.sqrt(log_odds / (2.0 * told.batches)) / slope
-        return Reading(mean, radius * (told.batches * self.batch / told.rounds))
+        bits = told.batches
+        ones = (told.total - 0.5 * told.rounds) / self.batch + 0.5 * bits
+        counted = told.rounds / (bits * self.batch)
+        slope = self.slope * counted
+        return Totals(ones, bits, 0.0, 0.5 * (1.0 - slope), slope)
 
     def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where a bit is 1: among zeros, that is where it tells most."""

@@ -10,8 +10,8 @@ from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, no_guarantee
+from bandanna.inference import Law, law_of
 from bandanna.privacy.faces import publish
-from bandanna.privacy.reading import Reading, Told
 from bandanna.privacy.statements import PROTECTED
 from bandanna.privacy.sums import SumRelease
 
@@ -36,9 +36,9 @@ class PlainRelease(SumRelease):
         """Publish the mean."""
         return self.clamped(total, size) * (1.0 / ((size or self.batch) * UNITS))
 
-    def read(self, told: Told, log_odds: float) -> Reading:
-        """Average the means, which have no noise."""
-        return Reading(told.mean, 0.0)
+    def law(self) -> Law:
+        """Return that of sums without noise."""
+        return law_of()
 
     def guarantee(self) -> Guarantee:
         """Return that nothing is promised."""

@@ -22,10 +22,3 @@ class Told(NamedTuple):
     def mean(self) -> float:
         """The mean value of a round."""
         return self.total / self.rounds
-
-
-class Reading(NamedTuple):
-    """An estimate of the mean loss of batches, and how far noise may have moved it."""
-
-    mean: float
-    radius: float

@@ -13,9 +13,10 @@ from bandanna._core.advice import Ticket
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee
+from bandanna.inference import Law, Totals
 from bandanna.privacy.faces import SumMemory, publish_once
 from bandanna.privacy.mechanism import Mechanism
-from bandanna.privacy.reading import Reading, Told
+from bandanna.privacy.reading import Told
 from bandanna.privacy.release import Release, Seeded, Tally
 from bandanna.privacy.statements import PROTECTED
 
@@ -56,13 +57,13 @@ class SumRelease(Release):
     def release(self, total: int, size: int | None = None) -> float:
         """Publish a sum, clamped to ``[0, size * UNITS]``; ``size`` is the batch's own if None."""
 
-    def read(self, told: Told, log_odds: float) -> Reading | None:
-        """Estimate the mean loss of the batches behind some values; None if it is not known how.
-
-        Noise moves it further than the radius with probability at most ``2 exp(-log_odds)``, also
-        where each batch was chosen by what the earlier ones told.
-        """
+    def law(self) -> Law | None:
+        """Return how what it publishes depends on mean losses; None where it does not."""
         return None
+
+    def totals(self, told: Told) -> Totals:
+        """Return what it has published of an arm, for ``bandanna.inference``."""
+        return Totals(told.total, told.rounds)
 
     def start(self, size: int | None = None) -> Tally:
         """Open a batch."""

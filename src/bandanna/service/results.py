@@ -13,7 +13,7 @@ from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.algorithms import find
 from bandanna.planner.plan import row_of
 from bandanna.policies.policy import Policy
-from bandanna.policies.reading import MISSED, ArmSummary
+from bandanna.policies.reading import CONFIDENCE, ArmSummary
 from bandanna.problem import Problem
 from bandanna.service.models import moment
 from bandanna.service.steady import steadiness
@@ -35,7 +35,8 @@ def summary(policy: Policy, releases: Sequence[Release]) -> JSON:
     choices = [_choice(row, mine, everything) for row, mine in zip(rows, rounds, strict=True)]
     return {
         "what": "arm" if policy.experts is None else "expert",
-        "confidence": 1 - MISSED,
+        "confidence": CONFIDENCE,
+        "answer": policy.answer().to_dict(),
         "choices": [] if weighed else choices,
         "shares": [] if weighed else _shares(len(rows), releases),
         "decided": policy.decided,

@@ -1,0 +1,450 @@
+"""Which arm is best, by how much and how sure: answers from released values, in the user's units.
+
+These are functions on plain values: names, totals, the law of the releases, the range of losses.
+They cost no privacy, because everything was released before. ``bandanna.inference`` has the
+statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bandanna._core import checks
+from bandanna._core.html import paragraph, table
+from bandanna._core.types import JSON, ArmName, InputError
+from bandanna.inference import (
+    Interval,
+    Law,
+    Totals,
+    difference_interval,
+    evidence_below,
+    mean_interval,
+    point,
+)
+
+STEADY = "each arm's outcomes do not change over time"
+ANY_TIME = "It holds at whatever time you look."
+
+
+@dataclass(frozen=True)
+class Units:
+    """How a user counts: the range of outcomes, and whether more is better."""
+
+    low: float = 0.0
+    high: float = 1.0
+    reward: bool = False
+    outcome: str = ""
+    """What is counted, such as visits."""
+    per: str = "decisions"
+    """What it is counted per."""
+
+    @property
+    def width(self) -> float:
+        """The length of the range."""
+        return self.high - self.low
+
+    @property
+    def noun(self) -> str:
+        """What a mean is a mean of."""
+        return self.outcome or ("reward" if self.reward else "loss")
+
+    def value(self, loss: float) -> float:
+        """Return a mean loss in [0, 1] as the user counts it."""
+        return self.high - self.width * loss if self.reward else self.low + self.width * loss
+
+    def interval(self, losses: Interval) -> tuple[float, float]:
+        """Return an interval of mean losses as the user counts it."""
+        low, high = sorted((self.value(losses.low), self.value(losses.high)))
+        return low, high
+
+    def gain(self, size: float, low: float, high: float | None = None) -> str:
+        """Write how much better an arm is, with its interval: positive is better.
+
+        Without an upper end, with the least that it can be.
+        """
+        ends = [low] if high is None else [low, high]
+        largest = self.width * max(abs(value) for value in (size, *ends))
+        times, per = 1.0, f" per {self.per_one}"
+        for often in (100, 10_000, 1_000_000):
+            if largest * times >= 1.0:
+                break
+            times, per = float(often), f" per {often:,} {self.per}"
+        size, *ends = (self.width * times * value for value in (size, *ends))
+        digits = _digits(max(size, *ends) - min(size, *ends))
+        shown = [f"{value:,.{digits}f}" for value in ends]
+        within = f"at least {shown[0]}" if high is None else f"{shown[0]} to {shown[1]}"
+        what = f" {self.outcome}" if self.outcome else ""
+        return f"{size:,.{digits}f}{what}{per} ({within})"
+
+    @property
+    def per_one(self) -> str:
+        """What it is counted per, one of them."""
+        return {"people": "person"}.get(self.per, self.per.removesuffix("s"))
+
+
+class _Shown:
+    """What answers have in common: a sentence, JSON, a table for notebooks."""
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> list[str]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ArmAnswer:
+    """What is known of one arm, in the user's units."""
+
+    name: ArmName
+    rounds: int
+    """Rounds (or slots of people) behind its releases."""
+    mean: float | None
+    """The estimated mean, moved into the interval where noise took it out; None if unknown."""
+    low: float
+    high: float
+    """The interval, for sampling and noise together."""
+    racing: bool = True
+    """Whether it may still be the best."""
+
+    def to_dict(self) -> JSON:
+        """Return it as plain values."""
+        return {
+            "name": self.name,
+            "rounds": self.rounds,
+            "mean": self.mean,
+            "low": self.low,
+            "high": self.high,
+            "racing": self.racing,
+        }
+
+
+@dataclass(frozen=True)
+class Answer(_Shown):
+    """Which arm is best, if that can be said, and what is known of each.
+
+    Attributes
+    ----------
+    best
+        The name of the best arm; None while it cannot be told at this confidence.
+    arms
+        What is known of each arm, in the policy's order.
+    sentence
+        The answer in one sentence, with its assumption.
+    confidence
+        The best arm is named wrongly with probability at most one minus this, and each interval
+        misses with at most this probability by itself, at all times together.
+    assumption
+        What must be true for it to hold.
+    """
+
+    best: ArmName | None
+    arms: tuple[ArmAnswer, ...]
+    sentence: str
+    confidence: float
+    assumption: str
+    units: Units = field(default_factory=Units, repr=False)
+    warning: str = ""
+    """What speaks against the assumption, if anything does."""
+
+    @property
+    def racing(self) -> tuple[ArmName, ...]:
+        """The arms that may still be the best."""
+        return tuple(arm.name for arm in self.arms if arm.racing)
+
+    def to_dict(self) -> JSON:
+        """Return it as plain values, for JSON."""
+        return {
+            "best": self.best,
+            "sentence": self.sentence,
+            "confidence": self.confidence,
+            "assumption": self.assumption,
+            "outcome": self.units.noun,
+            "arms": [arm.to_dict() for arm in self.arms],
+            "racing": list(self.racing),
+            "warning": self.warning,
+        }
+
+    def _lines(self) -> list[str]:
+        lines = [self.sentence]
+        width = max(len(str(arm.name)) for arm in self.arms)
+        for arm in self.arms:
+            seen = f"{arm.rounds:,} {self.units.per}, {self._of(arm)}"
+            lines.append(f"  {arm.name!s:{width}}  {seen}")
+        each = f"Each interval holds with {self.confidence:.4g} by itself. {ANY_TIME}"
+        return [*lines, *filter(None, (self.warning, each))]
+
+    def _of(self, arm: ArmAnswer) -> str:
+        if arm.mean is None:
+            return "nothing released yet"
+        digits = max(_digits(arm.high - arm.low), 0)
+        mean, low, high = (f"{value:,.{digits}f}" for value in (arm.mean, arm.low, arm.high))
+        return f"mean {self.units.noun} {mean} ({low} to {high})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [str(arm.name), f"{arm.rounds:,}", *self._cells(arm), "yes" if arm.racing else "no"]
+            for arm in self.arms
+        ]
+        interval = f"{self.confidence:.4g} interval"
+        headings = ["arm", self.units.per, f"mean {self.units.noun}", interval, "may be best"]
+        return table(self.sentence, headings, rows) + paragraph(f"{self.warning} {ANY_TIME}")
+
+    def _cells(self, arm: ArmAnswer) -> tuple[str, str]:
+        if arm.mean is None:
+            return "-", "-"
+        digits = _digits(arm.high - arm.low)
+        return f"{arm.mean:,.{digits}f}", f"{arm.low:,.{digits}f} to {arm.high:,.{digits}f}"
+
+
+@dataclass(frozen=True)
+class Comparison(_Shown):
+    """How two arms differ: the second one's mean minus the first one's, in the user's units."""
+
+    first: ArmName
+    second: ArmName
+    difference: float | None
+    low: float
+    high: float
+    sentence: str
+    confidence: float
+    assumption: str
+
+    def to_dict(self) -> JSON:
+        """Return it as plain values, for JSON."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "difference": self.difference,
+            "low": self.low,
+            "high": self.high,
+            "sentence": self.sentence,
+            "confidence": self.confidence,
+            "assumption": self.assumption,
+        }
+
+    def _lines(self) -> list[str]:
+        return [self.sentence, ANY_TIME]
+
+    def _repr_html_(self) -> str:
+        return paragraph(str(self))
+
+
+def answer_from(
+    names: Sequence[ArmName],
+    totals: Mapping[int, Totals],
+    rounds: Mapping[int, float],
+    law: Law | None,
+    units: Units,
+    *,
+    confidence: float = 0.95,
+    among: Sequence[int] | None = None,
+    assumption: str = STEADY,
+    warning: str = "",
+) -> Answer:
+    """Answer which arm is best.
+
+    Parameters
+    ----------
+    names
+        Names of the arms, or experts.
+    totals
+        What was released about each, by index; those without a release are left out.
+    rounds
+        How many rounds each arm's releases hold.
+    law
+        How totals depend on means; None where nothing is known about it.
+    units
+        How the user counts.
+    confidence
+        Of the name of the best arm, and of each interval.
+    among
+        Indices of the arms that can be best; all by default.
+    assumption, warning
+        What must be true, and what speaks against it.
+    """
+    alpha = 1.0 - check_confidence(confidence)
+    running = range(len(names)) if among is None else among
+    racing = in_the_race(totals, law, running, alpha)
+    arms = []
+    for index, name in enumerate(names):
+        seen, may_win = round(rounds.get(index, 0)), index in racing
+        if law is None or index not in totals:
+            arms.append(ArmAnswer(name, seen, None, units.low, units.high, may_win))
+            continue
+        found = mean_interval(law, totals[index], alpha)
+        mean = min(max(point(totals[index]), found.low), found.high)
+        arms.append(ArmAnswer(name, seen, units.value(mean), *units.interval(found), may_win))
+    best = racing[0] if len(racing) == 1 and len(running) > 1 else None
+    words = _best_words(best, racing, running, names, totals, law, units, alpha)
+    sentence = f"{words}, {_sure(confidence)}, provided {assumption}."
+    named = None if best is None else names[best]
+    return Answer(named, tuple(arms), sentence, confidence, assumption, units, warning)
+
+
+def compare_from(
+    names: Sequence[ArmName],
+    totals: Mapping[int, Totals],
+    law: Law | None,
+    units: Units,
+    first: ArmName,
+    second: ArmName,
+    *,
+    confidence: float = 0.95,
+    assumption: str = STEADY,
+) -> Comparison:
+    """Compare two arms, by name."""
+    alpha = 1.0 - check_confidence(confidence)
+    a, b = index_of(names, first), index_of(names, second)
+    if a == b:
+        raise InputError(f"compare two different arms; got {first!r} twice.")
+    if law is None or a not in totals or b not in totals:
+        missing = [str(names[arm]) for arm in (a, b) if arm not in totals or law is None]
+        sentence = f"Nothing has been released of {' and '.join(missing)} yet."
+        ends = -units.width, units.width
+        return Comparison(names[a], names[b], None, *ends, sentence, confidence, assumption)
+    found = difference_interval(law, totals[a], totals[b], alpha)
+    more = point(totals[b]) - point(totals[a])
+    more = min(max(more, found.low), found.high)  # of losses, as a share of the range
+    sign = -1.0 if units.reward else 1.0
+    low, high = sorted(sign * units.width * end for end in found)
+    words = _difference_words(names[a], names[b], more, found, units)
+    sentence = f"{words}, {_sure(confidence)}, provided {assumption}."
+    size = sign * units.width * more
+    return Comparison(names[a], names[b], size, low, high, sentence, confidence, assumption)
+
+
+def in_the_race(
+    totals: Mapping[int, Totals],
+    law: Law | None,
+    among: Sequence[int],
+    alpha: float,
+    tolerance: float = 0.0,
+) -> list[int]:
+    """Return the arms that may still be the best: no other is better beyond doubt.
+
+    With a ``tolerance``, arms that cannot be better than another by more than it leave as well.
+    """
+    if law is None:
+        return list(among)
+    level = math.log(len(among) / alpha) if len(among) > 1 else math.inf
+    known = sorted((arm for arm in among if arm in totals), key=lambda arm: point(totals[arm]))
+    left = set(among)
+    for place, arm in enumerate(known):
+        for rival in known[place + 1 :]:
+            if rival not in left or arm not in left:
+                continue
+            if evidence_below(law, totals[arm], totals[rival], tolerance) >= level:
+                left.discard(rival)
+    return [arm for arm in among if arm in left]
+
+
+def leader_from(
+    names: Sequence[ArmName],
+    totals: Mapping[int, Totals],
+    law: Law | None,
+    among: Sequence[int],
+) -> ArmName | None:
+    """Return the arm with the smallest released mean loss; None while nothing is known."""
+    known = [arm for arm in among if arm in totals]
+    if law is None or not known:
+        return None
+    return names[min(known, key=lambda arm: point(totals[arm]))]
+
+
+def index_of(names: Sequence[ArmName], name: ArmName) -> int:
+    """Return the index of an arm by name."""
+    if name not in names:
+        known = ", ".join(map(repr, names))
+        raise InputError(f"there is no arm {name!r}; there are {known}.")
+    return list(names).index(name)
+
+
+def check_confidence(confidence: object) -> float:
+    """Require a confidence from 0.5 to below 1."""
+    found = checks.as_float(confidence)
+    if not 0.5 <= found < 1.0:
+        raise InputError(
+            f"confidence must be from 0.5 to below 1, such as 0.95; got {confidence!r}."
+        )
+    return found
+
+
+def _best_words(
+    best: int | None,
+    racing: Sequence[int],
+    running: Sequence[int],
+    names: Sequence[ArmName],
+    totals: Mapping[int, Totals],
+    law: Law | None,
+    units: Units,
+    alpha: float,
+) -> str:
+    if best is None or law is None:
+        return _open_words(racing, running, names, totals, law)
+    others = [arm for arm in running if arm != best]
+    level = 2.0 * alpha / len(running)
+    found = {arm: difference_interval(law, totals[best], totals[arm], level) for arm in others}
+    nearest = min(others, key=lambda arm: found[arm].low)
+    low, high = max(found[nearest].low, 0.0), found[nearest].high  # the same test named the best
+    more = point(totals[nearest]) - point(totals[best])
+    more = min(max(more, low), high)
+    if len(others) == 1:
+        return f"{names[best]} is better than {names[nearest]} by {units.gain(more, low, high)}"
+    # Which arm is nearest is seen in the values: all lower ends hold together, and no upper one.
+    return (
+        f"{names[best]} is the best of {len(running)} arms, better than {names[nearest]}, the "
+        f"nearest, by {units.gain(more, low)}"
+    )
+
+
+def _open_words(
+    racing: Sequence[int],
+    running: Sequence[int],
+    names: Sequence[ArmName],
+    totals: Mapping[int, Totals],
+    law: Law | None,
+) -> str:
+    if law is None:
+        return "What was released says nothing about means, so no best arm can be named"
+    if len(running) == 1:
+        return f"{names[running[0]]} is the only arm"
+    if not any(arm in totals for arm in running):
+        return "Nothing has been released yet, so no best arm can be named"
+    some = _listed([names[arm] for arm in racing])
+    if len(racing) == len(running):
+        return f"It is too early to name the best arm: {some} may be the best"
+    return f"The best arm is one of {some}; the others are worse"
+
+
+def _difference_words(
+    first: ArmName, second: ArmName, more: float, found: Interval, units: Units
+) -> str:
+    """Say which of two arms is better, given how much larger the second one's mean loss is."""
+    if found.low > 0.0:
+        return f"{first} is better than {second} by {units.gain(more, found.low, found.high)}"
+    if found.high < 0.0:
+        return f"{second} is better than {first} by {units.gain(-more, -found.high, -found.low)}"
+    gain = units.gain(-more, -found.high, -found.low)
+    return (
+        f"{first} and {second} are too close to tell apart: {second} is better by {gain}, where a "
+        f"negative number means worse"
+    )
+
+
+def _listed(names: Sequence[ArmName]) -> str:
+    shown = [str(name) for name in names[:6]]
+    if len(names) > 6:
+        return f"{', '.join(shown)} and {len(names) - 6} more"
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
+
+
+def _sure(confidence: float) -> str:
+    return f"{100.0 * confidence:.4g}% sure"
+
+
+def _digits(width: float) -> int:
+    """Return how many decimals show an interval of a width to about two digits."""
+    return max(0, min(8, 1 - math.floor(math.log10(width)))) if width > 0.0 else 4
