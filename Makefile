@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo device-demo test soak lint docs package fresh picture reproductions bench lock clean
+.PHONY: demo device-demo test soak lint docs package release wheels fresh picture reproductions bench lock clean
 
 demo: $(VENV)/ready
 	mkdir -p demo
@@ -37,12 +37,24 @@ docs: $(VENV)/ready
 	$(BIN)/python -m sphinx -W --keep-going -q -a -E docs build/docs
 	$(BIN)/python docs/check_site.py build/docs
 
-# Wheel and source distribution in dist, tried in an environment of their own.
+# Both packages in dist, built twice to the same bytes, and tried in environments of their own.
 package: $(VENV)/ready
-	rm -rf dist
-	$(BIN)/python -m build --no-isolation --outdir dist
+	rm -rf dist build/again
+	for out in dist build/again; do \
+	  $(BIN)/python -m build --no-isolation --outdir $$out . && \
+	  $(BIN)/python -m build --no-isolation --outdir $$out clients/python || exit 1; \
+	done
+	cd dist && sha256sum * | (cd ../build/again && sha256sum --check --quiet)
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python tests/check_package.py dist
+
+# Whether this may be released: version, changelog, tag, packages. Publishes nothing.
+release: package
+	$(BIN)/python release/ready.py dist
+
+# Whether every locked dependency has a wheel for each Python version we name; downloads some.
+wheels:
+	$(PYTHON) release/check_wheels.py
 
 # What a newcomer sees: a clone in an empty folder, with an empty home; after the tests, too.
 fresh:
@@ -78,9 +90,10 @@ $(VENV)/ready: requirements.lock pyproject.toml
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet pip-tools
-	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --extra all --extra dev --generate-hashes \
+	.venv-lock/bin/python release/requirements.py > .venv-lock/bandanna.in
+	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --generate-hashes \
 	  --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header \
-	  --output-file requirements.lock pyproject.toml
+	  --output-file requirements.lock .venv-lock/bandanna.in
 	rm -r .venv-lock
 
 clean:

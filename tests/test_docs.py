@@ -87,6 +87,9 @@ def assert_understood(arguments: list[str]) -> None:
     while hasattr(command, "resolve_command"):
         if not arguments:
             return
+        if arguments[0].startswith("-"):
+            assert any(arguments[0] in option.opts for option in command.params), arguments
+            return
         context = command.context_class(command, parent=context, info_name="bandanna")
         _, command, arguments = command.resolve_command(context, list(arguments))
     try:

@@ -35,11 +35,16 @@ class MissingExtraError(InputError, ImportError):
     """Something that needs packages which are not installed."""
 
 
+def missing_for(extra: str) -> list[str]:
+    """Return the packages that an extra needs and that are not installed."""
+    return [NAMES.get(name, name) for name in EXTRAS[extra] if not _installed(name)]
+
+
 def need(extra: str, what: str) -> None:
     """Refuse to begin what cannot be finished, and say what to install."""
-    missing = [package for package in EXTRAS[extra] if not _installed(package)]
+    missing = missing_for(extra)
     if missing:
-        packages = " and ".join(NAMES.get(name, name) for name in missing)
+        packages = " and ".join(missing)
         raise MissingExtraError(f"{what} needs {packages}: pip install 'bandanna[{extra}]'")
 
 

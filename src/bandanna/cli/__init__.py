@@ -11,6 +11,7 @@ from bandanna._core.types import BandannaError
 from bandanna.cli import (
     audit,
     certificate,
+    doctor,
     plan,
     regimes,
     reproduce,
@@ -25,7 +26,6 @@ from bandanna.version import __version__
 app = typer.Typer(
     help="Differentially private adversarial bandits.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -40,6 +40,7 @@ app.command()(regimes.regimes)
 app.command()(serve.serve)
 app.add_typer(serve.keys, name="keys")
 app.add_typer(serve.db, name="db")
+app.command()(doctor.doctor)
 
 
 def _print_version(wanted: bool) -> None:
@@ -51,7 +52,10 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
