@@ -155,13 +155,13 @@ def _published(
 def _play(
     policy: Policy, release: NumberedRelease, loss: float, batches: int, seed: list[int]
 ) -> None:
-    """Play until the first so many batches are published; nobody else has a loss."""
+    """Play until the first so many batches have closed; nobody else has a loss."""
     low, high = policy.loss_range
     copy = policy.rehearse(new_stream([*seed, 0]), new_stream([*seed, 1]))
     copy._ledger.release = release
     advice = None if policy.experts is None else np.zeros(policy.experts, dtype=np.int64)
     others, saved = 0, False
-    while not all(batch in release.values for batch in range(batches)):
+    while copy.ledger.batches < batches or min(copy.ledger.open, default=batches) < batches:
         others += 1
         for _ in range(VISITS):
             _visit(copy, "the person", low + (high - low) * loss, advice)
@@ -169,7 +169,8 @@ def _play(
         _visit(copy, "the person", low + (high - low) * loss, advice)
         _visit(copy, f"someone else, number {others}", low, advice)
         _leave(copy, f"someone else, number {others}")
-        if not saved and len(release.values) >= batches // 2:
+        closed = copy.ledger.batches - len(copy.ledger.open)
+        if not saved and closed >= batches // 2:
             saved = True
             copy = _reloaded(copy, release)
 
