@@ -1,5 +1,9 @@
 """How Sphinx makes a site of these pages: ``make docs``, then open build/docs/index.html."""
 
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
 from bandanna.version import __version__
 
 project = "Bandanna"
@@ -39,3 +43,32 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_show_copyright = False
+
+
+def write_twins(app: Sphinx, error: Exception | None) -> None:
+    """Put each page's Markdown beside it, and a list of all pages for programs: ``llms.txt``."""
+    if error is not None or app.builder.name != "html":
+        return
+    source, site = Path(app.srcdir), Path(app.outdir)
+    lines = [f"# {project} {release}", "", "> Differentially private bandits, in Python.", ""]
+    for page in sorted(app.env.found_docs):
+        text = (source / f"{page}.md").read_text("utf-8")
+        twin = site / f"{page}.md"
+        twin.parent.mkdir(parents=True, exist_ok=True)
+        twin.write_text(text, "utf-8")
+        title, _, rest = text.partition("\n")
+        if not title.startswith("# "):  # a page that only includes a file
+            continue
+        blocks = [
+            block for block in rest.split("\n\n") if block.strip()[:1] not in ("", "`", "|", "#")
+        ]
+        about = " ".join(blocks[0].split()) if blocks else ""
+        lines.append(
+            f"- [{title.lstrip('# ')}]({page}.md): {about.partition('. ')[0].rstrip('.:')}."
+        )
+    (site / "llms.txt").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def setup(app: Sphinx) -> None:
+    """Let Sphinx call what is defined here."""
+    app.connect("build-finished", write_twins)

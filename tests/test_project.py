@@ -7,10 +7,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from docs import notebooks
 
 from bandanna._core.types import JSON
 from bandanna.version import __version__
+from tests import notebooks
 from tests.pages import ROOT
 
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))

@@ -1,4 +1,4 @@
-"""Run notebooks and keep what they show: ``python docs/notebooks.py examples/*.ipynb``.
+"""Run notebooks and keep what they show: ``python -m tests.notebooks examples/*.ipynb``.
 
 A cell's printed text and the value of its last line are kept, as Jupyter keeps them. Nothing but
 Bandanna is needed, and nothing is loaded from a network.
@@ -36,10 +36,10 @@ def run_cell(source: str, namespace: dict[str, object], count: int) -> list[dict
     printed = io.StringIO()
     value = None
     with redirect_stdout(printed):
-        exec(compile(tree, "<cell>", "exec"), namespace)  # noqa: S102  # a notebook is code
+        exec(compile(tree, "<cell>", "exec"), namespace)  # a notebook is code
         if last is not None:
             assert isinstance(last, ast.Expr)
-            value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace)  # noqa: S307
+            value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace)
     outputs: list[dict[str, Any]] = []
     if printed.getvalue():
         text = printed.getvalue().splitlines(keepends=True)
