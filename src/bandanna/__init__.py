@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bandanna.version import __version__
 
 if TYPE_CHECKING:
-    from bandanna import environments, learners, privacy
+    from bandanna import contextual, environments, learners, privacy
     from bandanna._core.types import (
         BandannaError,
         Decision,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from bandanna.audits.attack import audit
     from bandanna.client import AsyncClient, Client
+    from bandanna.contextual.policy import PrivateContextual
     from bandanna.planner.plan import plan
     from bandanna.policies import (
         Bandit,
@@ -46,6 +47,7 @@ _HOMES = {
     "Experts": "bandanna.policies",
     "Policy": "bandanna.policies",
     "PrivateBandit": "bandanna.policies",
+    "PrivateContextual": "bandanna.contextual.policy",
     "PrivateExperts": "bandanna.policies",
     "Segments": "bandanna.policies",
     "audit": "bandanna.audits.attack",
@@ -66,7 +68,7 @@ _HOMES = {
     "InputError": "bandanna._core.types",
     "StateFileError": "bandanna._core.types",
 }
-_ROOMS = ("environments", "learners", "privacy")
+_ROOMS = ("contextual", "environments", "learners", "privacy")
 
 __all__ = [
     "AsyncClient",
@@ -81,6 +83,7 @@ __all__ = [
     "InputError",
     "Policy",
     "PrivateBandit",
+    "PrivateContextual",
     "PrivateExperts",
     "Problem",
     "Results",
@@ -90,6 +93,7 @@ __all__ = [
     "StudyResults",
     "__version__",
     "audit",
+    "contextual",
     "environments",
     "learners",
     "load",

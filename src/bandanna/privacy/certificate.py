@@ -24,7 +24,6 @@ from bandanna.privacy.persons import PERSON_ENTRIES, check_places, impossible_pl
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.statements import (
     composition_of,
-    protected,
     protected_person,
     wrong_assumptions,
 )
@@ -290,7 +289,7 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     places = data.get("places")
     if places is None:
         named = str(data["algorithm"]), data["experts"]
-        same = data["protects"] == protected(*named, on_device=mechanism.on_device)
+        same = data["protects"] == mechanism.protected(*named)
         what = f"one round's feedback, as is proved for {data['algorithm']}"
         reasons = mechanism.reasons
     else:
@@ -310,7 +309,8 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     yield Finding("loss_low", True, f"a public range, {low} to {high}")
     said = stated if isinstance(stated, list) else [None]
     about = low, high, data["experts"], places
-    wrong = wrong_assumptions(said, *about, on_device=mechanism.on_device)
+    also, device = mechanism.assumptions(), mechanism.on_device
+    wrong = wrong_assumptions(said, *about, on_device=device, also=also)
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
     model = mechanism.model if places is None else "central"
     together = f"batches of {mechanism.batch}: {model}"

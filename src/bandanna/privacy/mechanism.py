@@ -16,6 +16,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
 
 from bandanna._core.types import JSON, Model
+from bandanna.privacy.statements import protected
 
 if TYPE_CHECKING:  # the planner imports this, and needs no arrays
     import numpy as np
@@ -87,6 +88,14 @@ class Mechanism(ABC):
     def model(self) -> Model:
         """Central, or local if every loss is released by itself."""
         return "local" if self.batch == 1 else "central"
+
+    def protected(self, algorithm: str, experts: int | None) -> str:
+        """Return what the mechanism protects where persons are not known."""
+        return protected(algorithm, experts, on_device=self.on_device)
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what it assumes besides what every policy assumes."""
+        return ()
 
     @property
     def grid(self) -> float:

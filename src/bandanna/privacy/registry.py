@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from bandanna._core.types import JSON, InputError
+from bandanna.privacy.epochs import EPOCH_MECHANISMS
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.mechanism import Mechanism
 from bandanna.privacy.on_device import DeviceRelease
@@ -44,3 +45,5 @@ for _release in (
     *(OneBitRelease, LaplaceRelease, PlainRelease, SilentRelease, VectorRelease, DeviceRelease),
 ):
     register(_release)
+
+MECHANISMS.update({mechanism.name: mechanism for mechanism in EPOCH_MECHANISMS})

@@ -121,12 +121,16 @@ def wrong_assumptions(
     places: int | None = None,
     *,
     on_device: bool = False,
+    also: tuple[str, ...] = (),
 ) -> list[str]:
-    """Return what is missing from stated assumptions, repeated or not known here."""
+    """Return what is missing from stated assumptions, repeated or not known here.
+
+    ``also`` are those that a mechanism adds.
+    """
     texts = [text for text in stated if isinstance(text, str)]
     clip = range_assumed(low, high, clip=True) in texts
     advice = () if experts is None else (PUBLIC_ADVICE,)
-    needed = {*assumed_by_all(low, high, clip=clip, places=places), *advice}
+    needed = {*assumed_by_all(low, high, clip=clip, places=places), *advice, *also}
     needed |= {DRAWN_ON_DEVICE} if on_device else set()
     wrong = [f"missing: {text}" for text in sorted(needed - set(texts))]
     wrong += [f"not known here: {text}" for text in texts if text not in needed | SOMETIMES_ASSUMED]

@@ -1,0 +1,471 @@
+"""The contextual policy that a person holds: it decides by what is known of the person."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from bandanna._core import checks
+from bandanna._core.grid import check_range, feedback_to_units
+from bandanna._core.html import paragraph
+from bandanna._core.streams import Stream, new_stream
+from bandanna._core.types import (
+    JSON,
+    ArmName,
+    Decision,
+    DecisionError,
+    Guarantee,
+    InputError,
+    StateFileError,
+    without_frames,
+)
+from bandanna.contextual.answers import ContextAnswer, answer_of
+from bandanna.contextual.features import Context, Encoder, as_encoder, encoder_from_dict
+from bandanna.contextual.fitting import Noise, Released, fit, read_release
+from bandanna.contextual.schedule import epoch_ends, first_end
+from bandanna.contextual.state import GIVEN_UP, WAITING, Epoch, Past, State, Waiting
+from bandanna.contextual.steps import Floats, add, draw, new_scratch
+from bandanna.policies.inputs import arm_names, as_decision
+from bandanna.policies.one_process import OneProcess
+from bandanna.policies.state_file import claim, read_state, write_state
+from bandanna.privacy.certificate import Setting, make_certificate
+from bandanna.privacy.epochs import (
+    MAX_FEATURES,
+    EpochRelease,
+    Protects,
+    Releasing,
+    SeededRelease,
+    Statistics,
+)
+from bandanna.privacy.statements import assumed_by_all
+
+MAX_ROUNDS = 10**8
+
+
+class PrivateContextual(OneProcess):
+    """Choose among arms by what is known of each person, without revealing their feedback.
+
+    Parameters
+    ----------
+    arms
+        How many arms, or their names.
+    features
+        What a context may say, declared beforehand and public: ranges and categories by name, such
+        as ``{"age": (18, 90), "plan": ["bronze", "silver", "gold"]}``. Or an encoder that was
+        fitted on public data, ``bandanna.contextual.Fitted``.
+    epsilon, delta
+        The privacy parameters. With ``delta=0`` the guarantee is pure, and the noise much larger.
+    rounds
+        How many decisions are expected. Epochs are laid out for it; going on costs no privacy.
+    protects
+        ``"feedback"``: contexts are public, and what one person's outcome was is protected.
+        ``"context and feedback"``: neither one person's features nor their outcome can be told
+        from what all others see (joint differential privacy).
+    loss_range
+        Smallest and largest possible loss, or reward, known beforehand.
+    clip
+        Count feedback outside the range as its nearer end.
+    seed
+        Makes the draws of arms repeatable. The noise that protects people never is.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> policy = bd.PrivateContextual(
+    ...     arms=["discount", "reminder"],
+    ...     features={"age": (18, 90), "plan": ["bronze", "silver", "gold"]},
+    ...     epsilon=1.0,
+    ...     delta=1e-6,
+    ...     rounds=10_000,
+    ... )
+    >>> decision = policy.decide(context={"age": 41, "plan": "silver"})
+    >>> policy.observe(decision, reward=1.0)
+    >>> policy.guarantee.epsilon, policy.guarantee.delta
+    (1.0, 1e-06)
+    """
+
+    saved_as = "PrivateContextual"
+    algorithm = "linear"
+
+    def __init__(
+        self,
+        arms: int | Sequence[ArmName],
+        features: Mapping[str, object] | Encoder,
+        epsilon: float,
+        delta: float = 1e-6,
+        rounds: int = 100_000,
+        protects: Protects = "feedback",
+        *,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        clip: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        self.arms = arm_names(arms)
+        self.encoder = as_encoder(features)
+        self.rounds = checks.whole("rounds", rounds, 1, MAX_ROUNDS)
+        self.loss_range = check_range(loss_range)
+        self.clip = bool(clip)
+        self.resumed = 0
+        size = len(self.arms), checks.whole("features", self.encoder.size, 1, MAX_FEATURES)
+        trial = EpochRelease(protects, epsilon, delta, *size)
+        first = first_end(self.rounds, *size, trial.scale, both=trial.both)
+        ends = epoch_ends(self.rounds, first)
+        lengths = np.diff([0, *ends])
+        self.promised = EpochRelease(protects, epsilon, delta, *size, shortest=int(lengths.min()))
+        self._begin(self.promised, State(*size, ends), new_stream(seed))
+
+    def _begin(self, release: Releasing, state: State, stream: Stream) -> None:
+        self._belong_here()
+        self._lock = threading.RLock()
+        self._release = release
+        self._noise = Noise(release.scale, release.product_scale)
+        self._state = state
+        self._stream = stream
+        self._scratch = new_scratch(state.features, state.arms)
+        self._refit_all()
+
+    # --- what a user calls ----------------------------------------------------------------
+
+    def decide(self, context: Context) -> Decision:
+        """Choose an arm for a person.
+
+        Features that ``context`` leaves out are missing; others than the declared ones are
+        refused. The decision depends on this context and on what was released. Where contexts are
+        protected, show it to this person only.
+        """
+        phi = self.encoder.encode(context)
+        self._check_process()
+        with self._lock:
+            arm, chance = draw(phi, self._scores, self._scratch, self._stream)
+            return self._note(phi, arm, chance)
+
+    def _note(self, phi: Floats, arm: int, chance: float) -> Decision:
+        state = self._state
+        epoch = state.current()
+        number, position = state.decided, len(epoch.losses)
+        state.decided = number + 1
+        epoch.waiting[position] = Waiting(arm, phi)
+        epoch.losses.append(WAITING)
+        return Decision(self.arms[arm], arm, number, epoch.number, position, state.identity, chance)
+
+    def replay_round(self, phi: Floats, arm: int, reward: float) -> bool:
+        """Meet one round of a log; it counts, and True is returned, if the same arm is drawn."""
+        with self._lock:
+            drawn, chance = draw(phi, self._scores, self._scratch, self._stream)
+            if drawn != arm:
+                return False
+            self.observe(self._note(phi, arm, chance), reward=reward)
+            return True
+
+    def observe(
+        self,
+        decision: Decision | Mapping[str, object],
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+    ) -> None:
+        """Take the feedback of a decision: once, in any order, late if need be.
+
+        Give either a loss or a reward inside the range. The same value sent again is ignored while
+        the epoch is open; another one is refused.
+        """
+        made = as_decision(decision)
+        units = feedback_to_units(loss, reward, self.loss_range, clip=self.clip)
+        self._check_process()
+        with self._lock:
+            epoch = self._state.find(made)
+            one = epoch.waiting.get(made.position)
+            if one is None:
+                verdict = epoch.losses[made.position]
+                del loss, reward
+                if verdict != units:
+                    raise _refusal(made, "given up" if verdict == GIVEN_UP else "different")
+                return
+            add(one.phi, one.arm, units, self._release.both, epoch.counts, self._scratch)
+            epoch.losses[made.position] = units
+            del epoch.waiting[made.position]
+            del loss, reward, units
+            self._close_if_complete(epoch)
+
+    def give_up(self, decision: Decision | Mapping[str, object]) -> None:
+        """Stop waiting for the feedback of a decision, so that its epoch can be released.
+
+        The round then counts for nothing. Give up by a public rule that looks at nobody's
+        feedback or context, such as a fixed time after the decision.
+        """
+        made = as_decision(decision)
+        self._check_process()
+        with self._lock:
+            try:
+                epoch = self._state.find(made)
+            except DecisionError as error:
+                if error.reason == "forgotten":
+                    return
+                raise
+            if epoch.waiting.pop(made.position, None) is not None:
+                epoch.losses[made.position] = GIVEN_UP
+                self._close_if_complete(epoch)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything needed to go on to a JSON file, readable by its owner only.
+
+        The file holds contexts and feedback of epochs that are still open: keep it as private as
+        these. Release randomness is not in it.
+        """
+        self._check_process()
+        try:
+            with self._lock:
+                write_state(Path(path), self.to_dict())
+        except BaseException as error:
+            raise without_frames(error) from None
+
+    def to_dict(self) -> JSON:
+        """Return everything as plain values: as private as contexts and feedback."""
+        promised = self.promised
+        return {
+            "kind": self.saved_as,
+            "algorithm": self.algorithm,
+            "arms": list(self.arms),
+            "encoder": self.encoder.to_dict(),
+            "epsilon": promised.epsilon,
+            "delta": promised.delta,
+            "protects": promised.protects,
+            "shortest": promised.shortest,
+            "loss_range": list(self.loss_range),
+            "clip": self.clip,
+            "rounds": self.rounds,
+            "resumed": self.resumed,
+            "arm_stream": [int(word) for word in self._stream],
+            "state": self._state.to_dict(),
+        }
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        encoder: Encoder | None = None,
+        epsilon: float | None = None,
+        again: bool = False,
+    ) -> Self:
+        """Read a policy that ``save`` wrote; it goes on where it was, with a new identity.
+
+        Parameters
+        ----------
+        path
+            The file.
+        encoder
+            The fitted encoder it was made with, where features were not declared.
+        epsilon
+            Refuse a file whose policy promises less than this.
+        again
+            Load a file that has been resumed before. Whatever was open in it may then be released
+            twice, and the guarantee says so.
+        """
+        source = Path(path)
+        data = read_state(source)
+        try:
+            if data["kind"] != cls.saved_as:
+                raise ValueError(f"it holds a {data['kind']}; use bandanna.load")
+            policy = cls.from_dict(data, encoder)
+        except InputError as error:
+            raise StateFileError(f"{source}: {error}") from None
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+            raise StateFileError(f"{source} is damaged: {type(error).__name__}.") from None
+        if epsilon is not None and policy.promised.epsilon > checks.epsilon(epsilon):
+            raise StateFileError(
+                f"{source} holds a policy with epsilon {policy.promised.epsilon:g}, which promises "
+                f"less than the {epsilon:g} asked for."
+            )
+        policy.resumed += claim(source.resolve(), str(data["checksum"]), again=again)
+        return policy
+
+    @classmethod
+    def from_dict(cls, data: JSON, encoder: Encoder | None = None) -> Self:
+        """Make a policy from what ``to_dict`` returned, checking every value anew."""
+        policy = object.__new__(cls)
+        policy.arms = arm_names(data["arms"])
+        policy.encoder = encoder_from_dict(data["encoder"], encoder)
+        policy.rounds = checks.whole("rounds", data["rounds"], 1, MAX_ROUNDS)
+        low, high = data["loss_range"]
+        policy.loss_range = check_range((low, high))
+        policy.clip = data["clip"] is True
+        policy.resumed = checks.whole("resumed", data["resumed"], 0)
+        size = len(policy.arms), policy.encoder.size
+        words = data["protects"], data["epsilon"], data["delta"]
+        policy.promised = EpochRelease(*words, *size, shortest=data["shortest"])
+        state = State.from_dict(data["state"])
+        if (state.arms, state.features) != size:
+            raise ValueError("its state does not fit its arms and features")
+        stream = np.array(data["arm_stream"], dtype=np.uint64)
+        if stream.shape != (4,) or not stream.any():
+            raise ValueError("its stream is impossible")
+        policy._begin(policy.promised, state, stream)
+        return policy
+
+    def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
+        """Return a fresh copy with seeded streams, noise included: for tests and simulation.
+
+        Its guarantee says that epsilon is infinite.
+        """
+        return self.around(SeededRelease(self.promised, release_stream), arm_stream)
+
+    def around(self, release: Releasing, arm_stream: Stream) -> Self:
+        """Return a fresh copy with another release: for tests, simulation and audits."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        state = State(self._state.arms, self._state.features, self._state.ends)
+        copy._begin(release, state, arm_stream)
+        return copy
+
+    # --- what it tells of itself: public, or follows from what was released ----------------
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about one round, and why."""
+        promise = self._release.guarantee()
+        if not promise.private:
+            return promise
+        promise = promise.assuming(*assumed_by_all(*self.loss_range, clip=self.clip))
+        return promise.repeated(self.resumed + 1) if self.resumed else promise
+
+    @property
+    def protects(self) -> Protects:
+        """Which promise holds."""
+        return self.promised.protects
+
+    def certificate(self) -> JSON:
+        """Return the guarantee as a document that ``bandanna verify`` can check."""
+        if self.resumed:
+            raise InputError("its file was resumed more than once: there is nothing to certify.")
+        setting = Setting(
+            self._state.identity, self.algorithm, len(self.arms), None, *self.loss_range
+        )
+        return make_certificate(self.guarantee, setting)
+
+    def answer(self) -> ContextAnswer:
+        """Return what was learned: means by arm, what contexts gain, and which features matter.
+
+        It follows from released values, so it costs no privacy and may be shown to anyone.
+        """
+        with self._lock:
+            return answer_of(
+                self._state, self.encoder, self.arms, self.loss_range, self._noise, self.both
+            )
+
+    def summary(self) -> ContextAnswer:
+        """Return the same as ``answer``."""
+        return self.answer()
+
+    @property
+    def both(self) -> bool:
+        """Whether contexts are protected too."""
+        return self._release.both
+
+    @property
+    def decided(self) -> int:
+        """Decisions made so far."""
+        return self._state.decided
+
+    @property
+    def waiting(self) -> int:
+        """Decisions whose feedback has not been observed."""
+        return sum(len(epoch.waiting) for epoch in list(self._state.open.values()))
+
+    @property
+    def released(self) -> int:
+        """Epochs released so far."""
+        return len(self._state.past)
+
+    @property
+    def coefficients(self) -> Floats:
+        """How the score of each arm depends on the encoded features: follows from releases."""
+        return self._scores.coefficients.copy()
+
+    def chances(self, context: Context) -> dict[ArmName, float]:
+        """Return the probability of each arm for a context; nothing is decided."""
+        phi = self.encoder.encode(context)
+        scores = self._scores.coefficients @ phi
+        best = int(scores.argmax())
+        found = 1.0 / (len(self.arms) + self._scores.sharpness[0] * (scores[best] - scores))
+        found[best] = 0.0
+        found[best] = 1.0 - found.sum()
+        return dict(zip(self.arms, found.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.algorithm}: {len(self.arms)} arms, "
+            f"{self.encoder.size} features, protects {self.protects}, {self.decided} decided, "
+            f"{self.waiting} waiting, {self.released} epochs released>"
+        )
+
+    def _repr_html_(self) -> str:
+        return paragraph(repr(self)) + self.guarantee._repr_html_()
+
+    # --- how it works ---------------------------------------------------------------------
+
+    def _close_if_complete(self, epoch: Epoch) -> None:
+        """Release a complete epoch, once, and learn from what came out.
+
+        The epoch is gone before it is released: whatever fails cannot release it a second time.
+        """
+        if not epoch.complete:
+            return
+        state = self._state
+        del state.open[epoch.number]
+        counts = epoch.counts
+        rounds = counts.rounds.copy()
+        if self._release.both:  # which arms people had depends on their contexts
+            rounds[0], rounds[1:] = rounds.sum(), 0
+        epoch.losses = epoch.losses[:0]
+        try:
+            released = self._release.release(Statistics(counts.products, counts.sums))
+        except BaseException as error:
+            raise without_frames(error) from None
+        finally:
+            counts.products[:], counts.sums[:], counts.rounds[:] = 0, 0, 0
+        state.past.append(Past(released, counts.transform, rounds))
+        self._read(state.past[-1])
+        self._refit()
+
+    def _refit_all(self) -> None:
+        state, past = self._state, self._state.past
+        state.fitted, state.length = None, 1.0
+        self._readings: list[Released] = []
+        self._scores = state.scores
+        for one in past:
+            self._read(one)
+            self._refit()
+
+    def _read(self, past: Past) -> None:
+        self._readings.append(
+            read_release(
+                past.statistics, past.transform, past.rounds, self._noise, both=self._release.both
+            )
+        )
+
+    def _refit(self) -> None:
+        state = self._state
+        state.fitted = fit(
+            self._readings,
+            self._noise,
+            self.encoder.constant,
+            state.length,
+            both=self._release.both,
+        )
+        state.length = state.fitted.length
+        self._scores = state.fitted.scores
+
+
+def _refusal(decision: Decision, reason: str) -> DecisionError:
+    error = DecisionError(
+        f"decision {decision.round} was given up; its feedback is not counted."
+        if reason == "given up"
+        else f"decision {decision.round} has other feedback already; it was not changed."
+    )
+    error.reason = reason
+    return error

@@ -1,0 +1,246 @@
+"""What a contextual policy keeps: plain data, and the one way it is written down.
+
+Feedback that has not been released is in open epochs and nowhere else: integer sums, and one
+number for each round, kept to tell whether feedback was sent twice.
+"""
+
+from __future__ import annotations
+
+import secrets
+from array import array
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core import checks
+from bandanna._core.grid import UNITS
+from bandanna._core.types import JSON, Decision, DecisionError
+from bandanna.contextual.fitting import Fit
+from bandanna.contextual.schedule import end_after
+from bandanna.contextual.steps import Counts, Scores, new_counts, uniform_scores
+from bandanna.privacy.epochs import Statistics
+
+VERSION = 1
+WAITING, GIVEN_UP = -1, -2
+
+
+@dataclass
+class Waiting:
+    """A decision without feedback."""
+
+    arm: int
+    phi: NDArray[np.float64]
+
+
+@dataclass
+class Epoch:
+    """Rounds that are released together."""
+
+    number: int
+    start: int
+    """Its first round."""
+    size: int
+    counts: Counts
+    losses: array[int] = field(default_factory=lambda: array("i"))
+    """For each round decided: its loss in grid units, or that it waits or was given up."""
+    waiting: dict[int, Waiting] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every round is decided and has its feedback or was given up."""
+        return len(self.losses) == self.size and not self.waiting
+
+
+@dataclass
+class Past:
+    """One epoch that was released: public numbers."""
+
+    statistics: Statistics
+    transform: NDArray[np.float64]
+    rounds: NDArray[np.int64]
+    """Feedback by arm; where contexts are protected, all of it in the first place."""
+
+
+@dataclass
+class State:
+    """Everything that a policy knows."""
+
+    arms: int
+    features: int
+    ends: tuple[int, ...]
+    """Rounds at which epochs end."""
+    identity: str = field(default_factory=lambda: secrets.token_hex(8))
+    issuers: list[tuple[int, str]] = field(default_factory=list)
+    """From which round on which identity made decisions."""
+    decided: int = 0
+    opened: int = 0
+    """Epochs opened so far."""
+    open: dict[int, Epoch] = field(default_factory=dict)
+    past: list[Past] = field(default_factory=list)
+    fitted: Fit | None = None
+    """Computed from ``past``; not saved."""
+    length: float = 1.0
+    """Length of coefficients that fits go on from."""
+
+    def __post_init__(self) -> None:
+        if not self.issuers:
+            self.issuers.append((0, self.identity))
+
+    @property
+    def scores(self) -> Scores:
+        """How arms are drawn now."""
+        if self.fitted is None:
+            return uniform_scores(self.features, self.arms)
+        return self.fitted.scores
+
+    def current(self) -> Epoch:
+        """Return the epoch that the next decision is in; opened if need be."""
+        last = self.open.get(self.opened - 1)
+        if last is not None and len(last.losses) < last.size:
+            return last
+        number, start = self.opened, self.decided
+        self.opened = number + 1
+        transform = np.eye(self.features) if self.fitted is None else self.fitted.transform
+        size = end_after(self.ends, number) - start
+        epoch = Epoch(number, start, size, new_counts(transform, self.arms))
+        self.open[number] = epoch
+        return epoch
+
+    def find(self, decision: Decision) -> Epoch:
+        """Return the open epoch of a decision, or refuse."""
+        number, position = decision.batch, decision.position
+        issuer = [name for first, name in self.issuers if first <= decision.round]
+        if decision.policy != issuer[-1]:
+            raise DecisionError(
+                f"decision {decision.round} was made by another policy, or after the file was "
+                f"saved that this one was loaded from."
+            )
+        epoch = self.open.get(number)
+        if not 0 <= number < self.opened or decision.round >= self.decided:
+            raise DecisionError(f"decision {decision.round} was never made by this policy.")
+        if epoch is None:
+            error = DecisionError(
+                f"decision {decision.round} had its feedback or was given up: its epoch has been "
+                f"released."
+            )
+            error.reason = "forgotten"
+            raise error
+        if not 0 <= position < len(epoch.losses) or decision.round != epoch.start + position:
+            raise DecisionError(f"decision {decision.round} was never made by this policy.")
+        waiting = epoch.waiting.get(position)
+        if waiting is not None and waiting.arm != decision.index:
+            raise DecisionError(f"decision {decision.round} was for another arm.")
+        return epoch
+
+    # --- files ----------------------------------------------------------------------------
+
+    def to_dict(self) -> JSON:
+        """Return everything as plain values: as private as the feedback of open epochs."""
+        return {
+            "state_version": VERSION,
+            "arms": self.arms,
+            "features": self.features,
+            "ends": list(self.ends),
+            "issuers": [list(pair) for pair in self.issuers],
+            "decided": self.decided,
+            "opened": self.opened,
+            "open": [_epoch_to_dict(epoch) for epoch in self.open.values()],
+            "past": [_past_to_dict(past) for past in self.past],
+        }
+
+    @classmethod
+    def from_dict(cls, data: JSON) -> State:
+        """Go on from what ``to_dict`` returned, with a new identity; values are checked."""
+        if data["state_version"] != VERSION:
+            raise ValueError(f"its state has version {data['state_version']!r}")
+        state = cls(
+            checks.arms(data["arms"]),
+            checks.whole("features", data["features"], 1),
+            tuple(checks.rounds(end) for end in data["ends"]),
+        )
+        state.decided = checks.whole("decided", data["decided"], 0)
+        state.opened = checks.whole("opened", data["opened"], 0)
+        state.issuers = [(int(first), str(name)) for first, name in data["issuers"]]
+        state.issuers.append((state.decided, state.identity))
+        for saved in data["open"]:
+            epoch = _epoch_from_dict(saved, state)
+            state.open[epoch.number] = epoch
+        state.past = [_past_from_dict(saved, state) for saved in data["past"]]
+        if sorted(state.open) != list(state.open) or len(state.past) + len(state.open) != (
+            state.opened
+        ):
+            raise ValueError("its epochs do not add up")
+        return state
+
+
+def _epoch_to_dict(epoch: Epoch) -> JSON:
+    return {
+        "number": epoch.number,
+        "start": epoch.start,
+        "size": epoch.size,
+        "transform": epoch.counts.transform.tolist(),
+        "products": epoch.counts.products.tolist(),
+        "sums": epoch.counts.sums.tolist(),
+        "rounds": epoch.counts.rounds.tolist(),
+        "losses": epoch.losses.tolist(),
+        "waiting": [[at, one.arm, one.phi.tolist()] for at, one in epoch.waiting.items()],
+    }
+
+
+def _epoch_from_dict(data: JSON, state: State) -> Epoch:
+    transform = _floats(data["transform"], (state.features, state.features))
+    counts = new_counts(transform, state.arms)
+    for name in ("products", "sums", "rounds"):
+        target = getattr(counts, name)
+        target[:] = _whole(data[name], target.shape)
+    losses = array("i", data["losses"])
+    if any(not GIVEN_UP <= loss <= UNITS for loss in losses):
+        raise ValueError("its losses are impossible")
+    waiting = {
+        int(at): Waiting(int(arm), _floats(phi, (state.features,)))
+        for at, arm, phi in data["waiting"]
+    }
+    if {at for at, loss in enumerate(losses) if loss == WAITING} != set(waiting):
+        raise ValueError("its waiting decisions do not add up")
+    if any(not 0 <= one.arm < state.arms for one in waiting.values()):
+        raise ValueError("its arms are impossible")
+    size = checks.whole("size", data["size"], max(1, len(losses)))
+    number = checks.whole("number", data["number"], 0, state.opened - 1)
+    start = checks.whole("start", data["start"], 0, state.decided)
+    return Epoch(number, start, size, counts, losses, waiting)
+
+
+def _past_to_dict(past: Past) -> JSON:
+    return {
+        "products": past.statistics.products.tolist(),
+        "sums": past.statistics.sums.tolist(),
+        "transform": past.transform.tolist(),
+        "rounds": past.rounds.tolist(),
+    }
+
+
+def _past_from_dict(data: JSON, state: State) -> Past:
+    pairs = state.features * (state.features + 1) // 2
+    return Past(
+        Statistics(
+            _whole(data["products"], (state.arms, pairs)),
+            _whole(data["sums"], (state.arms, state.features)),
+        ),
+        _floats(data["transform"], (state.features, state.features)),
+        _whole(data["rounds"], (state.arms,)),
+    )
+
+
+def _floats(values: object, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    made = np.array(values, dtype=np.float64)
+    if made.shape != shape or not np.isfinite(made).all():
+        raise ValueError("its numbers are impossible")
+    return made
+
+
+def _whole(values: object, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    made = np.array(values)
+    if made.dtype.kind != "i" or made.shape != shape:
+        raise ValueError("its sums are impossible")
+    return made.astype(np.int64)
