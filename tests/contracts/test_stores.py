@@ -61,7 +61,7 @@ def test_what_was_written_is_read_back(store: Store) -> None:
     with store.turn() as turn:
         assert versions(turn, [number]) == {number: 2}
         saved = turn.read(number)
-        assert turn.events(["one", "none"]) == {"one": events[0]}
+        assert turn.events(["one", "none"]) == {"one": [events[0]]}
     assert saved.batches == [BATCH, tallied]
     assert sorted(saved.events) == sorted(events)
     assert sorted(saved.feedback, key=lambda row: row.position) == rows
@@ -118,12 +118,17 @@ def test_releases_come_in_the_order_of_their_making(store: Store) -> None:
     assert store.releases(number, after=1, limit=1) == made[1:2]
 
 
-def test_an_identity_is_given_once_in_all_experiments(store: Store) -> None:
-    first, second = put(store, experiment()), put(store, experiment())
-    write(store, first, events=[event("one", first)])
-    for number in (first, second):
+def test_an_identity_is_given_once_in_an_experiment_and_all_its_segments(store: Store) -> None:
+    first, other = experiment(), put(store, experiment())
+    numbers = store.create([replace(first, segment=name) for name in ("de", "fr")])
+    write(store, numbers[0], events=[event("one", numbers[0])])
+    for number in numbers:
         with pytest.raises(ConflictError):
-            write(store, number, events=[event("one", number, 1)])
+            write(store, number, events=[event("one", number, owner=numbers[0], position=1)])
+    write(store, other, events=[event("one", other)])
+    with store.turn() as turn:
+        owners = [one.owner for one in turn.events(["one"])["one"]]
+    assert sorted(owners) == sorted([numbers[0], other])
 
 
 def test_a_place_never_shown_goes_to_another_event(store: Store) -> None:
@@ -141,7 +146,7 @@ def test_a_place_never_shown_goes_to_another_event(store: Store) -> None:
         turn.write(number, changes(states={(0, 0): State.EXPIRED}))
     with store.turn() as turn:
         found = turn.events(["old", "new"])
-    assert {name: one.state for name, one in found.items()} == {
+    assert {name: one.state for name, (one,) in found.items()} == {
         "old": State.VOID,
         "new": State.EXPIRED,
     }
@@ -223,7 +228,7 @@ def test_segments_are_rows_of_one_experiment_made_and_stopped_together(store: St
         assert versions(turn, numbers) == {numbers[0]: 1, numbers[1]: 2}
         assert turn.read(numbers[0]).batches == []
         assert turn.read(numbers[1]).batches == [BATCH]
-        assert turn.events(["one"])["one"].experiment == numbers[1]
+        assert turn.events(["one"])["one"][0].experiment == numbers[1]
     with pytest.raises(ConflictError, match="already"):
         store.create([replace(first, segment="nl"), parts[0]])
     store.stop(first.id)

@@ -30,9 +30,54 @@ def test_the_same_event_gets_the_same_answer(here: Here) -> None:
     assert first["expires_at"] is None
     assert here.decide(experiment, event_id="one") == first
     assert here.decide(experiment)["event_id"] != here.decide(experiment)["event_id"]
-    other = here.create()
-    answer = here.http.post(f"/v1/experiments/{other}/decisions", json={"event_id": "one"})
+
+
+def test_ids_of_events_belong_to_an_experiment(here: Here) -> None:
+    """Two flags of one request use the same id; a key limited to one cannot see the other's."""
+    first, second = here.create(), here.create()
+    mine = {"Authorization": f"Bearer {here.key('decide', 'reward', experiment=second)}"}
+    here.decide(first, event_id="one")
+    answer = here.http.post("/v1/events/one/reward", json={"loss": 1}, headers=mine)
+    assert answer.status_code == 404, "it cannot find out that the other has it"
+    for _ in range(2):
+        here.decide(second, event_id="one")
+    answer = here.http.post("/v1/events/one/reward", json={"loss": 1}, headers=mine)
+    assert answer.status_code == 204, "it is the only one that the key opens"
+    assert [counts(here, one) for one in (first, second)] == [(1, 0), (1, 1)]
+    answer = here.http.post("/v1/events/one/reward", json={"loss": 1})
     assert answer.status_code == 409
+    assert "several experiments" in answer.json()["detail"]
+    path = f"/v1/experiments/{first}/events/one/reward"
+    assert here.http.post(path, json={"loss": 1}).status_code == 204
+    assert here.http.post(path, json={"loss": 1}, headers=mine).status_code == 404
+    assert [counts(here, one) for one in (first, second)] == [(1, 1), (1, 1)]
+
+
+def counts(here: Here, experiment: str) -> tuple[int, int]:
+    shown = here.http.get(f"/v1/experiments/{experiment}").json()
+    return shown["decided"], shown["observed"]
+
+
+def test_a_name_means_the_running_experiment(here: Here) -> None:
+    path = "/ofrep/v1/evaluate/flags/button"
+    first = here.create(name="button")
+    assert here.http.post(path, json={}).json()["metadata"]["experiment"] == first
+    here.http.post(f"/v1/experiments/{first}/stop")
+    assert here.http.post(path, json={}).status_code == 409
+    second = here.create(name="button")
+    for _ in range(2):
+        assert here.http.post(path, json={}).json()["metadata"]["experiment"] == second
+    here.create(name="button")
+    answer = here.http.post(path, json={})
+    assert (answer.status_code, answer.json()["errorCode"]) == (409, "GENERAL")
+    assert here.http.post("/ofrep/v1/evaluate/flags/other", json={}).status_code == 404
+
+
+def test_looking_up_a_name_uses_an_index(here: Here) -> None:
+    query = "EXPLAIN QUERY PLAN SELECT id FROM experiments WHERE name = 'button'"
+    with here.core.store._reading.connect() as connection:
+        plan = str(connection.exec_driver_sql(query).all())
+    assert "experiments_by_name" in plan
 
 
 def test_feedback_counts_once(here: Here) -> None:

@@ -50,6 +50,7 @@ def event(name: str, number: int, batch: int = 0, position: int = 0, **other: An
     """Make an event."""
     values: dict[str, Any] = {"arm": 1, "round": position, "chance": 0.5, "made_at": 2.5}
     values |= {"expires_at": None, "state": State.SHOWN} | other
+    values = {"owner": number} | values
     return Event(id=name, experiment=number, batch=batch, position=position, **values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import sqlite3
 import stat
@@ -13,11 +14,14 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import MetaData
 
 import bandanna as bd
 from bandanna._core.types import StateFileError
 from bandanna.service.keys import make_first_key
 from bandanna.store import Secret, SqlStore, StoreUnavailableError, read_secret
+from bandanna.store.engines import make_engines
+from bandanna.store.migrations import upgrade
 from bandanna.store.secret import private_text
 from bandanna.store.tables import metadata
 from tests.postgres import Postgres, needs_postgres
@@ -214,6 +218,51 @@ def test_one_of_several_processes_makes_the_first_key(tmp_path: Path) -> None:
 @needs_postgres
 def test_one_of_several_processes_makes_the_first_key_in_postgresql(postgres: Postgres) -> None:
     first_keys(postgres.new_database())
+
+
+def old_database(address: str) -> None:
+    """Make a database as the first version did, with two segments and an event in the second."""
+    engine, _ = make_engines(address)
+    head = json.dumps(bd.PrivateBandit(["a", "b"], 0.5, batch=3).to_dict(batches=False))
+    one: dict[str, object] = {"id": "exp_1", "name": "old", "settings": "{}", "head": head}
+    one |= {"created_at": 1.0, "version": 7, "stopped": False, "observed": 0}
+    with engine.begin() as connection:
+        upgrade(connection, "1")
+        tables = MetaData()
+        tables.reflect(connection)
+        facts = {"identity": "0" * 32, "secret": SECRET.fingerprint}
+        rows = [{"name": name, "value": value} for name, value in facts.items()]
+        connection.execute(tables.tables["facts"].insert(), rows)
+        for number, segment in enumerate(("de", "fr"), 1):
+            row = one | {"number": number, "segment": segment}
+            connection.execute(tables.tables["experiments"].insert(), row)
+        event = {"id": "order-1", "experiment": 2, "batch": 0, "position": 0, "arm": 1, "round": 0}
+        event |= {"chance": 0.5, "made_at": 2.0, "expires_at": None, "state": 0}
+        connection.execute(tables.tables["events"].insert(), event)
+        batch = {"experiment": 2, "number": 0, "size": 3, "choice": 1, "importance": 2.0}
+        connection.execute(tables.tables["batches"].insert(), batch | {"tally": None, "changed": 7})
+    engine.dispose()
+
+
+def check_upgrade(address: str) -> None:
+    old_database(address)
+    store = SqlStore(address, SECRET)
+    with store.turn() as turn:
+        (found,) = turn.events(["order-1"])["order-1"]
+    assert (found.experiment, found.owner, found.arm, found.chance) == (2, 1, 1, 0.5)
+    assert store.named("old") == [("exp_1", False)]
+    with store._reading.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    store.close()
+
+
+def test_a_database_of_the_first_version_is_upgraded(tmp_path: Path) -> None:
+    check_upgrade(f"sqlite:///{tmp_path / 'store.db'}")
+
+
+@needs_postgres
+def test_a_postgresql_database_of_the_first_version_is_upgraded(postgres: Postgres) -> None:
+    check_upgrade(postgres.new_database())
 
 
 def test_a_newer_database_is_refused_in_a_sentence(tmp_path: Path) -> None:

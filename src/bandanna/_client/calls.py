@@ -141,17 +141,23 @@ def decision(answer: JSON) -> Decision:
     return Decision(**{name: answer[name] for name in Decision._fields if name in answer})
 
 
-def reward(event: str, loss: float | None, reward: float | None, errors: Errors) -> Call:
-    """Send the feedback of an event."""
+def reward(
+    event: str,
+    loss: float | None,
+    reward: float | None,
+    errors: Errors,
+    path: str = "/v1",
+) -> Call:
+    """Send the feedback of an event, in the experiment of a path or in the only one that has it."""
     if (loss is None) == (reward is None):
         raise errors.input("give the feedback as loss= or reward=, one of them.")
     body = {"loss": loss} if reward is None else {"reward": reward}
-    return Call("POST", f"/v1/events/{quote(event, safe='')}/reward", body)
+    return Call("POST", f"{path}/events/{quote(event, safe='')}/reward", body)
 
 
-def about_event(decision: Decision | str, verb: str) -> Call:
+def about_event(path: str, decision: Decision | str, verb: str) -> Call:
     """Say something about an event that has no content."""
-    return Call("POST", f"/v1/events/{quote(event_of(decision), safe='')}/{verb}")
+    return Call("POST", f"{path}/events/{quote(event_of(decision), safe='')}/{verb}")
 
 
 def privacy(path: str, segment: str | None = None) -> Call:

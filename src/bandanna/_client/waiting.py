@@ -158,15 +158,16 @@ class Experiment:
         reward: float | None = None,
     ) -> None:
         """Send the feedback of a decision, or of an event id: once, in any order."""
-        self._client.reward(calls.event_of(decision), loss=loss, reward=reward)
+        event, errors = calls.event_of(decision), self._client.errors
+        self._client.run(calls.reward(event, loss, reward, errors, self._path))
 
     def give_up(self, decision: Decision | str) -> None:
         """Count the default loss for feedback that has not come; where it has, nothing happens."""
-        self._client.run(calls.about_event(decision, "give-up"))
+        self._client.run(calls.about_event(self._path, decision, "give-up"))
 
     def activate(self, decision: Decision | str) -> None:
         """Say that a deferred decision has been shown."""
-        self._client.run(calls.about_event(decision, "activate"))
+        self._client.run(calls.about_event(self._path, decision, "activate"))
 
     @property
     def arms(self) -> tuple[str | int, ...]:
@@ -314,15 +315,16 @@ class AsyncExperiment:
         reward: float | None = None,
     ) -> None:
         """Send the feedback of a decision, or of an event id: once, in any order."""
-        await self._client.reward(calls.event_of(decision), loss=loss, reward=reward)
+        event, errors = calls.event_of(decision), self._client.errors
+        await self._client.run(calls.reward(event, loss, reward, errors, self._path))
 
     async def give_up(self, decision: Decision | str) -> None:
         """Count the default loss for feedback that has not come; where it has, nothing happens."""
-        await self._client.run(calls.about_event(decision, "give-up"))
+        await self._client.run(calls.about_event(self._path, decision, "give-up"))
 
     async def activate(self, decision: Decision | str) -> None:
         """Say that a deferred decision has been shown."""
-        await self._client.run(calls.about_event(decision, "activate"))
+        await self._client.run(calls.about_event(self._path, decision, "activate"))
 
     async def guarantee(self) -> Guarantee:
         """Return what is promised about feedback, and why."""

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import FastAPI, Response
 from starlette.concurrency import run_in_threadpool
 
-from bandanna.service import device, openfeature, page, reading, routes
+from bandanna.service import device, events, openfeature, page, reading, routes
 from bandanna.service.access import CanRead
 from bandanna.service.core import Core
 from bandanna.service.gate import Gate
@@ -50,7 +50,7 @@ def make_app(core: Core) -> FastAPI:
         redoc_url=None,
     )
     app.state.core = core
-    shown = (routes.router, reading.router, openfeature.router, device.router)
+    shown = (routes.router, events.router, reading.router, openfeature.router)
     for part in (*shown, page.router, device.files):
         app.include_router(part)
     _add_signs_of_life(app, core, metrics)

@@ -110,8 +110,9 @@ class Core:
                 kept["device_release"] = device_release(kept)
             head, now = policy.to_dict(batches=False), self.clock()
             parts.append(Experiment(identity, name, kept, head, now, segment=segment))
-        for part, number in zip(parts, self.store.create(parts), strict=True):
-            part.number = number
+        numbers = self.store.create(parts)
+        for part, number in zip(parts, numbers, strict=True):
+            part.number, part.owner = number, numbers[0]
         if is_local(parts[0].settings):
             self.signer.note(self.store, parts[0], self.clock())
         return parts
@@ -121,6 +122,16 @@ class Core:
         if identity not in self._known:
             self._known[identity] = await self.current(identity)
         return self._known[identity]
+
+    async def find_named(self, name: str) -> list[Experiment]:
+        """Return the parts of the experiment of a name: the running one, if there were several."""
+        found = await run_in_threadpool(self.store.named, name)
+        running = [identity for identity, stopped in found if not stopped]
+        if len(running) > 1:
+            raise ConflictError(f"{len(running)} running experiments are called {name!r}; use ids.")
+        if not found:
+            raise UnknownError(f"there is no experiment called {name!r}.")
+        return await self.find(running[0] if running else found[0][0])
 
     async def current(self, identity: str) -> list[Experiment]:
         """Return the parts of an experiment as they are now."""
@@ -186,45 +197,35 @@ class Core:
         Persons are hashed with the secret before anything else sees them.
         """
         parts = await self.find(identity)
-        number, numbers = part_for(parts, segment).number, {part.number for part in parts}
+        number = part_for(parts, segment).number
         if person is not None:
             person = self.secret.hash("people", f"{identity} {person}").hex()
         fresh = name or f"evt_{secrets.token_hex(12)}"
 
         def work(desk: Desk, known: Event | None) -> Event:
-            if known is not None and known.experiment not in numbers:
-                raise ConflictError(f"event {name!r} belongs to another experiment.")
             asked = (fresh, advice, person, eligible)
             return known or desk.decide(*asked, defer=defer, now=self.clock())
 
         return await self._do(Task(work, number, name))
 
-    async def reward(self, name: str, given: Given, only: str | None = None) -> None:
+    async def reward(self, name: str, given: Given, experiment: str | None = None) -> None:
         """Count the feedback of an event; in experiments with local privacy, a device's bit."""
+        await self._about(name, experiment, lambda d, e: d.observe(e, given, now=self.clock()))
 
-        def work(desk: Desk, event: Event) -> None:
-            _check_opened(desk, name, only)
-            desk.observe(event, given, now=self.clock())
+    async def give_up(self, name: str, experiment: str | None = None) -> None:
+        """Count the default loss of an event whose feedback will not come."""
+        await self._about(name, experiment, lambda d, e: d.give_up(e, now=self.clock()))
 
-        await self._do(about_event(name, work))
-
-    async def give_up(self, name: str, only: str | None = None) -> None:
-        """Count the default loss for an event whose feedback has not come."""
-
-        def work(desk: Desk, event: Event) -> None:
-            _check_opened(desk, name, only)
-            desk.give_up(event, now=self.clock())
-
-        await self._do(about_event(name, work))
-
-    async def activate(self, name: str, only: str | None = None) -> None:
+    async def activate(self, name: str, experiment: str | None = None) -> None:
         """Say that the decision of an event was shown."""
+        await self._about(name, experiment, lambda d, e: d.activate(e, now=self.clock()))
 
-        def work(desk: Desk, event: Event) -> None:
-            _check_opened(desk, name, only)
-            desk.activate(event, now=self.clock())
-
-        await self._do(about_event(name, work))
+    async def _about(
+        self, name: str, experiment: str | None, work: Callable[[Desk, Event], None]
+    ) -> None:
+        """Do something with an event: in one experiment, or in the only one that has it."""
+        owner = None if experiment is None else (await self.find(experiment))[0].owner
+        await self._do(about_event(name, work, owner))
 
     async def sweep(self) -> None:
         """Expire what is due; every experiment is looked at before its next deadline."""
@@ -295,8 +296,3 @@ def open_guard(settings: Settings, store: SqlStore) -> Guard | None:
 def guarantee_of(policy: Policy) -> Guarantee:
     """Return what a policy promises."""
     return policy.guarantee
-
-
-def _check_opened(desk: Desk, name: str, only: str | None) -> None:
-    if only is not None and desk.experiment.id != only:
-        raise UnknownError(f"there is no such event {name!r}.")

@@ -1,8 +1,9 @@
 """OpenFeature's remote evaluation protocol (OFREP): an experiment is a feature flag.
 
-The flag's key is the experiment's id or, if only one has it, its name; the value is the arm. The
-event id travels in the metadata: a reward is sent to ``/v1/events/{event_id}/reward``. Every
-evaluation is a decision, unless the context holds an ``event_id`` that was used before.
+The flag's key is the experiment's id or its name, which means the running experiment of that
+name; the value is the arm. The metadata hold the event's id and the experiment's: a reward is sent
+to ``/v1/experiments/{experiment}/events/{event_id}/reward``. Every evaluation is a decision, unless
+the context holds an ``event_id`` that this experiment has seen before.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bandanna.service.core import Core
 from bandanna.service.models import EventId, Problem
 from bandanna.service.routes import PROBLEMS
 from bandanna.service.signing import is_local
+from bandanna.store import ConflictError
 from bandanna.store.rows import Experiment
 from bandanna.store.writer import UnknownError
 
@@ -68,6 +70,9 @@ async def evaluate(
     except UnknownError as error:
         content = {"key": key, "errorCode": "FLAG_NOT_FOUND", "errorDetails": str(error)}
         return JSONResponse(content, status_code=404)
+    except ConflictError as error:
+        content = {"key": key, "errorCode": "GENERAL", "errorDetails": str(error)}
+        return JSONResponse(content, status_code=409)
     except InputError as error:
         content = {"key": key, "errorCode": "INVALID_CONTEXT", "errorDetails": str(error)}
         return JSONResponse(content, status_code=400)
@@ -128,12 +133,12 @@ async def _decide(
 
 
 async def _find(core: Core, key: str, only: str | None) -> Experiment:
-    if key.startswith("exp_"):
-        found = [(await core.find(key))[0]]
-    else:
-        found = [one[0] for one in await core.all_experiments() if one[0].name == key]
-    found = [one for one in found if only in (None, one.id)]
-    if len(found) != 1:
-        few = "no experiment" if not found else "more than one experiment"
-        raise UnknownError(f"{few} has this id or name.")
-    return found[0]
+    """Return the experiment of an id or name that the key opens."""
+    unknown = UnknownError("no experiment has this id or name.")
+    try:
+        found = (await (core.find(key) if key.startswith("exp_") else core.find_named(key)))[0]
+    except UnknownError:
+        raise unknown from None
+    if only not in (None, found.id):
+        raise unknown
+    return found

@@ -15,7 +15,6 @@ from bandanna.service.access import (
     CanManage,
     CanManageAll,
     CanRead,
-    CanReward,
     CoreHere,
     require,
 )
@@ -27,14 +26,12 @@ from bandanna.service.models import (
     ExperimentAnswer,
     NewDecision,
     NewExperiment,
-    NewReward,
     PlanRequest,
     Problem,
     decision_answer,
     experiment_answer,
 )
 from bandanna.service.signing import is_local
-from bandanna.store.given import Given
 
 ExperimentPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
 EventPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
@@ -101,8 +98,8 @@ async def stop(experiment: ExperimentPath, core: CoreHere, _: CanManage) -> None
     await core.stop(experiment)
 
 
-# The two calls that are made all the time read their body themselves: what FastAPI does for
-# a parameter takes longer than the decision.
+# The calls that are made all the time read their body themselves: what FastAPI does for a parameter
+# takes longer than the decision.
 
 
 @router.post(
@@ -127,36 +124,6 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
     told = core.signer.parameters(part) if is_local(part.settings) else None
     answer = decision_answer(event, part.settings["arms"], told)
     return Response(answer.model_dump_json(), media_type="application/json")
-
-
-@router.post(
-    "/events/{event}/reward",
-    status_code=204,
-    response_class=Response,
-    openapi_extra=body_shown(NewReward),
-)
-async def reward(event: EventPath, request: Request) -> Response:
-    """Count the feedback of an event, once: the first value stands.
-
-    Every repeat is answered 204, whatever it says: a key for rewards cannot be used to find out
-    what was sent before.
-    """
-    key = require(request, "reward")
-    new = await read_body(request, NewReward)
-    await request.app.state.core.reward(event, Given(new.loss, new.reward), key.experiment)
-    return Response(status_code=204)
-
-
-@router.post("/events/{event}/give-up", status_code=204, response_class=Response)
-async def give_up(event: EventPath, core: CoreHere, key: CanReward) -> None:
-    """Count the default loss now, as at the deadline; where feedback has come, nothing happens."""
-    await core.give_up(event, key.experiment)
-
-
-@router.post("/events/{event}/activate", status_code=204, response_class=Response)
-async def activate(event: EventPath, core: CoreHere, key: CanReward) -> None:
-    """Say that a deferred decision has been shown; otherwise it expires without counting."""
-    await core.activate(event, key.experiment)
 
 
 @router.post("/plan")

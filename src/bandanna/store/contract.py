@@ -11,7 +11,8 @@ asked, in one transaction for everything that arrived together, to remember it.
 3. **What was written is read back.** ``read`` gives the head, the open batches, their events and
    their feedback exactly as they were written; since a version, those that changed after it.
 4. **A batch is released once.** A second release of the same batch is refused, whoever writes it.
-5. **An identity is given once.** A second event of the same id is refused, in any experiment.
+5. **An identity is given once.** A second event of the same id is refused in the same experiment,
+   in any of its segments. Other experiments may use it too.
 6. **Losses go with their batch.** The turn that records a release deletes all feedback of its
    batch and its tally; after ``tidy`` not even free pages of the database or its log hold them.
 7. **A release has a step.** Every turn that writes to an experiment draws a random step; its
@@ -54,6 +55,7 @@ class KeyRow(NamedTuple):
     """The only experiment it opens, or None for all."""
     created_at: float
     revoked_at: float | None = None
+    expires_at: float | None = None
 
 
 def new_step() -> str:
@@ -82,8 +84,8 @@ class Turn(ABC):
     """One transaction."""
 
     @abstractmethod
-    def events(self, ids: Iterable[str]) -> dict[str, Event]:
-        """Return the events with these ids that exist."""
+    def events(self, ids: Iterable[str]) -> dict[str, list[Event]]:
+        """Return the events with these ids, in all experiments; ids without any are left out."""
 
     @abstractmethod
     def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
@@ -125,6 +127,10 @@ class Store(ABC):
 
         Segments come one by one; newer are those whose number is larger than ``after``.
         """
+
+    @abstractmethod
+    def named(self, name: str) -> list[tuple[str, bool]]:
+        """Return the ids of experiments of a name, and whether they are stopped; newest first."""
 
     @abstractmethod
     def numbers(self) -> list[int]:

@@ -231,6 +231,7 @@ class Desk:
         batch = self.policy.ledger.open[number]
         return Event(
             name,
+            self.experiment.owner,
             self.experiment.number,
             number,
             position,

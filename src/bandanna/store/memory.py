@@ -13,6 +13,7 @@ from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, T
 from bandanna.store.rows import (
     Changes,
     Event,
+    EventKey,
     Experiment,
     Feedback,
     OpenBatch,
@@ -29,7 +30,7 @@ class Shelf:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
         self.batches: dict[int, OpenBatch] = {}
-        self.events: dict[Place, str] = {}
+        self.events: dict[Place, EventKey] = {}
         """Of open batches: ids of the events that hold a place."""
         self.feedback: dict[Place, Feedback] = {}
         self.releases: dict[int, Release] = {}
@@ -47,7 +48,7 @@ class MemoryStore(Store):
         self.identity = secrets.token_hex(16)
         self._lock = threading.RLock()
         self._shelves: dict[int, Shelf] = {}
-        self._events: dict[str, Event] = {}
+        self._events: dict[EventKey, Event] = {}
         self._keys: dict[str, KeyRow] = {}
 
     @contextmanager
@@ -67,7 +68,8 @@ class MemoryStore(Store):
                 raise ConflictError(f"there is an experiment {parts[0].id!r} already.")
             begin = len(self._shelves) + 1
             for number, part in enumerate(parts, begin):
-                stamped = replace(deepcopy(part), number=number, version=1, step=new_step())
+                stamped = replace(deepcopy(part), number=number, owner=begin)
+                stamped.version, stamped.step = 1, new_step()
                 self._shelves[number] = Shelf(stamped)
             return list(range(begin, begin + len(parts)))
 
@@ -76,6 +78,11 @@ class MemoryStore(Store):
         with self._lock:
             everything = [deepcopy(shelf.experiment) for shelf in self._shelves.values()]
         return [one for one in everything if identity in (None, one.id) and one.number > after]
+
+    def named(self, name: str) -> list[tuple[str, bool]]:
+        """Return the ids of experiments of a name, and whether they are stopped."""
+        found = [one for one in self.experiments() if one.name == name and one.number == one.owner]
+        return [(one.id, one.stopped) for one in reversed(found)]
 
     def numbers(self) -> list[int]:
         """Return the numbers of all experiments."""
@@ -143,13 +150,17 @@ class MemoryStore(Store):
 class MemoryTurn(Turn):
     """A transaction: what it writes is checked, and kept when it ends."""
 
-    def __init__(self, shelves: dict[int, Shelf], events: dict[str, Event]) -> None:
+    def __init__(self, shelves: dict[int, Shelf], events: dict[EventKey, Event]) -> None:
         self._shelves, self._events = shelves, events
         self._staged: list[tuple[Shelf, Changes, str]] = []
 
-    def events(self, ids: Iterable[str]) -> dict[str, Event]:
-        """Return the events with these ids that exist."""
-        return {name: self._events[name] for name in ids if name in self._events}
+    def events(self, ids: Iterable[str]) -> dict[str, list[Event]]:
+        """Return the events with these ids, in all experiments."""
+        wanted, found = set(ids), dict[str, list[Event]]()
+        for (name, _), event in self._events.items():
+            if name in wanted:
+                found.setdefault(name, []).append(event)
+        return found
 
     def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
         """Return the versions and steps of experiments."""
@@ -177,8 +188,8 @@ class MemoryTurn(Turn):
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
         """Check changes; they are kept when the turn ends."""
         shelf = self._shelves[experiment]
-        staged = [event.id for _, other, _ in self._staged for event in other.events]
-        new = staged + [event.id for event in changes.events]
+        staged = [event.key for _, other, _ in self._staged for event in other.events]
+        new = staged + [event.key for event in changes.events]
         if len(set(new)) < len(new) or any(name in self._events for name in new):
             raise ConflictError("an event of this id exists already.")
         if any(release.batch in shelf.releases for release in changes.releases):
@@ -200,9 +211,9 @@ class MemoryTurn(Turn):
                 name = shelf.events[place]
                 self._events[name] = self._events[name]._replace(state=state)
             for event in changes.events:
-                self._events[event.id] = event
+                self._events[event.key] = event
                 if event.state is not State.VOID:
-                    shelf.events[event.place] = event.id
+                    shelf.events[event.place] = event.key
             shelf.batches |= {batch.number: batch for batch in changes.batches}
             shelf.feedback |= {(row.batch, row.position): row for row in changes.feedback}
             shelf.people |= changes.people

@@ -12,6 +12,10 @@ Place = tuple[int, int]
 """A batch's number and a position in it."""
 
 
+EventKey = tuple[str, int]
+"""An event's id and the experiment that it belongs to."""
+
+
 class State(IntEnum):
     """Where an event stands. Whether feedback has come is not told here."""
 
@@ -48,6 +52,9 @@ class Experiment:
     """Random, of the transaction that changed it last."""
     resumed: int = 0
     """How often it was resumed from an older copy of the database."""
+    owner: int = 0
+    """The number of the experiment's first segment, given by the store: ids of events belong to
+    all segments together."""
     segment: str = ""
     """Which of the experiment's segments this is, each with a policy of its own; empty where
     there are none."""
@@ -69,6 +76,9 @@ class Event(NamedTuple):
     """One decision, as it was given out."""
 
     id: str
+    """Given once in an experiment; another experiment may give it too."""
+    owner: int
+    """The number of the experiment's first segment."""
     experiment: int
     batch: int
     position: int
@@ -78,6 +88,11 @@ class Event(NamedTuple):
     made_at: float
     expires_at: float | None
     state: State
+
+    @property
+    def key(self) -> EventKey:
+        """What makes it different from all others."""
+        return self.id, self.owner
 
     @property
     def place(self) -> Place:

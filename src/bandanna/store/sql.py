@@ -83,7 +83,11 @@ class SqlStore(Store):
         query = insert(EXPERIMENTS).returning(EXPERIMENTS.c.number)
         try:
             with self._change() as connection:
-                return [int(connection.execute(query, row_of(part)).scalar_one()) for part in parts]
+                rows = (row_of(part) for part in parts)
+                numbers = [int(connection.execute(query, row).scalar_one()) for row in rows]
+                mine = EXPERIMENTS.c.number.in_(numbers)
+                connection.execute(update(EXPERIMENTS).where(mine).values(owner=numbers[0]))
+                return numbers
         except ConflictError:
             raise ConflictError(f"there is an experiment {parts[0].id!r} already.") from None
 
@@ -94,6 +98,12 @@ class SqlStore(Store):
         if identity is not None:
             query = query.where(table.c.id == identity)
         return [experiment_of(row) for row in self._rows(query)]
+
+    def named(self, name: str) -> list[tuple[str, bool]]:
+        """Return the ids of experiments of a name, and whether they are stopped."""
+        one = EXPERIMENTS.c
+        query = select(one.id, one.stopped).where(one.name == name, one.number == one.owner)
+        return [(row.id, row.stopped) for row in self._rows(query.order_by(one.number.desc()))]
 
     def numbers(self) -> list[int]:
         """Return the numbers of all experiments."""

@@ -101,13 +101,14 @@ class SqlTurn(Turn):
         self._versions: dict[int, int] = {}
         """Of locked experiments."""
 
-    def events(self, ids: Iterable[str]) -> dict[str, Event]:
-        """Return the events with these ids that exist."""
+    def events(self, ids: Iterable[str]) -> dict[str, list[Event]]:
+        """Return the events with these ids, in all experiments."""
         wanted = list(ids)
-        if not wanted:
-            return {}
-        rows = self._connection.execute(select(EVENTS).where(EVENTS.c.id.in_(wanted)))
-        return {row.id: _event_of(row) for row in rows}
+        found: dict[str, list[Event]] = {}
+        if wanted:
+            for row in self._connection.execute(select(EVENTS).where(EVENTS.c.id.in_(wanted))):
+                found.setdefault(row.id, []).append(_event_of(row))
+        return found
 
     def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
         """Lock experiments in one order everywhere, so that nobody waits in a circle.

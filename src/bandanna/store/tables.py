@@ -48,7 +48,9 @@ EXPERIMENTS = Table(
     Column("observed", BigInteger, nullable=False),
     Column("step", String(32), nullable=False, server_default=""),
     Column("resumed", BigInteger, nullable=False, server_default="0"),
+    Column("owner", BigInteger, nullable=False, server_default="0"),
     UniqueConstraint("id", "segment"),
+    Index("experiments_by_name", "name"),
     sqlite_autoincrement=True,  # numbers are never given again
 )
 
@@ -56,6 +58,7 @@ EVENTS = Table(
     "events",
     metadata,
     Column("id", String(200), primary_key=True),
+    Column("owner", BigInteger, primary_key=True, autoincrement=False),
     Column("experiment", BigInteger, nullable=False),
     Column("batch", BigInteger, nullable=False),
     Column("position", Integer, nullable=False),
@@ -125,6 +128,18 @@ KEYS = Table(
     Column("experiment", String(100)),
     Column("created_at", Float, nullable=False),
     Column("revoked_at", Float),
+    Column("expires_at", Float),
+)
+
+TRAIL = Table(
+    "trail",
+    metadata,
+    Column("number", NUMBER, primary_key=True, autoincrement=True),
+    Column("at", Float, nullable=False),
+    Column("who", String(100), nullable=False),
+    Column("action", String(100), nullable=False),
+    Column("about", String(300), nullable=False),
+    Column("details", Text, nullable=False),
 )
 
 STARTS = Table(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from bandanna._core.types import BandannaError
-from bandanna.store.contract import Mark, Stamp, Store, StoreUnavailableError, Turn
+from bandanna.store.contract import ConflictError, Mark, Stamp, Store, StoreUnavailableError, Turn
 from bandanna.store.desk import Desk
 from bandanna.store.guard import Guard, name_of
 from bandanna.store.rows import Event
@@ -40,18 +40,24 @@ class Task(Generic[T_co]):
     """Takes the desk, and the event if it exists."""
     experiment: int | None = None
     event: str | None = None
+    owner: int | None = None
+    """The experiment that the event belongs to, by the number of its first segment, if known."""
+    ambiguous: bool = False
+    """Whether several experiments have such an event."""
     answer: Future[T_co] = field(default_factory=Future)
 
 
-def about_event(name: str, work: Callable[[Desk, Event], T_co]) -> Task[T_co]:
-    """Return something to be done with an event that must exist."""
+def about_event(
+    name: str, work: Callable[[Desk, Event], T_co], owner: int | None = None
+) -> Task[T_co]:
+    """Return something to be done with an event that must exist, in one experiment or in any."""
 
     def checked(desk: Desk, event: Event | None) -> T_co:
         if event is None:
             raise UnknownError(f"there is no such event {name!r}.")
         return work(desk, event)
 
-    return Task(checked, event=name)
+    return Task(checked, event=name, owner=owner)
 
 
 class Writer:
@@ -130,10 +136,7 @@ class Writer:
             raise self._guard.refuse(self._guard.trouble)
         try:
             with self._noting() as note, self._store.turn() as turn:
-                places = turn.events({t.event for t in group if t.event and t.experiment is None})
-                for task in group:
-                    if task.event in places:
-                        task.experiment = places[task.event].experiment
+                _find_experiments(turn, group)
                 self._prepare(turn, {t.experiment for t in group if t.experiment is not None}, used)
                 # Again, now that nobody else can change them.
                 events = turn.events({task.event for task in group if task.event})
@@ -192,13 +195,30 @@ class Writer:
         return desk
 
 
-def _answer(task: Task[object], desks: dict[int, Desk], events: dict[str, Event]) -> object:
-    event = None if task.event is None else events.get(task.event)
+def _find_experiments(turn: Turn, group: list[Task[object]]) -> None:
+    """Find the experiments of events, where they are not known."""
+    unknown = [task for task in group if task.event is not None and task.experiment is None]
+    events = turn.events({task.event for task in unknown if task.event is not None})
+    for task in unknown:
+        found = [e for e in events.get(str(task.event), ()) if task.owner in (None, e.owner)]
+        if len(found) == 1:
+            task.experiment, task.owner = found[0].experiment, found[0].owner
+        task.ambiguous = len(found) > 1
+
+
+def _answer(task: Task[object], desks: dict[int, Desk], events: dict[str, list[Event]]) -> object:
     desk = None if task.experiment is None else desks.get(task.experiment)
     try:
+        if task.ambiguous:
+            raise ConflictError(
+                f"several experiments have an event {task.event!r}: name the experiment, as in "
+                f"/v1/experiments/{{experiment}}/events/{{event}}/reward."
+            )
         if desk is None:
             what = "experiment" if task.event is None else f"event {task.event!r}"
             raise UnknownError(f"there is no such {what}.")
+        same = events.get(task.event or "", ())
+        event = next((one for one in same if one.owner == desk.experiment.owner), None)
         return task.work(desk, event)
     except BandannaError as error:
         return error.with_traceback(None)

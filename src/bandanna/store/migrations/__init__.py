@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from bandanna._core.types import StateFileError
 
 
-def upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, to: str = "head") -> None:
     """Bring a database to the newest tables, in the connection's transaction."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
@@ -25,4 +25,4 @@ def upgrade(connection: Connection) -> None:
             f"this database was written by a newer version of bandanna: its tables have version "
             f"{newest}, this version knows up to {max(known, key=int)}. Install the newer version."
         )
-    command.upgrade(config, "head")
+    command.upgrade(config, to)
