@@ -10,6 +10,9 @@ from pathlib import Path
 
 from bandanna._core.types import JSON
 
+BINARY: int = getattr(os, "O_BINARY", 0)
+"""Without it Windows would change the ends of lines in files that are opened by their handle."""
+
 
 def to_text(data: JSON) -> str:
     """Write one line for each entry."""
@@ -34,7 +37,8 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle, named = _open_nameless(path.parent, mode)
     if handle is None:
-        handle, named = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), True
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
+        handle, named = os.open(temporary, flags, mode), True
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

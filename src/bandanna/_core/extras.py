@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 from bandanna._core.types import InputError
@@ -16,7 +17,8 @@ EXTRAS = {
     "openfeature": ("httpx", "openfeature.contrib.provider.ofrep", "openfeature.track"),
     "service": (
         *("alembic", "cryptography", "fastapi", "httptools", "httpx"),
-        *("prometheus_client", "psycopg", "sqlalchemy", "uvicorn", "uvloop"),
+        *("prometheus_client", "psycopg", "sqlalchemy", "uvicorn"),
+        *(() if sys.platform == "win32" else ("uvloop",)),  # there is none for Windows
     ),
 }
 """Packages by the name of what asks for them: ``pip install 'bandanna[studies]'``."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from bandanna._core.documents import seal, to_text, write_whole
+from bandanna._core.documents import BINARY, seal, to_text, write_whole
 from bandanna._core.types import JSON, StateFileError
 from bandanna.version import __version__
 
@@ -103,10 +102,14 @@ def _times(mark: bytes, checksum: str) -> int:
 
 def _locked(path: Path) -> BinaryIO:
     """Open a file that is ours alone until it is closed; made if it is not there."""
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | BINARY
     file = os.fdopen(os.open(path, flags, 0o600), "r+b")
-    with suppress(ImportError):  # not on Windows
+    try:
         import fcntl
+    except ImportError:  # Windows: the first byte, which may lie beyond the end, stands for all
+        import msvcrt
 
+        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+    else:
         fcntl.flock(file, fcntl.LOCK_EX)
     return file

@@ -68,4 +68,5 @@ def _sampler(scale: float, gaussian: bool = False) -> Callable[[list[int]], list
     return sampler
 
 
-os.register_at_fork(after_in_child=_reserve.clear)
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_reserve.clear)

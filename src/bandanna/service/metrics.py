@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -59,8 +59,7 @@ class Metrics:
 
     def measure_disk(self, path: str) -> None:
         """Look how much room is left."""
-        found = os.statvfs(path)
-        self.disk.set(found.f_bavail * found.f_frsize)
+        self.disk.set(shutil.disk_usage(path).free)
 
     def text(self) -> bytes:
         """Return everything, as Prometheus reads it."""

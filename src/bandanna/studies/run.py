@@ -154,8 +154,9 @@ def _stoppable() -> Iterator[None]:
 
     before = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:
+        known = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))
+        for number in known:  # Windows has no SIGHUP
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
                 before[number] = signal.signal(number, stop)
     try:
         yield
