@@ -83,7 +83,8 @@ def moves_all(learner: CompiledLearner) -> bool:
 
 
 def test_all_learners_are_under_test() -> None:
-    assert {learner.name for learner in LEARNERS_UNDER_TEST.values()} == set(LEARNERS)
+    one_arm = {name for name, learner in LEARNERS.items() if not learner.phases}
+    assert {learner.name for learner in LEARNERS_UNDER_TEST.values()} == one_arm
 
 
 @every_learner

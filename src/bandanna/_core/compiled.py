@@ -4,6 +4,8 @@ A *step* is a small function on plain arrays that is always inlined into its cal
 allocate nothing, so reference counting is switched off for them: the atomic counters would cost
 more than the arithmetic (124 against 40 nanoseconds a round for EXP3 with ten arms).
 
+A *part* is called rather than inlined: what runs seldom and is long, such as a fit.
+
 A *kernel* is what Python calls. Kernels are compiled on first use and kept on disk, by
 ``kernel_cache``.
 
@@ -31,6 +33,12 @@ STEP_OPTIONS = {**_OPTIONS, "forceinline": True}
 def step(function: F) -> F:
     """Compile a function to be inlined into the kernels that call it."""
     compiled: F = numba.njit(**STEP_OPTIONS)(function)
+    return compiled
+
+
+def part(function: F) -> F:
+    """Compile a function that kernels call and that is too large to be inlined everywhere."""
+    compiled: F = numba.njit(**_OPTIONS)(function)
     return compiled
 
 

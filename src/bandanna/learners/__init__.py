@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bandanna._core.types import InputError
+from bandanna.learners.ab_test import AbTest
 from bandanna.learners.adaptive import Adaptive
-from bandanna.learners.base import Compiled, CompiledLearner, Learner
+from bandanna.learners.base import Compiled, CompiledLearner, Learner, PhaseLearner
 from bandanna.learners.clipped_exp3 import ClippedExp3
 from bandanna.learners.dp_klucb import DpKlucb
 from bandanna.learners.exp3 import Exp3
@@ -13,6 +14,7 @@ from bandanna.learners.fixed import FixedArm
 from bandanna.learners.ftpl import Ftpl
 from bandanna.learners.htinf import Htinf
 from bandanna.learners.kl_ucb import KlUcb
+from bandanna.learners.phased import Phased
 from bandanna.learners.thompson import Thompson
 from bandanna.learners.tsallis_inf import TsallisInf
 from bandanna.learners.uniform import Uniform
@@ -29,6 +31,8 @@ LEARNERS: dict[str, type[CompiledLearner]] = {
         KlUcb,
         Thompson,
         DpKlucb,
+        Phased,
+        AbTest,
         Uniform,
         FixedArm,
     )
@@ -48,6 +52,7 @@ def add(learner: type[CompiledLearner]) -> None:
 
 __all__ = [
     "LEARNERS",
+    "AbTest",
     "Adaptive",
     "ClippedExp3",
     "Compiled",
@@ -60,6 +65,8 @@ __all__ = [
     "Htinf",
     "KlUcb",
     "Learner",
+    "PhaseLearner",
+    "Phased",
     "Thompson",
     "TsallisInf",
     "Uniform",

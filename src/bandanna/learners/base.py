@@ -80,6 +80,8 @@ class Compiled(ABC):
     """Whether a draw's importance is one over its probability, or an estimate of that."""
     grows: ClassVar[bool] = False
     """Whether it decides how long each batch is; its release must know that."""
+    phases: ClassVar[bool] = False
+    """Whether it plays phases: several arms in turn, one release each when the phase is over."""
     ranks: ClassVar[bool] = False
     """Whether it chooses by what it knows of each arm alone, so that it can choose among some."""
     per_arm: ClassVar[tuple[str, ...]] = ()
@@ -144,6 +146,17 @@ class CompiledLearner(Compiled, Learner):
 
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Make a state whole in which arms from ``first`` on are new: level with the best."""
+
+
+class PhaseLearner(CompiledLearner):
+    """A learner that plays phases, by ``open_phase``, ``draw_round`` and ``learn_phase``."""
+
+    grows: ClassVar[bool] = True
+    phases: ClassVar[bool] = True
+
+    def play(self, stream: Stream) -> Player:
+        """Refuse: a player draws one arm for each release."""
+        raise InputError(f"{self.name} plays phases: ask for it by algorithm={self.name!r}.")
 
 
 def _plain(value: object) -> object:

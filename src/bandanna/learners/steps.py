@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bandanna._core.compiled import kernel
 from bandanna._core.dispatch import dispatched
 from bandanna._core.streams import Stream
@@ -72,3 +75,90 @@ def update_once(
 ) -> None:
     """Make one update, from Python."""
     update(params, state, arm, importance, loss, rounds)
+
+
+# --- learners that play phases --------------------------------------------------------------
+
+
+@dispatched
+def open_phase(params: object, state: object, stream: Stream) -> tuple[int, float]:
+    """Fix how many rounds each arm has in the next phase; returns its size and a memo.
+
+    The memo is handed back when the phase has been released.
+    """
+    raise NotImplementedError
+
+
+@dispatched
+def draw_round(params: object, state: object, stream: Stream) -> tuple[int, float]:
+    """Draw the arm of the next round of the open phase; returns it with its chance."""
+    raise NotImplementedError
+
+
+@dispatched
+def draw_round_among(
+    params: object, state: object, allowed: NDArray[np.bool_], stream: Stream
+) -> tuple[int, float]:
+    """Draw the arm of the next round among eligible arms; returns it with its chance."""
+    raise NotImplementedError
+
+
+@dispatched
+def learn_phase(
+    params: object,
+    state: object,
+    memo: float,
+    counts: NDArray[np.float64],
+    values: NDArray[np.float64],
+) -> None:
+    """Learn from a phase: how many rounds each arm had in it, and their released means.
+
+    Arms without rounds have no mean. Phases may be learned from in any order.
+    """
+    raise NotImplementedError
+
+
+def register_phases(
+    params: type,
+    open_step: Callable[..., tuple[int, float]],
+    draw_step: Callable[..., tuple[int, float]],
+    among_step: Callable[..., tuple[int, float]],
+    learn_step: Callable[..., None],
+) -> None:
+    """Say which steps belong to a type of parameters of a learner that plays phases."""
+    open_phase.register(params, open_step)
+    draw_round.register(params, draw_step)
+    draw_round_among.register(params, among_step)
+    learn_phase.register(params, learn_step)
+
+
+@kernel
+def open_phase_once(params: object, state: object, stream: Stream) -> tuple[int, float]:
+    """Open a phase, from Python."""
+    return open_phase(params, state, stream)
+
+
+@kernel
+def draw_round_once(params: object, state: object, stream: Stream) -> tuple[int, float]:
+    """Draw an arm, from Python."""
+    return draw_round(params, state, stream)
+
+
+@kernel
+def draw_round_among_once(
+    params: object, state: object, allowed: NDArray[np.bool_], stream: Stream
+) -> tuple[int, float]:
+    """Draw an arm among eligible ones, from Python."""
+    return draw_round_among(params, state, allowed, stream)
+
+
+@kernel
+def learn_phase_once(
+    params: object,
+    state: object,
+    memo: float,
+    counts: NDArray[np.float64],
+    values: NDArray[np.float64],
+) -> None:
+    """Learn from a phase, from Python."""
+    learn_phase(params, state, memo, counts, values)

@@ -1,9 +1,10 @@
 """The engine: one run of a policy against an environment, compiled.
 
 It inlines the same steps that the online object calls, in the same order and on the same streams,
-so both make the same decisions bit for bit. There are two kernels. Where an arm is played through
+so both make the same decisions bit for bit. There are three kernels. Where an arm is played through
 a batch, ``play_batches`` visits batches, not rounds: an environment gives the sum of an arm's
-losses over an interval in one step. Where experts advise, ``play_rounds`` goes round by round.
+losses over an interval in one step. Where experts advise, ``play_rounds`` goes round by round, and
+so does ``play_phases`` in ``phases.py``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bandanna._core.compiled import kernel, python_source
 from bandanna._core.streams import Stream
 from bandanna.environments import Chunk, Environment
 from bandanna.environments.steps import realised, sum_losses
-from bandanna.learners import Compiled
+from bandanna.learners import Compiled, PhaseLearner
 from bandanna.learners.base import aligned_zeros
 from bandanna.policies.plays import (
     NO_ADVICE,
@@ -31,6 +32,7 @@ from bandanna.policies.plays import (
 )
 from bandanna.policies.recipe import Recipe
 from bandanna.privacy.faces import Memory, clear, count, let_out, publish
+from bandanna.simulation.phases import open_sums, play_phases
 
 Integers = NDArray[np.int64]
 Streams = tuple[Stream, Stream, Stream]
@@ -88,16 +90,12 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
     result = empty_run(environment.arms, stops)
     loop = play_batches if isinstance(recipe.learner, Compiled) else python_source(play_batches)
     play = start_play(recipe, None, streams[ARMS])
-    loop(
-        play,
-        recipe.release.fast(),
-        environment.params(),
-        environment.memory(),
-        recipe.batch,
-        streams,
-        stops,
-        result,
-    )
+    around = recipe.release.fast(), environment.params(), environment.memory()
+    if isinstance(recipe.learner, PhaseLearner):
+        phase = open_sums(environment.arms)
+        play_phases(play.params, play.state, *around, streams, stops, result, phase)
+    else:
+        loop(play, *around, recipe.batch, streams, stops, result)
     if isinstance(recipe.learner, Compiled) and play.state is not None:
         guard = recipe.learner.report(play.state).guard
         result.alarm[0] = -1 if guard is None or not guard["guard"] else guard["alarm"]

@@ -1,0 +1,245 @@
+"""The mixed model behind phases: arm means are fixed, what moves all arms in a phase is random.
+
+A record is what one phase released of an arm: its rounds, their mean, and the variance of the noise
+on it. An arm's weight in a phase is one over the variance of its mean. With phase effects of
+variance s2, a phase adds ``diag(w) - k w w'`` to the information, ``k = s2 / (1 + s2 sum(w))``, so
+the information is a diagonal minus one rank for each phase. Everything below uses that: the cost
+is arms times phases squared, never arms cubed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core.compiled import part
+from bandanna._core.streams import Stream, normal
+
+Floats = NDArray[np.float64]
+
+PRIOR = 4.0
+"""How many losses at the level of all arms the prior is worth."""
+
+CLEARLY = 2.0
+"""Phase effects are believed in once they exceed their standard error this often."""
+
+FAR = 5.0
+"""An arm further than this many standard errors behind the best is not drawn."""
+
+LEVEL, VARIANCE, EFFECTS = 0, 1, 2
+
+
+class Model(NamedTuple):
+    """Records by arm and phase, and room for the fit."""
+
+    rounds: Floats
+    means: Floats
+    noise: Floats
+    fitted: Floats
+    """Mean of each arm, given all phases."""
+    precision: Floats
+    """Diagonal of the information: the prior and all weights."""
+    errors: Floats
+    """Standard error of each arm's mean."""
+    weights: Floats
+    """By arm and phase."""
+    mixed: Floats
+    """By phase and phase: the Cholesky factor of what phase effects add to the covariance."""
+    solved: Floats
+    drawn: Floats
+    summary: Floats
+    """Level of all losses, their variance in a round, variance of phase effects."""
+
+
+@part
+def pooled_level(model: Model, phases: int) -> float:
+    """Return the mean of all losses that were released, away from 0 and 1."""
+    total = 0.0
+    rounds = 0.0
+    for i in range(model.rounds.shape[0]):
+        for j in range(phases):
+            total += model.rounds[i, j] * model.means[i, j]
+            rounds += model.rounds[i, j]
+    if rounds == 0.0:
+        return 0.5
+    return min(max(total / rounds, 0.01), 0.99)
+
+
+@part
+def fit(model: Model, phases: int) -> None:
+    """Fit the means of all arms; phase effects are left out unless they are clearly there."""
+    level = pooled_level(model, phases)
+    variance = level * (1.0 - level)
+    model.summary[LEVEL] = level
+    model.summary[VARIANCE] = variance
+    prior = PRIOR / variance
+    for i in range(model.rounds.shape[0]):
+        information = prior
+        evidence = prior * level
+        for j in range(phases):
+            rounds = model.rounds[i, j]
+            weight = 0.0
+            if rounds > 0.0:
+                weight = 1.0 / (variance / rounds + model.noise[i, j])
+            model.weights[i, j] = weight
+            information += weight
+            evidence += weight * model.means[i, j]
+        model.precision[i] = information
+        model.fitted[i] = evidence / information
+    effects = effect_variance(model, phases)
+    model.summary[EFFECTS] = effects
+    if effects > 0.0:
+        _fit_with_effects(model, phases, effects, prior * level)
+
+
+@part
+def effect_variance(model: Model, phases: int) -> float:
+    """Return the variance of phase effects, by moments; 0 unless it is clearly larger."""
+    if phases < 3:
+        return 0.0
+    found = 0.0
+    expected = 0.0
+    for j in range(phases):
+        total = 0.0
+        residual = 0.0
+        for i in range(model.rounds.shape[0]):
+            weight = model.weights[i, j]
+            total += weight
+            residual += weight * (model.means[i, j] - model.fitted[i])
+        if total > 0.0:
+            residual /= total
+            found += residual * residual - 1.0 / total
+            expected += 1.0 / total
+    found /= phases
+    error = math.sqrt(2.0 / phases) * expected / phases
+    return found if found >= CLEARLY * error else 0.0
+
+
+@part
+def _fit_with_effects(model: Model, phases: int, effects: float, prior: float) -> None:
+    """Take phase effects of this variance out (Woodbury)."""
+    arms = model.rounds.shape[0]
+    for j in range(phases):
+        for k in range(j + 1):
+            shared = 0.0
+            total = 0.0
+            for i in range(arms):
+                shared += model.weights[i, j] * model.weights[i, k] / model.precision[i]
+                total += model.weights[i, j]
+            model.mixed[j, k] = (1.0 / effects + total if j == k else 0.0) - shared
+    _cholesky(model.mixed, phases)
+    for i in range(arms):
+        model.fitted[i] = prior
+    for j in range(phases):
+        total = 0.0
+        seen = 0.0
+        for i in range(arms):
+            total += model.weights[i, j]
+            seen += model.weights[i, j] * model.means[i, j]
+        part = effects / (1.0 + effects * total) * seen
+        for i in range(arms):
+            model.fitted[i] += model.weights[i, j] * (model.means[i, j] - part)
+    for i in range(arms):
+        model.fitted[i] /= model.precision[i]
+    for j in range(phases):
+        model.solved[j] = 0.0
+        for i in range(arms):
+            model.solved[j] += model.weights[i, j] * model.fitted[i]
+    _solve_lower(model.mixed, model.solved, phases)
+    _solve_upper(model.mixed, model.solved, phases)
+    for i in range(arms):
+        for j in range(phases):
+            model.fitted[i] += model.weights[i, j] * model.solved[j] / model.precision[i]
+
+
+@part
+def _cholesky(matrix: Floats, size: int) -> None:
+    """Replace the lower triangle by its Cholesky factor."""
+    for j in range(size):
+        for k in range(j + 1):
+            value = matrix[j, k]
+            for i in range(k):
+                value -= matrix[j, i] * matrix[k, i]
+            if j == k:
+                matrix[j, j] = math.sqrt(max(value, 1e-12))
+            else:
+                matrix[j, k] = value / matrix[k, k]
+
+
+@part
+def _solve_lower(factor: Floats, vector: Floats, size: int) -> None:
+    for j in range(size):
+        for k in range(j):
+            vector[j] -= factor[j, k] * vector[k]
+        vector[j] /= factor[j, j]
+
+
+@part
+def _solve_upper(factor: Floats, vector: Floats, size: int) -> None:
+    for back in range(size):
+        j = size - 1 - back
+        for k in range(j + 1, size):
+            vector[j] -= factor[k, j] * vector[k]
+        vector[j] /= factor[j, j]
+
+
+@part
+def _spreads(model: Model, phases: int) -> None:
+    """Write the standard error of every arm's mean in place of its precision's use for draws."""
+    effects = model.summary[EFFECTS] > 0.0
+    for i in range(model.rounds.shape[0]):
+        variance = 1.0 / model.precision[i]
+        if effects:
+            for j in range(phases):
+                model.solved[j] = model.weights[i, j]
+            _solve_lower(model.mixed, model.solved, phases)
+            total = 0.0
+            for j in range(phases):
+                total += model.solved[j] * model.solved[j]
+            variance += total / (model.precision[i] * model.precision[i])
+        model.errors[i] = math.sqrt(variance)
+
+
+@part
+def thompson_shares(
+    model: Model, phases: int, bold: float, draws: int, shares: Floats, stream: Stream
+) -> None:
+    """Write how often each arm is best among draws from the fit, its deviations times ``bold``."""
+    arms = model.rounds.shape[0]
+    _spreads(model, phases)
+    best = math.inf
+    for i in range(arms):
+        shares[i] = 0.0
+        best = min(best, model.fitted[i] + FAR * bold * model.errors[i])
+    contenders = 0
+    last = 0
+    for i in range(arms):
+        if model.fitted[i] - FAR * bold * model.errors[i] <= best:
+            contenders += 1
+            last = i
+    if contenders == 1:
+        shares[last] = 1.0
+        return
+    effects = model.summary[EFFECTS] > 0.0
+    for _ in range(draws):
+        if effects:
+            for j in range(phases):
+                model.drawn[j] = normal(stream)
+            _solve_upper(model.mixed, model.drawn, phases)
+        winner = -1
+        least = math.inf
+        for i in range(arms):
+            if model.fitted[i] - FAR * bold * model.errors[i] > best:
+                continue
+            value = model.fitted[i] + bold * normal(stream) / math.sqrt(model.precision[i])
+            if effects:
+                common = 0.0
+                for j in range(phases):
+                    common += model.weights[i, j] * model.drawn[j]
+                value += bold * common / model.precision[i]
+            if value < least:
+                winner, least = i, value
+        shares[winner] += 1.0 / draws

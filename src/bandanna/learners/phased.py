@@ -1,0 +1,150 @@
+"""Phased: shares are fixed for a phase, every round is randomised, releases are few.
+
+A phase is a number of rounds with a number for each arm, fixed before it begins; their order is a
+random permutation. When it is over one sum is released for each arm that was played. Fewer
+releases have less noise than batches of one arm, and all arms of a phase meet the same rounds, so
+whatever moves all of them cancels in their differences.
+
+Counts are fixed and the order is permuted, in place of drawing each round by itself, for two
+reasons: the phase is exactly balanced, and an arm's rounds are a sample without replacement, so
+confidence statements about the phase hold for any losses fixed in advance (Hoeffding 1963).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core import checks
+from bandanna._core.types import InputError
+from bandanna.learners.adaptive import Adaptive
+from bandanna.learners.base import PhaseLearner, Report, aligned_zeros
+from bandanna.learners.phased_steps import (
+    ALARMS,
+    LEAD,
+    LEFT,
+    PHASE,
+    SIZE,
+    TESTS,
+    PhasedParams,
+    PhasedState,
+)
+from bandanna.learners.stationarity import GuardReport
+
+Floats = NDArray[np.float64]
+
+MOST_ARMS = 100_000
+RECORDS = 64
+"""Phases that are kept apart; older ones are merged."""
+FEWER_RECORDS, MANY_ARMS = 16, 10_000
+
+
+@dataclass(frozen=True)
+class Phased(PhaseLearner):
+    """Play phases with shares from a model of arms and phase effects, and watch the order of arms.
+
+    Shares are those of Thompson sampling from a mixed model, with deviations that shrink as the
+    horizon comes near. Arms that are not played are probed from time to time. When differences
+    between arms contradict earlier ones, what was known fades; when that happens early or again
+    soon, the adaptive learner plays the rest.
+
+    Parameters
+    ----------
+    arms
+        Number of arms K, from 2 to 100,000.
+    epsilon
+        The privacy parameter of the releases: Laplace noise of scale ``1 / epsilon`` on a sum.
+    rounds
+        How many rounds there will be, if that is known. Without it phases grow.
+    probes
+        Look at arms that are not played from time to time. Without probes regret on steady losses
+        is smaller, and an arm that becomes the best unseen is never found.
+    guard
+        Test whether the order of arms changes.
+    false_alarm
+        Probability of an alarm in a run in which differences between arms are steady, about: the
+        law of sampling errors is approximated.
+    """
+
+    arms: int
+    epsilon: float
+    rounds: int | None = None
+    probes: bool = True
+    guard: bool = True
+    false_alarm: float = 0.005
+    name: ClassVar[str] = "phased"
+    per_arm: ClassVar[tuple[str, ...]] = (
+        *("rounds", "means", "noise", "planned", "left", "looked", "wanted"),
+        *Adaptive.per_arm,
+    )
+
+    def __post_init__(self) -> None:
+        checks.settle(self, arms=checks.arms(self.arms))
+        if self.arms > MOST_ARMS:
+            raise InputError(f"phased plays at most {MOST_ARMS:,} arms; got {self.arms:,}.")
+        checks.epsilon(self.epsilon)
+        checks.within("false_alarm", self.false_alarm, 1e-12, 1.0)
+        if self.rounds is not None:
+            checks.settle(self, rounds=checks.rounds(self.rounds))
+
+    def params(self) -> PhasedParams:
+        """Return the numbers for the compiled steps."""
+        batch = min(max(1, round(2.5 * math.sqrt(8.0) / self.epsilon)), checks.MAX_ROUNDS)
+        known = float(self.epsilon), float(self.rounds or 0)
+        watch = bool(self.probes), bool(self.guard)
+        odds = float(self.false_alarm)
+        return PhasedParams(*known, *watch, odds, batch, self._adaptive(batch).params())
+
+    def _adaptive(self, batch: int) -> Adaptive:
+        memory = None if self.rounds is None else max(self.rounds / batch, 1.0)
+        return Adaptive(self.arms, memory=memory)
+
+    def start(self) -> PhasedState:
+        """Return the state before the first round."""
+        arms = self.arms
+        records = RECORDS if arms <= MANY_ARMS else FEWER_RECORDS
+        by_phase = (arms, records)
+        by_arm_and_phase = ("rounds", "means", "noise", "scratch_weights")
+        by_arm: tuple[str, ...] = ("planned", "left", "looked", "wanted")
+        by_arm += ("scratch_fitted", "scratch_precision", "scratch_errors", "scratch_shares")
+        arrays: dict[str, Floats] = {name: np.zeros(by_phase) for name in by_arm_and_phase}
+        arrays |= dict(zip(by_arm, aligned_zeros(*[arms] * len(by_arm)), strict=True))
+        arrays |= self._adaptive(1).start()._asdict()
+        arrays["phase"] = np.zeros(PHASE)
+        arrays["scratch_mixed"] = np.zeros((records, records))
+        arrays["scratch_solved"], arrays["scratch_drawn"] = np.zeros((2, records))
+        arrays["scratch_summary"] = np.zeros(3)
+        return PhasedState(**arrays)
+
+    def welcome(self, state: NamedTuple, first: int) -> None:
+        """Know nothing of new arms: they enter with the next phase."""
+        assert isinstance(state, PhasedState)
+        state.phase[LEFT] = state.left.sum()
+        state.phase[LEAD] = state.left.argmax()
+        self._adaptive(1).welcome(_behind(state), first)
+
+    def chances(self, state: NamedTuple) -> Floats | None:
+        """Return the shares of the open phase; None before the first."""
+        assert isinstance(state, PhasedState)
+        return state.planned / state.phase[SIZE] if state.phase[SIZE] > 0.0 else None
+
+    def report(self, state: NamedTuple) -> Report:
+        """Say what the guard has seen."""
+        assert isinstance(state, PhasedState)
+        return Report(
+            guard=GuardReport(
+                guard=bool(self.guard),
+                tests=int(state.phase[TESTS]),
+                alarm=bool(state.phase[ALARMS] > 0.0),
+                false_alarm=float(self.false_alarm),
+            )
+        )
+
+
+def _behind(state: PhasedState) -> NamedTuple:
+    own = Adaptive(2).start()
+    return type(own)(**{name: getattr(state, name) for name in own._fields})
