@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bandanna.audits.attack import audit
     from bandanna.client import AsyncClient, Client
     from bandanna.contextual.policy import PrivateContextual
+    from bandanna.logs import answer
     from bandanna.planner.plan import plan
     from bandanna.policies import (
         Bandit,
@@ -50,6 +51,7 @@ _HOMES = {
     "PrivateContextual": "bandanna.contextual.policy",
     "PrivateExperts": "bandanna.policies",
     "Segments": "bandanna.policies",
+    "answer": "bandanna.logs",
     "audit": "bandanna.audits.attack",
     "load": "bandanna.policies",
     "private_range": "bandanna.privacy.range",
@@ -92,6 +94,7 @@ __all__ = [
     "Study",
     "StudyResults",
     "__version__",
+    "answer",
     "audit",
     "contextual",
     "environments",

@@ -11,7 +11,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.inference import Totals, law_of
-from bandanna.policies.answers import Units, answer_from, compare_from
+from bandanna.policies.answers import AnyTime, Units, answer_from, compare_from
 
 
 def played(
@@ -119,7 +119,7 @@ def test_close_arms_stay_in_the_race() -> None:
 
 
 def test_one_arm_of_many_is_compared_with_the_nearest() -> None:
-    law = law_of(2.0)
+    law = AnyTime(law_of(2.0))
     totals = {k: Totals(mean * 9_000, 9_000, 10) for k, mean in enumerate((0.3, 0.5, 0.6))}
     rounds = dict.fromkeys(range(3), 9_000.0)
     answer = answer_from(["x", "y", "z"], totals, rounds, law, Units())
@@ -173,7 +173,7 @@ def test_answers_are_right_at_every_release(algorithm: str) -> None:
 
 
 def test_an_answer_is_quick() -> None:
-    law = law_of(2.0)
+    law = AnyTime(law_of(2.0))
     totals = {k: Totals(0.3 * 9_000 + 9 * k, 9_000, 10) for k in range(10)}
     names, rounds = list(range(10)), dict.fromkeys(range(10), 9_000.0)
     answer_from(names, totals, rounds, law, Units())

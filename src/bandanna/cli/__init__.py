@@ -9,6 +9,7 @@ import typer
 
 from bandanna._core.types import BandannaError
 from bandanna.cli import (
+    answer,
     audit,
     certificate,
     doctor,
@@ -30,6 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(can_be_quiet(plan.plan))
+app.command()(answer.answer)
 app.command()(can_be_quiet(simulate.simulate))
 app.add_typer(study.app, name="study")
 app.command()(can_be_quiet(audit.audit))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from bandanna._core import checks
 from bandanna._core.html import paragraph, table
@@ -20,12 +21,65 @@ from bandanna.inference import (
     Totals,
     difference_interval,
     evidence_below,
+    fixed_below,
+    fixed_difference_interval,
+    fixed_mean_interval,
     mean_interval,
     point,
 )
 
 STEADY = "each arm's outcomes do not change over time"
+AT_RANDOM = "rows are independent and chance decided who got which arm"
 ANY_TIME = "It holds at whatever time you look."
+
+
+class Method(Protocol):
+    """How totals become statements."""
+
+    def mean(self, arm: Totals, alpha: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+
+    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+
+    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+
+
+class AnyTime(NamedTuple):
+    """Confidence sequences: they hold at whatever time one looks."""
+
+    law: Law
+
+    def mean(self, arm: Totals, alpha: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+        return mean_interval(self.law, arm, alpha)
+
+    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        return difference_interval(self.law, a, b, alpha)
+
+    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+        return evidence_below(self.law, a, b, margin) >= math.log(1.0 / alpha)
+
+
+class Once(NamedTuple):
+    """Intervals for totals that are looked at once, of sums with noise of a scale."""
+
+    scale: float
+
+    def mean(self, arm: Totals, alpha: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+        return fixed_mean_interval(self.scale, arm, alpha)
+
+    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        return fixed_difference_interval(self.scale, a, b, alpha)
+
+    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+        return fixed_below(self.scale, a, b, alpha, margin)
 
 
 @dataclass(frozen=True)
@@ -65,18 +119,28 @@ class Units:
         Without an upper end, with the least that it can be.
         """
         ends = [low] if high is None else [low, high]
-        largest = self.width * max(abs(value) for value in (size, *ends))
-        times, per = 1.0, f" per {self.per_one}"
-        for often in (100, 10_000, 1_000_000):
-            if largest * times >= 1.0:
-                break
-            times, per = float(often), f" per {often:,} {self.per}"
+        times, per = self._scaled(max(abs(value) for value in (size, *ends)))
         size, *ends = (self.width * times * value for value in (size, *ends))
         digits = _digits(max(size, *ends) - min(size, *ends))
+        if low > 0.0:  # a positive end is not shown as 0
+            digits = max(digits, _digits(10.0 * ends[0]))
         shown = [f"{value:,.{digits}f}" for value in ends]
         within = f"at least {shown[0]}" if high is None else f"{shown[0]} to {shown[1]}"
-        what = f" {self.outcome}" if self.outcome else ""
-        return f"{size:,.{digits}f}{what}{per} ({within})"
+        return f"{size:,.{digits}f}{per} ({within})"
+
+    def amount(self, size: float) -> str:
+        """Write a difference by itself."""
+        times, per = self._scaled(abs(size))
+        return f"{self.width * times * size:,.3g}{per}"
+
+    def _scaled(self, largest: float) -> tuple[float, str]:
+        """Return a factor that makes a difference readable, and what it is per."""
+        times, per = 1.0, self.per_one
+        for often in (100, 10_000, 1_000_000):
+            if self.width * largest * times >= 1.0:
+                break
+            times, per = float(often), f"{often:,} {self.per}"
+        return times, f"{f' {self.outcome}' if self.outcome else ''} per {per}"
 
     @property
     def per_one(self) -> str:
@@ -148,6 +212,8 @@ class Answer(_Shown):
     units: Units = field(default_factory=Units, repr=False)
     warning: str = ""
     """What speaks against the assumption, if anything does."""
+    looks: str = ANY_TIME
+    """When it may be looked at."""
 
     @property
     def racing(self) -> tuple[ArmName, ...]:
@@ -173,7 +239,7 @@ class Answer(_Shown):
         for arm in self.arms:
             seen = f"{arm.rounds:,} {self.units.per}, {self._of(arm)}"
             lines.append(f"  {arm.name!s:{width}}  {seen}")
-        each = f"Each interval holds with {self.confidence:.4g} by itself. {ANY_TIME}"
+        each = f"Each interval holds with {self.confidence:.4g} by itself. {self.looks}"
         return [*lines, *filter(None, (self.warning, each))]
 
     def _of(self, arm: ArmAnswer) -> str:
@@ -185,14 +251,15 @@ class Answer(_Shown):
 
     def _repr_html_(self) -> str:
         rows = [
-            [str(arm.name), f"{arm.rounds:,}", *self._cells(arm), "yes" if arm.racing else "no"]
+            [str(arm.name), f"{arm.rounds:,}", *self.cells(arm), "yes" if arm.racing else "no"]
             for arm in self.arms
         ]
         interval = f"{self.confidence:.4g} interval"
         headings = ["arm", self.units.per, f"mean {self.units.noun}", interval, "may be best"]
-        return table(self.sentence, headings, rows) + paragraph(f"{self.warning} {ANY_TIME}")
+        return table(self.sentence, headings, rows) + paragraph(f"{self.warning} {self.looks}")
 
-    def _cells(self, arm: ArmAnswer) -> tuple[str, str]:
+    def cells(self, arm: ArmAnswer) -> tuple[str, str]:
+        """Return an arm's mean and interval as they are shown in tables."""
         if arm.mean is None:
             return "-", "-"
         digits = _digits(arm.high - arm.low)
@@ -236,7 +303,7 @@ def answer_from(
     names: Sequence[ArmName],
     totals: Mapping[int, Totals],
     rounds: Mapping[int, float],
-    law: Law | None,
+    method: Method | None,
     units: Units,
     *,
     confidence: float = 0.95,
@@ -254,8 +321,8 @@ def answer_from(
         What was released about each, by index; those without a release are left out.
     rounds
         How many rounds each arm's releases hold.
-    law
-        How totals depend on means; None where nothing is known about it.
+    method
+        How totals become statements; None where they say nothing about means.
     units
         How the user counts.
     confidence
@@ -267,18 +334,18 @@ def answer_from(
     """
     alpha = 1.0 - check_confidence(confidence)
     running = range(len(names)) if among is None else among
-    racing = in_the_race(totals, law, running, alpha)
+    racing = in_the_race(totals, method, running, alpha)
     arms = []
     for index, name in enumerate(names):
         seen, may_win = round(rounds.get(index, 0)), index in racing
-        if law is None or index not in totals:
+        if method is None or index not in totals:
             arms.append(ArmAnswer(name, seen, None, units.low, units.high, may_win))
             continue
-        found = mean_interval(law, totals[index], alpha)
+        found = method.mean(totals[index], alpha)
         mean = min(max(point(totals[index]), found.low), found.high)
         arms.append(ArmAnswer(name, seen, units.value(mean), *units.interval(found), may_win))
     best = racing[0] if len(racing) == 1 and len(running) > 1 else None
-    words = _best_words(best, racing, running, names, totals, law, units, alpha)
+    words = _best_words(best, racing, running, names, totals, method, units, alpha)
     sentence = f"{words}, {_sure(confidence)}, provided {assumption}."
     named = None if best is None else names[best]
     return Answer(named, tuple(arms), sentence, confidence, assumption, units, warning)
@@ -287,7 +354,7 @@ def answer_from(
 def compare_from(
     names: Sequence[ArmName],
     totals: Mapping[int, Totals],
-    law: Law | None,
+    method: Method | None,
     units: Units,
     first: ArmName,
     second: ArmName,
@@ -300,12 +367,12 @@ def compare_from(
     a, b = index_of(names, first), index_of(names, second)
     if a == b:
         raise InputError(f"compare two different arms; got {first!r} twice.")
-    if law is None or a not in totals or b not in totals:
-        missing = [str(names[arm]) for arm in (a, b) if arm not in totals or law is None]
+    if method is None or a not in totals or b not in totals:
+        missing = [str(names[arm]) for arm in (a, b) if arm not in totals or method is None]
         sentence = f"Nothing has been released of {' and '.join(missing)} yet."
         ends = -units.width, units.width
         return Comparison(names[a], names[b], None, *ends, sentence, confidence, assumption)
-    found = difference_interval(law, totals[a], totals[b], alpha)
+    found = method.difference(totals[a], totals[b], alpha)
     more = point(totals[b]) - point(totals[a])
     more = min(max(more, found.low), found.high)  # of losses, as a share of the range
     sign = -1.0 if units.reward else 1.0
@@ -318,7 +385,7 @@ def compare_from(
 
 def in_the_race(
     totals: Mapping[int, Totals],
-    law: Law | None,
+    method: Method | None,
     among: Sequence[int],
     alpha: float,
     tolerance: float = 0.0,
@@ -327,16 +394,16 @@ def in_the_race(
 
     With a ``tolerance``, arms that cannot be better than another by more than it leave as well.
     """
-    if law is None:
+    if method is None:
         return list(among)
-    level = math.log(len(among) / alpha) if len(among) > 1 else math.inf
+    share = alpha / max(len(among), 1)
     known = sorted((arm for arm in among if arm in totals), key=lambda arm: point(totals[arm]))
     left = set(among)
     for place, arm in enumerate(known):
         for rival in known[place + 1 :]:
             if rival not in left or arm not in left:
                 continue
-            if evidence_below(law, totals[arm], totals[rival], tolerance) >= level:
+            if method.better(totals[arm], totals[rival], share, tolerance):
                 left.discard(rival)
     return [arm for arm in among if arm in left]
 
@@ -344,12 +411,12 @@ def in_the_race(
 def leader_from(
     names: Sequence[ArmName],
     totals: Mapping[int, Totals],
-    law: Law | None,
+    method: Method | None,
     among: Sequence[int],
 ) -> ArmName | None:
     """Return the arm with the smallest released mean loss; None while nothing is known."""
     known = [arm for arm in among if arm in totals]
-    if law is None or not known:
+    if method is None or not known:
         return None
     return names[min(known, key=lambda arm: point(totals[arm]))]
 
@@ -378,15 +445,15 @@ def _best_words(
     running: Sequence[int],
     names: Sequence[ArmName],
     totals: Mapping[int, Totals],
-    law: Law | None,
+    method: Method | None,
     units: Units,
     alpha: float,
 ) -> str:
-    if best is None or law is None:
-        return _open_words(racing, running, names, totals, law)
+    if best is None or method is None:
+        return _open_words(racing, running, names, totals, method)
     others = [arm for arm in running if arm != best]
     level = 2.0 * alpha / len(running)
-    found = {arm: difference_interval(law, totals[best], totals[arm], level) for arm in others}
+    found = {arm: method.difference(totals[best], totals[arm], level) for arm in others}
     nearest = min(others, key=lambda arm: found[arm].low)
     low, high = max(found[nearest].low, 0.0), found[nearest].high  # the same test named the best
     more = point(totals[nearest]) - point(totals[best])
@@ -405,9 +472,9 @@ def _open_words(
     running: Sequence[int],
     names: Sequence[ArmName],
     totals: Mapping[int, Totals],
-    law: Law | None,
+    method: Method | None,
 ) -> str:
-    if law is None:
+    if method is None:
         return "What was released says nothing about means, so no best arm can be named"
     if len(running) == 1:
         return f"{names[running[0]]} is the only arm"

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import ArmName, InputError
-from bandanna.inference import Law, Totals
+from bandanna.inference import Totals
 from bandanna.policies.afterwards import stationarity_words
 from bandanna.policies.answers import (
     Answer,
+    AnyTime,
     Comparison,
     Units,
     answer_from,
@@ -118,8 +119,8 @@ def chances_of(policy: Shown) -> dict[ArmName, float]:
 
 def leader_of(policy: Shown) -> ArmName | None:
     """Return the arm, or expert, with the smallest released mean loss; None while unknown."""
-    names, totals, _, law = released_of(policy)
-    return leader_from(names, totals, law, _running(policy))
+    names, totals, _, method = released_of(policy)
+    return leader_from(names, totals, method, _running(policy))
 
 
 def likeliest_of(policy: Shown) -> ArmName | None:
@@ -147,9 +148,9 @@ def compare_of(
     policy: Shown, first: ArmName, second: ArmName, confidence: float, outcome: str
 ) -> Comparison:
     """Return how two arms, or experts, differ."""
-    names, totals, _, law = released_of(policy)
+    names, totals, _, method = released_of(policy)
     units = _units(policy, outcome)
-    return compare_from(names, totals, law, units, first, second, confidence=confidence)
+    return compare_from(names, totals, method, units, first, second, confidence=confidence)
 
 
 def summary_of(policy: Shown) -> Summary:
@@ -181,7 +182,7 @@ class Known(NamedTuple):
     names: tuple[ArmName, ...]
     totals: dict[int, Totals]
     rounds: dict[int, float]
-    law: Law | None
+    method: AnyTime | None
 
 
 def released_of(policy: Shown) -> Known:
@@ -189,8 +190,10 @@ def released_of(policy: Shown) -> Known:
     names, release, told = _names(policy), policy.recipe.release, policy._ledger.told
     if not isinstance(release, SumRelease) or policy._player.weighs:
         return Known(names, {}, {}, None)
+    law = release.law()
     totals = {arm: release.totals(values) for arm, values in told.items()}
-    return Known(names, totals, {arm: values.rounds for arm, values in told.items()}, release.law())
+    rounds = {arm: values.rounds for arm, values in told.items()}
+    return Known(names, totals, rounds, None if law is None else AnyTime(law))
 
 
 def _names(policy: Shown) -> tuple[ArmName, ...]:

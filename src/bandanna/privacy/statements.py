@@ -57,9 +57,13 @@ ARMS_CHANGED = (
     "arms were added or retired after the start; which and when is public, and does not depend on "
     "feedback that was not released"
 )
+PUBLIC_ROWS = (
+    "which rows the log has, and the arm and the categories of each, are public, and do not depend "
+    "on outcomes; nothing else was released of the same outcomes"
+)
 FOREIGN_LEARNER = "the learner had seen no private data, and nobody else feeds it"
 
-SOMETIMES_ASSUMED = {FOREIGN_LEARNER, PUBLIC_ARMS, ARMS_CHANGED}
+SOMETIMES_ASSUMED = {FOREIGN_LEARNER, PUBLIC_ARMS, ARMS_CHANGED, PUBLIC_ROWS}
 """What learners, and arms that come and go, may add; a learner from outside adds its own."""
 
 

@@ -1,0 +1,131 @@
+"""``bandanna answer``: the private A/B test on a log that exists."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bandanna._core.types import InputError
+from bandanna.cli.data import columns_of, read_range
+from bandanna.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from bandanna.logs import LogAnswer
+
+
+def answer(
+    log: Annotated[Path, typer.Argument(help="A CSV or Parquet file, a row for each decision.")],
+    arm: Annotated[str, typer.Option(help="Column with the arm.")],
+    outcome: Annotated[str, typer.Option(help="Column with what came of it.")],
+    epsilon: Annotated[float, typer.Option(help="The privacy parameter; 0.1 to 1 is common.")],
+    loss_range: Annotated[
+        str | None, typer.Option("--range", help="Smallest and largest outcome, such as 0,20.")
+    ] = None,
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Count outcomes outside the range as its nearer end.")
+    ] = False,
+    reward: Annotated[
+        bool, typer.Option("--reward", help="Large outcomes are good; otherwise losses.")
+    ] = False,
+    person: Annotated[
+        str | None, typer.Option(help="Column with whose row it is: everyone counts once.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Does deciding by these columns pay? Needs --values.")
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(help="Categories or edges of bins of a column: age=18,40,65,90. Repeat it."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="How sure the answer is to be.")] = 0.95,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write the answer as a page.")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write a certificate that bandanna verify checks.")
+    ] = None,
+) -> None:
+    """Say which arm of a finished log is best, with one private release an arm.
+
+    Example: bandanna answer visits.csv --arm plan --outcome visits --range 0,20 --clip --epsilon
+    0.5 --reward
+    """
+    from bandanna.logs import answer as answer_log
+
+    found = answer_log(
+        log,
+        arm=arm,
+        outcome=outcome,
+        epsilon=epsilon,
+        loss_range=read_range(loss_range),
+        clip=clip,
+        reward=reward,
+        person=person,
+        by=_declared(columns_of(by), values or []),
+        confidence=confidence,
+    )
+    if html is not None:
+        html.write_text(found.html(), encoding="utf-8")
+    if certificate is not None:
+        from bandanna._core.documents import to_text, write_whole
+
+        assert found.certificate is not None, "answers from logs have one"
+        write_whole(certificate, to_text(found.certificate))
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+    else:
+        _print(found)
+
+
+def _declared(columns: list[str], values: list[str]) -> dict[str, list[str]]:
+    """Read the categories of columns, as --values gives them."""
+    given: dict[str, list[str]] = {}
+    for text in values:
+        column, equals, listed = text.partition("=")
+        if not equals:
+            raise InputError(
+                f"--values is a column and its categories or edges, such as "
+                f"plan=basic,gold or age=18,40,65,90; got {text!r}."
+            )
+        given[column.strip()] = [part.strip() for part in listed.split(",")]
+    for column in columns:
+        if column not in given:
+            raise InputError(
+                f"--by {column} needs its categories, or the edges of its bins, declared and not "
+                f"read off people's data: add --values {column}=first,second or --values "
+                f"{column}=18,40,65,90."
+            )
+    if set(given) - set(columns):
+        raise InputError(
+            f"--values is for columns of --by; got {sorted(set(given) - set(columns))}."
+        )
+    return {column: given[column] for column in columns}
+
+
+def _print(found: LogAnswer) -> None:
+    units, promise = found.units, found.guarantee
+    assert promise is not None, "answers from logs have one"
+    rows = [
+        [str(arm.name), f"{arm.rounds:,}", *found.cells(arm), "yes" if arm.racing else "no"]
+        for arm in found.arms
+    ]
+    better = "more is better" if units.reward else "less is better; --reward if more is"
+    interval = f"{100 * found.confidence:.4g}% interval"
+    print_table(
+        f"Private means of {units.noun} ({better})",
+        ["arm", units.per, "private mean", interval, "may be best"],
+        rows,
+        f"epsilon = {promise.epsilon:g}; protects {promise.protects}.",
+    )
+    typer.echo(found.sentence)
+    for one in found.differences[0 if found.best is None else 1 :]:
+        typer.echo(one.sentence)
+    for gain in found.gains:
+        typer.echo(gain.sentence)
+    if found.dropped:
+        typer.echo(f"{found.dropped:,} rows were left out: everyone counts once, with one arm.")
+    if found.warning:
+        typer.echo(found.warning)
+    typer.echo(found.looks)

@@ -1,0 +1,503 @@
+"""A private A/B test on a log that exists: one release an arm, and what it says.
+
+Every row's outcome is in exactly one sum, the sum of its arm, or of its arm and category. Each sum
+is released once with discrete Laplace noise by ``LaplaceRelease``. So all sums together cost
+epsilon. Which rows there are, their arms and their categories are public; outcomes are protected.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core import checks
+from bandanna._core.grid import UNITS, LossRange
+from bandanna._core.html import paragraph, table
+from bandanna._core.types import JSON, ArmName, Guarantee, InputError
+from bandanna.environments.frames import Column, read_columns
+from bandanna.environments.log import Log, read_log
+from bandanna.environments.returning import mean_units, places_of
+from bandanna.inference import Totals, point
+from bandanna.policies.answers import (
+    AT_RANDOM,
+    Answer,
+    Comparison,
+    Once,
+    Units,
+    answer_from,
+    check_confidence,
+    compare_from,
+)
+from bandanna.privacy.certificate import Setting, make_certificate
+from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
+from bandanna.privacy.persons import for_person
+from bandanna.privacy.statements import PUBLIC_ROWS, assumed_by_all
+
+MOST_CELLS, MOST_RULES = 5_000, 100_000
+OTHER = "other"
+FOUR_IN_FIVE = 0.84
+"""Standard deviations that an estimate exceeds four times in five."""
+ONCE = "The intervals are for one look at a finished log."
+Categories = Mapping[str, Sequence[object]]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What deciding by one column would gain over the best single arm."""
+
+    column: str
+    gain: float
+    low: float
+    high: float
+    """By the normal approximation, for all rules together; in the user's units."""
+    rule: dict[str, ArmName]
+    """The arm that looks best in each category."""
+    sentence: str
+
+    def to_dict(self) -> JSON:
+        """Return it as plain values."""
+        return {
+            "column": self.column,
+            "gain": self.gain,
+            "low": self.low,
+            "high": self.high,
+            "rule": self.rule,
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True)
+class LogAnswer(Answer):
+    """The private answer from a log: an ``Answer`` with differences, gains and a certificate."""
+
+    differences: tuple[Comparison, ...] = ()
+    """Every other arm against the one with the best released mean."""
+    gains: tuple[Gain, ...] = ()
+    needed: int | None = None
+    """About how many rows would settle it, if the difference is as large as it looks."""
+    dropped: int = 0
+    """Rows that were left out, because a person counts once."""
+    guarantee: Guarantee | None = None
+    certificate: JSON | None = None
+
+    def to_dict(self) -> JSON:
+        """Return everything as plain values, for JSON."""
+        promise = self.guarantee
+        return super().to_dict() | {
+            "differences": [found.to_dict() for found in self.differences],
+            "gains": [gain.to_dict() for gain in self.gains],
+            "needed": self.needed,
+            "dropped": self.dropped,
+            "epsilon": None if promise is None else promise.epsilon,
+            "delta": None if promise is None else promise.delta,
+            "protects": None if promise is None else promise.protects,
+            "certificate": self.certificate,
+        }
+
+    def _lines(self) -> list[str]:
+        lines = super()._lines()
+        lines += [found.sentence for found in self.differences[1:]]
+        lines += [gain.sentence for gain in self.gains]
+        if self.guarantee is not None:
+            lines += str(self.guarantee).splitlines()[:2]
+        return lines
+
+    def _repr_html_(self) -> str:
+        found = super()._repr_html_()
+        rows = [
+            [
+                f"{one.second} minus {one.first}",
+                *(f"{value:.4g}" for value in (one.difference or 0.0, one.low, one.high)),
+            ]
+            for one in self.differences
+        ]
+        found += table("Differences of means", ["arms", "difference", "low", "high"], rows)
+        found += "".join(paragraph(gain.sentence) for gain in self.gains)
+        return found + ("" if self.guarantee is None else self.guarantee._repr_html_())
+
+    def html(self) -> str:
+        """Return a whole page for a browser."""
+        style = (
+            "body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto}"
+            "table{border-collapse:collapse;margin:1rem 0}td,th{border-bottom:1px solid #bbb;"
+            "padding:.3rem .8rem;text-align:left}caption{text-align:left;font-weight:600}"
+        )
+        return (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(self.sentence)}'
+            f"</title><style>{style}</style><body><h1>Answer</h1>{self._repr_html_()}</body></html>"
+        )
+
+
+def answer(
+    log: object,
+    *,
+    arm: str,
+    outcome: str,
+    epsilon: float,
+    loss_range: LossRange = (0.0, 1.0),
+    clip: bool = False,
+    reward: bool = False,
+    person: str | None = None,
+    by: Categories | None = None,
+    confidence: float = 0.95,
+) -> LogAnswer:
+    """Answer which arm of a finished log is best, privately: one noisy sum an arm.
+
+    Parameters
+    ----------
+    log
+        A CSV or Parquet file, a pandas or polars frame, or a dict of columns: one row for each
+        decision that was made.
+    arm, outcome
+        Names of the columns with the arm and with what came of it.
+    epsilon
+        The privacy parameter, for the outcome of one row; with ``person`` for all of a person's.
+    loss_range, clip
+        Smallest and largest outcome, known beforehand; ``clip`` counts others as the nearer end.
+    reward
+        Whether large outcomes are good. By default outcomes are losses.
+    person
+        The column with whose row it is. Then a person counts once: by the mean of their rows with
+        the arm they met first. Other rows of theirs are left out.
+    by
+        Columns to decide by, each with its categories, or with the edges of its bins for numbers:
+        ``{"plan": ["basic", "gold"], "age": [18, 40, 65, 90]}``. Declare them; they are not read
+        off the log. Three and more numbers are edges. What is not among the categories is
+        ``"other"``.
+    confidence
+        How sure the answer is to be.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> plan = rng.choice(["A", "B"], 10_000)
+    >>> visits = rng.random(10_000) < np.where(plan == "A", 0.3, 0.4)
+    >>> found = bd.answer({"plan": plan, "visits": visits}, arm="plan", outcome="visits",
+    ...                   epsilon=0.5, reward=True)
+    >>> found.best, found.guarantee.epsilon
+    ('B', 0.5)
+    """
+    epsilon, alpha = checks.epsilon(epsilon), 1.0 - check_confidence(confidence)
+    columns = {"arm": arm, "outcome": outcome, "person": person}
+    kinds = {"loss_range": loss_range, "reward": reward, "clip": clip}
+    rows = read_log(log, **columns, **kinds)  # type: ignore[arg-type]
+    data, kept = (rows, np.arange(rows.size)) if person is None else once_each(rows)
+    cells = _cells(log, by or {}, kept, len(data.arm_names))
+    release = LaplaceRelease(epsilon, 1, longest=max(2, data.size))
+    counts, sums = _released(release, data, cells)
+    names, totals = data.arm_names, _totals(counts, sums)
+    sizes = {k: float(counts[k].sum()) for k in range(len(names))}
+    units = Units(*data.loss_range, reward, outcome, "rows" if person is None else "people")
+    method = Once(laplace_scale(epsilon) / UNITS)
+    said = answer_from(
+        names, totals, sizes, method, units, confidence=confidence, assumption=AT_RANDOM
+    )
+    order = sorted(range(len(names)), key=lambda k: point(totals[k]))
+    pairs = tuple(
+        compare_from(
+            names,
+            totals,
+            method,
+            units,
+            names[order[0]],
+            names[k],
+            confidence=confidence,
+            assumption=AT_RANDOM,
+        )
+        for k in order[1:]
+    )
+    needed, sentence = None, said.sentence
+    if said.best is None:
+        first, second = totals[order[0]], totals[order[1]]
+        more = rows_needed(method, first, second, alpha / len(names))
+        needed = None if more is None else round(more * data.size)
+        sentence = _too_close(said, needed, units, data.size)
+    promise = _promise(release, data, epsilon, clip=clip, persons=person is not None)
+    setting = Setting(secrets.token_hex(8), "answer", len(names), None, *data.loss_range)
+    few = [name for k, name in enumerate(names) if sizes[k] < few_rows(epsilon)]
+    return LogAnswer(
+        said.best,
+        said.arms,
+        sentence,
+        confidence,
+        said.assumption,
+        units,
+        _few_words(few, few_rows(epsilon), units.per),
+        ONCE,
+        pairs,
+        tuple(
+            _gain(place, cells, counts, sums, names, method, units, alpha)
+            for place in range(len(cells.columns))
+        ),
+        needed,
+        rows.size - data.size,
+        promise,
+        make_certificate(promise, setting),
+    )
+
+
+class Cells(NamedTuple):
+    """Which category of every column each row belongs to, all columns in one number."""
+
+    codes: NDArray[np.int64]
+    columns: tuple[str, ...] = ()
+    categories: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many categories each column has."""
+        return tuple(len(names) for names in self.categories)
+
+
+def once_each(log: Log) -> tuple[Log, NDArray[np.int64]]:
+    """Return a log in which everyone counts once, and the first row of each person.
+
+    A person counts by the mean of their rows with the arm that they met first.
+    """
+    assert log.people is not None, "the log does not know its people"
+    _, arrival = places_of(log.people)
+    first_arm = np.empty(int(log.people.max()) + 1, dtype=np.int64)
+    first_arm[log.people[arrival]] = log.arms[arrival]
+    mine = log.arms == first_arm[log.people]
+    place, first = places_of(log.people[mine])
+    kept = np.flatnonzero(mine)[first]
+    units = mean_units(log.units[mine], place, first.size)
+    return replace(
+        log,
+        arms=log.arms[kept],
+        units=units,
+        propensity=None,
+        people=log.people[kept],
+        segments=log.segments[kept],
+    ), kept
+
+
+def few_rows(epsilon: float) -> int:
+    """Return how many rows an arm needs for its mean to say something: noise below a tenth."""
+    return math.ceil(max(100.0, 10.0 * math.sqrt(2.0) / epsilon))
+
+
+def rows_needed(method: Once, a: Totals, b: Totals, alpha: float) -> float | None:
+    """Return how many times as many rows would tell two arms apart, four times in five.
+
+    If they differ as much as it looks; None if it would take more than 10,000 times as many.
+    """
+
+    def grown(arm: Totals, times: float) -> Totals:
+        return Totals(arm.total * times, arm.terms * times, arm.releases)
+
+    def settles(times: float) -> bool:
+        return method.better(grown(a, times), grown(b, times), alpha)
+
+    low, high = 1.0, 10_000.0
+    if not settles(high):
+        return None
+    while high / low > 1.02:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if settles(middle) else (middle, high)
+    often = 1.0 + FOUR_IN_FIVE / math.sqrt(2.0 * math.log(1.0 / alpha))
+    return high * often**2
+
+
+def _cells(log: object, by: Categories, kept: NDArray[np.int64], arms: int) -> Cells:
+    if not isinstance(by, Mapping):
+        raise InputError(
+            f'by must say the categories of each column, such as {{"plan": ["basic", "gold"]}}, or '
+            f'the edges of its bins, such as {{"age": [18, 40, 65, 90]}}; got {by!r}.'
+        )
+    codes, names = np.zeros(kept.size, dtype=np.int64), []
+    found = read_columns(log, list(by)) if by else {}
+    for column, declared in by.items():
+        code, categories = _categories(column, found[column][kept], declared)
+        codes = codes * len(categories) + code
+        names.append(categories)
+    cells = arms * math.prod(len(categories) for categories in names)
+    if cells > MOST_CELLS:
+        raise InputError(
+            f"{cells:,} sums would be released, one for each arm and category of all columns; at "
+            f"most {MOST_CELLS:,}. Declare fewer categories, or ask for fewer columns."
+        )
+    return Cells(codes, tuple(by), tuple(names))
+
+
+def _categories(
+    column: str, values: Column, declared: Sequence[object]
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Number the declared category, or bin, of each value."""
+    if isinstance(declared, str) or not isinstance(declared, Sequence) or len(declared) < 2:
+        raise InputError(f"by needs at least two categories or edges for {column!r}.")
+    edges = [checks.as_float(checks.spelled(edge)) for edge in declared]
+    if all(math.isfinite(edge) for edge in edges) and len(edges) > 2:
+        if sorted(set(edges)) != edges:
+            raise InputError(f"edges of the bins of {column!r} must grow; got {list(declared)!r}.")
+        try:
+            numbers = values.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"column {column!r} must hold numbers, as bins need.") from None
+        bins = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
+        bins = np.where(np.isnan(numbers), len(edges) - 1, bins)
+        names = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(edges)]
+        return bins.astype(np.int64), (*names, OTHER)
+    known = {str(name): place for place, name in enumerate(declared)}
+    codes = np.array([known.get(str(value), len(known)) for value in values], dtype=np.int64)
+    return codes, (*known, OTHER)
+
+
+def _released(
+    release: LaplaceRelease, log: Log, cells: Cells
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return each arm's rows and noisy sums, one column for each category of all columns.
+
+    Every row is in one sum, and every sum is released once. Sums of no rows are not released.
+    """
+    arms, width = len(log.arm_names), math.prod(cells.shape)
+    place = log.arms * width + cells.codes
+    counts = np.bincount(place, minlength=arms * width)
+    totals = np.zeros(arms * width, dtype=np.int64)
+    np.add.at(totals, place, log.units)
+    sums = np.zeros(arms * width)
+    for cell in np.flatnonzero(counts):
+        size = int(counts[cell])
+        sums[cell] = size * release.release(int(totals[cell]), size)
+    return counts.reshape(arms, width), sums.reshape(arms, width)
+
+
+def _totals(counts: NDArray[np.int64], sums: NDArray[np.float64]) -> dict[int, Totals]:
+    return {
+        arm: Totals(
+            float(sums[arm].sum()), float(counts[arm].sum()), float((counts[arm] > 0).sum())
+        )
+        for arm in range(len(counts))
+    }
+
+
+def _promise(
+    release: LaplaceRelease, log: Log, epsilon: float, *, clip: bool, persons: bool
+) -> Guarantee:
+    slots = 1 if persons else None
+    assumed = assumed_by_all(*log.loss_range, clip=clip, places=slots)
+    promise = release.guarantee().assuming(*assumed, PUBLIC_ROWS)
+    return for_person(promise, epsilon, 0.0, 1) if persons else promise
+
+
+# --- does deciding by a column pay? -----------------------------------------------------------
+
+
+def _gain(
+    place: int,
+    cells: Cells,
+    counts: NDArray[np.int64],
+    sums: NDArray[np.float64],
+    names: Sequence[ArmName],
+    method: Once,
+    units: Units,
+    alpha: float,
+) -> Gain:
+    """Estimate what the best rule by one column gains over the best single arm."""
+    arms, others = len(names), tuple(k + 1 for k in range(len(cells.shape)) if k != place)
+    shape = (arms, *cells.shape)
+    n = counts.reshape(shape).sum(axis=others).astype(float)
+    noises = (counts.reshape(shape) > 0).sum(axis=others)
+    total = sums.reshape(shape).sum(axis=others)
+    seen = n.sum(axis=0) > 0
+    n, noises, total = n[:, seen], noises[:, seen], total[:, seen]
+    shares = n.sum(axis=0) / n.sum()
+    overall = total.sum(axis=1) / n.sum(axis=1)
+    means = np.where(n > 0, total / np.maximum(n, 1.0), overall[:, None])
+    edge = 1.0 / (np.maximum(n, 1.0) + 2.0)
+    inside = np.clip(means, edge, 1.0 - edge)
+    spread = inside * (1.0 - inside) / np.maximum(n, 1.0)
+    spread += 2.0 * method.scale**2 * noises / np.maximum(n, 1.0) ** 2
+    spread = np.where(n > 0, spread, 0.25)
+    found, low, high = gain_interval(means, spread, shares, alpha)
+    categories = [name for name, there in zip(cells.categories[place], seen, strict=True) if there]
+    rule = {name: names[int(means[:, x].argmin())] for x, name in enumerate(categories)}
+    column, width = cells.columns[place], units.width
+    if low > 0.0:
+        words = f"Deciding by {column} would gain {units.gain(found, low, high)}"
+        sentence = f"{words} over the best single arm, by the normal approximation."
+    else:
+        sentence = (
+            f"Deciding by {column} gains nothing that can be told from chance, and at most "
+            f"{units.amount(high)} over the best single arm, by the normal approximation."
+        )
+    return Gain(column, width * found, width * low, width * high, rule, sentence)
+
+
+def gain_interval(
+    means: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    alpha: float,
+) -> tuple[float, float, float]:
+    """Return what the best rule by category gains over the best single arm, with its interval.
+
+    ``means`` are losses of each arm (row) in each category (column), ``spread`` their variances,
+    ``shares`` how common categories are. The gain is the least over arms of the largest over rules
+    of a linear function of the means. All of these are bounded at once by a normal bound for each.
+    """
+    from scipy.special import ndtri  # loaded when first used
+
+    arms, width = means.shape
+    rules = float(arms) ** width
+    z = float(-ndtri(max(alpha / (2.0 * rules * arms), 1e-300)))
+    best = means.argmin(axis=0)
+    chosen = np.array([best])
+    if rules <= MOST_RULES:
+        chosen = np.array(list(itertools.product(range(arms), repeat=width)))
+    at = np.arange(width)
+    middle, low, high = [], [], []
+    for arm in range(arms):
+        more = shares * (means[arm] - means[chosen, at])
+        noise = shares**2 * np.where(chosen != arm, spread[arm] + spread[chosen, at], 0.0)
+        size, radius = more.sum(axis=1), z * np.sqrt(noise.sum(axis=1))
+        middle.append(size.max())
+        low.append((size - radius).max())
+        top = (size + radius).max()
+        if rules > MOST_RULES:  # a rule's radius is at most the sum over its categories
+            apart = np.where(np.arange(arms)[:, None] != arm, spread[arm] + spread, 0.0)
+            top = (shares * (means[arm] - means + z * np.sqrt(apart))).max(axis=0).sum()
+        high.append(top)
+    least = max(min(low), 0.0)
+    most = max(min(high), least)
+    return float(min(max(min(middle), least), most)), float(least), float(most)
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+def _too_close(said: Answer, needed: int | None, units: Units, size: int) -> str:
+    names = [str(name) for name in said.racing]
+    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    more = f"more than {10_000 * size:,}" if needed is None else f"about {_rounded(needed):,}"
+    return (
+        f"Too close to tell: {listed} may be the best, {100 * said.confidence:.4g}% sure, provided "
+        f"{said.assumption}. If they differ as much as it looks now, {more} {units.per} would "
+        f"settle it four times in five (there are {size:,})."
+    )
+
+
+def _rounded(count: int) -> int:
+    """Round to two digits: it is a guess."""
+    digits = max(0, len(str(count)) - 2)
+    return int(round(count, -digits))
+
+
+def _few_words(few: Sequence[ArmName], least: int, per: str) -> str:
+    if not few:
+        return ""
+    some = ", ".join(map(str, few[:5])) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
+    return (
+        f"{some} {'has' if len(few) == 1 else 'have'} fewer than {least:,} {per}: mistyped names, "
+        f"or a column of numbers taken as arms?"
+    )

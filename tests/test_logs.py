@@ -1,0 +1,214 @@
+"""Private answers from logs that exist."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+import bandanna as bd
+from bandanna._core.documents import to_text
+from bandanna._core.types import JSON
+from bandanna.cli import app
+from bandanna.environments.log import read_log
+from bandanna.logs import few_rows, gain_interval, once_each
+from bandanna.privacy.certificate import verify
+
+Columns = dict[str, NDArray[Any]]
+
+
+def visits(rows: int = 12_000, seed: int = 0) -> Columns:
+    rng = np.random.default_rng(seed)
+    plan = rng.choice(["A", "B", "C"], rows)
+    age = rng.integers(18, 90, rows)
+    chance = np.select([plan == "A", plan == "B"], [0.15, 0.30], 0.2)
+    who = rng.integers(0, rows // 3, rows)
+    return {"plan": plan, "visits": rng.binomial(20, chance), "age": age, "who": who}
+
+
+ASKED: JSON = {"arm": "plan", "outcome": "visits", "loss_range": (0, 20), "reward": True}
+
+
+def test_the_best_arm_of_a_log_is_found_with_a_certificate() -> None:
+    found = bd.answer(visits(), epsilon=0.5, **ASKED)
+    assert found.best == "B"
+    assert [arm.name for arm in found.arms] == ["A", "B", "C"]
+    for arm, mean in zip(found.arms, (3.0, 6.0, 4.0), strict=True):
+        assert arm.low <= mean <= arm.high
+        assert arm.mean is not None
+    assert found.sentence.startswith("B is the best of 3 arms, better than C, the nearest, by ")
+    assert "visits per row" in found.sentence
+    assert [one.second for one in found.differences] == ["C", "A"]
+    assert all(one.high < 0 for one in found.differences)
+    assert found.guarantee is not None
+    assert found.guarantee.epsilon == 0.5
+    assert found.certificate is not None
+    assert all(finding.holds for finding in verify(to_text(found.certificate)))
+    assert json.loads(json.dumps(found.to_dict()))["best"] == "B"
+    assert "<h1>Answer</h1>" in found.html()
+    assert found.sentence in str(found)
+
+
+def test_releases_are_noisy_and_fresh() -> None:
+    means = {bd.answer(visits(300), epsilon=0.5, **ASKED).arms[0].mean for _ in range(5)}
+    assert len(means) == 5
+
+
+def test_arms_that_do_not_differ_are_too_close_to_tell() -> None:
+    """200 logs; a winner is named in at most 5%, and in fewer than 1% by the proof's slack."""
+    told = 0
+    for run in range(200):
+        rng = np.random.default_rng(run)
+        log = {"arm": rng.choice(["A", "B"], 2_000), "click": rng.random(2_000) < 0.1}
+        found = bd.answer(log, arm="arm", outcome="click", epsilon=0.5)
+        told += found.best is not None
+    assert told <= 10
+    assert found.sentence.startswith("Too close to tell: A and B may be the best, 95% sure")
+    assert "would settle it four times in five (there are 2,000)" in found.sentence
+
+
+def test_how_many_rows_would_settle_it_is_about_right() -> None:
+    rng = np.random.default_rng(1)
+    log: Columns = {"arm": np.repeat(["A", "B"], 2_000), "click": np.zeros(4_000)}
+    log["click"][:200] = 1
+    log["click"][2_000:2_240] = 1  # 10% and 12%
+    found = bd.answer(log, arm="arm", outcome="click", epsilon=5.0, reward=True)
+    assert found.best is None
+    assert found.needed is not None
+    assert 9_000 < found.needed < 20_000
+    more: Columns = {"arm": rng.choice(["A", "B"], 80_000)}
+    more["click"] = rng.random(80_000) < np.where(more["arm"] == "A", 0.10, 0.12)
+    assert bd.answer(more, arm="arm", outcome="click", epsilon=5.0, reward=True).best == "B"
+
+
+def test_people_count_once() -> None:
+    log = visits(9_000)
+    found = bd.answer(log, epsilon=0.5, person="who", **ASKED)
+    people = np.unique(log["who"]).size
+    assert sum(arm.rounds for arm in found.arms) == people
+    assert found.dropped == 9_000 - people
+    assert found.guarantee is not None
+    assert found.guarantee.protects.startswith("all feedback of one person")
+    assert found.certificate is not None
+    assert all(finding.holds for finding in verify(to_text(found.certificate)))
+    rows = read_log(log, **ASKED, person="who")
+    kept, first = once_each(rows)
+    assert kept.people is not None
+    assert np.unique(kept.people).size == kept.size == first.size
+    one = int(kept.people[5])
+    theirs = (rows.people == one) & (rows.arms == kept.arms[5])
+    assert rows.arms[np.flatnonzero(rows.people == one)[0]] == kept.arms[5]
+    assert kept.units[5] == pytest.approx(rows.units[theirs].mean(), abs=1)
+
+
+def test_changing_one_person_changes_one_sum_by_at_most_one() -> None:
+    """The sensitivity behind the promise, by trying: any person's rows replaced by any values."""
+    log = visits(600)
+    rng = np.random.default_rng(2)
+
+    def sums(columns: Columns) -> NDArray[np.float64]:
+        kept, _ = once_each(read_log(columns, **ASKED, person="who"))
+        found: NDArray[np.float64] = np.bincount(
+            kept.arms, weights=kept.units / 2**20, minlength=3
+        ).astype(float)
+        return found
+
+    before = sums(log)
+    for person in rng.choice(np.unique(log["who"]), 40, replace=False):
+        other = dict(log)
+        theirs = log["who"] == person
+        other["visits"] = np.where(theirs, rng.integers(0, 21, 600), log["visits"])
+        moved = np.abs(sums(other) - before)
+        assert np.count_nonzero(moved) <= 1
+        assert moved.sum() <= 1.0
+
+
+def test_deciding_by_a_column_pays_where_it_does() -> None:
+    rng = np.random.default_rng(3)
+    rows = 20_000
+    arm, group = rng.choice(["A", "B"], rows), rng.choice(["x", "y"], rows)
+    useless = rng.integers(0, 100, rows)
+    good = np.where((arm == "A") == (group == "x"), 0.6, 0.3)
+    log = {"arm": arm, "group": group, "number": useless, "click": rng.random(rows) < good}
+    by: JSON = {"group": ["x", "y"], "number": [0, 50, 100]}
+    found = bd.answer(log, arm="arm", outcome="click", epsilon=1.0, reward=True, by=by)
+    group_gain, number_gain = found.gains
+    assert group_gain.low > 0.05
+    assert group_gain.low <= 0.15 <= group_gain.high
+    assert group_gain.rule["x"] == "A"
+    assert group_gain.rule["y"] == "B"
+    assert "would gain" in group_gain.sentence
+    assert number_gain.low == 0.0
+    assert "nothing that can be told from chance" in number_gain.sentence
+    assert found.guarantee is not None
+    assert found.guarantee.epsilon == 1.0
+    unknown = bd.answer(log, arm="arm", outcome="click", epsilon=1.0, by={"group": ["x", "z"]})
+    assert set(unknown.gains[0].rule) == {"x", "other"}
+
+
+def test_gains_are_bounded_as_often_as_they_say() -> None:
+    """300 worlds of two arms and three categories without any gain; 5% may be wrong."""
+    rng = np.random.default_rng(4)
+    means, shares = np.array([[0.3, 0.3, 0.3], [0.35, 0.35, 0.35]]), np.array([0.5, 0.3, 0.2])
+    spread, wrong = np.full((2, 3), 0.02**2), 0
+    for _ in range(300):
+        seen = means + 0.02 * rng.normal(size=means.shape)
+        size, low, high = gain_interval(seen, spread, shares, 0.05)
+        assert low <= size <= high
+        wrong += low > 0.0
+    assert wrong <= 15
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"confidence": 2.0}, "confidence must be from"),
+        ({"arm": "nothing"}, "no column 'nothing'"),
+        ({"by": ["age"]}, "by must say the categories"),
+        ({"by": {"age": ["18"]}}, "at least two categories"),
+        ({"by": {"age": [40, 18, 90]}}, "must grow"),
+        ({"by": {"age": list(range(4_000))}}, "sums would be released"),
+        ({"loss_range": (0, 3)}, "clip=True"),
+    ],
+)
+def test_mistakes_are_explained(asked: JSON, said: str) -> None:
+    with pytest.raises(bd.InputError, match=said):
+        bd.answer(visits(200), **{"epsilon": 0.5, **ASKED, **asked})
+
+
+def test_arms_with_few_rows_are_named() -> None:
+    log = visits(3_000)
+    log["plan"] = np.where(np.arange(3_000) < 9, "typo", log["plan"])
+    found = bd.answer(log, epsilon=0.5, **ASKED)
+    assert found.best != "typo"
+    assert f"typo has fewer than {few_rows(0.5)} rows" in found.warning
+
+
+def test_frames_files_and_the_command_say_the_same(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(visits(3_000))
+    assert bd.answer(frame, epsilon=2.0, **ASKED).best == "B"
+    assert bd.answer(frame.lazy(), epsilon=2.0, **ASKED).best == "B"
+    path, page, proof = tmp_path / "visits.csv", tmp_path / "a.html", tmp_path / "c.json"
+    frame.write_csv(path)
+    options = ["--arm", "plan", "--outcome", "visits", "--range", "0,20", "--clip", "--reward"]
+    more = ["--epsilon", "2", "--by", "age", "--values", "age=18,40,65,90"]
+    files = ["--html", str(page), "--certificate", str(proof)]
+    ran = CliRunner().invoke(app, ["answer", str(path), *options, *more, *files])
+    assert ran.exit_code == 0, ran.output
+    assert "B is the best of 3 arms" in ran.output
+    assert "Deciding by age" in ran.output
+    assert "protects the feedback" in " ".join(ran.output.split())
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert all(finding.holds for finding in verify(proof.read_text("utf-8")))
+    ran = CliRunner().invoke(app, ["answer", str(path), *options, "--epsilon", "2", "--json"])
+    assert json.loads(ran.output)["best"] == "B"
+    ran = CliRunner().invoke(app, ["answer", str(path), *options, "--epsilon", "2", "--by", "age"])
+    assert isinstance(ran.exception, bd.InputError)
+    assert "declared and not read off" in str(ran.exception)
