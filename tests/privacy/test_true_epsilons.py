@@ -449,6 +449,7 @@ COVERED = {
     *("assuming", "for_group", "repeated", "at_delta", "no_guarantee", "weakness"),
     *("for_person", "together", "tight_epsilon", "privacy_loss", "make_certificate"),
     *("guarantee", "promise", "_promise"),
+    *("_spent", "_guarantee", "_grouped"),  # of cards: test_card.py
 }
 """What takes or returns a guarantee here, and is tested above or promises nothing new."""
 

@@ -11,6 +11,7 @@ from bandanna._core.types import BandannaError
 from bandanna.cli import (
     answer,
     audit,
+    card,
     certificate,
     doctor,
     plan,
@@ -36,6 +37,7 @@ app.command()(can_be_quiet(simulate.simulate))
 app.add_typer(study.app, name="study")
 app.command()(can_be_quiet(audit.audit))
 app.command()(verify.verify)
+app.command()(card.card)
 app.add_typer(certificate.app, name="certificate")
 app.command()(can_be_quiet(reproduce.reproduce))
 app.command()(regimes.regimes)

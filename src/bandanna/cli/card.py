@@ -1,0 +1,91 @@
+"""``bandanna card``: a certificate in words, for privacy officers and the people protected."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bandanna._core.types import InputError
+
+
+def card(
+    certificate: Annotated[Path, typer.Argument(help="A file that policy.certificate() gave.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A file that ends in .md, .html or .json."),
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(help="A TOML file with the answers below, by their names.")
+    ] = None,
+    curator: Annotated[str | None, typer.Option(help="Who runs it.")] = None,
+    use: Annotated[str | None, typer.Option(help="What the results are used for.")] = None,
+    product: Annotated[str | None, typer.Option(help="What is published, and to whom.")] = None,
+    date: Annotated[str | None, typer.Option(help="Since when.")] = None,
+    subjects: Annotated[str | None, typer.Option(help="Whose feedback it is.")] = None,
+    feedback: Annotated[str | None, typer.Option(help="What a loss is, in which units.")] = None,
+    sees: Annotated[str | None, typer.Option(help="Who sees feedback before noise.")] = None,
+    retention: Annotated[str | None, typer.Option(help="How long what is kept.")] = None,
+    rationale: Annotated[str | None, typer.Option(help="Why this epsilon and unit.")] = None,
+    review: Annotated[str | None, typer.Option(help="Who checked it, with which result.")] = None,
+    contact: Annotated[str | None, typer.Option(help="Whom people can ask.")] = None,
+) -> None:
+    """Write a deployment card: what a certificate promises, in words, for officers and people.
+
+    Example: bandanna card certificate.json --curator "A clinic" -o card.html
+    """
+    from bandanna._core.documents import write_whole
+    from bandanna.cli.certificate import read
+    from bandanna.privacy.card import make_card
+    from bandanna.privacy.certificate import verify
+
+    text = read(certificate).decode(errors="replace")
+    wrong = [finding for finding in verify(text) if not finding.holds]
+    if wrong:
+        raise InputError(f"{certificate} does not verify: {wrong[0].entry}: {wrong[0].why}.")
+    given = _answers(answers) | {
+        name: value
+        for name, value in (
+            *(("curator", curator), ("use", use), ("product", product), ("date", date)),
+            *(("subjects", subjects), ("feedback", feedback), ("sees", sees)),
+            *(("retention", retention), ("rationale", rationale), ("review", review)),
+            ("contact", contact),
+        )
+        if value is not None
+    }
+    made = make_card(json.loads(text), given)
+    kind = ".md" if output is None else output.suffix
+    if kind not in (".md", ".html", ".json"):
+        raise InputError(f"a card is written as .md, .html or .json; got {str(output)!r}.")
+    if kind == ".json":
+        page = json.dumps(made.to_dict(), indent=2) + "\n"
+    else:
+        page = made.to_html() if kind == ".html" else made.to_markdown()
+    if output is None:
+        typer.echo(page)
+        return
+    try:
+        write_whole(output, page)
+    except OSError as error:
+        raise InputError(f"cannot write {output}: {error.strerror or error}.") from None
+    missing = ", ".join(made.unanswered)
+    typer.echo(f"wrote {output}; " + (f"not stated: {missing}" if missing else "all is stated"))
+
+
+def _answers(path: Path | None) -> dict[str, str]:
+    """Read answers from a file."""
+    from bandanna.cli.certificate import read
+
+    if path is None:
+        return {}
+    try:
+        found = tomllib.loads(read(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}.") from None
+    for name, value in found.items():
+        if not isinstance(value, str):
+            raise InputError(f"{path}: {name} must be a text in quotes; got {value!r}.")
+    return found

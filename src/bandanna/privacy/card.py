@@ -1,0 +1,368 @@
+"""A deployment card: a certificate in words, for privacy officers and for the people protected.
+
+Its fields are those of the Differential Privacy Deployments Registry (Nanayakkara, Ghazi and Vadhan
+2025, arXiv 2509.13509, and registry.opendp.org). What follows from the certificate is filled in;
+what only the people who run it know is asked for, and where they do not say, the card says "not
+stated". Nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import NamedTuple
+
+from bandanna._core.types import (
+    JSON,
+    WEAK_EPSILON,
+    Guarantee,
+    InputError,
+    group_delta,
+    percent_up,
+    plain,
+    times_up,
+)
+
+NOT_STATED = "not stated"
+
+QUESTIONS = {
+    "curator": "Who runs it, and is responsible for the data?",
+    "use": "What are the decisions and the results used for?",
+    "product": "What is published, and to whom?",
+    "date": "Since when?",
+    "subjects": "Who are the people whose feedback it is?",
+    "feedback": "What is a loss: which answer, click or outcome, in which units?",
+    "sees": "Who can see feedback before noise is added, and where?",
+    "retention": "How long is what kept?",
+    "rationale": "Why this epsilon, and this unit?",
+    "review": "Who checked or audited it, when, with which result?",
+    "contact": "Whom can people ask, or complain to?",
+}
+"""What the certificate cannot know."""
+
+TIERS = {
+    1: ("curator", "use", "product", "date"),
+    2: (),
+    3: ("subjects", "feedback", "sees", "rationale"),
+}
+"""Questions that each tier of the registry adds; the rest of it is in the certificate."""
+
+LAWS = {
+    "one-bit": "one random bit for each batch (randomised response on a sum)",
+    "device-bit": "one random bit for each value, drawn on the person's own device",
+    "laplace": "discrete Laplace noise on the sum of each batch",
+    "vector-laplace": "discrete Laplace noise on one sum for each expert",
+    "vector-laplace-composed": "discrete Laplace noise on one sum for each expert",
+    "vector-gaussian": "discrete Gaussian noise on one sum for each expert",
+}
+
+NOT_COVERED = (
+    "that someone took part, when and how often",
+    "which arm was chosen for whom: decisions are seen by those who are decided for, and by others "
+    "if they are shown",
+    "what is learned about people in general, which may concern someone whether they took part or "
+    "not",
+    "how long computations take, and the memory of the computer that runs them",
+)
+
+
+class Entry(NamedTuple):
+    """A field of the card, and where its value is from."""
+
+    name: str
+    value: str
+    source: str
+    """``certificate``, ``derived`` from it, ``stated`` by those who run it, or nothing."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A deployment card."""
+
+    entries: dict[str, tuple[Entry, ...]]
+    """By section."""
+    participants: tuple[str, ...]
+    """The text for the people protected, in paragraphs."""
+    unanswered: dict[str, str] = field(default_factory=dict)
+    """Questions without an answer."""
+
+    @property
+    def tier(self) -> int:
+        """The highest of the registry's tiers for which everything is stated."""
+        reached = 0
+        for tier, asked in TIERS.items():
+            if any(question in self.unanswered for question in asked):
+                break
+            reached = tier
+        return reached
+
+    def to_dict(self) -> JSON:
+        """Return the card as a document."""
+        return {
+            "format": "bandanna deployment card",
+            "version": 1,
+            "registry_tier": self.tier,
+            "sections": {
+                section: {
+                    entry.name: {"value": entry.value, "source": entry.source} for entry in entries
+                }
+                for section, entries in self.entries.items()
+            },
+            "participants": list(self.participants),
+            "not_stated": self.unanswered,
+        }
+
+    def to_markdown(self) -> str:
+        """Return the card as a page in Markdown."""
+        parts = ["# Privacy card\n"]
+        for section, entries in self.entries.items():
+            rows = [
+                f"| {entry.name} | {_cell(entry.value)} | {entry.source} |" for entry in entries
+            ]
+            parts.append("\n".join([f"## {section}\n", "| | | from |", "|---|---|---|", *rows, ""]))
+        parts.append("## For the people whose feedback it is\n\n" + "\n\n".join(self.participants))
+        if self.unanswered:
+            asked = [f"- `{name}`: {text}" for name, text in self.unanswered.items()]
+            parts.append("\n## Not stated\n\n" + "\n".join(asked))
+        return "\n".join(parts) + "\n"
+
+    def to_html(self) -> str:
+        """Return the card as a page that loads nothing."""
+        parts = []
+        for section, entries in self.entries.items():
+            rows = "".join(
+                f"<tr><th>{escape(entry.name)}</th><td>{escape(entry.value)}</td>"
+                f"<td class='from'>{escape(entry.source)}</td></tr>"
+                for entry in entries
+            )
+            parts.append(f"<h2>{escape(section)}</h2><table>{rows}</table>")
+        said = "".join(f"<p>{escape(text)}</p>" for text in self.participants)
+        parts.append(f"<h2>For the people whose feedback it is</h2><div class='said'>{said}</div>")
+        if self.unanswered:
+            asked = "".join(f"<li>{escape(text)}</li>" for text in self.unanswered.values())
+            parts.append(f"<h2>Not stated</h2><ul>{asked}</ul>")
+        return PAGE.replace("BODY", "".join(parts))
+
+
+def make_card(certificate: JSON, answers: Mapping[str, str] | None = None) -> Card:
+    """Make a card from a certificate that verifies, and answers to ``QUESTIONS``.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> certificate = bd.PrivateBandit(arms=2, epsilon=0.5).certificate()
+    >>> card = make_card(certificate, {"curator": "A clinic"})
+    >>> card.tier, "at most 62.3% of the time" in card.participants[1]
+    (0, True)
+    """
+    given = {name: text.strip() for name, text in (answers or {}).items() if text.strip()}
+    unknown = sorted(set(given) - set(QUESTIONS))
+    if unknown:
+        raise InputError(
+            f"unknown answers: {', '.join(unknown)}; there are {', '.join(QUESTIONS)}."
+        )
+    spent = _spent(certificate)
+
+    def stated(name: str, question: str) -> Entry:
+        return Entry(name, given.get(question, NOT_STATED), "stated" if question in given else "")
+
+    entries = {
+        "Deployment": (
+            stated("Curator", "curator"),
+            stated("Intended use", "use"),
+            stated("Data product", "product"),
+            stated("In use since", "date"),
+            stated("People", "subjects"),
+            stated("Feedback", "feedback"),
+            Entry("Software", str(certificate["software"]), "certificate"),
+            Entry("Policy", f"{certificate['policy']} ({certificate['algorithm']})", "certificate"),
+        ),
+        "Privacy guarantee": _guarantee(certificate, spent),
+        "Model and mechanism": _mechanism(certificate),
+        "What is not covered": (
+            *(Entry("Not hidden", text, "derived") for text in NOT_COVERED),
+            *(Entry("Assumed", str(text), "certificate") for text in certificate["assumptions"]),
+            *(
+                Entry("Assumed", str(text), "certificate")
+                for text in certificate.get("range_assumptions", ())
+            ),
+        ),
+        "Operation": (
+            stated("Who sees feedback before noise", "sees"),
+            stated("Retention", "retention"),
+            stated("Rationale", "rationale"),
+            Entry(
+                "Verification",
+                "the guarantee follows from the certificate's numbers: bandanna verify said yes",
+                "derived",
+            ),
+            stated("Reviews and audits", "review"),
+            stated("Contact", "contact"),
+        ),
+    }
+    unanswered = {name: text for name, text in QUESTIONS.items() if name not in given}
+    return Card(entries, participants_text(certificate, given), unanswered)
+
+
+def participants_text(
+    certificate: JSON, answers: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """Return what the people protected can be told, in plain words and true numbers."""
+    spent, answers = _spent(certificate), answers or {}
+    whose = "one answer of yours"
+    if "places" in certificate:
+        whose = (
+            f"everything you tell us, however often you come (we use up to {_slots(certificate)})"
+        )
+    who = answers.get("curator", "We")
+    first = (
+        f"{who} learn{'' if who == 'We' else 's'} from what people answer which choice is better. "
+        f"Everything that is published, and every choice, is computed from answers with random "
+        f"noise added. This protects {whose}."
+    )
+    odds = (
+        f"Suppose someone sees everything that is published, knows what everybody else answered, "
+        f"and thinks two answers of yours equally likely. They can then guess which of the two you "
+        f"gave, and be right at most {percent_up(spent.guess)} of the time. Tossing a coin is "
+        f"right 50% of the time."
+    )
+    if spent.epsilon > WEAK_EPSILON:
+        odds += " This is weak protection."
+    if "places" not in certificate:
+        five = percent_up(_grouped(spent, 5).guess)
+        odds += f" For five answers of yours together it is at most {five} of the time."
+    device = certificate["mechanism"] == "device-bit"
+    sees = (
+        "The noise is added on your own device: your answer does not leave it."
+        if device
+        else "Before noise is added, your answer is seen by the computers that collect it"
+        + (f": {answers['sees']}" if "sees" in answers else ".")
+    )
+    rest = "That you took part, and when, is not hidden."
+    last = [f"Questions: {answers['contact']}"] if "contact" in answers else []
+    return (first, odds, f"{sees} {rest}", *last)
+
+
+def _spent(certificate: JSON) -> Guarantee:
+    """Return what the certificate promises someone, the range that was bought included."""
+    epsilon = certificate.get("epsilon_with_range", certificate["epsilon"])
+    unit = "person" if "places" in certificate else "round"
+    return Guarantee(epsilon, certificate["delta"], "", "central", "", "", unit=unit)
+
+
+def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
+    epsilon, delta = spent.epsilon, spent.delta
+    persons = "places" in certificate
+    flavour = "approximate differential privacy" if delta else "pure differential privacy"
+    found = [
+        Entry("Flavour", f"{flavour}, adaptive and against any prior knowledge", "certificate"),
+        Entry("Unit of privacy", _unit(certificate), "certificate"),
+        Entry("Neighbours", str(certificate["protects"]), "certificate"),
+        Entry("Epsilon", plain(certificate["epsilon"]), "certificate"),
+        Entry("Delta", plain(delta), "certificate"),
+    ]
+    if "range_epsilon" in certificate:
+        found += [
+            Entry("Epsilon of the range", plain(certificate["range_epsilon"]), "certificate"),
+            Entry("Epsilon with the range", plain(epsilon), "certificate"),
+        ]
+    plus = f", plus {plain(delta)}" if delta else ""
+    found.append(
+        Entry(
+            "In odds",
+            f"the probability of anything that is seen is at most {_factor(epsilon)} times what it "
+            f"is with any other value of the unit{plus}; a guess between two equally likely values "
+            f"is right at most {percent_up(spent.guess)} of the time, where 50% is no information",
+            "derived",
+        )
+    )
+    if epsilon > WEAK_EPSILON:
+        found.append(Entry("Strength", "weak: epsilon is above 3", "derived"))
+    limits = (
+        f"{_slots(certificate)} a person, each in a batch of its own; a slot counts the mean of "
+        f"its rounds once; what a person says beyond is not used"
+        if persons
+        else "none is enforced: whoever is behind several rounds has a weaker guarantee, below"
+    )
+    found.append(Entry("Contribution limits", limits, "certificate"))
+    if not persons:
+        shown = ", ".join(f"{k} rounds {plain(_grouped(spent, k).epsilon)}" for k in (2, 5, 10))
+        found.append(Entry("Epsilon for one person's", shown, "derived"))
+    found.append(Entry("Composition", str(certificate["because"]), "certificate"))
+    return tuple(found)
+
+
+def _mechanism(certificate: JSON) -> tuple[Entry, ...]:
+    device = certificate["mechanism"] == "device-bit"
+    model = {
+        "central": "central: feedback is collected before noise is added",
+        "local": "every value is released by itself, with its own noise"
+        + (", on the person's device" if device else "; whoever runs the service sees it before"),
+    }
+    low, high = plain(certificate["loss_low"]), plain(certificate["loss_high"])
+    chosen = "chosen privately from people's values" if "range_epsilon" in certificate else "public"
+    return (
+        Entry("Trust model", model[certificate["model"]], "certificate"),
+        Entry(
+            "Mechanism", LAWS.get(certificate["mechanism"], certificate["mechanism"]), "certificate"
+        ),
+        Entry("Batches", f"at most {certificate['batch']} released together", "certificate"),
+        Entry(
+            "Data domain", f"losses from {low} to {high}, a range that is {chosen}", "certificate"
+        ),
+        Entry(
+            "Randomness",
+            f"{certificate['sampler']} ({certificate['sampler_version']}), exact, in integers",
+            "certificate",
+        ),
+        Entry("Post-processing", "decisions and results use released values alone", "derived"),
+    )
+
+
+def _grouped(spent: Guarantee, size: int) -> Guarantee:
+    epsilon = times_up(size, spent.epsilon)
+    delta = group_delta(spent.epsilon, spent.delta, size)
+    return Guarantee(epsilon, delta, "", "central", "", "")
+
+
+def _factor(epsilon: float) -> str:
+    """Write ``exp(epsilon)`` with three digits, rounded up."""
+    digits = max(0, 2 - math.floor(epsilon / math.log(10)))
+    scale = 10**digits
+    return f"{math.ceil(math.exp(epsilon) * scale) / scale:,.{digits}f}"
+
+
+def _slots(certificate: JSON) -> str:
+    return "one slot" if certificate["places"] == 1 else f"{certificate['places']} slots"
+
+
+def _unit(certificate: JSON) -> str:
+    if "places" in certificate:
+        return f"a person: all their feedback, in up to {_slots(certificate)}"
+    return "an event: the feedback of one round"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Privacy card</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem;
+  color: #1b1b1b; background: #fff }
+h2 { margin-top: 2rem }
+table { border-collapse: collapse; width: 100% }
+th, td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
+  border-bottom: 1px solid #ddd; overflow-wrap: anywhere }
+th { width: 11rem; font-weight: 600 }
+.from { color: #666; width: 6rem; font-size: .85em }
+.said { border-left: 4px solid #3b6ea5; padding-left: 1rem }
+@media (max-width: 480px) { th, td { display: block; width: auto; border: 0; padding: 0 }
+  td.from { border-bottom: 1px solid #ddd; padding-bottom: .4rem; margin-bottom: .4rem } }
+</style></head><body><h1>Privacy card</h1>BODY</body></html>
+"""
