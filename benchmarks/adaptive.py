@@ -8,7 +8,7 @@ import numpy as np
 
 from bandanna.environments import LossTable
 from bandanna.learners import Adaptive, TsallisInf
-from bandanna.policies import Recipe
+from bandanna.policy import Recipe
 from bandanna.privacy import LaplaceRelease, PlainRelease
 from bandanna.simulation.engine import play_run
 from benchmarks.in_c import table

@@ -12,7 +12,7 @@ import bandanna as bd
 from bandanna._core.streams import new_stream
 from bandanna.environments import Chunk, ExpertEnvironment, OneGoodExpert, make_environment
 from bandanna.learners import Exp4
-from bandanna.policies import Recipe
+from bandanna.policy import Recipe
 from bandanna.privacy import PlainRelease, VectorRelease, calibration
 from bandanna.privacy.estimates import EstimateMemory
 from bandanna.simulation.engine import ExpertRun

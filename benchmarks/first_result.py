@@ -30,7 +30,7 @@ import json, sys, time
 start = time.perf_counter()
 import numpy as np
 import bandanna as bd
-from bandanna.policies import PrivateBandit
+from bandanna.policy import PrivateBandit
 from bandanna.simulation import simulate
 table = np.random.default_rng(0).random((1000, 4))
 imported = time.perf_counter()

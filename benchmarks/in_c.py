@@ -16,7 +16,7 @@ import numpy as np
 from bandanna._core.streams import new_stream
 from bandanna.environments import LossTable
 from bandanna.learners import CompiledLearner, Exp3, Htinf, TsallisInf
-from bandanna.policies import Recipe
+from bandanna.policy import Recipe
 from bandanna.privacy import PlainRelease
 from bandanna.simulation.engine import play_run
 from benchmarks import alternatives, baseline

@@ -26,8 +26,9 @@ from bandanna.environments import (
     make_environment,
 )
 from bandanna.learners import Exp4
-from bandanna.policies import Policy, Recipe
+from bandanna.policy import Policy, Recipe
 from bandanna.privacy import OneBitRelease
+from bandanna.spec import Spec
 from bandanna.theory.stationary import stationary_lower_bound
 from benchmarks.timing import Row
 from benchmarks.tune_adaptive import above_the_best_of_each_piece
@@ -140,15 +141,10 @@ def experts(runs: int) -> list[Row]:
     choices, s = math.log(size[0]), math.tanh(epsilon / 2.0)
     spread = (1.0 + s) * rounds * size[1]
     plain = Exp4(*size, learning_rate=2.0 * math.sqrt(choices / spread))
+    asked = {"epsilon": epsilon, "rounds": rounds, "experts": size[0], "arms": size[1]}
+    spec = Spec("PrivateExperts", algorithm="one-bit-exp4", **asked)  # type: ignore[arg-type]
     policies: dict[str, Policy] = {
-        "plain": Policy(
-            Recipe(plain, OneBitRelease(epsilon, 1)),
-            range(size[1]),
-            algorithm="one-bit-exp4",
-            loss_range=(0.0, 1.0),
-            rounds=rounds,
-            experts=size[0],
-        ),
+        "plain": Policy(spec, Recipe(plain, OneBitRelease(epsilon, 1))),
         "centred": bd.PrivateExperts(*size, epsilon, 0.0, rounds, "one-bit-exp4"),
     }
     own = policies["centred"].plan.own

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bandanna.contextual.policy import PrivateContextual
     from bandanna.logs import answer
     from bandanna.planner.plan import plan
-    from bandanna.policies import (
+    from bandanna.policy import (
         Bandit,
         Experts,
         Policy,
@@ -43,19 +43,19 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AsyncClient": "bandanna.client",
-    "Bandit": "bandanna.policies",
+    "Bandit": "bandanna.policy",
     "Client": "bandanna.client",
-    "Experts": "bandanna.policies",
-    "Policy": "bandanna.policies",
-    "PrivateBandit": "bandanna.policies",
+    "Experts": "bandanna.policy",
+    "Policy": "bandanna.policy",
+    "PrivateBandit": "bandanna.policy",
     "PrivateContextual": "bandanna.contextual.policy",
-    "PrivateExperts": "bandanna.policies",
-    "Segments": "bandanna.policies",
+    "PrivateExperts": "bandanna.policy",
+    "Segments": "bandanna.policy",
     "answer": "bandanna.logs",
     "audit": "bandanna.audits.attack",
-    "load": "bandanna.policies",
+    "load": "bandanna.policy",
     "private_range": "bandanna.privacy.range",
-    "privatize": "bandanna.policies",
+    "privatize": "bandanna.policy",
     "Problem": "bandanna.problem",
     "plan": "bandanna.planner.plan",
     "Results": "bandanna.simulation",

@@ -26,7 +26,7 @@ from bandanna.environments.frames import Column, read_columns
 from bandanna.environments.log import Log, read_log
 from bandanna.environments.returning import mean_units, places_of
 from bandanna.inference import Totals, point
-from bandanna.policies.answers import (
+from bandanna.policy.answers import (
     AT_RANDOM,
     Answer,
     Comparison,

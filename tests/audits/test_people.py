@@ -10,16 +10,16 @@ import bandanna as bd
 from bandanna._core.advice import Ticket
 from bandanna._core.types import JSON
 from bandanna.audits.people import audit_person
-from bandanna.policies import Policy
-from bandanna.policies.batch import WAITING
-from bandanna.policies.people import People
-from bandanna.policies.places import Place, PlacesBatch
+from bandanna.policy import Policy, transitions
+from bandanna.policy.state import WAITING, Batch, People, Slot, State
+from bandanna.policy.transitions import Parts
+from bandanna.spec import PeopleRule
 
 HONEST: dict[str, Policy] = {
     "one place": bd.PrivateBandit(2, 2.0, batch=2, per_person=1),
     "three places": bd.PrivateBandit(2, 2.0, batch=3, per_person=3, delta=1e-3),
-    "of two rounds": bd.PrivateBandit(2, 2.0, batch=2, per_person=2, rounds_per_place=2),
-    "of one round": bd.PrivateBandit(2, 2.0, batch=2, per_person=2, rounds_per_place=1),
+    "of two rounds": bd.PrivateBandit(2, 2.0, batch=2, per_person=2, rounds_per_slot=2),
+    "of one round": bd.PrivateBandit(2, 2.0, batch=2, per_person=2, rounds_per_slot=1),
     "laplace": bd.PrivateBandit(3, 2.0, algorithm="htinf", batch=2, per_person=2, delta=1e-3),
     "conversion": bd.PrivateExperts(3, 2, 2.0, 1e-3, None, "one-bit-conversion", per_person=2),
     "exp4": bd.PrivateExperts(3, 2, 2.0, 1e-3, 10**4, "one-bit-exp4", per_person=2),
@@ -47,68 +47,69 @@ def test_policies_that_protect_rounds_are_refused() -> None:
         audit_person(bd.PrivateBandit(2, 1.0))
 
 
-def forgets(self: People, saved: JSON) -> None:
-    """Go on from a file without counting who had how many places."""
+def forgets(self: People, saved: JSON, per_person: int) -> None:
+    """Go on from a file without counting who had how many slots."""
     self._use(bytes.fromhex(saved["key"]))
 
 
-def new_key(self: People, saved: JSON) -> None:
+def new_key(self: People, saved: JSON, per_person: int) -> None:
     """Go on with counts that belong to nobody any more."""
-    honest_load(self, saved | {"key": "00" * 16})
+    honest_load(self, saved | {"key": "00" * 16}, per_person)
 
 
-def uncounted(self: People, person: int) -> bool:
+def uncounted(people: People, rule: PeopleRule, person: int) -> bool:
     """Let everyone in."""
     return True
 
 
-def two_places(self: PlacesBatch, number: int, arm: int, ticket: Ticket | None, person: int) -> int:
-    """Give a person whose place closed another in the same batch."""
-    place = self.places.get(person)
-    if place is not None and place.counted is not None:
-        del self.places[person]
-        place.person ^= len(self.losses)
-        self.places[place.person] = place
-    return honest_open(self, number, arm, ticket, person)
+def two_slots(parts: Parts, state: State, batch: Batch, *round_of: Any) -> int:
+    """Give a person whose slot closed another in the same batch."""
+    assert batch.slots is not None
+    slot = batch.slots.get(round_of[-1])
+    if slot is not None and slot.counted is not None:
+        del batch.slots[slot.person]
+        slot.person ^= len(batch.losses)
+        batch.slots[slot.person] = slot
+    return honest_open(parts, state, batch, *round_of)
 
 
-def not_divided(self: PlacesBatch, place: Place, ticket: Ticket | None) -> None:
-    """Count every round of a place instead of their mean."""
-    for position in place.rounds if place.counted is None else ():
-        if self.losses[position] != WAITING:
-            self.tally.add(self.losses[position], ticket)
-    honest_settle(self, place, ticket)
+def not_divided(parts: Parts, batch: Batch, slot: Slot, ticket: Ticket | None) -> None:
+    """Count every round of a slot instead of their mean."""
+    for position in slot.rounds if slot.counted is None else ():
+        if batch.losses[position] != WAITING:
+            batch.tally.add(batch.losses[position], ticket)
+    honest_count(parts, batch, slot, ticket)
 
 
-def used_beyond(self: People, person: int) -> bool:
+def used_beyond(people: People, rule: PeopleRule, person: int) -> bool:
     """Enforce a cap that is one too high."""
-    beyond: set[int] = self.__dict__.setdefault("beyond", set())
-    if honest_admit(self, person):
+    beyond: set[int] = people.__dict__.setdefault("beyond", set())
+    if honest_admit(people, rule, person):
         return True
     once_more = person not in beyond
     beyond.add(person)
     return once_more
 
 
-honest_load, honest_open = People.load, PlacesBatch.open_round
-honest_settle, honest_admit = PlacesBatch._settle, People.admit
-FAULTS: dict[str, tuple[type, str, Any]] = {
-    "places are forgotten by files": (People, "load", forgets),
+honest_load, honest_open = People.load, transitions._open_round_of
+honest_count, honest_admit = transitions.count_slot, transitions.admit
+FAULTS: dict[str, tuple[object, str, Any]] = {
+    "slots are forgotten by files": (People, "load", forgets),
     "files change the key": (People, "load", new_key),
-    "no cap": (People, "admit", uncounted),
-    "a cap that is one too high": (People, "admit", used_beyond),
-    "two places in a batch": (PlacesBatch, "open_round", two_places),
-    "rounds are not averaged": (PlacesBatch, "_settle", not_divided),
+    "no cap": (transitions, "admit", uncounted),
+    "a cap that is one too high": (transitions, "admit", used_beyond),
+    "two slots in a batch": (transitions, "_open_round_of", two_slots),
+    "rounds are not averaged": (transitions, "count_slot", not_divided),
 }
 
 
-@pytest.mark.parametrize("rounds_per_place", [None, 1, 2])
+@pytest.mark.parametrize("rounds_per_slot", [None, 1, 2])
 @pytest.mark.parametrize("name", FAULTS)
 def test_planted_faults_are_found(
-    name: str, rounds_per_place: int | None, monkeypatch: pytest.MonkeyPatch
+    name: str, rounds_per_slot: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(*FAULTS[name])
-    policy = bd.PrivateBandit(2, 1.0, batch=3, per_person=2, rounds_per_place=rounds_per_place)
+    policy = bd.PrivateBandit(2, 1.0, batch=3, per_person=2, rounds_per_slot=rounds_per_slot)
     result = audit_person(policy, runs=0)
     assert not result.passed, result
     assert "FAILED" in str(result)
@@ -119,7 +120,7 @@ def test_a_cap_that_files_forget_is_found_in_what_is_published(
 ) -> None:
     """The person's epsilon of 2 is then 4; found for both of two seeds."""
     monkeypatch.setattr(People, "load", forgets)
-    policy = bd.PrivateBandit(2, 2.0, batch=1, per_person=1, rounds_per_place=1)
+    policy = bd.PrivateBandit(2, 2.0, batch=1, per_person=1, rounds_per_slot=1)
     for seed in range(2):
         result = audit_person(policy, runs=2000, significance=1e-4, seed=seed)
         assert result.attack is not None
@@ -132,21 +133,21 @@ def among_some(policy: Policy, person: str, loss: float, advice: object) -> None
     policy.observe(policy.decide(advice, person=person, eligible=eligible), loss=loss)
 
 
-@pytest.mark.parametrize("rounds_per_place", [None, 1, 2])
+@pytest.mark.parametrize("rounds_per_slot", [None, 1, 2])
 @pytest.mark.parametrize(
     "fault",
     [
-        *("honest", "places are forgotten by files", "no cap", "a cap that is one too high"),
+        *("honest", "slots are forgotten by files", "no cap", "a cap that is one too high"),
         "rounds are not averaged",
     ],
 )
 def test_a_person_has_no_more_places_when_their_arm_is_not_eligible(
-    fault: str, rounds_per_place: int | None, monkeypatch: pytest.MonkeyPatch
+    fault: str, rounds_per_slot: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Several places of theirs are open at a time; honest ones still count once and to the cap."""
     monkeypatch.setattr("bandanna.audits.people._visit", among_some)
     if fault != "honest":
         monkeypatch.setattr(*FAULTS[fault])
-    policy = bd.PrivateBandit(3, 1.0, batch=3, per_person=3, rounds_per_place=rounds_per_place)
+    policy = bd.PrivateBandit(3, 1.0, batch=3, per_person=3, rounds_per_slot=rounds_per_slot)
     result = audit_person(policy, runs=0)
     assert result.passed == (fault == "honest"), result

@@ -12,9 +12,9 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
 from bandanna.audits.policies import PolicyAudit, audit_policy, side_door
-from bandanna.policies import Policy
-from bandanna.policies.among import Among
-from bandanna.policies.batch import Batch
+from bandanna.policy import Policy
+from bandanna.policy.state import Among, Batch
+from bandanna.policy.transitions import close
 from bandanna.privacy import LaplaceRelease, SeededRelease
 
 HONEST: dict[str, Policy] = {
@@ -72,9 +72,11 @@ class RawLosses:
     def _learn(self: Any, batch: Batch | None) -> None:
         if batch is not None:
             raw = sum(batch.losses) / (len(batch.losses) * UNITS)
-            released = self._ledger.close(batch)
+            released = close(self._state, batch)
+            assert released is not None
             truth = raw if isinstance(released, float) else raw * np.arange(released.size)
-            self._player.learn(batch.choice, batch.importance, batch.ticket, truth, batch.size)
+            learn = self._parts.runner.learn
+            learn(batch.choice, batch.importance, batch.ticket, truth, batch.size)
 
 
 class LossInImportance:
@@ -86,10 +88,12 @@ class LossInImportance:
             ticket = batch.ticket
             if ticket is not None:
                 ticket = ticket._replace(importance=ticket.importance * extra)
-            released = self._ledger.close(batch)
+            released = close(self._state, batch)
+            assert released is not None
             if not isinstance(released, float):
                 released = released * extra
-            self._player.learn(batch.choice, batch.importance * extra, ticket, released, batch.size)
+            weight = batch.importance * extra
+            self._parts.runner.learn(batch.choice, weight, ticket, released, batch.size)
 
 
 class LossInNextArm:

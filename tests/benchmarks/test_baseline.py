@@ -7,7 +7,7 @@ import pytest
 
 from bandanna.environments import LossTable, OneGoodExpert
 from bandanna.learners import CompiledLearner, Exp3, Exp4, Htinf, TsallisInf
-from bandanna.policies import Recipe
+from bandanna.policy import Recipe
 from bandanna.privacy import PlainRelease
 from bandanna.simulation.engine import ARMS, ExpertRun, play_run, run_streams
 from benchmarks import baseline

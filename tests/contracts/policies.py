@@ -9,7 +9,7 @@ import numpy as np
 import bandanna as bd
 from bandanna._core.streams import new_stream
 from bandanna.algorithms import names
-from bandanna.policies import Policy
+from bandanna.policy import Policy
 from bandanna.privacy import VectorRelease
 
 EXPERTS, ARMS = 5, 3
@@ -43,16 +43,7 @@ def make(name: str, **options: Any) -> Policy:
         saved = release.to_dict() | {"batch": 7}
         del saved["name"]
         recipe = policy.recipe._replace(release=VectorRelease(**saved))
-        Policy.__init__(
-            policy,
-            recipe,
-            policy.arms,
-            algorithm=name,
-            loss_range=(0, 1),
-            rounds=rounds,
-            experts=EXPERTS,
-            **options,
-        )
+        Policy.__init__(policy, policy.spec, recipe, **options)
     return policy
 
 
@@ -67,8 +58,8 @@ def advise(name: str, rng: np.random.Generator, spread: bool = False) -> Any:
 
 def hear_what_waits(policy: Policy, waiting: list[bd.Decision]) -> None:
     """Observe what is waited for, with noise that two policies who went the same way share."""
-    policy._ledger.release = seeded = policy.recipe.release.seeded(new_stream(7))
-    for batch in policy._ledger.open.values():
+    policy._parts.release = seeded = policy.recipe.release.seeded(new_stream(7))
+    for batch in policy.state.open.values():
         batch.tally._release = seeded  # type: ignore[attr-defined]
     for decision in waiting:
         policy.observe(decision, loss=0.25)

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bandanna as bd
-from bandanna.policies import Policy
-from bandanna.policies.loading import policy_from_dict
+from bandanna.policy import Policy
+from bandanna.policy.codec import learned_to_dict
+from bandanna.policy.facade import policy_from_dict
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease, VectorRelease
 from bandanna.simulation.engine import run_streams
 from tests.contracts.policies import (
@@ -159,7 +160,9 @@ def test_some_arms_may_be_eligible_or_it_says_why_not(name: str) -> None:
     policy = make(name, seed=3)
     before = policy.to_dict()
     rng = np.random.default_rng(5)
-    knows = policy._player.chances() is not None or getattr(policy.recipe.learner, "ranks", False)
+    knows = policy._parts.runner.chances() is not None or getattr(
+        policy.recipe.learner, "ranks", False
+    )
     if advised(name) or not knows:
         with pytest.raises(bd.InputError, match=r"experts|no probabilities"):
             policy.decide(advise(name, rng), eligible=[0, 2])
@@ -175,7 +178,7 @@ def test_some_arms_may_be_eligible_or_it_says_why_not(name: str) -> None:
         assert eligible != [1] or decision.chance in (None, 1.0)
         made.append(decision)
     other = policy_from_dict(json.loads(json.dumps(policy.to_dict())))
-    assert other.to_dict()["ledger"]["among"] == policy.to_dict()["ledger"]["among"]
+    assert other.to_dict()["open_batches"] == policy.to_dict()["open_batches"]
     for decision in made:
         other.observe(decision, loss=0.5)
     assert (other.waiting, other.decided, policy.released) == (0, len(made), 0)
@@ -201,7 +204,7 @@ def test_losses_are_gone_once_their_batch_is_released(name: str) -> None:
     for _ in range(3 * policy.batch):
         policy.observe(policy.decide(advise(name, rng)), loss=0.625)
     assert seen == [(0, {})] * 3
-    assert not policy._ledger.open
+    assert not policy.state.open
 
 
 @every_policy
@@ -266,7 +269,7 @@ def test_an_array_that_is_used_again_does_not_change_what_was_advised(name: str)
             if reuse and buffer is not None:
                 buffer[:] = 2 - buffer
             policy.observe(decision, loss=0.9)
-        learned.append(policy._player.state_dict())
+        learned.append(learned_to_dict(policy.state)["learner"])
     assert learned[0] == learned[1]
 
 
@@ -279,7 +282,7 @@ def test_followed_experts_do_not_show_how_advice_was_written(name: str) -> None:
         policy.decide(advice)
         for _ in range(20):
             policy.decide([1] * EXPERTS)
-        followed.append([batch.choice for batch in policy._ledger.open.values()])
+        followed.append([batch.choice for batch in policy.state.open.values()])
     assert followed[0] == followed[1]
 
 

@@ -269,7 +269,7 @@ def test_every_policy_goes_on_after_a_restart_as_if_nothing_had_happened(
         if steady.look(lambda policy: policy.released):
             break  # from here on noise differs, as it must
         for state in states:
-            state["ledger"]["issuers"] = None
+            state["counters"]["issuers"] = None
         assert states[0] == states[1]
     for one in offices:
         one.writer.close()
@@ -339,7 +339,7 @@ def test_two_processes_that_take_turns_know_what_a_fresh_one_reads(
     store: Store, with_what: str
 ) -> None:
     """Late feedback in any order, few batches change: nothing is missed or counted twice."""
-    rule: dict[str, Any] = {"per_person": 2, "rounds_per_place": 1, "release": "laplace"}
+    rule: dict[str, Any] = {"per_person": 2, "rounds_per_slot": 1, "release": "laplace"}
     persons, some = "persons" in with_what, with_what == "eligible arms"
     few = with_what == "few persons"  # who do not fill a batch: it closes with fewer slots
     rule |= {"per_person": 50} if few else {}
@@ -362,13 +362,13 @@ def test_two_processes_that_take_turns_know_what_a_fresh_one_reads(
         if step % 5 == 0:
             fresh.restart()
             states = [one.look(bd.Policy.to_dict) for one in (*offices, fresh)]
-            for counts in (state["ledger"]["people"] for state in states):
+            for counts in (state["people"] for state in states):
                 if counts is not None:  # their order means nothing
-                    counts["places"] = {k: sorted(some) for k, some in counts["places"].items()}
+                    counts["slots"] = {k: sorted(some) for k, some in counts["slots"].items()}
             assert states[0] == states[1] == states[2]
     assert offices[0].look(lambda policy: policy.released) > 3
-    assert few or offices[0].look(lambda policy: len(policy.ledger.open)) > 1
-    assert not few or offices[0].look(lambda policy: policy.ledger.missed) > 3
+    assert few or offices[0].look(lambda policy: len(policy.state.open)) > 1
+    assert not few or offices[0].look(lambda policy: policy.state.missed) > 3
     for one in (*offices, fresh):
         one.writer.close()
 

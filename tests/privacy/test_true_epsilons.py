@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna._core.types import MOST_GROUPED, Guarantee, InputError, no_guarantee
-from bandanna.policies.segments import promise_together
+from bandanna.policy.segments import promise_together
 from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.privacy.accounting import (
     Budget,
@@ -347,7 +347,7 @@ def test_numbers_of_certificates(places: int | None, algorithm: str) -> None:
 
 
 def test_a_person_of_a_policy_that_was_resumed_twice(tmp_path: pathlib.Path) -> None:
-    policy = bd.PrivateBandit(2, 2.0, per_person=3, delta=1e-6, batch=1, rounds_per_place=1)
+    policy = bd.PrivateBandit(2, 2.0, per_person=3, delta=1e-6, batch=1, rounds_per_slot=1)
     policy.save(tmp_path / "policy.json")
     bd.load(tmp_path / "policy.json")
     again = bd.load(tmp_path / "policy.json", again=True)
@@ -361,7 +361,7 @@ def test_a_person_of_a_policy_that_was_resumed_twice(tmp_path: pathlib.Path) -> 
 
 
 def test_accounting_for_a_person_counts_all_their_places() -> None:
-    policy = bd.PrivateBandit(2, 2.0, per_person=20, batch=1, rounds_per_place=1)
+    policy = bd.PrivateBandit(2, 2.0, per_person=20, batch=1, rounds_per_slot=1)
     promise = policy.guarantee
     assert tight_epsilon(promise, 1e-6) == pytest.approx(1.7886, abs=1e-4)
     assert tight_epsilon(promise, 1e-6) == pytest.approx(promise.at_delta(1e-6).epsilon, rel=1e-6)

@@ -48,14 +48,14 @@ def check(load: Load, store: SqlStore) -> None:
         (found,) = store.experiments(bandit.id)
         sent = load.rewarded[bandit.id]
         assert found.observed == len(sent), "every reward exactly once"
-        ledger = found.head["ledger"]
+        counters = found.head["counters"]
         here = EVENTS.c.experiment == found.number
         places = select(EVENTS.c.batch, EVENTS.c.position).where(here)
         rows = [tuple(row) for row in store._rows(places)]
-        assert len(set(rows)) == len(rows) == ledger["rounds"], "no identity twice"
+        assert len(set(rows)) == len(rows) == counters["rounds"], "no identity twice"
         assert len(rows) >= len(sent)
         count = select(func.count()).where(RELEASES.c.experiment == found.number)
-        assert store._rows(count)[0][0] == ledger["released"] == len(load.exported(bandit))
+        assert store._rows(count)[0][0] == counters["released"] == len(load.exported(bandit))
     (shown,) = store.experiments(load.open.id)
     where = select(EVENTS.c.batch, EVENTS.c.id).where(EVENTS.c.experiment == shown.number)
     by_batch = {row.batch: row.id for row in store._rows(where)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bandanna.policies.segments import ONE_SEGMENT
+from bandanna.policy.segments import ONE_SEGMENT
 from tests.service.running import Here, service_here
 
 SEGMENTS = ["de", "fr"]

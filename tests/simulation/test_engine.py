@@ -10,7 +10,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.learners import CompiledLearner
-from bandanna.policies import Policy
+from bandanna.policy import Policy
 from bandanna.simulation.engine import run_streams
 from tests.contracts.test_learners import LEARNERS_UNDER_TEST
 

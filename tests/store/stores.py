@@ -36,7 +36,7 @@ def open_store(kind: str, folder: Path, server: Postgres | None) -> Iterator[Sto
 def experiment(policy: bd.Policy | None = None, **settings: Any) -> Experiment:
     """Make an experiment around a policy."""
     policy = policy or bd.PrivateBandit(["a", "b"], 0.5, batch=3)
-    head = policy.to_dict(batches=False)
+    head = policy.to_dict(private=False)
     return Experiment(f"exp_{secrets.token_hex(4)}", "a test", settings, head, 1.5)
 
 

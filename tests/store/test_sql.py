@@ -130,7 +130,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost(store: SqlStore, tmp_path: Pat
     before = here.look(bd.Policy.to_dict)
     with pytest.raises(StoreUnavailableError):
         [here.decide(f"more-{k}") for k in range(1000)]
-    assert here.look(lambda policy: policy.released) == before["ledger"]["released"]
+    assert here.look(lambda policy: policy.released) == before["counters"]["released"]
     with store._writing.connect() as connection:
         connection.exec_driver_sql("PRAGMA max_page_count = 100000")
     here.decide("again")
@@ -223,7 +223,7 @@ def test_one_of_several_processes_makes_the_first_key_in_postgresql(postgres: Po
 def old_database(address: str) -> None:
     """Make a database as the first version did, with two segments and an event in the second."""
     engine, _ = make_engines(address)
-    head = json.dumps(bd.PrivateBandit(["a", "b"], 0.5, batch=3).to_dict(batches=False))
+    head = json.dumps(bd.PrivateBandit(["a", "b"], 0.5, batch=3).to_dict(private=False))
     one: dict[str, object] = {"id": "exp_1", "name": "old", "settings": "{}", "head": head}
     one |= {"created_at": 1.0, "version": 7, "stopped": False, "observed": 0}
     with engine.begin() as connection:

@@ -82,7 +82,7 @@ def test_feedback_counts_once_and_the_first_value_stands() -> None:
     here.reward("one", 0.5)
     here.reward("one", 0.5)
     here.reward("one", 0.8125)  # a repeat: nobody learns whether it was the same
-    assert here.look(lambda policy: policy.ledger.open[0].losses[0]) == 1 << 19
+    assert here.look(lambda policy: policy.state.open[0].losses[0]) == 1 << 19
     here.restart()
     here.reward("one", 0.5)
     assert here.look(lambda policy: policy.waiting) == 2
@@ -210,7 +210,7 @@ def test_a_stopped_experiment_takes_feedback_and_decides_nothing() -> None:
 
 
 def test_people_keep_their_places_and_their_cap_across_restarts() -> None:
-    policy = bd.PrivateBandit(2, 1.0, per_person=1, rounds_per_place=2, release="laplace", batch=2)
+    policy = bd.PrivateBandit(2, 1.0, per_person=1, rounds_per_slot=2, release="laplace", batch=2)
     here = office(policy)
     first = here.decide("a1", person="ann")
     here.restart()
@@ -225,8 +225,8 @@ def test_people_keep_their_places_and_their_cap_across_restarts() -> None:
     assert len(here.store.releases(here.number)) == 1
     here.restart()
     again = here.decide("a3", person="ann")
-    batch = here.look(lambda policy: policy.ledger.open[again.batch])
-    assert [place.counts for place in batch.places.values()] == [False], "it had its place before"
+    batch = here.look(lambda policy: policy.state.open[again.batch])
+    assert [place.counts for place in batch.slots.values()] == [False], "it had its place before"
     with pytest.raises(bd.InputError):
         here.decide("nobody")
 

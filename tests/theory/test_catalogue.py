@@ -15,7 +15,7 @@ from bandanna import algorithms as catalogue
 from bandanna.algorithms import Algorithm, algorithms, find, names, register
 from bandanna.environments import Bernoulli
 from bandanna.planner.plan import Row, plan, row_of
-from bandanna.policies.recipe import recipe_of
+from bandanna.policy.parts import recipe_of
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
 from bandanna.theory.tuning import Bound, Tuning

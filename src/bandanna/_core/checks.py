@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import TypeGuard
 
@@ -12,8 +13,8 @@ MAX_ROUNDS = 10**12
 """More losses than this, in grid units, would not fit a 64-bit sum."""
 
 MAX_ARMS = 10**7
-MAX_PLACES = 10**6
-"""More places than this a person does not have."""
+MAX_SLOTS = MAX_PLACES = 10**6
+"""More slots than this a person does not have."""
 
 MIN_EPSILON, MAX_EPSILON = 1e-9, 100.0
 """Below the first, noise would not fit 64-bit integers; beyond the second there is hardly any."""
@@ -86,6 +87,18 @@ def rounds(value: object) -> int:
 def arms(value: object) -> int:
     """Require a number of arms."""
     return whole("arms", value, at_least=2, at_most=MAX_ARMS)
+
+
+def loss_range(value: object) -> tuple[float, float]:
+    """Require a pair (low, high) of finite numbers with low < high."""
+    ends = [as_float(end) for end in value] if isinstance(value, Iterable) else []
+    low, high = ends if len(ends) == 2 else (math.nan, math.nan)
+    if not (low < high and math.isfinite(high - low)):
+        raise InputError(
+            f"loss_range must be a pair (low, high) of finite numbers, low below high, "
+            f"such as (0, 1); got {value!r}."
+        )
+    return low, high
 
 
 def settle(thing: object, **values: object) -> None:

@@ -7,11 +7,12 @@ sums are exact, the same everywhere, and floating point never touches private da
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core import checks
 from bandanna._core.checks import as_float
 from bandanna._core.types import InputError, plain
 
@@ -20,17 +21,7 @@ UNITS = 2**20
 
 LossRange = tuple[float, float]
 
-
-def check_range(loss_range: object) -> LossRange:
-    """Require a pair (low, high) of finite numbers with low < high."""
-    ends = [as_float(end) for end in loss_range] if isinstance(loss_range, Iterable) else []
-    low, high = ends if len(ends) == 2 else (math.nan, math.nan)
-    if not (low < high and math.isfinite(high - low)):
-        raise InputError(
-            f"loss_range must be a pair (low, high) of finite numbers, low below high, "
-            f"such as (0, 1); got {loss_range!r}."
-        )
-    return low, high
+check_range = checks.loss_range
 
 
 def to_units(name: str, value: object, loss_range: LossRange, *, clip: bool = False) -> int:

@@ -23,8 +23,8 @@ from bandanna._core.streams import new_stream
 from bandanna._core.types import DecisionError, InputError
 from bandanna.audits.attack import NO_PROOF, SIGNIFICANCE, AuditResult, audit
 from bandanna.audits.watching import WatchedRelease, WatchedTally
-from bandanna.policies import Policy
-from bandanna.policies.loading import policy_from_dict
+from bandanna.policy import Policy
+from bandanna.policy.facade import policy_from_dict
 from bandanna.privacy.release import Release, Released, Tally
 
 VISITS = 3
@@ -158,10 +158,10 @@ def _play(
     """Play until the first so many batches have closed; nobody else has a loss."""
     low, high = policy.loss_range
     copy = policy.rehearse(new_stream([*seed, 0]), new_stream([*seed, 1]))
-    copy._ledger.release = release
+    copy._parts.release = release
     advice = None if policy.experts is None else np.zeros(policy.experts, dtype=np.int64)
     others, saved = 0, False
-    while copy.ledger.batches < batches or min(copy.ledger.open, default=batches) < batches:
+    while copy.state.batches < batches or min(copy.state.open, default=batches) < batches:
         others += 1
         for _ in range(VISITS):
             _visit(copy, "the person", low + (high - low) * loss, advice)
@@ -169,7 +169,7 @@ def _play(
         _visit(copy, "the person", low + (high - low) * loss, advice)
         _visit(copy, f"someone else, number {others}", low, advice)
         _leave(copy, f"someone else, number {others}")
-        closed = copy.ledger.batches - len(copy.ledger.open)
+        closed = copy.state.batches - len(copy.state.open)
         if not saved and closed >= batches // 2:
             saved = True
             copy = _reloaded(copy, release)
@@ -187,9 +187,9 @@ def _leave(policy: Policy, person: str) -> None:
 def _reloaded(copy: Policy, release: WatchedRelease) -> Policy:
     """Return what a file of the copy gives, with the sums it had: they are watched too."""
     saved = copy.to_dict()
-    tallies = {number: batch.tally for number, batch in copy._ledger.open.items()}
+    tallies = {number: batch.tally for number, batch in copy.state.open.items()}
     loaded = policy_from_dict(saved)
-    for number, batch in loaded._ledger.open.items():
+    for number, batch in loaded.state.open.items():
         batch.tally = tallies[number]
-    loaded._ledger.release = release
+    loaded._parts.release = release
     return loaded

@@ -21,7 +21,7 @@ from bandanna.audits.attack import (
 )
 from bandanna.audits.intervals import lower_limit
 from bandanna.audits.watching import Losses, Seen, watch
-from bandanna.policies import Policy
+from bandanna.policy import Policy
 
 
 def audit_canaries(

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from bandanna._core.advice import Ticket
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import JSON, BandannaError, Decision, Guarantee
-from bandanna.policies import Policy
+from bandanna.policy import Policy
+from bandanna.policy.codec import learned_to_dict
+from bandanna.policy.transitions import batch_with_room
 from bandanna.privacy.faces import Memory
 from bandanna.privacy.release import Release, Released, Tally
 
@@ -121,8 +123,8 @@ def watch(
     ``agreed``: there, one loss counts for all of them.
     """
     copy = policy.rehearse(new_stream([*seed, 0]), new_stream([*seed, 1]))
-    inside = policy.recipe.release.here() if exact else copy._ledger.release
-    copy._ledger.release = watched = WatchedRelease(inside, blind=blind)
+    inside = policy.recipe.release.here() if exact else copy._parts.release
+    copy._parts.release = watched = WatchedRelease(inside, blind=blind)
     advisers = np.random.default_rng([*seed, 2])
     low, high = policy.loss_range
     waiting: deque[Decision] = deque()
@@ -132,8 +134,8 @@ def watch(
             decision = copy.decide()
         else:
             votes = advisers.integers(0, len(policy.arms), policy.experts)
-            room = copy._ledger.room()
-            unanimous = agreed == (copy._ledger.batches if room is None else room.number)
+            room = batch_with_room(copy.state)
+            unanimous = agreed == (copy.state.batches if room is None else room.number)
             decision = copy.decide(votes * 0 if unanimous else votes)
         decisions.append(decision)
         waiting.append(decision)
@@ -145,6 +147,6 @@ def watch(
 
 def _learned(policy: Policy) -> str:
     try:
-        return repr(policy._player.state_dict())
+        return repr(learned_to_dict(policy.state)["learner"])
     except (BandannaError, TypeError):  # another library's learner does not show what it knows
         return ""

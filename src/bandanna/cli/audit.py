@@ -47,7 +47,7 @@ def attack_person(
 ) -> JSON:
     """Attack a bandit through one person who has so many places, and more visits than that."""
     from bandanna.audits.people import audit_person
-    from bandanna.policies import PrivateBandit
+    from bandanna.policy import PrivateBandit
 
     policy = PrivateBandit(
         2, claim, release=release, batch=batch, per_person=places, delta=delta, seed=seed
@@ -220,7 +220,7 @@ def _attack(
 ) -> JSON:
     from bandanna.audits.policies import audit_policy
     from bandanna.audits.releases import audit_release, sampler_fit
-    from bandanna.policies import PrivateBandit, PrivateExperts
+    from bandanna.policy import PrivateBandit, PrivateExperts
 
     batch = release.batch
     on_release: AuditResult = audit_release(release, draws=draws, exact=exact, seed=seed)

@@ -27,7 +27,7 @@ from bandanna.cli.tables import print_table
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment
-    from bandanna.policies import Policy
+    from bandanna.policy import Policy
     from bandanna.simulation import Results
 
 
@@ -277,7 +277,7 @@ def _announce(
 
 def _for_world(losses: str, source: Environment | ExpertEnvironment, epsilon: float) -> Policy:
     """Return what is chosen for such losses."""
-    from bandanna.policies import PrivateBandit
+    from bandanna.policy import PrivateBandit
 
     if source.experts is not None:
         raise InputError("--losses is about arms; with experts name algorithms by --algorithms.")

@@ -29,9 +29,8 @@ from bandanna.contextual.fitting import Noise, Released, fit, read_release
 from bandanna.contextual.schedule import epoch_ends, first_end
 from bandanna.contextual.state import GIVEN_UP, WAITING, Epoch, Past, State, Waiting
 from bandanna.contextual.steps import Floats, add, draw, new_scratch
-from bandanna.policies.inputs import arm_names, as_decision
-from bandanna.policies.one_process import OneProcess
-from bandanna.policies.state_file import claim, read_state, write_state
+from bandanna.policy.files import OneProcess, claim, read_state, write_state
+from bandanna.policy.transitions import as_decision
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.epochs import (
     MAX_FEATURES,
@@ -42,6 +41,7 @@ from bandanna.privacy.epochs import (
     Statistics,
 )
 from bandanna.privacy.statements import assumed_by_all
+from bandanna.spec import arm_names
 
 MAX_ROUNDS = 10**8
 

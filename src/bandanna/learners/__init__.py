@@ -5,7 +5,13 @@ from __future__ import annotations
 from bandanna._core.types import InputError
 from bandanna.learners.ab_test import AbTest
 from bandanna.learners.adaptive import Adaptive
-from bandanna.learners.base import Compiled, CompiledLearner, Learner, PhaseLearner
+from bandanna.learners.base import (
+    Compiled,
+    CompiledLearner,
+    ExpertLearner,
+    Learner,
+    PhaseLearner,
+)
 from bandanna.learners.clipped_exp3 import ClippedExp3
 from bandanna.learners.dp_klucb import DpKlucb
 from bandanna.learners.exp3 import Exp3
@@ -60,6 +66,7 @@ __all__ = [
     "DpKlucb",
     "Exp3",
     "Exp4",
+    "ExpertLearner",
     "FixedArm",
     "Ftpl",
     "Htinf",

@@ -100,6 +100,9 @@ class Compiled(ABC):
         """Say what the learner knows of its own run: nothing, unless it keeps track of it."""
         return Report()
 
+    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:  # noqa: B027
+        """Take a draw back whose batch taught nothing; for learners that count what they await."""
+
     def _drawn_from(self, state: NamedTuple) -> NDArray[np.float64]:
         copy = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
         draw_once(self.params(), copy, new_stream(0))
@@ -157,6 +160,21 @@ class PhaseLearner(CompiledLearner):
     def play(self, stream: Stream) -> Player:
         """Refuse: a player draws one arm for each release."""
         raise InputError(f"{self.name} plays phases: ask for it by algorithm={self.name!r}.")
+
+
+class ExpertLearner(Compiled):
+    """A learner that weighs experts: it needs their advice to draw, and to learn."""
+
+    assumptions: ClassVar[tuple[str, ...]] = ()
+    experts: int
+    arms: int
+    mixing: float
+    """Share of uniform draws of arms."""
+
+    @property
+    def needs_all_advice(self) -> bool:
+        """Whether crediting a round needs what was advised on all arms, or on the one played."""
+        return False
 
 
 def _plain(value: object) -> object:

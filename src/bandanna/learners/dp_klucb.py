@@ -154,6 +154,12 @@ class DpKlucb(CompiledLearner):
         assert isinstance(state, DpKlucbState)
         return self._drawn_from(state) if state.guard[ALARM] > 0.0 else None
 
+    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+        """Wait no more for the loss of a draw."""
+        assert isinstance(state, DpKlucbState)
+        if importance == CHOSEN:
+            state.waiting[arm] -= 1.0
+
     def report(self, state: NamedTuple) -> Report:
         """Say what the guard has seen."""
         assert isinstance(state, DpKlucbState)

@@ -22,7 +22,7 @@ from bandanna._core.advice import MAX_EXPERTS, Advice
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import InputError
-from bandanna.learners.base import Compiled, aligned_zeros
+from bandanna.learners.base import ExpertLearner, aligned_zeros
 from bandanna.learners.exp4_learning import exp4_learn, exp4_learn_all, exp4_update
 from bandanna.learners.exp4_weights import LANES, Exp4Params, Exp4State, lane_sum
 from bandanna.learners.sampling import capped_inverse, pick
@@ -41,7 +41,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Exp4(Compiled):
+class Exp4(ExpertLearner):
     """Exponential weights over experts.
 
     Parameters
@@ -66,7 +66,6 @@ class Exp4(Compiled):
     mixing: float = 0.0
     centred: bool = False
     name: ClassVar[str] = "exp4"
-    assumptions: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         experts = checks.whole("experts", self.experts, at_least=1, at_most=MAX_EXPERTS)
@@ -88,6 +87,11 @@ class Exp4(Compiled):
         state.weights[:] = 1.0
         state.total[0] = self.experts
         return state
+
+    @property
+    def needs_all_advice(self) -> bool:
+        """Whether its baselines need what was advised on all arms."""
+        return self.centred
 
     def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the weight of each expert."""

@@ -68,6 +68,11 @@ class KlUcb(CompiledLearner):
         """Return the state before the first round."""
         return KlUcbState(*aligned_zeros(self.arms, self.arms, self.arms))
 
+    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+        """Wait no more for the loss of a draw."""
+        assert isinstance(state, KlUcbState)
+        state.waiting[arm] -= 1.0
+
 
 @step
 def untried(plays: Floats, waiting: Floats) -> int:

@@ -207,7 +207,7 @@ class OneBitRelease(PureRelease):
     def totals(self, told: Told) -> Totals:
         """Return how many bits were 1, of how many, and how their mean depends on the mean loss.
 
-        Slots that are missing from a batch count 1/2 (``bandanna.policies.short``): the mean of the
+        Slots that are missing from a batch count 1/2 (``policy/transitions.py``): the mean of the
         bits then follows the mean loss less strongly. For batches of different sizes the mean
         slope is taken, which ``docs/theory/answers.md`` allows.
         """

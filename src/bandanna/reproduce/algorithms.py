@@ -13,7 +13,7 @@ from bandanna.algorithms import ANY, CHANGING, STEADY
 from bandanna.environments import Environment, make_environment
 from bandanna.environments.base import World
 from bandanna.planner.plan import CHANGES, Standing, runs_in
-from bandanna.policies import Policy
+from bandanna.policy import Policy
 from bandanna.problem import Problem
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.contestants import make_policy

@@ -7,7 +7,7 @@ import math
 from bandanna._core.types import JSON
 from bandanna.algorithms import find
 from bandanna.planner.plan import row_of
-from bandanna.policies import PrivateBandit
+from bandanna.policy import PrivateBandit
 from bandanna.problem import Problem
 from bandanna.reproduce.hard import worst_regret
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings

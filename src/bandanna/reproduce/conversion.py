@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bandanna._core.types import JSON
-from bandanna.policies import PrivateBandit
+from bandanna.policy import PrivateBandit
 from bandanna.reproduce.hard import Measured, worst_regret
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.studies.figure import Figure, Point

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bandanna.environments import Bernoulli
-from bandanna.policies import Policy
+from bandanna.policy import Policy
 from bandanna.simulation.policy_runs import statistics
 from bandanna.simulation.runs import simulate
 

@@ -11,7 +11,7 @@ from bandanna._core.types import InputError
 from bandanna.audits.intervals import lower_limit, upper_limit
 from bandanna.environments import Barrier
 from bandanna.learners import Exp3
-from bandanna.policies import Policy, PrivateBandit
+from bandanna.policy import Policy, PrivateBandit
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.requests import checkpoint_rounds
 from bandanna.simulation.results import Results

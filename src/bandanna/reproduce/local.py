@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bandanna._core.types import JSON
 from bandanna.environments import make_environment
-from bandanna.policies import Bandit, Policy, PrivateBandit
+from bandanna.policy import Bandit, Policy, PrivateBandit
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.policy_runs import statistics
 from bandanna.simulation.runs import simulate

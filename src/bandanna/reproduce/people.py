@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bandanna._core.types import JSON
 from bandanna.environments import Returning
-from bandanna.policies import PrivateBandit
+from bandanna.policy import PrivateBandit
 from bandanna.privacy.composition import Place, composed_epsilon
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate

@@ -13,7 +13,7 @@ from typing import TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON, Guarantee, InputError
-from bandanna.policies.policy import Policy
+from bandanna.policy.policy import Policy
 from bandanna.service.making import make_policy
 from bandanna.service.parts import grouped, part_for, promised
 from bandanna.service.settings import Settings
@@ -108,7 +108,7 @@ class Core:
             kept |= {"default_loss": policy.default_loss, "batch": policy.batch}
             if is_local(kept):
                 kept["device_release"] = device_release(kept)
-            head, now = policy.to_dict(batches=False), self.clock()
+            head, now = policy.to_dict(private=False), self.clock()
             parts.append(Experiment(identity, name, kept, head, now, segment=segment))
         numbers = self.store.create(parts)
         for part, number in zip(parts, numbers, strict=True):

@@ -6,7 +6,7 @@ import math
 
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
-from bandanna.policies import PrivateBandit, PrivateExperts
+from bandanna.policy import PrivateBandit, PrivateExperts
 from bandanna.service.signing import is_local
 
 OPTIONS = (

@@ -231,5 +231,5 @@ COUNTS = ("decided", "observed", "released")
 
 
 def _counts(part: Experiment) -> dict[str, int]:
-    ledger = part.head["ledger"]
-    return dict(zip(COUNTS, (ledger["rounds"], part.observed, ledger["released"]), strict=True))
+    counters = part.head["counters"]
+    return dict(zip(COUNTS, (counters["rounds"], part.observed, counters["released"]), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from bandanna._core.types import Guarantee, InputError
-from bandanna.policies.segments import promise_together
+from bandanna.policy.segments import promise_together
 from bandanna.store.rows import Experiment
 
 

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.audits.attack import NO_PROOF
 from bandanna.audits.releases import audit_release
-from bandanna.policies.policy import Policy
+from bandanna.policy.policy import Policy
 from bandanna.privacy.certificate import with_history
 from bandanna.privacy.sums import SumRelease
 from bandanna.service.access import CanRead, CoreHere
@@ -82,12 +82,12 @@ async def _told(core: Core, part: Experiment) -> JSON:
 
 
 def _promise(policy: Policy) -> tuple[Guarantee, dict[str, int], JSON | None]:
-    ledger = policy.ledger
+    state = policy.state
     counts = {
-        "batches_begun": ledger.batches,
-        "batches_released": ledger.released,
-        "batches_open": len(ledger.open),
-        "decided": ledger.rounds,
+        "batches_begun": state.batches,
+        "batches_released": state.released,
+        "batches_open": len(state.open),
+        "decided": state.rounds,
         "resumed_from_older_copies": policy.resumed,
     }
     return policy.guarantee, counts, None if policy.resumed else policy.certificate()

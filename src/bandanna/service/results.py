@@ -12,8 +12,9 @@ from bandanna._core.extras import need
 from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.algorithms import find
 from bandanna.planner.plan import row_of
-from bandanna.policies.policy import Policy
-from bandanna.policies.reading import CONFIDENCE, ArmSummary
+from bandanna.policy.diagnostics import CONFIDENCE, ArmSummary
+from bandanna.policy.parts import slot_problem
+from bandanna.policy.policy import Policy
 from bandanna.problem import Problem
 from bandanna.service.models import moment
 from bandanna.service.steady import steadiness
@@ -72,14 +73,15 @@ def _shares(count: int, releases: Sequence[Release]) -> list[JSON]:
 
 def _places(policy: Policy) -> JSON | None:
     """Return how many places persons have used; who has is told nobody."""
-    people = policy.ledger.people
-    return None if people is None else {"used": people.used, "most": people.rule.per_person}
+    people = policy.state.people
+    return None if people is None else {"used": people.used, "most": policy.spec.per_person}
 
 
 def _problem(policy: Policy) -> Problem:
     """Return what the policy has been asked so far."""
     size = len(policy.arms), max(1, policy.decided), policy.recipe.release.guarantee().epsilon
-    return Problem(*size, policy.experts, policy.delta, policy.delay)
+    slot = slot_problem(policy.spec)
+    return Problem(*size, policy.experts, slot.delta, policy.spec.delay)
 
 
 def _bound_so_far(policy: Policy) -> float | None:
@@ -96,7 +98,7 @@ def _bound_so_far(policy: Policy) -> float | None:
     if not math.isfinite(row.regret):
         return None
     low, high = policy.loss_range
-    return (high - low) * (row.regret + policy.ledger.missed)
+    return (high - low) * (row.regret + policy.state.missed)
 
 
 def export_rows(part: Experiment, releases: Sequence[Release]) -> list[JSON]:

@@ -14,7 +14,7 @@ from bandanna._core.types import InputError
 from bandanna.algorithms import AUTO, find
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.learners import FixedArm
-from bandanna.policies import Bandit, Experts, Policy, PrivateBandit, PrivateExperts
+from bandanna.policy import Bandit, Experts, Policy, PrivateBandit, PrivateExperts
 from bandanna.problem import Problem
 from bandanna.simulation.comparators import best_expert
 from bandanna.simulation.requests import seconds_of

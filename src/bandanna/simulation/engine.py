@@ -21,7 +21,8 @@ from bandanna.environments import Chunk, Environment
 from bandanna.environments.steps import realised, sum_losses
 from bandanna.learners import Compiled, PhaseLearner
 from bandanna.learners.base import aligned_zeros
-from bandanna.policies.plays import (
+from bandanna.policy.parts import Recipe
+from bandanna.policy.runner import (
     NO_ADVICE,
     NO_ESTIMATES,
     Play,
@@ -30,7 +31,6 @@ from bandanna.policies.plays import (
     open_batch,
     start_play,
 )
-from bandanna.policies.recipe import Recipe
 from bandanna.privacy.faces import Memory, clear, count, let_out, publish
 from bandanna.simulation.phases import open_sums, play_phases
 

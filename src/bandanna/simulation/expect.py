@@ -20,7 +20,7 @@ from bandanna.environments import (
     SwitchingExperts,
 )
 from bandanna.planner.plan import planned
-from bandanna.policies import Policy
+from bandanna.policy import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import NO_PRIVACY, make_policy, strongest
 from bandanna.simulation.progress import Progress

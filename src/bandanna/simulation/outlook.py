@@ -14,7 +14,7 @@ from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import ALGORITHMS, algorithms
 from bandanna.environments import Environment
 from bandanna.planner.plan import plan
-from bandanna.policies import Policy
+from bandanna.policy import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import NO_PRIVACY, make_policy, shown_name, strongest
 from bandanna.simulation.results import Results

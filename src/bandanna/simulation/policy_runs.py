@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.grid import UNITS
 from bandanna.learners import Compiled
-from bandanna.policies import Recipe
+from bandanna.policy import Recipe
 from bandanna.simulation.engine import Run
 
 Floats = NDArray[np.float64]

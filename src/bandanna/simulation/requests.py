@@ -11,7 +11,7 @@ from bandanna._core import checks
 from bandanna._core.grid import LossRange
 from bandanna._core.types import InputError
 from bandanna.environments import Environment, ExpertEnvironment
-from bandanna.policies import Policy, Recipe
+from bandanna.policy import Policy, Recipe
 
 MAX_STEPS = 1e13
 """Learning steps in one call; at about 100 ns each, several days on two cores."""

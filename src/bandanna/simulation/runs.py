@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna.environments import Environment, ExpertEnvironment, as_environment
 from bandanna.learners import Uniform
-from bandanna.policies import Recipe
+from bandanna.policy import Recipe
 from bandanna.privacy import PlainRelease
 from bandanna.simulation.comparators import Comparators, best_arm, best_of_segments, single_best
 from bandanna.simulation.engine import ExpertRun, Run, play_run

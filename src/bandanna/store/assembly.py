@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bandanna._core.types import JSON, StateFileError
-from bandanna.policies.batch import Batch
-from bandanna.policies.loading import DAMAGE, policy_from_dict
-from bandanna.policies.people import KEY_BYTES
-from bandanna.policies.policy import Policy
+from bandanna.policy.facade import DAMAGE, policy_from_dict
+from bandanna.policy.policy import Policy
+from bandanna.policy.state import KEY_BYTES, Batch
 from bandanna.store.rows import Event, Feedback, OpenBatch, Place, Saved, State
 
 HASHED_BEFORE = bytes(KEY_BYTES).hex()
@@ -32,17 +31,17 @@ def assemble(saved: Saved, before: Policy | None = None) -> tuple[Policy, dict[P
             batch.number: _batch(batch, by_batch[batch.number], feedback) for batch in saved.batches
         }
         if before is not None:
-            opened |= {number: before.ledger.open[number] for number in saved.unchanged}
+            opened |= {number: before.state.open[number] for number in saved.unchanged}
         head = saved.experiment.head
-        ledger = head["ledger"] | {"open_batches": [opened[number] for number in sorted(opened)]}
-        if ledger["people"] is not None:
-            known = {"key": HASHED_BEFORE, "places": _by_count(saved.people)}
-            ledger["people"] = ledger["people"] | known
-        resumed = head["resumed"] + saved.experiment.resumed
-        data = head | {"ledger": ledger, "resumed": resumed}
+        data = head | {"open_batches": [opened[number] for number in sorted(opened)]}
+        if data["people"] is not None:
+            data["people"] = {"key": HASHED_BEFORE, "slots": _by_count(saved.people)}
+        counters = head["counters"]
+        resumed = counters["resumed"] + saved.experiment.resumed
+        data["counters"] = counters | {"resumed": resumed}
         policy = policy_from_dict(data, latest=True)
         if before is not None:
-            policy.ledger.join(before.ledger)
+            policy.state.join(before.state)
         return policy, holders
     except DAMAGE as error:
         raise StateFileError(
@@ -51,15 +50,17 @@ def assemble(saved: Saved, before: Policy | None = None) -> tuple[Policy, dict[P
 
 
 def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Place, Feedback]) -> JSON:
-    """Return what ``Batch.to_dict`` would."""
-    if "places" in batch.tally:
-        whole: JSON = batch.tally["places"]
+    """Return what ``batch_to_dict`` would."""
+    if "slots" in batch.tally:
+        whole: JSON = batch.tally["slots"]
         return whole
     if [event.position for event in events] != list(range(len(events))):
         raise ValueError("a place is missing")
     rows = [feedback.get(event.place) for event in events]
     losses = [None if row is None else row.loss for row in rows]
     return batch._asdict() | {
+        **batch.tally["drawn"],
+        "tally": batch.tally["tally"],
         "numbers": [event.round for event in events],
         "arms": [event.arm for event in events],
         "losses": losses,

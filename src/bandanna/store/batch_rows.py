@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from bandanna._core.types import JSON
-from bandanna.policies.batch import WAITING, Batch
-from bandanna.policies.places import PlacesBatch
+from bandanna.policy.codec import batch_to_dict
+from bandanna.policy.state import WAITING, Batch
 from bandanna.store.rows import Feedback, OpenBatch
 
 
-def tally_of(batch: Batch) -> JSON:
-    """Return what is private of a batch beside single losses; of places, everything is."""
-    return {"places": batch.to_dict()} if isinstance(batch, PlacesBatch) else batch.tally.to_dict()
+def kept_of(batch: Batch) -> JSON:
+    """Return what is kept of a batch beside single rounds; of slots, everything is private."""
+    if batch.slots is not None:
+        return {"slots": batch_to_dict(batch)}
+    drawn = {"credited": batch.credited, "chance": batch.chance, "among": batch.among}
+    return {"drawn": drawn, "tally": batch.tally.to_dict()}
+
+
+def changes_by_round(kept: JSON) -> bool:
+    """Whether what is kept of a batch changes with each of its rounds, or when it opens only."""
+    return "slots" in kept or bool(kept["tally"])
 
 
 def batch_row(batch: Batch, tally: JSON) -> OpenBatch:
@@ -21,7 +29,7 @@ def batch_row(batch: Batch, tally: JSON) -> OpenBatch:
 def feedback_row(batch: Batch, position: int) -> Feedback | None:
     """Return what is kept of one place, or None if there is nothing yet."""
     loss, ticket = batch.losses[position], batch.waiting.get(position)
-    if isinstance(batch, PlacesBatch) or (loss == WAITING and ticket is None):
+    if batch.slots is not None or (loss == WAITING and ticket is None):
         return None
     return Feedback(
         batch.number,

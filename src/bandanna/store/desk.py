@@ -6,18 +6,17 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError
-from bandanna.policies.batch import Batch
-from bandanna.policies.places import PlacesBatch
-from bandanna.policies.policy import Policy
-from bandanna.policies.short import MIDDLE, rescaled
+from bandanna.policy.policy import Policy
+from bandanna.policy.state import Batch
+from bandanna.policy.transitions import MIDDLE, rescaled
 from bandanna.privacy.release import Released
 from bandanna.store.assembly import assemble
-from bandanna.store.batch_rows import batch_row, feedback_row, tally_of
+from bandanna.store.batch_rows import batch_row, changes_by_round, feedback_row, kept_of
 from bandanna.store.contract import ConflictError
 from bandanna.store.given import Given
 from bandanna.store.refusals import gone, whole_or_broken
 from bandanna.store.rows import Changes, Event, Place, Release, Saved, State
-from bandanna.store.waiting import Waiting, begins_place, waits
+from bandanna.store.waiting import Waiting, begins_slot, waits
 
 
 class Desk:
@@ -35,9 +34,9 @@ class Desk:
         self.policy, holders = assemble(saved, policy)
         self.policy.on_release = self._note_release
         self._deadline: float | None = self.experiment.settings.get("deadline_seconds")
-        if self.policy.ledger.people is not None:
-            self.policy.ledger.people.admitted = set()
-        self._waiting = Waiting(self.policy.ledger, holders)
+        if self.policy.state.people is not None:
+            self.policy.state.people.admitted = set()
+        self._waiting = Waiting(self.policy.state, holders)
         if before is not None:
             self._waiting.join(before._waiting, saved.unchanged)
         self.begin()
@@ -72,7 +71,7 @@ class Desk:
         if defer and not (self.policy.experts is None is self.policy.people):
             raise InputError("defer is for experiments without experts and without per_person.")
         among = None if eligible is None else self.policy.among(eligible)
-        opened = self.policy.ledger.open
+        opened = self.policy.state.open
         free = next((one for one in self._waiting.free if opened[one[0][0]].among == among), None)
         if free is not None:
             self._waiting.free.remove(free)
@@ -100,7 +99,7 @@ class Desk:
         """
         given.check(self.policy)
         place = self._check_shown_in_time(event, now)
-        waited = waits(self.policy.ledger, place)
+        waited = waits(self.policy.state, place)
         try:
             with whole_or_broken():
                 given.hand_to(self.policy, self._decision(event))
@@ -138,8 +137,8 @@ class Desk:
         self._now = now
         while self._waiting.due and self._waiting.due[0][0] <= now:
             _, place = heappop(self._waiting.due)
-            if begins_place(self.policy.ledger, place):
-                self._finish_place(place)
+            if begins_slot(self.policy.state, place):
+                self._finish_slot(place)
             elif place in self._waiting.deferred:
                 self._waiting.free.append((place, self._waiting.deferred.pop(place)))
                 self._set_state(place, State.VOID)
@@ -151,19 +150,19 @@ class Desk:
         """Return what has changed since ``begin``, or None if nothing has."""
         if not (self._events or self._states or self._touched or self._releases):
             return None
-        opened = self.policy.ledger.open
+        opened = self.policy.state.open
         touched = {batch for batch, _ in self._touched if batch in opened}
-        tallies = {number: tally_of(opened[number]) for number in touched}
-        people = self.policy.ledger.people
+        kept = {number: kept_of(opened[number]) for number in touched}
+        people = self.policy.state.people
         return Changes(
             head=self._head(),
             observed=self.experiment.observed,
             events=list(self._events.values()),
             states=self._states,
             batches=[
-                batch_row(opened[number], tally)
-                for number, tally in tallies.items()
-                if tally or number in self._opened
+                batch_row(opened[number], row)
+                for number, row in kept.items()
+                if number in self._opened or changes_by_round(row)
             ],
             feedback=[
                 row
@@ -176,31 +175,32 @@ class Desk:
 
     def _head(self) -> JSON:
         """Return the policy without its open batches; resumptions are counted beside it."""
-        head: JSON = self.policy.to_dict(batches=False)
-        return head | {"resumed": head["resumed"] - self.experiment.resumed}
+        head: JSON = self.policy.to_dict(private=False)
+        counters = head["counters"]
+        resumed = counters["resumed"] - self.experiment.resumed
+        return head | {"counters": counters | {"resumed": resumed}}
 
     # --- how it works ---------------------------------------------------------------------
 
     def _give_up(self, place: Place) -> None:
         """Count the default loss where feedback has not come."""
-        if waits(self.policy.ledger, place):
-            batch = self.policy.ledger.open[place[0]]
+        if waits(self.policy.state, place):
+            batch = self.policy.state.open[place[0]]
             self._set_state(place, State.EXPIRED)
             self._touched.add(place)
             with whole_or_broken():
                 self.policy.give_up(self._decision_at(batch, place[1]))
 
-    def _finish_place(self, place: Place) -> None:
+    def _finish_slot(self, place: Place) -> None:
         """Close a person's place: its deadline is its first round's."""
-        batch = self.policy.ledger.open[place[0]]
-        assert isinstance(batch, PlacesBatch)
+        batch = self.policy.state.open[place[0]]
         owner = batch.owners[place[1]]
         for position in owner.rounds:
             if position in batch.waiting:
                 self._set_state((batch.number, position), State.EXPIRED)
         self._touched.add(place)
         with whole_or_broken():
-            self.policy.finish_place(self._decision_at(batch, place[1]))
+            self.policy.finish_slot(self._decision_at(batch, place[1]))
 
     def _check_shown_in_time(self, event: Event, now: float) -> Place:
         """Refuse what comes too late; the clock is the only judge."""
@@ -228,7 +228,7 @@ class Desk:
         self, name: str, place: Place, chance: float | None, state: State, now: float
     ) -> Event:
         number, position = place
-        batch = self.policy.ledger.open[number]
+        batch = self.policy.state.open[number]
         return Event(
             name,
             self.experiment.owner,
@@ -244,13 +244,13 @@ class Desk:
         )
 
     def _decision(self, event: Event) -> Decision:
-        arm, identity = self.policy.arms[event.arm], self.policy.ledger.identity
+        arm, identity = self.policy.arms[event.arm], self.policy.state.identity
         return Decision(arm, event.arm, event.round, event.batch, event.position, identity)
 
     def _decision_at(self, batch: Batch, position: int) -> Decision:
         arm = batch.arms[position]
         place = batch.round_of(position), batch.number, position
-        return Decision(self.policy.arms[arm], arm, *place, self.policy.ledger.identity)
+        return Decision(self.policy.arms[arm], arm, *place, self.policy.state.identity)
 
     def _note_release(self, batch: Batch, released: Released | None) -> None:
         """Note what a batch released, and of how many losses; of none, if nothing in it counted."""

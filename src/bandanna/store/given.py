@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from bandanna._core.grid import feedback_to_units
 from bandanna._core.types import Decision
-from bandanna.policies.inputs import check_bit
-from bandanna.policies.policy import Policy
+from bandanna.policy.policy import Policy
+from bandanna.policy.transitions import check_bit
 
 
 class Given(NamedTuple):

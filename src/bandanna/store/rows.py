@@ -108,7 +108,7 @@ class OpenBatch(NamedTuple):
     choice: int
     importance: float
     tally: JSON
-    """What its release needs beside the losses: private."""
+    """How it was drawn, and what its release needs beside the losses: private."""
 
 
 class Feedback(NamedTuple):

@@ -6,36 +6,35 @@ from collections import deque
 from collections.abc import Container
 from heapq import heapify
 
-from bandanna.policies.ledger import Ledger
-from bandanna.policies.places import PlacesBatch
+from bandanna.policy.state import State as PolicyState
 from bandanna.store.rows import Event, Place, State
 
 
-def waits(ledger: Ledger, place: Place) -> bool:
+def waits(state: PolicyState, place: Place) -> bool:
     """Whether the feedback of a place has not come."""
-    batch = ledger.open.get(place[0])
+    batch = state.open.get(place[0])
     return batch is not None and place[1] in batch.waiting
 
 
-def begins_place(ledger: Ledger, place: Place) -> bool:
-    """Whether a round is the first of a person's place that is still open."""
-    batch = ledger.open.get(place[0])
-    if not isinstance(batch, PlacesBatch) or place[1] >= len(batch.owners):
+def begins_slot(state: PolicyState, place: Place) -> bool:
+    """Whether a round is the first of a person's slot that is still open."""
+    batch = state.open.get(place[0])
+    if batch is None or place[1] >= len(batch.owners):
         return False
     owner = batch.owners[place[1]]
-    return owner.person in batch.open_places and owner.rounds[:1] == [place[1]]
+    return owner.person in batch.open_slots and owner.rounds[:1] == [place[1]]
 
 
 class Waiting:
     """Deadlines and places of one experiment, from the events that hold its places."""
 
-    def __init__(self, ledger: Ledger, holders: dict[Place, Event]) -> None:
-        waiting = {place: event for place, event in holders.items() if waits(ledger, place)}
+    def __init__(self, state: PolicyState, holders: dict[Place, Event]) -> None:
+        waiting = {place: event for place, event in holders.items() if waits(state, place)}
         self.free = deque((p, e.chance) for p, e in waiting.items() if e.state is State.VOID)
         """Places of events that were never shown, and the chances of their arms."""
         self.deferred = {p: e.chance for p, e in waiting.items() if e.state is State.DEFERRED}
         """Places of events that have not been shown yet."""
-        open_places = {p: e for p, e in holders.items() if p in waiting or begins_place(ledger, p)}
+        open_places = {p: e for p, e in holders.items() if p in waiting or begins_slot(state, p)}
         due = [(e.expires_at, p) for p, e in open_places.items() if e.state is not State.VOID]
         self.due = [(at, place) for at, place in due if at is not None]
         """Deadlines, as a heap: where the clock was set back, later decisions may be due first."""

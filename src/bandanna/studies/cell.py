@@ -15,7 +15,7 @@ from bandanna._core.documents import seal
 from bandanna._core.types import JSON
 from bandanna.algorithms import needs_epsilon
 from bandanna.environments import Environment, ExpertEnvironment
-from bandanna.policies import Policy
+from bandanna.policy import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.requests import seconds_of

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.types import JSON, Guarantee
-from bandanna.policies import Policy
+from bandanna.policy import Policy
 from bandanna.simulation.contestants import NO_PRIVACY, strongest
 from bandanna.simulation.policy_runs import statistics
 from bandanna.simulation.runs import simulate

@@ -1,0 +1,330 @@
+"""The one codec of a policy's state, for saved files and for the database; version 1.
+
+``state_to_dict`` and ``load_state`` are the only way into plain values and back. The plain values
+have four sections, so that a store can write each when it changes:
+
+- ``counters``: small, and different after every round.
+- ``learned``: different after a batch opens or is released; as large as the learner's state.
+- ``people``: a keyed hash for each person, with the slots that person has had.
+- ``open_batches``: raw feedback of batches that are not released yet. Private.
+
+A policy's document (``Policy.to_dict``) has these four, the ``version``, the ``spec``, and the
+parameters of its ``learner`` and ``release``. ``MIGRATIONS`` turns older versions into the next
+one; newer ones are refused. A key that was added within a version has its default in ``DEFAULTS``.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandanna._core import checks
+from bandanna._core.advice import Ticket
+from bandanna._core.grid import UNITS
+from bandanna._core.types import JSON, StateFileError
+from bandanna.learners.base import dump_arrays, load_arrays
+from bandanna.policy.state import WAITING, Batch, Issuer, Slot, State
+from bandanna.privacy.reading import Told
+from bandanna.privacy.release import Release
+from bandanna.spec import PeopleRule
+
+VERSION = 1
+"""Of the plain values below. Raise it when older software could not read them rightly."""
+
+MIGRATIONS: dict[int, Callable[[JSON], JSON]] = {}
+"""From a version to the next one: functions of the whole document."""
+
+DEFAULTS: dict[str, JSON] = {"counters": {}, "learned": {}}
+"""What keys mean that documents of this version may lack, by section."""
+
+MOST = 2**62
+"""No policy decides or releases so often."""
+
+CERTAIN = 1.0 + 1e-9
+"""A probability that rounding left just above 1 is one."""
+
+
+def check_version(document: JSON, named: str) -> int:
+    """Return a document's version; refuse one that is newer than this software."""
+    version = document.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise StateFileError(f"{named} has no version of its format that is known here.")
+    if version > VERSION:
+        raise StateFileError(
+            f"{named} has version {version} of the format, written by a newer Bandanna; this one "
+            f"reads versions up to {VERSION}. Upgrade Bandanna to go on with it."
+        )
+    return version
+
+
+def migrated(document: JSON, named: str = "it") -> JSON:
+    """Return a document of any version known here as one of this version."""
+    for older in range(check_version(document, named), VERSION):
+        document = MIGRATIONS[older](document)
+    filled = {name: known | document[name] for name, known in DEFAULTS.items()}
+    return document | filled | {"version": VERSION}
+
+
+def state_to_dict(state: State, *, private: bool = True) -> JSON:
+    """Return a state as plain values, in sections.
+
+    Without what is ``private`` nothing about anyone is left: no feedback, no person, no key.
+    """
+    people = state.people
+    return {
+        "counters": counters_to_dict(state),
+        "learned": learned_to_dict(state),
+        "people": None if people is None else people.to_dict(persons=private),
+        "open_batches": [*map(batch_to_dict, state.open.values())] if private else [],
+    }
+
+
+def counters_to_dict(state: State) -> JSON:
+    """Return what changes with every round: small, and public."""
+    return {
+        "rounds": state.rounds,
+        "batches": state.batches,
+        "released": state.released,
+        "restricted": state.restricted,
+        "mixed": state.mixed,
+        "overlapped": state.overlapped,
+        "missed": state.missed_before,
+        "rewarded": state.rewarded,
+        "resumed": state.resumed,
+        "issuers": [
+            [who, batch, [*map(list, begun.items())]] for who, batch, begun in state.issuers
+        ],
+        "filling": [batch.number for batch in state.filling.values()],
+        "stream": [int(word) for word in state.stream],
+    }
+
+
+def learned_to_dict(state: State) -> JSON:
+    """Return what changes when a batch opens or is released, or arms change: public."""
+    learned = state.learned
+    arrays = dump_arrays(learned) if isinstance(learned, tuple) else learned.state_dict()
+    return {
+        "learner": arrays,
+        "totals": [[choice, *totals] for choice, totals in state.totals.items()],
+        "played": [[choice, count] for choice, count in state.played.items()],
+        "retired": sorted(state.retired),
+        "changed": state.changed,
+    }
+
+
+def batch_to_dict(batch: Batch) -> JSON:
+    """Return an open batch, raw feedback included: private.
+
+    A round that an interrupt kept from being decided is left out.
+    """
+    decided = len(batch.losses)
+    saved: JSON = {
+        "number": batch.number,
+        "size": batch.size,
+        "choice": batch.choice,
+        "importance": batch.importance,
+        "credited": batch.credited,
+        "chance": batch.chance,
+        "among": None if batch.among is None else list(batch.among),
+        "numbers": list(batch.numbers[:decided]),
+        "arms": list(batch.arms[:decided]),
+        "losses": [None if loss == WAITING else loss for loss in batch.losses],
+        "waiting": [
+            [position, None if ticket is None else ticket.to_dict()]
+            for position, ticket in batch.waiting.items()
+            if position < decided
+        ],
+        "given_up": sorted(batch.given_up),
+        "tally": batch.tally.to_dict(),
+    }
+    if batch.slots is None:
+        return saved
+    return saved | {
+        "owners": [f"{slot.person:016x}" for slot in batch.owners[:decided]],
+        "slots": [
+            [f"{person:016x}", slot.counts, slot.rounds, slot.counted]
+            for person, slot in batch.slots.items()
+        ],
+        "open_slots": [f"{person:016x}" for person in batch.open_slots if person in batch.slots],
+        "unused": batch.unused,
+    }
+
+
+class Limits(NamedTuple):
+    """What a saved state must fit."""
+
+    arms: int
+    choices: int
+    """Arms, or experts where they are followed."""
+    people: PeopleRule | None
+    release: Release
+    as_ticket: Callable[[JSON], Ticket]
+    """Reads what crediting a round needs."""
+
+
+def load_state(state: State, saved: JSON, limits: Limits, *, latest: bool = False) -> None:
+    """Fill a fresh state with what ``state_to_dict`` gave, checking every value anew.
+
+    Among the open batches may be some that were loaded before and have not changed.
+
+    What is decided from here on has a new identity: the rounds that follow may have been given out
+    before, after the state was saved, and their feedback must not be credited here. Only who
+    records every decision before giving it out knows that this is the ``latest`` state, and keeps
+    the identity.
+    """
+    counters, learned = saved["counters"], saved["learned"]
+    _load_learned(state, learned, limits)
+    state.rounds, state.batches = int(counters["rounds"]), int(counters["batches"])
+    state.released = int(counters["released"])
+    state.resumed = checks.whole("resumed", counters["resumed"], at_least=0)
+    state.mixed, state.overlapped = counters["mixed"] is True, counters["overlapped"] is True
+    state.rewarded = counters["rewarded"] is True
+    state.missed_before = checks.whole("missed", counters["missed"], at_least=0)
+    words = np.array(counters["stream"], dtype=np.uint64)
+    if words.shape != state.stream.shape or not words.any():
+        raise ValueError("its stream is impossible")
+    state.stream[:] = words
+    if state.people is not None:
+        assert limits.people is not None, "slots belong to persons"
+        state.people.load(saved["people"], limits.people.per_person)
+    _load_batches(state, saved["open_batches"], limits)
+    state.restricted = counters["restricted"] is True or any(
+        batch.among is not None for batch in state.open.values()
+    )
+    filling = [state.open[int(number)] for number in counters["filling"]]
+    state.filling = {batch.among: batch for batch in filling}
+    if len(state.filling) < len(filling):
+        raise ValueError("two batches fill with the same rounds")
+    if not (0 <= state.released <= state.batches < MOST and 0 <= state.rounds < MOST):
+        raise ValueError("its counts do not fit together")
+    if sum(state.plays().values()) > state.rounds:
+        raise ValueError("its shares do not fit together")
+    _load_issuers(state, counters["issuers"], latest=latest)
+
+
+def _load_learned(state: State, saved: JSON, limits: Limits) -> None:
+    if isinstance(state.learned, tuple):
+        load_arrays(state.learned, saved["learner"])
+    else:
+        state.learned.load_state(saved["learner"])
+    for choice, count, *sums in saved["totals"]:
+        totals = Told(int(count), *map(float, sums))
+        possible = totals.rounds >= totals.batches >= 1 and all(map(math.isfinite, totals))
+        if not 0 <= choice < limits.choices or not possible:
+            raise ValueError(f"what was released of {choice} is impossible")
+        state.totals[int(choice)] = totals
+    state.played = {int(choice): int(count) for choice, count in saved["played"]}
+    if not all(0 <= arm < limits.choices and count > 0 for arm, count in state.played.items()):
+        raise ValueError("its shares do not fit together")
+    state.changed = saved["changed"] is True or bool(state.retired)
+
+
+def _load_issuers(state: State, saved: Iterable[Any], *, latest: bool) -> None:
+    state.issuers = [
+        Issuer(str(who), int(batch), {int(number): int(at) for number, at in begun})
+        for who, batch, begun in saved
+    ]
+    if latest:
+        state.identity = state.issuers[-1].identity
+        return
+    joined = {number: len(batch.losses) for number, batch in state.open.items()}
+    state.issuers.append(Issuer(state.identity, state.batches, joined))
+
+
+def _load_batches(state: State, saved: Iterable[JSON | Batch], limits: Limits) -> None:
+    for entry in saved:
+        batch = entry if isinstance(entry, Batch) else _batch_from(entry, state.rounds, limits)
+        for person in batch.slots or ():
+            assert state.people is not None, "slots belong to persons"
+            state.people.find_in(person, batch)
+        if not 0 <= batch.number < state.batches or batch.number in state.open:
+            raise ValueError(f"batch {batch.number} is one too many")
+        state.open[batch.number] = batch
+
+
+def _batch_from(saved: JSON, decided: int, limits: Limits) -> Batch:
+    """Read what ``batch_to_dict`` gave, refusing impossible values.
+
+    After an interrupt a batch may be without rounds, and a round given up but not yet counted.
+    """
+    number, size, choice = (int(saved[key]) for key in ("number", "size", "choice"))
+    chance, among = saved["chance"], saved["among"]
+    losses = [WAITING if loss is None else int(loss) for loss in saved["losses"]]
+    batch = Batch(
+        number,
+        size,
+        choice,
+        float(saved["importance"]),
+        int(saved["credited"]),
+        None if chance is None else float(chance),
+        limits.release.start(size),
+        None if among is None else tuple(map(int, among)),
+        numbers=array("q", (int(one) for one in saved["numbers"])),
+        arms=array("l", (int(arm) for arm in saved["arms"])),
+        losses=array("i", losses),
+        given_up={int(position) for position in saved["given_up"]},
+    )
+    for position, ticket in saved["waiting"]:
+        batch.waiting[int(position)] = None if ticket is None else limits.as_ticket(ticket)
+    if limits.people is not None:
+        _load_slots(batch, saved)
+    counted = batch.counted()
+    batch.tally = limits.release.resume(saved["tally"], counted, size)
+    places = range(len(losses))
+    good = (
+        0 <= choice < limits.choices
+        and 0 <= batch.credited < limits.choices
+        and _draw_is_possible(batch, limits.choices)
+        and len(batch.arms) == len(batch.numbers) == len(losses)
+        and all(0 <= one < decided for one in batch.numbers)
+        and all(0 <= arm < limits.arms for arm in batch.arms)
+        and all(loss == WAITING or 0 <= loss <= UNITS for loss in losses)
+        and len(counted) <= size
+        and (batch.slots is not None or len(losses) <= size)
+        and all(place in places and losses[place] == WAITING for place in batch.waiting)
+        and all(place in places for place in batch.given_up)
+        and (0.0 if batch.chance is None else CERTAIN - 2e-9) <= batch.importance < math.inf
+    )
+    if not good:
+        raise ValueError(f"batch {number} holds impossible values")
+    return batch
+
+
+def _draw_is_possible(batch: Batch, choices: int) -> bool:
+    among, chance = batch.among, batch.chance
+    possible = chance is None or 0.0 < chance <= CERTAIN
+    if among is None:
+        return possible and batch.credited == batch.choice
+    in_order = sorted({*among}) == [*among] and all(0 <= arm < choices for arm in among)
+    return possible and in_order and batch.choice in among
+
+
+def _load_slots(batch: Batch, saved: JSON) -> None:
+    batch.slots = {}
+    for name, counts, rounds, counted in saved["slots"]:
+        slot = Slot(int(name, 16), counts is True, [int(position) for position in rounds])
+        slot.counted = None if counted is None else int(counted)
+        batch.slots[slot.person] = slot
+    batch.owners = [batch.slots[int(name, 16)] for name in saved["owners"]]
+    batch.unused = int(saved["unused"])
+    opened = [int(name, 16) for name in saved["open_slots"]]
+    batch.open_slots = {person: batch.slots[person] for person in opened}
+    good = (
+        len(batch.owners) == len(saved["losses"])
+        and len(batch.slots) == len(saved["slots"]) <= batch.size
+        and all(slot.counted is None for slot in batch.open_slots.values())
+        and all(0 <= units <= UNITS for units in batch.counted())
+        and 0 <= batch.unused <= len(batch.owners)
+        and all(_owns(batch, slot) for slot in batch.slots.values())
+    )
+    if not good:
+        raise ValueError(f"batch {batch.number} holds impossible slots")
+
+
+def _owns(batch: Batch, slot: Slot) -> bool:
+    in_order = slot.rounds == sorted(set(slot.rounds)) and min(slot.rounds, default=0) >= 0
+    return in_order and all(batch.owners[position] is slot for position in slot.rounds)

@@ -1,0 +1,490 @@
+"""What a policy says of itself: readable views, safe to publish.
+
+All of it is public, or follows from released values, so it costs no privacy.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from bandanna._core.html import paragraph, table
+from bandanna._core.types import JSON, ArmName, Guarantee, InputError
+from bandanna.inference import Totals
+from bandanna.learners.stationarity import GuardReport
+from bandanna.planner.plan import Happened, Plan
+from bandanna.policy.answers import (
+    Answer,
+    AnyTime,
+    Comparison,
+    Units,
+    answer_from,
+    compare_from,
+    leader_from,
+)
+from bandanna.policy.hints import hint
+from bandanna.policy.parts import (
+    Recipe,
+    algorithm_of,
+    certificate_of,
+    plan_of,
+    promise_of,
+    slot_problem,
+)
+from bandanna.policy.state import State
+from bandanna.policy.transitions import Parts
+from bandanna.privacy.sums import SumRelease
+from bandanna.spec import PeopleRule, Spec
+
+if TYPE_CHECKING:
+    from bandanna.privacy.range import PrivateRange
+
+CONFIDENCE = 0.95
+"""Of the intervals that are shown unless another is asked for."""
+
+
+class ArmSummary(NamedTuple):
+    """What is known of an arm, or of an expert by its index."""
+
+    arm: ArmName
+    chance: float | None
+    """With which probability it would be drawn now."""
+    share: float | None
+    """Which share of all decisions so far it was given; None where experts are weighed."""
+    batches: int
+    """How many of its batches were released."""
+    mean: float | None
+    """The estimated mean, in the user's units and direction; None before the first release."""
+    low: float | None
+    high: float | None
+    """The 95% interval of the mean, for sampling and noise together, at whatever time one looks;
+    provided the arm's outcomes do not change over time."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a policy has learned, arm by arm."""
+
+    rows: list[ArmSummary]
+    decided: int
+    released: int
+    stationarity: str = ""
+    """What the guard of ``dp-klucb`` has seen, in a sentence."""
+    hint: str = ""
+    """Why nothing is learned, and what to do; empty where nothing is wrong."""
+    answer: Answer | None = None
+    """Which arm is best, if that can be said."""
+
+    def __str__(self) -> str:
+        width = max(len(str(row.arm)) for row in self.rows)
+        lines = [f"{self.decided:,} decided, {self.released:,} batches released"]
+        for row in self.rows:
+            chance = "   -  " if row.chance is None else f"{row.chance:6.1%}"
+            mean = "no release yet"
+            if row.mean is not None:
+                mean = f"mean {self.outcome} {row.mean:.4g} ({row.low:.4g} to {row.high:.4g})"
+            share = "" if row.share is None else f"{row.share:.1%} of decisions, "
+            lines.append(f"  {row.arm!s:{width}}  {chance}  {share}{row.batches:,} batches, {mean}")
+        if self.stationarity:
+            lines.append(f"  {self.stationarity}")
+        if self.hint:
+            lines.append(f"  {self.hint}.")
+        if self.answer is not None:
+            lines.append(f"  {self.answer.sentence}")
+        return "\n".join(lines)
+
+    @property
+    def outcome(self) -> str:
+        """What means are of: loss or reward."""
+        return "loss" if self.answer is None else self.answer.units.noun
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                str(row.arm),
+                "-" if row.chance is None else f"{row.chance:.1%}",
+                "-" if row.share is None else f"{row.share:.1%}",
+                f"{row.batches:,}",
+                "-" if row.mean is None else f"{row.mean:.4g}",
+                "-" if row.mean is None else f"{row.low:.4g} to {row.high:.4g}",
+            ]
+            for row in self.rows
+        ]
+        said = f"{self.decided:,} decided, {self.released:,} batches released"
+        mean = f"mean {self.outcome}"
+        headings = ["arm", "chance", "share so far", "batches", mean, "95% interval"]
+        sentence = "" if self.answer is None else self.answer.sentence
+        return (
+            table(said, headings, rows)
+            + paragraph(self.stationarity)
+            + paragraph(self.hint)
+            + paragraph(sentence)
+        )
+
+
+class Known(NamedTuple):
+    """What was released, as ``bandanna.policy.answers`` takes it."""
+
+    names: tuple[ArmName, ...]
+    totals: dict[int, Totals]
+    rounds: dict[int, float]
+    method: AnyTime | None
+
+
+class Diagnostics:
+    """The half of a policy that is read; ``Policy`` is the half that acts."""
+
+    spec: Spec
+    recipe: Recipe
+    why: str = ""
+    """Why this algorithm."""
+    _lock: threading.RLock
+    _state: State
+    _parts: Parts
+
+    # --- what it is -----------------------------------------------------------------------
+
+    @property
+    def arms(self) -> tuple[ArmName, ...]:
+        """Names of all arms, retired ones included."""
+        return self.spec.arms
+
+    @property
+    def retired(self) -> frozenset[int]:
+        """Indices of arms that no further batch plays."""
+        return self._state.retired
+
+    @property
+    def active(self) -> tuple[int, ...]:
+        """Indices of the arms that are not retired."""
+        return tuple(arm for arm in range(len(self.arms)) if arm not in self.retired)
+
+    @property
+    def experts(self) -> int | None:
+        """How many experts advise."""
+        return self.spec.experts
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm."""
+        return algorithm_of(self.spec)
+
+    @property
+    def around(self) -> str:
+        """The learner that was put in, by name."""
+        return self.spec.around
+
+    @property
+    def rounds(self) -> int | None:
+        """How many decisions are expected."""
+        return self.spec.rounds
+
+    @property
+    def batch(self) -> int:
+        """Rounds in a batch."""
+        return self.recipe.batch
+
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """Smallest and largest possible loss."""
+        return self.spec.loss_range
+
+    @property
+    def default_loss(self) -> float:
+        """What is counted for feedback that never comes."""
+        assert self.spec.default_loss is not None, "a Spec fills it in"
+        return self.spec.default_loss
+
+    @property
+    def clip(self) -> bool:
+        """Whether feedback outside the range counts as its nearer end."""
+        return self.spec.clip
+
+    @property
+    def people(self) -> PeopleRule | None:
+        """The rule for people who come back; None where rounds are protected."""
+        return self.spec.rule
+
+    # --- what it promises -----------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about one round's feedback, or one person's, and why."""
+        return promise_of(self.spec, self.recipe, self._parts.release, self._state)
+
+    @property
+    def plan(self) -> Plan:
+        """What this policy and all algorithms guarantee for this problem; needs ``rounds``."""
+        if self.rounds is None or not self.guarantee.private or self.experts == 1:
+            raise InputError("a plan needs rounds=, a private policy and no single expert.")
+        epsilon = self.recipe.release.guarantee().epsilon
+        problem = slot_problem(self.spec).but(arms=len(self.active), epsilon=epsilon)
+        found = plan_of(self.algorithm, self.recipe, problem, self.people)
+        return found.after(self.happened)
+
+    @property
+    def happened(self) -> Happened:
+        """What has happened that a bound on regret must say: all of it is public."""
+        state, rule = self._state, self.people
+        in_turn = rule is not None or state.restricted
+        return Happened(
+            changed=state.changed,
+            restricted=state.restricted,
+            mixed=state.mixed,
+            overlapped=state.overlapped and in_turn,
+            several=rule is not None and rule.rounds_per_slot != 1,
+            missed=state.missed,
+        )
+
+    def certificate(self, bought: PrivateRange | None = None) -> JSON:
+        """Return the guarantee as a document that ``bandanna verify`` can check.
+
+        If the range of losses was ``bought`` with ``bd.private_range``, give it: the document then
+        says what that cost, and what range and policy cost someone who is in both.
+
+        It holds nothing private. Write it with ``json.dump``; ``docs/certificate.md`` explains
+        every entry.
+        """
+        return certificate_of(self.spec, self._state, self.guarantee, bought)
+
+    @property
+    def resumed(self) -> int:
+        """How often its file was resumed more than once."""
+        return self._state.resumed
+
+    @property
+    def changed(self) -> bool:
+        """Whether arms were added or retired."""
+        return self._state.changed
+
+    # --- how far it is --------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """Everything that changes while it runs, for stores: as private as the feedback."""
+        return self._state
+
+    @property
+    def waiting(self) -> int:
+        """Decisions whose feedback has not been observed."""
+        return self._state.waiting
+
+    @property
+    def decided(self) -> int:
+        """Decisions made so far."""
+        return self._state.rounds
+
+    @property
+    def released(self) -> int:
+        """Batches released so far."""
+        return self._state.released
+
+    def made(self, identity: str) -> bool:
+        """Whether decisions with this identity are its own, from before it was loaded too."""
+        return self._state.issued_by(identity)
+
+    # --- what it has learned --------------------------------------------------------------
+
+    @property
+    def chances(self) -> dict[ArmName, float]:
+        """Probabilities with which each arm, or expert, would be drawn for the next batch."""
+        with self._lock:
+            found = self._parts.runner.chances()
+        if found is None:
+            raise InputError(f"{self.recipe.learner.name} knows no probabilities of what it draws.")
+        return dict(zip(self._choices, map(float, found), strict=True))
+
+    @property
+    def leader(self) -> ArmName | None:
+        """The arm, or expert, with the best released mean; None while nothing is known.
+
+        It may well be ahead by chance: ``answer`` says how sure that is.
+        """
+        with self._lock:
+            names, totals, _, method = self._known()
+        return leader_from(names, totals, method, self._running)
+
+    @property
+    def likeliest(self) -> ArmName | None:
+        """The arm, or expert, that is likeliest to be drawn next; None where that is unknown."""
+        with self._lock:
+            chances = self._parts.runner.chances()
+        if chances is None:
+            return None
+        return self._choices[max(self._running, key=lambda arm: chances[arm])]
+
+    def answer(self, confidence: float = CONFIDENCE, *, outcome: str = "") -> Answer:
+        """Say which arm is best, if that can be said, and what is known of each.
+
+        It follows from released values, so it costs no privacy and may be shown to anyone.
+        Intervals cover sampling and noise, at whatever time and however often you look, provided
+        each arm's outcomes do not change over time. ``docs/answers.md`` explains.
+
+        Parameters
+        ----------
+        confidence
+            How sure the answer is to be, from 0.5 to below 1.
+        outcome
+            What is counted, for the sentence: such as ``"visits"``.
+
+        Examples
+        --------
+        >>> import bandanna as bd
+        >>> bandit = bd.PrivateBandit(["A", "B"], epsilon=1.0, rounds=1000)
+        >>> bandit.answer().best is None
+        True
+        """
+        with self._lock:
+            return self._answer(confidence, outcome)
+
+    def compare(
+        self,
+        first: ArmName,
+        second: ArmName,
+        confidence: float = CONFIDENCE,
+        *,
+        outcome: str = "",
+    ) -> Comparison:
+        """Say how the second arm differs from the first: its mean minus the first one's.
+
+        Parameters
+        ----------
+        first, second
+            Names of two arms, or two experts.
+        confidence, outcome
+            As for ``answer``.
+        """
+        with self._lock:
+            names, totals, _, method = self._known()
+        units = self._units(outcome)
+        return compare_from(names, totals, method, units, first, second, confidence=confidence)
+
+    def summary(self) -> Summary:
+        """Return what was learned of each arm: chances, and means with 95% intervals.
+
+        It follows from released values, so it costs no privacy and may be shown to anyone.
+        """
+        with self._lock:
+            state, runner = self._state, self._parts.runner
+            chances, plays = runner.chances(), state.plays()
+            answer, totals = self._answer(CONFIDENCE, ""), state.totals
+            rows = [
+                ArmSummary(
+                    arm.name,
+                    None if chances is None else float(chances[choice]),
+                    None if runner.weighs else plays.get(choice, 0) / max(1, state.rounds),
+                    totals[choice].batches if choice in totals else 0,
+                    arm.mean,
+                    None if arm.mean is None else arm.low,
+                    None if arm.mean is None else arm.high,
+                )
+                for choice, arm in enumerate(answer.arms)
+            ]
+            known = answer if any(row.mean is not None for row in rows) else None
+            said = stationarity_words(runner.report().guard), self.hint
+            return Summary(rows, state.rounds, state.released, *said, known)
+
+    def _answer(self, confidence: float, outcome: str) -> Answer:
+        seen = self._parts.runner.report().guard
+        changing = seen is not None and seen["alarm"]
+        return answer_from(
+            *self._known(),
+            self._units(outcome),
+            confidence=confidence,
+            among=self._running,
+            warning=stationarity_words(seen) if changing else "",
+        )
+
+    def _known(self) -> Known:
+        """Return what was released of each arm, or of each expert that batches follow."""
+        names, release, seen = self._choices, self.recipe.release, self._state.totals
+        if not isinstance(release, SumRelease) or self._parts.runner.weighs:
+            return Known(names, {}, {}, None)
+        totals = {arm: release.totals(values) for arm, values in seen.items()}
+        rounds = {arm: values.rounds for arm, values in seen.items()}
+        law = release.law()
+        return Known(names, totals, rounds, None if law is None else AnyTime(law))
+
+    def _units(self, outcome: str) -> Units:
+        per = "decisions" if self.people is None else "people"
+        return Units(*self.loss_range, self._state.rewarded, outcome, per)
+
+    @property
+    def _running(self) -> tuple[int, ...]:
+        return self.active if self.experts is None else tuple(range(self.experts))
+
+    @property
+    def _choices(self) -> tuple[ArmName, ...]:
+        return self.arms if self.experts is None else tuple(range(self.experts))
+
+    @property
+    def regret_bound(self) -> float | None:
+        """What regret is at most so far, from what was released; None but for ``adaptive``.
+
+        In expectation over runs, for losses fixed in advance with feedback in order: over many
+        runs the mean regret is at most the mean of this. It may be shown to anyone. Decisions among
+        some arms count against each arm in the rounds in which it was eligible. Rounds that were
+        given up, slots beyond a person's cap and rounds in no slot count one loss range each.
+
+        None also where nothing is proved: once arms have been added or retired; once people with
+        open slots came with other eligible arms; and, with ``per_person`` or ``eligible``, once a
+        batch began before another was released.
+        """
+        happened = self.happened
+        if happened.changed or happened.mixed or happened.overlapped:
+            return None
+        with self._lock:
+            found = self._parts.runner.report().regret
+        low, high = self.loss_range
+        # The last batch may not have been released.
+        if found is None:
+            return None
+        return (high - low) * (self.batch * (found + 1.0) + happened.missed)
+
+    @property
+    def hint(self) -> str:
+        """Why nothing is learned, and what to do; empty where nothing is wrong."""
+        return hint(self._state, self.batch, self.people)
+
+    @property
+    def stationarity(self) -> GuardReport | None:
+        """What the guard of ``dp-klucb`` has seen: tests, alarm, its most telling comparison.
+
+        It cannot see an arm that is no longer played become the best while nothing else changes.
+        """
+        with self._lock:
+            return self._parts.runner.report().guard
+
+    def _repr_html_(self) -> str:
+        seen = paragraph(stationarity_words(self.stationarity))
+        known = self.answer()._repr_html_() if self.released else ""
+        return paragraph(repr(self)) + seen + known + self.guarantee._repr_html_()
+
+    def __repr__(self) -> str:
+        experts = "" if self.experts is None else f"{self.experts} experts, "
+        return (
+            f"<{type(self).__name__} {self.algorithm}{self.around and f' around {self.around}'}: "
+            f"{experts}{len(self.arms)} arms, batch "
+            f"{self.batch}, {self.decided} decided, {self.waiting} waiting, {self.released} "
+            f"batches released{self.hint and f'. {self.hint}.'}>"
+        )
+
+
+def stationarity_words(seen: GuardReport | None) -> str:
+    """Say in a sentence what ``stationarity`` tells; nothing where there is no guard."""
+    if seen is None or not seen["guard"]:
+        return ""
+    tests, chance = seen["tests"], f"{seen['false_alarm']:g}"
+    if not seen["alarm"]:
+        return (
+            f"Losses look steady: {tests:,} comparisons of an arm's releases with its earlier "
+            f"ones, no alarm (a false one has probability at most {chance})."
+        )
+    told = seen["most_telling"]
+    return (
+        f"Losses change: after {told['after_rounds']:,} rounds arm {told['arm'] + 1}'s went from "
+        f"{told['loss_before']:.3g} to {told['loss_then']:.3g}, beyond the "
+        f"{told['difference_allowed']:.2g} that chance allows (false alarms: probability at most "
+        f"{chance}); the adaptive learner plays since."
+    )

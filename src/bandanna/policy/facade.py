@@ -1,0 +1,479 @@
+"""The policies that users hold: private, plain, around other libraries' learners.
+
+Their constructors take what ``bandanna.spec.Spec`` declares: signatures and the descriptions of
+parameters are made from it. ``load`` reads what ``save`` wrote.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+from bandanna._core import checks
+from bandanna._core.advice import ticket_from_dict
+from bandanna._core.types import (
+    JSON,
+    ArmName,
+    BandannaError,
+    InputError,
+    StateFileError,
+    without_frames,
+)
+from bandanna.algorithms import AUTO
+from bandanna.learners import ExpertLearner, Learner
+from bandanna.policy.adapters import ForeignLearner, adapt, checked_learner, required_learner
+from bandanna.policy.codec import Limits, load_state, migrated
+from bandanna.policy.files import claim, read_state, resumed_before
+from bandanna.policy.parts import (
+    Recipe,
+    fitted,
+    follows_experts,
+    plain_recipe,
+    private_parts,
+    recipe_around,
+    recipe_of,
+)
+from bandanna.policy.policy import Policy
+from bandanna.spec import (
+    FeedbackOptions,
+    Options,
+    OptionsAround,
+    Spec,
+    arm_names,
+    defaults,
+    parameters,
+    spec_from_dict,
+    types,
+    with_new_names,
+)
+from bandanna.theory.tuning import Tuning
+
+SEED = "Makes the draws of arms repeatable. The noise that protects people never is."
+
+
+def _described(
+    **texts: str,
+) -> Callable[[type[Policy]], Any]:
+    """Give a class the signature and the parameters' descriptions that ``Spec`` declares.
+
+    ``texts`` replace descriptions, or add those of parameters that are not in a Spec.
+    """
+
+    def describe(cls: type[Policy]) -> type[Policy]:
+        own = list(inspect.signature(cls.__init__, eval_str=True).parameters.values())[1:-1]
+        names = [one.name for one in own]
+        further = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=types()[name]
+            )
+            for name, value in defaults().items()
+            if name not in names and name in _keywords(cls.__name__)
+        ]
+        by_position = [one for one in own if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+        by_name = [one for one in own if one.kind is inspect.Parameter.KEYWORD_ONLY]
+        everything = [*by_position, *further, *by_name]
+        cls.__signature__ = inspect.Signature(everything)  # type: ignore[attr-defined]
+        told = {name: one.help for name, one in parameters().items()} | {"seed": SEED} | texts
+        lines = [
+            line
+            for one in everything
+            for line in (
+                one.name,
+                *textwrap.wrap(told[one.name], 92, initial_indent="    ", subsequent_indent="    "),
+            )
+        ]
+        assert cls.__doc__ is not None
+        cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("{parameters}", "\n".join(lines))
+        return cls
+
+    return describe
+
+
+def _keywords(kind: str) -> set[str]:
+    """Return what a constructor takes by keyword, of what ``Spec`` declares."""
+    plain = {"batch", "loss_range", "default_loss", "clip"}
+    if kind in ("Bandit", "Experts"):
+        return plain if kind == "Bandit" else plain - {"batch"}
+    experts = kind == "PrivateExperts"
+    return {
+        name
+        for name, one in parameters().items()
+        if (one.experts if experts else one.bandits) and name not in ("arms", "epsilon", "experts")
+    }
+
+
+def _spec(kind: str, options: Mapping[str, object], **given: object) -> Spec:
+    """Return the Spec of a policy; refuse keywords that its constructor does not have."""
+    named = with_new_names(options)
+    unknown = [name for name in named if name not in _keywords(kind)]
+    if unknown:
+        raise TypeError(f"{kind}() got an unexpected keyword argument {unknown[0]!r}")
+    return Spec(kind, **{**named, **given})  # type: ignore[arg-type]
+
+
+@_described(
+    algorithm="adaptive (default), one-bit, one-bit-exp3 (the smallest guarantee for few arms), "
+    "tracking, dp-klucb, the paper's htinf, exp3 and ftpl, or prior work's ldp-exp3 and "
+    "dp-exp3-lap. With -tight at the end of the paper's names and ldp-exp3, tuned to constants of "
+    "ours.",
+    delta="With per_person: what a person's slots may cost besides epsilon; 0 is pure.",
+)
+class PrivateBandit(Policy):
+    """Choose among arms, again and again, without revealing anyone's feedback.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> bandit = bd.PrivateBandit(arms=["drug A", "drug B"], epsilon=0.5, rounds=10_000)
+    >>> decision = bandit.decide()
+    >>> bandit.observe(decision, loss=0.3)
+    >>> bandit.guarantee.epsilon, bandit.guarantee.delta, bandit.guarantee.model
+    (0.5, 0.0, 'central')
+    """
+
+    saved_as: ClassVar[str | None] = "PrivateBandit"
+
+    def __init__(
+        self,
+        arms: int | Sequence[ArmName],
+        epsilon: float,
+        rounds: int | None = None,
+        algorithm: str | None = None,
+        *,
+        delta: float = 0.0,
+        seed: int | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        names = arm_names(arms)
+        learner = checked_learner(options.pop("learner", None), names)
+        size = {"arms": names, "epsilon": checks.epsilon(epsilon), "delta": delta}
+        asked = {"rounds": rounds, "algorithm": algorithm, "learner": learner}
+        found = private_parts(_spec("PrivateBandit", options, **size, **asked))
+        super().__init__(found.spec, found.recipe, why=found.why, seed=seed)
+
+
+@_described(
+    algorithm="auto (default) takes the smallest guaranteed regret; policy.why says which and why. "
+    "Conversions treat each expert as an arm: one-bit-conversion, one-bit-exp3-conversion, "
+    "adaptive-conversion, tracking-conversion, htinf-conversion, exp3-conversion, "
+    "ftpl-conversion. EXP4 weighs them: one-bit-exp4, calibrated-exp4, and the paper's local-exp4 "
+    "and batched-exp4. With -tight at the end of the paper's names, tuned to constants of ours.",
+    experts="Number of experts N.",
+    rounds="How many decisions are expected. Needed by all but one-bit-conversion and "
+    "htinf-conversion.",
+    delta="What may be spent besides epsilon. Only batched-exp4 and calibrated-exp4 use it, and "
+    "per_person.",
+)
+class PrivateExperts(Policy):
+    """Choose among arms by experts' advice without revealing anyone's feedback.
+
+    With ``per_person`` and a conversion a slot follows one expert; EXP4 credits each round by its
+    own advice, so there a slot is one round.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> policy = bd.PrivateExperts(experts=3, arms=2, epsilon=0.5, rounds=10_000)
+    >>> decision = policy.decide([0, 0, 1])
+    >>> policy.observe(decision, loss=0.3)
+    >>> policy.algorithm
+    'one-bit-exp4'
+    """
+
+    saved_as: ClassVar[str | None] = "PrivateExperts"
+
+    def __init__(
+        self,
+        experts: int,
+        arms: int | Sequence[ArmName],
+        epsilon: float,
+        delta: float = 0.0,
+        rounds: int | None = None,
+        algorithm: str = AUTO,
+        *,
+        seed: int | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        count = _count_of(experts)
+        learner = checked_learner(options.pop("learner", None), tuple(range(count)))
+        size = {"experts": count, "arms": arms, "epsilon": checks.epsilon(epsilon), "delta": delta}
+        asked = {"rounds": rounds, "algorithm": algorithm, "learner": learner}
+        found = private_parts(_spec("PrivateExperts", options, **size, **asked))
+        super().__init__(found.spec, found.recipe, why=found.why, seed=seed)
+
+
+def _count_of(experts: object) -> int:
+    count: int | None = parameters()["experts"].check(experts)
+    if count is None:
+        raise InputError("experts must be a whole number, at least 1; got None.")
+    return count
+
+
+@_described(
+    learner="tsallis-inf (default), tsallis-inf-iw, htinf, exp3, ftpl, adaptive, kl-ucb and "
+    "thompson (the strongest where losses are steady), uniform, a learner object, or one of "
+    "another library.",
+    rounds="How many decisions are expected; exp3 and ftpl need it.",
+    batch="Rounds for which an arm is kept.",
+)
+class Bandit(Policy):
+    """The same bandit without privacy, for comparison and for feedback that is not about people.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> bd.Bandit(arms=2, learner="exp3", rounds=1000).guarantee.private
+    False
+    """
+
+    saved_as: ClassVar[str | None] = "Bandit"
+
+    def __init__(
+        self,
+        arms: int | Sequence[ArmName],
+        learner: object = "tsallis-inf",
+        rounds: int | None = None,
+        *,
+        batch: int = 1,
+        seed: int | None = None,
+        **options: Unpack[FeedbackOptions],
+    ) -> None:
+        names = arm_names(arms)
+        given = required_learner(learner, names)
+        spec = _spec("Bandit", options, arms=names, rounds=rounds, batch=batch, **_plain(given))
+        super().__init__(spec, plain_recipe(given, spec.problem, batch), seed=seed)
+
+
+@_described(
+    experts="Number of experts N.",
+    learner="exp4 (default) and centred-exp4, which need rounds; uniform (any arm, no advice), "
+    "random-expert (a new expert each round); or a bandit learner over experts, by name or object.",
+)
+class Experts(Policy):
+    """The same without privacy, for comparison and for feedback that is not about people.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> bd.Experts(experts=3, arms=2, rounds=1000).guarantee.private
+    False
+    """
+
+    saved_as: ClassVar[str | None] = "Experts"
+
+    def __init__(
+        self,
+        experts: int,
+        arms: int | Sequence[ArmName],
+        rounds: int | None = None,
+        learner: Learner | str = "exp4",
+        *,
+        seed: int | None = None,
+        **options: Unpack[FeedbackOptions],
+    ) -> None:
+        count = _count_of(experts)
+        given = required_learner(learner, tuple(range(count)))
+        spec = _spec("Experts", options, experts=count, arms=arms, rounds=rounds, **_plain(given))
+        super().__init__(spec, plain_recipe(given, spec.problem), seed=seed)
+
+
+def _plain(learner: Learner | str) -> dict[str, object]:
+    """Return what a Spec says of the learner of a policy without privacy."""
+    if isinstance(learner, str):
+        return {"algorithm": learner}
+    foreign = isinstance(learner, ForeignLearner)
+    return {"algorithm": learner.name, "learner": learner if foreign else None}
+
+
+def privatize(
+    learner: object,
+    arms: int | Sequence[ArmName],
+    epsilon: float,
+    rounds: int | None = None,
+    *,
+    delta: float = 0.0,
+    seed: int | None = None,
+    **options: Unpack[OptionsAround],
+) -> PrivateBandit:
+    """Make any bandit without contexts private (the paper's Theorem "Generic Conversion").
+
+    A learner object is copied, so that nobody else can feed it what was not released; it must not
+    have learned from private data before. With the default one-bit release it sees losses that
+    are 0 or 1; with ``"laplace"`` it must survive negative and unbounded ones.
+
+    Parameters
+    ----------
+    learner
+        A learner by name or object; river's ``bandit.Policy``; MABWiser's ``MAB``; any object
+        with ``draw()`` and ``update(arm, loss)``; or a function that takes a seed and makes one.
+    arms, epsilon, rounds, delta, seed
+        As for ``PrivateBandit``.
+    **options
+        Everything else that ``PrivateBandit`` takes; ``release`` is ``"one-bit"`` by default.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> bd.privatize("htinf", arms=3, epsilon=0.5).guarantee.epsilon
+    0.5
+    """
+    around: Options = {**options, "learner": required_learner(learner, arm_names(arms))}
+    around.setdefault("release", "one-bit")
+    return PrivateBandit(arms, epsilon, rounds, delta=delta, seed=seed, **around)
+
+
+# --- loading ----------------------------------------------------------------------------------
+
+KINDS: dict[str, type[Policy]] = {
+    kind.__name__: kind for kind in (PrivateBandit, Bandit, PrivateExperts, Experts)
+}
+PRIVATE_KINDS = ("PrivateBandit", "PrivateExperts")
+DAMAGE = (
+    *(BandannaError, ArithmeticError, AttributeError, LookupError),
+    *(RecursionError, TypeError, ValueError),
+)
+
+
+def load(
+    path: str | Path,
+    *,
+    epsilon: float | None = None,
+    again: bool = False,
+    learner: object = None,
+) -> Policy:
+    """Read a policy that ``save`` wrote; it goes on where it was, with a new identity.
+
+    Feedback for decisions made before the file was saved is credited; for decisions made after it,
+    which this policy does not know, it is refused.
+
+    Parameters
+    ----------
+    path
+        The file.
+    epsilon
+        Refuse a file whose policy promises less than this: its checksum shows damage, and anyone
+        can make one.
+    again
+        Load a file that has been resumed before. Whatever was open in it may then be released
+        twice, and the guarantee says so.
+    learner
+        For a policy around another library's learner, or yours: a fresh one with the same
+        settings, or the function that made it. It is told again all that was released, and
+        refused unless it draws the same arms as the saved one did.
+
+    Examples
+    --------
+    >>> import bandanna as bd, tempfile, pathlib
+    >>> bandit = bd.PrivateBandit(arms=2, epsilon=1.0, seed=1)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "bandit.json"
+    >>> bandit.save(path)
+    >>> bd.load(path, epsilon=1.0).decide().arm == bandit.decide().arm
+    True
+    """
+    least = math.inf if epsilon is None else checks.epsilon(epsilon)
+    try:
+        return _load(Path(path), least, learner, again=again)
+    except BaseException as error:
+        raise without_frames(error) from None
+
+
+def _load(source: Path, epsilon: float, learner: object, *, again: bool) -> Policy:
+    data = read_state(source)
+    try:
+        policy = policy_from_dict(data, learner=learner)
+    except StateFileError as error:
+        raise StateFileError(f"{source}: {error}") from None
+    except DAMAGE as error:
+        raise StateFileError(f"{source} is damaged: {_reason(error)}.") from None
+    state, file, checksum = policy.state, source.resolve(), str(data["checksum"])
+    times = state.resumed
+    state.resumed = times + (resumed_before(file, checksum) if again else 0)
+    if policy.guarantee.epsilon > epsilon:
+        raise StateFileError(
+            f"{source} holds a policy with epsilon {policy.guarantee.epsilon:g}, which promises "
+            f"less than the {epsilon:g} asked for."
+        )
+    state.resumed = times + claim(file, checksum, again=again)
+    return policy
+
+
+def _reason(error: Exception) -> str:
+    """Say what is wrong with a file, without repeating what is in it."""
+    kind = type(error).__name__
+    if isinstance(error, BandannaError):
+        return f"{kind}: {error}"
+    said = str(error).partition(":")[0] if isinstance(error, ValueError) else "impossible values"
+    return f"{kind}: {said}"
+
+
+def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None) -> Policy:
+    """Make a policy from what ``Policy.to_dict`` returned, checking every value anew.
+
+    ``latest`` promises that nothing was decided after ``data``: it then keeps its identity.
+    ``learner`` is a fresh one where it is another library's.
+    """
+    data = migrated(data)
+    spec = spec_from_dict(data["spec"])
+    kind = KINDS[spec.kind]
+    choices = spec.arms if spec.experts is None else tuple(range(spec.experts))
+    recipe = _saved_recipe(data, choices, learner)
+    if (spec.experts is None) != issubclass(kind, PrivateBandit | Bandit):
+        raise ValueError(f"a {spec.kind} does not go with experts {spec.experts!r}")
+    if (spec.kind in PRIVATE_KINDS) != recipe.release.guarantee().private:
+        raise ValueError(f"a {spec.kind} does not go with a {recipe.release.name} release")
+    if "-conversion" in str(spec.algorithm) and not follows_experts(recipe, spec.experts):
+        raise ValueError(f"its parts do not make {spec.algorithm!r}")
+    if spec.algorithm is None or fitted(spec, recipe) != spec:
+        raise ValueError("its parts do not fit together")
+    policy = object.__new__(kind)
+    last = len(spec.arms) - 1
+    retired = [checks.whole("retired", arm, 0, last) for arm in data["learned"]["retired"]]
+    why = "It was loaded from a file."
+    Policy.__init__(policy, spec, recipe, why=why, retired=retired)
+    weighed = recipe.learner
+    whole = isinstance(weighed, ExpertLearner) and weighed.needs_all_advice
+    as_ticket = partial(
+        ticket_from_dict, arms=len(spec.arms), experts=spec.experts or 0, whole=whole
+    )
+    limits = Limits(len(spec.arms), len(choices), spec.rule, recipe.release, as_ticket)
+    load_state(policy.state, data, limits, latest=latest)
+    return policy
+
+
+def _saved_recipe(data: JSON, choices: tuple[ArmName, ...], learner: object) -> Recipe:
+    """Make learner and release of a saved policy, whose learner may have to be given."""
+    saved = data["learner"]
+    if saved["name"] != ForeignLearner.name:
+        if learner is not None:
+            raise StateFileError(
+                f"its learner is Bandanna's own {saved['name']} and is in the file; leave out "
+                f"learner=."
+            )
+        return recipe_of(Tuning(saved, data["release"]))
+    if learner is None:
+        raise StateFileError(
+            f"its learner is a {saved['label']}, which is not in the file: pass a fresh one with "
+            f"the same settings, or the function that made it, as learner=."
+        )
+    return recipe_around(adapt(learner, choices), data["release"])

@@ -1,0 +1,138 @@
+"""Saved policies as files: versioned JSON, complete, readable, and refused when damaged.
+
+A file that was resumed is marked: whatever was open in it must not be released twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+from bandanna._core.documents import BINARY, seal, to_text, write_whole
+from bandanna._core.types import JSON, DecisionError, StateFileError
+from bandanna.policy.codec import VERSION, check_version
+from bandanna.version import __version__
+
+FORMAT = "bandanna policy"
+PRIVATE = "open_batches holds raw feedback: keep this file as private as the feedback itself"
+
+
+def write_state(path: Path, policy: JSON) -> None:
+    """Write a policy to a file, whole or not at all."""
+    head = {"format": FORMAT, "version": VERSION, "software": __version__, "privacy": PRIVATE}
+    data = head | policy
+    data["checksum"] = seal(data)
+    try:
+        write_whole(path, to_text(data), private=True)
+        marker(path.resolve()).unlink(missing_ok=True)
+    except OSError as error:
+        raise StateFileError(f"cannot write {path}: {error.strerror or error}.") from None
+
+
+def read_state(path: Path) -> JSON:
+    """Read what ``write_state`` wrote, refusing what is not whole."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StateFileError(f"cannot read {path}: {error.strerror or error}.") from None
+    except (ValueError, RecursionError) as error:
+        raise StateFileError(f"{path} is damaged: not valid JSON ({error}).") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise StateFileError(f"{path} is not a saved policy: its format is not {FORMAT!r}.")
+    check_version(data, str(path))
+    if data.get("checksum") != seal({k: v for k, v in data.items() if k != "checksum"}):
+        raise StateFileError(f"{path} is damaged: its checksum does not match its content.")
+    return data
+
+
+def marker(path: Path) -> Path:
+    """Return the file beside a saved policy that says how often it was resumed."""
+    return path.with_name(f"{path.name}.resumed")
+
+
+def claim(path: Path, checksum: str, *, again: bool) -> int:
+    """Mark a file as resumed; returns how often it was before.
+
+    The mark lies beside the file, so it holds on this machine and not for copies elsewhere. Of
+    processes that load at the same moment one is the first: a lock on the mark lets them look at it
+    one after the other.
+    """
+    try:
+        with _locked(marker(path)) as mark:
+            before = _times(mark.read(), checksum)
+            if before and not again:
+                raise StateFileError(
+                    f"{path} has been resumed before ({before} times): whatever was open in it "
+                    f"would be released again. Save again and load that; or pass again=True, and "
+                    f"the guarantee will say {before + 1} times epsilon."
+                )
+            mark.seek(0)
+            mark.write(json.dumps({"checksum": checksum, "times": before + 1}).encode())
+            mark.truncate()
+            mark.flush()
+            os.fsync(mark.fileno())
+    except OSError as error:
+        raise StateFileError(
+            f"cannot mark {path} as resumed: {error.strerror or error}. Without the mark it could "
+            f"be resumed twice unnoticed; load it from a folder that can be written to."
+        ) from None
+    return before
+
+
+def resumed_before(path: Path, checksum: str) -> int:
+    """Return how often a file was resumed, without marking it."""
+    beside = marker(path)
+    return _times(beside.read_bytes(), checksum) if beside.exists() else 0
+
+
+def _times(mark: bytes, checksum: str) -> int:
+    """Return how often a mark says that the file with this checksum was resumed."""
+    if not mark:
+        return 0
+    try:
+        read = json.loads(mark)
+        return int(read["times"]) if read["checksum"] == checksum else 0
+    except (ValueError, LookupError, TypeError):
+        return 1  # unreadable: it was written for something
+
+
+def _locked(path: Path) -> BinaryIO:
+    """Open a file that is ours alone until it is closed; made if it is not there."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | BINARY
+    file = os.fdopen(os.open(path, flags, 0o600), "r+b")
+    try:
+        import fcntl
+    except ImportError:  # Windows: the first byte, which may lie beyond the end, stands for all
+        import msvcrt
+
+        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+class OneProcess:
+    """What belongs to one process: a copy of it would release its open batches a second time.
+
+    It is refused after a fork, and neither copied nor pickled.
+    """
+
+    _process: int
+
+    def _belong_here(self) -> None:
+        self._process = os.getpid()
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise DecisionError(
+                "this policy belongs to the process that made or loaded it; in a forked copy its "
+                "open batches would be released twice. Keep one process, or save and load."
+            )
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "a policy cannot be copied or pickled: its open batches would be released twice. "
+            "Use save and load to move it, rehearse for a fresh one."
+        )

@@ -1,0 +1,453 @@
+"""From a Spec to what runs: the algorithm, its learner and its release, and what they promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from bandanna._core import checks
+from bandanna._core.types import JSON, Guarantee, InputError
+from bandanna.algorithms import (
+    AUTO,
+    Algorithm,
+    algorithms,
+    check_changes,
+    find,
+    names,
+    resolve,
+)
+from bandanna.learners import LEARNERS, Exp4, ExpertLearner, FixedArm, Learner
+from bandanna.planner.plan import (
+    Plan,
+    Row,
+    capped,
+    largest_batch,
+    place_problem,
+    plan,
+    row_of,
+)
+from bandanna.policy.state import State
+from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
+from bandanna.privacy.certificate import Setting, make_certificate
+from bandanna.privacy.composition import place_for
+from bandanna.privacy.estimates import EstimateRelease
+from bandanna.privacy.laplace import LaplaceRelease
+from bandanna.privacy.persons import for_person
+from bandanna.privacy.statements import (
+    ARMS_CHANGED,
+    PUBLIC_ADVICE,
+    PUBLIC_ARMS,
+    assumed_by_all,
+    protected,
+)
+from bandanna.privacy.sums import SumRelease
+from bandanna.spec import PeopleRule, Problem, Spec
+from bandanna.theory.exp4 import centred_no_privacy
+from bandanna.theory.one_bit import default_one_bit_batch
+from bandanna.theory.stationary import LONGEST, dp_klucb
+from bandanna.theory.tuning import Tuning, named_learner, paper_batch
+from bandanna.theory.tuning import release as release_by_name
+
+if TYPE_CHECKING:
+    from bandanna.privacy.range import PrivateRange
+
+Part = TypeVar("Part")
+
+BY_NAME = ("one-bit", "laplace", "device")
+"""Releases that can be put into an algorithm by name."""
+
+CONVERTED = "one-bit-conversion"
+
+
+class Recipe(NamedTuple):
+    """A policy's two parts; the release knows the batch."""
+
+    learner: Learner | ExpertLearner
+    release: Release
+
+    @property
+    def batch(self) -> int:
+        """Rounds in a batch."""
+        return self.release.batch
+
+
+def follows_experts(recipe: Recipe, experts: int | None) -> bool:
+    """Whether each batch follows one expert: a bandit learner over experts."""
+    return experts is not None and not isinstance(recipe.learner, ExpertLearner)
+
+
+def weighs_in_batches(recipe: Recipe) -> bool:
+    """Whether a batch releases an estimate for each expert."""
+    return isinstance(recipe.release, EstimateRelease)
+
+
+# --- from a Spec to a recipe ------------------------------------------------------------------
+
+
+class Resolved(NamedTuple):
+    """A Spec whose algorithm is named, what runs it, and why it was chosen."""
+
+    spec: Spec
+    recipe: Recipe
+    why: str
+
+
+def private_parts(spec: Spec) -> Resolved:
+    """Choose the algorithm of a private policy, its learner, release and batch."""
+    checks.epsilon(spec.epsilon)
+    spec, why = _with_experts(spec) if spec.experts is not None else _without_experts(spec)
+    problem = slot_problem(spec)
+    recipe = _within_people(private_recipe(spec, problem), spec, problem)
+    if not spec.guard:
+        recipe = _without_guard(recipe, problem)
+    return Resolved(fitted(spec, recipe), recipe, why)
+
+
+def _without_experts(spec: Spec) -> tuple[Spec, str]:
+    if spec.rule is None and spec.delta != 0.0:
+        raise InputError("a delta is of use with per_person= only: one slot is pure.")
+    problem = spec.problem.but(delta=0.0)
+    name, problem, why = resolve(spec.algorithm, spec.losses, problem, in_parts=spec.replaced)
+    return spec.but(algorithm=name, changes=problem.changes, memory=problem.memory), why
+
+
+def _with_experts(spec: Spec) -> tuple[Spec, str]:
+    if spec.losses is not None:
+        raise InputError("losses= chooses among algorithms without experts.")
+    algorithm, why = spec.algorithm or AUTO, f"{spec.algorithm} was asked for."
+    if algorithm == AUTO:
+        algorithm, why = _choose_algorithm(spec)
+    check_changes(algorithm, spec.problem)
+    return spec.but(algorithm=algorithm), why
+
+
+def _choose_algorithm(spec: Spec) -> tuple[str, str]:
+    """Return the algorithm with experts that has the smallest guarantee, and why."""
+    if spec.experts == 1:
+        return CONVERTED, "There is one expert: it is followed, and nothing is learned."
+    if spec.replaced:
+        return CONVERTED, "Conversions are what takes a learner, release or batch."
+    if spec.rounds is None:
+        return CONVERTED, "Without rounds= there is no bound to compare others by."
+    found = plan(spec.problem, per_person=spec.per_person, people=spec.people)
+    if found.best.vacuous:
+        return CONVERTED, f"{found.why} A conversion follows the experts all the same."
+    return found.best.algorithm, found.why
+
+
+def slot_problem(spec: Spec) -> Problem:
+    """Return the problem that parts are tuned to: of a round, or of one slot of a person."""
+    problem = spec.problem if spec.experts is not None else spec.problem.but(delta=0.0)
+    if spec.per_person is None:
+        return problem
+    if spec.experts is None:
+        each = place_for(spec.epsilon, spec.delta, spec.per_person)
+        return problem.but(epsilon=each.epsilon)
+    return place_problem(problem, spec.per_person, find(algorithm_of(spec), advised=True))
+
+
+def algorithm_of(spec: Spec) -> str:
+    """Return the algorithm of a Spec in which it has been chosen."""
+    assert spec.algorithm is not None, "the algorithm has not been chosen"
+    return spec.algorithm
+
+
+def private_recipe(spec: Spec, problem: Problem) -> Recipe:
+    """Choose learner, release and batch for a named algorithm, with the caller's replacements."""
+    algorithm = algorithm_of(spec)
+    entry = find(algorithm, advised=problem.advised)
+    if not entry.private:
+        known = ", ".join(names(advised=problem.advised, private=True))
+        raise InputError(f"{algorithm} is not private; private are {known}.")
+    checks.epsilon(problem.epsilon)
+    if problem.experts == 1:
+        return Recipe(FixedArm(1), SilentRelease())
+    if not spec.replaced:
+        return _kept(recipe_of(entry.tuned(problem)), problem)
+    if entry.grows:
+        raise InputError(
+            f"{algorithm} decides its batches itself: no learner, release or batch can be replaced "
+            f"in it. Pass guard=False for the algorithm as published."
+        )
+    if not entry.replaceable:
+        conversions = [row.name for row in algorithms(advised=True) if row.replaceable]
+        raise InputError(
+            f"learner, release and batch can be replaced in conversions "
+            f"({', '.join(conversions)}), not in {algorithm}."
+        )
+    if entry.over is not None:
+        entry, problem = entry.over, problem.over_experts()
+    return _kept(_with_replaced(entry, problem, spec), problem)
+
+
+def _within_people(recipe: Recipe, spec: Spec, problem: Problem) -> Recipe:
+    """Return a recipe whose batches people can fill, unless the user chose them.
+
+    Algorithms that choose their batches themselves are left as they are: batches that do not fill
+    close early, see ``Batch.full``.
+    """
+    if spec.per_person is None:
+        return recipe
+    most = largest_batch(problem.rounds, spec.per_person, spec.people)
+    chosen = spec.batch is not None or isinstance(spec.release, Release)
+    entry = find(algorithm_of(spec), advised=problem.advised)
+    if most is None or recipe.batch <= most or chosen or not entry.replaceable:
+        return recipe
+    return private_recipe(spec.but(batch=most), problem)
+
+
+def _kept(recipe: Recipe, problem: Problem) -> Recipe:
+    """Refuse parts that promise less than was asked for, whoever put them together."""
+    promise = recipe.release.guarantee()
+    kept = promise.private and 0 < promise.epsilon <= problem.epsilon
+    kept = kept and promise.delta <= problem.delta
+    if not kept:
+        raise InputError(
+            f"the release given promises epsilon {promise.epsilon:g} and delta {promise.delta:g}, "
+            f"which is weaker than the epsilon {problem.epsilon:g} and delta {problem.delta:g} "
+            f"asked for."
+        )
+    return recipe
+
+
+def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Recipe:
+    """Choose the learner of a policy without privacy, by name or as it is."""
+    release = PlainRelease(checks.whole("batch", batch, at_least=1))
+    if not isinstance(learner, str):
+        return Recipe(learner, release)
+    if not problem.advised:
+        return Recipe(_learner(named_learner(learner, problem, release.to_dict())), release)
+    if problem.experts == 1 and learner != "uniform":
+        return Recipe(FixedArm(1), release)
+    if learner == "centred-exp4":
+        return recipe_of(centred_no_privacy(problem))
+    entries = {"exp4": "no-privacy", "uniform": "uniform", "random-expert": "random-expert"}
+    if learner in entries:
+        return recipe_of(find(entries[learner], advised=True).tuned(problem))
+    return Recipe(
+        _learner(named_learner(learner, problem.over_experts(), release.to_dict())), release
+    )
+
+
+def _without_guard(recipe: Recipe, problem: Problem) -> Recipe:
+    """Return DP-KLUCB as it was published; refuse other algorithms, which have no guard."""
+    if not hasattr(recipe.learner, "guard"):
+        raise InputError("guard=False is about dp-klucb; other algorithms have no guard.")
+    return recipe_of(dp_klucb(problem, guard=False))
+
+
+def _with_replaced(entry: Algorithm, problem: Problem, spec: Spec) -> Recipe:
+    learner, given, batch = spec.learner, spec.release, spec.batch
+    assert isinstance(learner, Learner | str | None)
+    if isinstance(given, Release):
+        release, name = _checked_release(given, batch), given.name
+    else:
+        name = str(given or entry.release)
+        if name not in BY_NAME and name != entry.release:
+            raise InputError(
+                f"unknown release {given!r}; there are {', '.join(BY_NAME)}. "
+                f"Without privacy, use bandanna.Bandit."
+            )
+        if name == DeviceRelease.name:
+            return _for_devices(entry, problem, spec)
+        if batch is None:
+            batch = _default_batch(entry, problem, name, learner)
+        if learner is None and name == entry.release:
+            return recipe_of(entry.tuned(problem, batch))
+        release = _made("release", RELEASES, release_by_name(name, problem, batch))
+    if isinstance(learner, str | None):
+        # Tsallis-INF needs losses in [0, 1]; under Laplace noise HTINF takes its place.
+        unbounded = name == "laplace" and entry.learner == "tsallis-inf"
+        own = "htinf" if unbounded else entry.learner
+        made = _learner(named_learner(learner or own, problem, release.to_dict()))
+        return Recipe(made, release)
+    return Recipe(learner, release)
+
+
+def _for_devices(entry: Algorithm, problem: Problem, spec: Spec) -> Recipe:
+    """Return what runs on bits released here in batches of one, and let devices release them."""
+    release = DeviceRelease(problem.epsilon, 1 if spec.batch is None else spec.batch)
+    here = spec.but(release=release.here().name, batch=1)
+    return Recipe(_with_replaced(entry, problem, here).learner, release)
+
+
+def _default_batch(
+    entry: Algorithm, problem: Problem, release: str, learner: Learner | str | None
+) -> int:
+    if entry.local:
+        return 1
+    if release == "laplace":
+        return paper_batch(problem.epsilon)
+    if learner is None and release == entry.release:
+        return int(entry.tuned(problem).release["batch"])
+    return default_one_bit_batch(problem.epsilon)
+
+
+def _checked_release(release: Release, batch: int | None) -> Release:
+    """Take a release as given, unless it contradicts the rest of the request."""
+    if batch not in (None, release.batch):
+        raise InputError(
+            f"batch {batch!r} contradicts the release given, whose batch is {release.batch}."
+        )
+    if release.guarantee().epsilon == 0.0:
+        raise InputError("the release given tells nothing; there would be nothing to learn from.")
+    return release
+
+
+def recipe_of(tuning: Tuning) -> Recipe:
+    """Make a recipe's parts by name and parameters; everything is validated anew."""
+    return Recipe(_learner(tuning.learner), _made("release", RELEASES, tuning.release))
+
+
+def recipe_around(learner: Learner, release: JSON) -> Recipe:
+    """Make a recipe of a learner as it is and a release by name and parameters."""
+    return Recipe(learner, _made("release", RELEASES, release))
+
+
+def _learner(data: JSON) -> Learner | ExpertLearner:
+    known: dict[str, Callable[..., Learner | ExpertLearner]] = {**LEARNERS, Exp4.name: Exp4}
+    return _made("learner", known, data)
+
+
+def _made(kind: str, table: Mapping[str, Callable[..., Part]], data: JSON) -> Part:
+    arguments = dict(data)
+    name = arguments.pop("name", None)
+    if name not in table:
+        raise InputError(f"unknown {kind} {name!r}; there are {', '.join(table)}.")
+    try:
+        return table[name](**arguments)
+    except TypeError as error:
+        raise InputError(f"the {kind}'s parameters do not fit: {error}.") from None
+
+
+# --- which parts belong together --------------------------------------------------------------
+
+
+def check_parts(recipe: Recipe, arms: int, experts: int | None, rounds: int | None) -> None:
+    """Refuse a learner and a release that do not belong together, or to the problem."""
+    learner, release = recipe
+    if isinstance(learner, ExpertLearner):
+        good = (learner.experts, learner.arms) == (experts, arms)
+        good = good and release.suits(learner.experts, learner.arms, learner.mixing)
+    else:
+        good = learner.arms == (arms if experts is None else experts)
+        good = good and isinstance(release, SumRelease)
+        if getattr(learner, "grows", False):  # where experts advise, batches have one size
+            longest = release.longest if isinstance(release, LaplaceRelease) else None
+            good = good and experts is None and longest is not None and longest >= LONGEST
+    if not good or (release.takes_bits and experts is not None):
+        advised = "" if experts is None else f" and {experts} experts"
+        raise InputError(
+            f"{learner.name} and a {release.name} release do not make a policy for {arms} "
+            f"arms{advised}."
+        )
+    if rounds is not None and recipe.batch > rounds:
+        raise InputError(
+            f"batches of {recipe.batch} are longer than the {rounds} rounds expected: nothing "
+            f"would ever be released. Use a smaller batch, more rounds or a larger epsilon."
+        )
+
+
+def fitted(spec: Spec, recipe: Recipe) -> Spec:
+    """Return a Spec whose rule for people its parts can keep.
+
+    Learners that weigh experts credit each round by its own advice: there a slot is one round.
+    """
+    people = spec.rule
+    if people is None:
+        return spec
+    if recipe.release.takes_bits:
+        raise InputError("devices keep their persons' budgets themselves: leave out per_person=.")
+    # This refuses what the release cannot keep.
+    for_person(recipe.release.guarantee(), people.epsilon, people.delta, people.per_person)
+    if not isinstance(recipe.learner, ExpertLearner):
+        return spec
+    if people.rounds_per_slot not in (None, 1):
+        raise InputError(
+            f"{spec.algorithm} credits every round by its own advice, so rounds_per_slot is 1; got "
+            f"{people.rounds_per_slot}. Conversions take longer slots."
+        )
+    return spec.but(rounds_per_slot=1)
+
+
+# --- what a policy promises -------------------------------------------------------------------
+
+
+def promise_of(spec: Spec, recipe: Recipe, release: Release, state: State) -> Guarantee:
+    """Return what is promised about one round's feedback, or one person's, and why."""
+    promise = release.guarantee()
+    if not promise.private:
+        return promise
+    people = spec.rule
+    promise = promise.assuming(
+        *assumed_by_all(
+            *spec.loss_range,
+            clip=spec.clip,
+            places=None if people is None else people.per_person,
+        ),
+        *recipe.learner.assumptions,
+        *([PUBLIC_ARMS] if state.restricted else []),
+        *([ARMS_CHANGED] if state.changed else []),
+    )
+    if people is not None:
+        promise = for_person(promise, people.epsilon, people.delta, people.per_person)
+    elif follows_experts(recipe, spec.experts):
+        promise = replace(promise, protects=protected(algorithm_of(spec), spec.experts))
+    if state.resumed:
+        promise = promise.repeated(state.resumed + 1)
+    known = spec.experts is None or PUBLIC_ADVICE in promise.assumptions
+    return promise if known else promise.assuming(PUBLIC_ADVICE)
+
+
+def certificate_of(
+    spec: Spec, state: State, promise: Guarantee, bought: PrivateRange | None = None
+) -> JSON:
+    """Return a policy's guarantee as a document, with what its range cost if it was bought."""
+    if state.resumed:
+        raise InputError("its file was resumed more than once: there is nothing to certify.")
+    low, high = spec.loss_range
+    size = len(spec.arms), spec.experts
+    setting = Setting(state.identity, algorithm_of(spec), *size, low, high)
+    if bought is None:
+        return make_certificate(promise, setting)
+    if bought.loss_range != spec.loss_range or not spec.clip:
+        raise InputError(
+            f"the range bought is {bought.low:g} to {bought.high:g}; make the policy with "
+            f"loss_range= just that and clip=True."
+        )
+    return make_certificate(promise, setting, bought.entries(promise.epsilon))
+
+
+def plan_of(
+    algorithm: str, recipe: Recipe, problem: Problem, rule: PeopleRule | None = None
+) -> Plan:
+    """Return the plan for a policy's problem, and what the policy itself guarantees.
+
+    That is the bound of whichever algorithm, at the policy's batch, has just these parts.
+    """
+    entry = find(algorithm, advised=problem.advised)
+    recipe = recipe._replace(release=recipe.release.here())
+    others = [row for row in algorithms(advised=problem.advised) if row != entry]
+    same = [
+        row_of(candidate, problem, batch)
+        for candidate in (entry, *others)
+        for batch in (None, recipe.batch)
+        if candidate.release == recipe.release.name and _makes(candidate, problem, batch, recipe)
+    ]
+    unknown = "no bound is known for it with the parts that were replaced."
+    same.append(Row(algorithm, entry, problem, None, unknown))
+    own = next((row for row in same if row.bound is not None), same[0])
+    found = plan(problem)
+    if rule is not None:
+        most = largest_batch(problem.rounds, rule.per_person, rule.people) or 1
+        rows = sorted(capped(found.rows, most), key=lambda row: row.regret)
+        found = replace(found, rows=rows)
+    return replace(found, own=own)
+
+
+def _makes(entry: Algorithm, problem: Problem, batch: int | None, recipe: Recipe) -> bool:
+    try:
+        return recipe_of(entry.tuned(problem, batch)) == recipe
+    except InputError:
+        return False

@@ -1,0 +1,434 @@
+"""How a policy plays: what opens a batch, how an arm is chosen in it, what its release teaches.
+
+- ``PlayArm``: an arm is drawn for a batch and played (the paper's Algorithm 1).
+- ``FollowExpert``: an expert is drawn for a batch and followed; the learner is any bandit learner
+  over experts (Algorithm 6).
+- ``WeighExperts``: EXP4 on single released losses.
+- ``WeighInBatches``: EXP4 on batches, each expert's estimate released (Algorithm 2).
+
+The steps are written once; the online object and the simulator both call them. They are plain
+functions, because another library's learner has to be played in Python.
+
+Decisions among some of the arms (``eligible=``): a learner that draws at random draws as ever. If
+what it drew may not be played, another arm is drawn in its stead, from the same probabilities
+renormalised, and its loss is learned as the loss of the one that was drawn. So every arm is played
+with its renormalised probability, and the learner plays an ordinary bandit in which an arm that may
+not be played loses what the others do. ``docs/theory/arms.md`` has the proof, and what it says of
+regret. A learner that ranks arms by what it knows of each one ranks those that may be played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core.advice import Advice, Ticket, ticket_of
+from bandanna._core.compiled import kernel, python_source
+from bandanna._core.dispatch import dispatched
+from bandanna._core.streams import Stream, uniform
+from bandanna._core.types import InputError
+from bandanna.learners import Compiled, CompiledLearner, ExpertLearner
+from bandanna.learners.base import Player as LearnerPlayer
+from bandanna.learners.base import Report
+from bandanna.learners.exp4 import (
+    Exp4Params,
+    Exp4State,
+    advised_arm,
+    exp4_choose,
+    exp4_learn_all,
+    exp4_update,
+)
+from bandanna.learners.sampling import pick
+from bandanna.learners.steps import draw, length, update
+from bandanna.policy.parts import Recipe, follows_experts, weighs_in_batches
+from bandanna.policy.state import Among, Drawn, State
+from bandanna.privacy.release import Released
+
+
+class PlayArm(NamedTuple):
+    """An arm is drawn for a batch and played."""
+
+    params: NamedTuple | LearnerPlayer
+    state: NamedTuple | None
+
+
+class FollowExpert(NamedTuple):
+    """An expert is drawn for a batch and followed."""
+
+    params: NamedTuple | LearnerPlayer
+    state: NamedTuple | None
+
+
+class WeighExperts(NamedTuple):
+    """EXP4 on single losses."""
+
+    params: Exp4Params
+    state: Exp4State
+
+
+class WeighInBatches(NamedTuple):
+    """EXP4 on batches: weights change when a batch has been released."""
+
+    params: Exp4Params
+    state: Exp4State
+
+
+Estimates = NDArray[np.float64]
+Play = PlayArm | FollowExpert | WeighExperts | WeighInBatches
+
+NO_ADVICE: Advice = np.zeros(0, dtype=np.uint8)
+NO_ESTIMATES: Estimates = np.zeros(0)
+
+
+# --- the steps --------------------------------------------------------------------------------
+
+
+@dispatched
+def open_batch(play: Play, stream: Stream) -> tuple[int, float, int]:
+    """Begin a batch: which arm or expert, its importance, and for how many rounds."""
+    raise NotImplementedError
+
+
+@dispatched
+def choose(play: Play, choice: int, advice: Advice, stream: Stream) -> tuple[int, float]:
+    """Choose an arm in a round of a batch; returns it with its importance."""
+    raise NotImplementedError
+
+
+@dispatched
+def learn(
+    play: Play,
+    choice: int,
+    weight: float,
+    advice: Advice,
+    arm: int,
+    importance: float,
+    value: float,
+    estimates: Estimates,
+    rounds: int,
+) -> None:
+    """Learn from what a batch released: a value, or an estimate for each expert.
+
+    Advice, arm and importance are those of the batch's last round; ``rounds`` is its length.
+    """
+    raise NotImplementedError
+
+
+def _draw(play: PlayArm | FollowExpert, stream: Stream) -> tuple[int, float, int]:
+    choice, weight = draw(play.params, play.state, stream)
+    return choice, weight, length(play.params, play.state, choice)
+
+
+def _nothing_drawn(play: WeighExperts | WeighInBatches, stream: Stream) -> tuple[int, float, int]:
+    return 0, 1.0, 0
+
+
+def _follow(play: FollowExpert, choice: int, advice: Advice, stream: Stream) -> tuple[int, float]:
+    return advised_arm(advice, choice, stream), 1.0
+
+
+def _weigh(
+    play: WeighExperts | WeighInBatches, choice: int, advice: Advice, stream: Stream
+) -> tuple[int, float]:
+    return exp4_choose(play.params, play.state, advice, stream)
+
+
+def _credit_choice(
+    play: PlayArm | FollowExpert,
+    choice: int,
+    weight: float,
+    advice: Advice,
+    arm: int,
+    importance: float,
+    value: float,
+    estimates: Estimates,
+    rounds: int,
+) -> None:
+    update(play.params, play.state, choice, weight, value, rounds)
+
+
+def _credit_experts(
+    play: WeighExperts,
+    choice: int,
+    weight: float,
+    advice: Advice,
+    arm: int,
+    importance: float,
+    value: float,
+    estimates: Estimates,
+    rounds: int,
+) -> None:
+    exp4_update(play.params, play.state, advice, arm, importance, value)
+
+
+def _weigh_anew(
+    play: WeighInBatches,
+    choice: int,
+    weight: float,
+    advice: Advice,
+    arm: int,
+    importance: float,
+    value: float,
+    estimates: Estimates,
+    rounds: int,
+) -> None:
+    exp4_learn_all(play.params, play.state, estimates)
+
+
+for _kind, _open, _choose, _learn in (
+    (PlayArm, _draw, None, _credit_choice),
+    (FollowExpert, _draw, _follow, _credit_choice),
+    (WeighExperts, _nothing_drawn, _weigh, _credit_experts),
+    (WeighInBatches, _nothing_drawn, _weigh, _weigh_anew),
+):
+    open_batch.register(_kind, _open)
+    learn.register(_kind, _learn)
+    if _choose is not None:  # where an arm is played it was chosen when the batch opened
+        choose.register(_kind, _choose)
+
+
+def start_learner(recipe: Recipe, stream: Stream) -> NamedTuple | LearnerPlayer:
+    """Return a learner's arrays, or another library's learner; only that looks at the stream."""
+    learner = recipe.learner
+    return learner.start() if isinstance(learner, Compiled) else learner.play(stream)
+
+
+def start_play(
+    recipe: Recipe,
+    experts: int | None,
+    stream: Stream,
+    learned: NamedTuple | LearnerPlayer | None = None,
+) -> Play:
+    """Begin to play a recipe, or go on with what was learned."""
+    learner = recipe.learner
+    if learned is None:
+        learned = start_learner(recipe, stream)
+    if isinstance(learner, ExpertLearner):
+        weighs = WeighInBatches if weighs_in_batches(recipe) else WeighExperts
+        return weighs(cast(Exp4Params, learner.params()), cast(Exp4State, learned))
+    draws = FollowExpert if follows_experts(recipe, experts) else PlayArm
+    if isinstance(learned, tuple):
+        assert isinstance(learner, Compiled)
+        return draws(learner.params(), learned)
+    return draws(learned, None)
+
+
+@kernel
+def open_once(play: Play, stream: Stream) -> tuple[int, float, int]:
+    """Begin a batch, from Python."""
+    return open_batch(play, stream)
+
+
+@kernel
+def choose_once(play: Play, choice: int, advice: Advice, stream: Stream) -> tuple[int, float]:
+    """Choose an arm, from Python."""
+    return choose(play, choice, advice, stream)
+
+
+@kernel
+def learn_once(
+    play: Play,
+    choice: int,
+    weight: float,
+    advice: Advice,
+    arm: int,
+    importance: float,
+    value: float,
+    estimates: Estimates,
+    rounds: int,
+) -> None:
+    """Learn from a release, from Python."""
+    learn(play, choice, weight, advice, arm, importance, value, estimates, rounds)
+
+
+@kernel
+def pick_once(weights: NDArray[np.float64], stream: Stream) -> int:
+    """Draw an index from weights that add up to 1, from Python."""
+    return pick(weights, 0, weights.size, uniform(stream))
+
+
+# --- for the object a user holds --------------------------------------------------------------
+
+
+class Runner:
+    """Plays a recipe on a state: draws for batches and rounds, learns from releases."""
+
+    def __init__(self, recipe: Recipe, experts: int | None, state: State, count: int) -> None:
+        self._state = state
+        self._stream = state.stream
+        self._count = count
+        """Arms there are and were."""
+        self._arms = tuple(arm for arm in range(count) if arm not in state.retired)
+        """Which arm each of the learner's is: it knows those that are not retired."""
+        self._play = start_play(recipe, experts, state.stream, state.learned)
+        compiled = self._play.state is not None
+        self._open = open_once if compiled else python_source(open_once)
+        self._choose = choose_once if compiled else python_source(choose_once)
+        self._learn = learn_once if compiled else python_source(learn_once)
+        learner = recipe.learner
+        self.weighs = isinstance(learner, ExpertLearner)
+        self._whole = isinstance(learner, ExpertLearner) and learner.needs_all_advice
+        self._learner = learner if isinstance(learner, Compiled) else None
+        self._tells = self._learner is not None and self._learner.tells_chance
+        self._follows = isinstance(self._play, FollowExpert)
+
+    # --- drawing --------------------------------------------------------------------------
+
+    def open(self, among: Among | None = None) -> Drawn:
+        """Begin a batch, for all arms or among some."""
+        arms = self._arms
+        if not self._some_retired:
+            return self._draw(among)
+        drawn = self._draw(among and tuple(k for k, arm in enumerate(arms) if arm in among))
+        return drawn._replace(choice=arms[drawn.choice], credited=arms[drawn.credited])
+
+    def _draw(self, among: Among | None) -> Drawn:
+        """Draw among the learner's arms."""
+        play, stream = self._play, self._stream
+        if among is None:
+            choice, importance, size = self._open(play, stream)
+            return Drawn(choice, importance, size, choice, self._chance_of(importance))
+        assert isinstance(play, PlayArm)
+        assert self._learner is not None
+        assert play.state is not None
+        chances = self._learner.chances(play.state)
+        if chances is not None:
+            return _draw_renormalised(self._open, play, stream, among, chances)
+        drawn = _draw_ranked(self._open, play, stream, among, self._learner.per_arm)
+        return Drawn(*drawn, drawn[0], self._chance_of(drawn[1]))
+
+    def choose(self, choice: int, advice: Advice | None) -> tuple[int, Ticket | None]:
+        """Choose an arm; where experts are weighed, with what their credit will need."""
+        if advice is None:
+            return choice, None
+        arm, importance = self._choose(self._play, choice, advice, self._stream)
+        if not self.weighs:
+            return arm, None
+        return arm, ticket_of(advice, arm, importance, whole=self._whole)
+
+    def _chance_of(self, importance: float) -> float | None:
+        """Return the probability with which an arm was drawn among all, where that is known."""
+        known = self._tells and not self._follows and not self.weighs
+        return 1.0 / importance if known else None
+
+    def chance(self, drawn: float | None, ticket: Ticket | None) -> float | None:
+        """Return the probability of an arm just chosen, by its batch's draw or its own."""
+        return drawn if ticket is None or not self._tells else 1.0 / ticket.importance
+
+    def chances(self) -> NDArray[np.float64] | None:
+        """Return the distribution of the next draw, of an arm or an expert, where it is known."""
+        state = self._play.state
+        if self._learner is None or state is None:
+            return None
+        found = self._learner.chances(state)
+        if found is None or not self._some_retired:
+            return found
+        chances = np.zeros(self._count)
+        chances[list(self._arms)] = found
+        return chances
+
+    # --- learning -------------------------------------------------------------------------
+
+    def learn(
+        self, choice: int, weight: float, ticket: Ticket | None, released: Released, rounds: int
+    ) -> None:
+        """Learn from what a batch of so many rounds released; ``ticket`` is its last round's.
+
+        Of an arm that is retired there is nothing to learn any more.
+        """
+        if self._some_retired:
+            if choice not in self._arms:
+                return
+            choice = self._arms.index(choice)
+        credit = (NO_ADVICE, 0, 1.0) if ticket is None else ticket
+        what = (released, NO_ESTIMATES) if isinstance(released, float) else (0.0, released)
+        self._learn(self._play, choice, weight, *credit, *what, rounds)
+
+    def take_back(self, choice: int, importance: float) -> None:
+        """Take a draw back whose batch taught nothing."""
+        state = self._play.state
+        if self._learner is not None and state is not None and choice in self._arms:
+            self._learner.take_back(state, self._arms.index(choice), importance)
+
+    def report(self) -> Report:
+        """Return what the learner says of its own run."""
+        if self._learner is None or self._play.state is None:
+            return Report()
+        return self._learner.report(self._play.state)
+
+    # --- arms that come and go --------------------------------------------------------------
+
+    @property
+    def _some_retired(self) -> bool:
+        return len(self._arms) < self._count
+
+    def with_arms(self, active: tuple[int, ...], count: int, name: str) -> CompiledLearner:
+        """Go on with other arms, of ``count`` in all; returns the learner that knows them."""
+        learner, play = self._learner, self._play
+        if not isinstance(play, PlayArm) or not isinstance(learner, CompiledLearner):
+            why = "arms of other libraries' bandits" if learner is None else "with experts, arms"
+            raise InputError(f"{why} cannot be added or retired; make a new policy.")
+        if not learner.per_arm:
+            raise InputError(f"arms cannot be added to {name} or retired from it.")
+        assert play.state is not None
+        kept = [self._arms.index(arm) for arm in active if arm in self._arms]
+        changed, learned = learner.with_arms(play.state, kept, len(active) - len(kept))
+        self._learner, self._arms, self._count = changed, active, count
+        self._state.learned = learned
+        self._play = PlayArm(changed.params(), learned)
+        return changed
+
+    def check_among(self, name: str) -> None:
+        """Refuse to draw among some arms where that is not defined."""
+        if self.weighs or self._follows:
+            raise InputError(
+                "eligible= is for policies without experts; let the experts advise eligible arms."
+            )
+        if not self._can_restrict:
+            raise InputError(
+                f"{name} knows no probabilities of what it draws, so that nothing can be drawn "
+                f"among some arms only; one-bit, one-bit-exp3, adaptive and dp-klucb can."
+            )
+
+    @cached_property
+    def _can_restrict(self) -> bool:
+        learner = self._learner
+        return learner is not None and (learner.ranks or self.chances() is not None)
+
+
+Open = Callable[[Play, Stream], tuple[int, float, int]]
+
+
+def _draw_renormalised(
+    opened: Open, play: Play, stream: Stream, among: Among, chances: NDArray[np.float64]
+) -> Drawn:
+    """Draw an arm; if it may not be played, draw one that may be, in its stead."""
+    shares = chances[list(among)]
+    whole = float(shares.sum())
+    # Probabilities may be too small for floating point: then nothing is known of these arms.
+    shares = shares / whole if whole > 0.0 else np.full(len(among), 1.0 / len(among))
+    credited, importance, size = opened(play, stream)
+    choice = credited if credited in among else among[pick_once(shares, stream)]
+    return Drawn(choice, importance, size, credited, float(shares[among.index(choice)]))
+
+
+def _draw_ranked(
+    opened: Open,
+    play: PlayArm | FollowExpert,
+    stream: Stream,
+    among: Among,
+    per_arm: tuple[str, ...],
+) -> tuple[int, float, int]:
+    """Let a learner rank some arms: it sees a state that holds these alone."""
+    assert isinstance(play.state, tuple)
+    arms = list(among)
+    arrays = {name: getattr(play.state, name) for name in per_arm}
+    part = play.state._replace(**{name: array[arms] for name, array in arrays.items()})
+    position, importance, size = opened(play._replace(state=part), stream)
+    for name, array in arrays.items():  # what drawing changed
+        array[arms] = getattr(part, name)
+    return among[position], importance, size

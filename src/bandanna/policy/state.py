@@ -1,0 +1,409 @@
+"""The state of a policy as plain data.
+
+``State`` holds everything that changes while a policy runs: counters, open batches with the raw
+feedback they wait to release, people's slots, what was learned, the random stream. Functions in
+``transitions.py`` change it; ``codec.py`` turns it into plain values and back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Literal, NamedTuple
+
+from bandanna._core import checks
+from bandanna._core.advice import Ticket
+from bandanna._core.streams import Stream
+from bandanna._core.types import JSON, InputError
+from bandanna.learners.base import Player as LearnerPlayer
+from bandanna.privacy.reading import Told
+from bandanna.privacy.release import Tally
+
+WAITING = -1
+"""In place of a loss."""
+
+Among = tuple[int, ...]
+"""Indices of the arms that may be played, in their order."""
+
+
+class Drawn(NamedTuple):
+    """What a batch is opened with."""
+
+    choice: int
+    """The arm that is played, or the expert that is followed."""
+    importance: float
+    size: int
+    """For how many rounds; 0 leaves it to the release."""
+    credited: int
+    """Whose loss is learned: what was drawn, before another took its place."""
+    chance: float | None
+    """The probability with which the arm is played, where that is known."""
+
+
+# --- batches ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """One person's slot in a batch: all its rounds count once, by their mean."""
+
+    person: int
+    counts: bool
+    """Whether its feedback is used; otherwise the person had all their slots before."""
+    rounds: list[int] = field(default_factory=list)
+    """Positions of its rounds in the batch."""
+    counted: int | None = None
+    """What it counted in the batch's sum, once it closed."""
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Rounds that are released together; with a rule for people, slots that are.
+
+    Rounds have positions, from 0 on. ``tally`` holds what the release will need of their losses.
+    """
+
+    number: int
+    size: int
+    """Rounds that fill it, or slots."""
+    choice: int
+    """Arm that it plays, or expert that it follows."""
+    importance: float
+    credited: int
+    """Whose loss is learned; another than ``choice`` if what was drawn might not be played."""
+    chance: float | None
+    """The probability with which its arm is played, where that is known."""
+    tally: Tally
+    among: Among | None = None
+    """The arms that all its rounds may be given; None: all arms there are."""
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    """Which decision of the policy each round is."""
+    arms: array[int] = field(default_factory=lambda: array("l"))
+    """Arm chosen in each round."""
+    losses: array[int] = field(default_factory=lambda: array("i"))
+    """Loss of each decided round in grid units, or ``WAITING``; only to recognise repeats."""
+    waiting: dict[int, Ticket | None] = field(default_factory=dict)
+    """Rounds without feedback, and what crediting them needs."""
+    ticket: Ticket | None = None
+    """Of the round counted last."""
+    given_up: set[int] = field(default_factory=set)
+    slots: dict[int, Slot] | None = None
+    """Slots by person; None without a rule for people."""
+    open_slots: dict[int, Slot] = field(default_factory=dict)
+    """Slots that further rounds may join."""
+    owners: list[Slot] = field(default_factory=list)
+    """Slot of each round."""
+    unused: int = 0
+    """Rounds of people whose slot here had closed: in no slot, and not learned from."""
+    used: int = 0
+    """Losses that its release counts, once it closed."""
+
+    @property
+    def full(self) -> bool:
+        """Whether it takes no more rounds, or no more people.
+
+        With slots left it takes no more people when as many rounds were in no slot as it was to
+        have slots: people come back whose slot in it has closed, and others do not come. That
+        depends on who came alone.
+        """
+        if self.slots is None:
+            return len(self.losses) >= self.size
+        return len(self.slots) >= self.size or self.unused >= self.size
+
+    @property
+    def complete(self) -> bool:
+        """Whether it can be released."""
+        return self.full and not self.open_slots and not self.waiting
+
+    def round_of(self, position: int) -> int:
+        """Return which decision of the policy a round is."""
+        return self.numbers[position]
+
+    def counted(self) -> list[int]:
+        """Return the losses in its sum so far: of rounds, or of slots that closed."""
+        if self.slots is None:
+            return [loss for loss in self.losses if loss != WAITING]
+        counting = (slot for slot in self.slots.values() if slot.counts)
+        return [slot.counted for slot in counting if slot.counted is not None]
+
+    def count_used(self) -> int:
+        """Return how many losses its release counts: public, by who came and how often."""
+        if self.slots is None:
+            return self.size
+        return sum(slot.counts for slot in self.slots.values())
+
+    @property
+    def missed(self) -> int:
+        """Rounds and slots that nothing true was learned from; each may add a loss to regret.
+
+        Rounds given up; slots that count nothing or lack feedback; and rounds that are in no slot.
+        """
+        if self.slots is None:
+            return len(self.given_up)
+        return self.unused + sum(
+            not slot.counts or not self.given_up.isdisjoint(slot.rounds)
+            for slot in self.slots.values()
+        )
+
+
+# --- people -----------------------------------------------------------------------------------
+
+KEY_BYTES = 16
+_USUAL = (str, int)
+
+
+class People:
+    """Who has had how many slots, and where those are that may still matter.
+
+    Persons are known by a keyed hash alone. Two who share one, which takes billions of people,
+    share their slots too: less is learned, and the promise holds.
+    """
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._use(secrets.token_bytes(KEY_BYTES) if key is None else key)
+        self.slots: dict[int, int] = {}
+        """How many slots each person has had."""
+        self.batches: dict[int, Batch] = {}
+        """The newest open batch in which a person has had a slot."""
+        self.admitted: set[int] | None = None
+        """Who took a slot since someone last asked; noted for those who store it."""
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    @property
+    def used(self) -> int:
+        """Slots that all persons together have had."""
+        return sum(self.slots.values())
+
+    def with_slots_left(self, per_person: int) -> int:
+        """Return how many persons are known who may have further slots: public, as who comes is."""
+        return sum(had < per_person for had in self.slots.values())
+
+    def known_as(self, person: object) -> int:
+        """Return the keyed hash of a person."""
+        if type(person) not in _USUAL and (
+            isinstance(person, bool) or not isinstance(person, str | Integral)
+        ):
+            raise InputError(
+                f"person must be a text or a whole number that is the same whenever they come; "
+                f"got {type(person).__name__}."
+            )
+        try:
+            text = str(person)
+        except ValueError:  # Python writes no longer ones
+            raise InputError("person must be a number of at most 4,300 digits.") from None
+        mark = self._keyed.copy()
+        mark.update(text.encode("utf-8", "surrogatepass"))
+        return int.from_bytes(mark.digest(), "big")
+
+    def take_admitted(self) -> dict[str, int]:
+        """Return who took a slot since this was last asked, and how many they have had."""
+        noted, self.admitted = self.admitted or (), set()
+        return {f"{person:016x}": self.slots[person] for person in noted}
+
+    def find_in(self, person: int, batch: Batch) -> None:
+        """Note that a person has a slot in an open batch."""
+        known = self.batches.get(person)
+        if known is None or known.number < batch.number:
+            self.batches[person] = batch
+
+    def forget(self, batch: Batch) -> None:
+        """Forget where the people of a batch that closes were."""
+        for person in batch.slots or ():
+            if self.batches.get(person) is batch:
+                del self.batches[person]
+
+    def join(self, before: People) -> None:
+        """Add slots that were known before; what is known here is newer."""
+        before.slots.update(self.slots)
+        self.slots = before.slots
+
+    def to_dict(self, *, persons: bool = True) -> JSON:
+        """Return everything as plain values; without ``persons``, neither hashes nor their key."""
+        if not persons:
+            return {}
+        by_count: dict[str, list[str]] = {}
+        for person, had in self.slots.items():
+            by_count.setdefault(str(had), []).append(f"{person:016x}")
+        return {"key": self._key.hex(), "slots": by_count}
+
+    def load(self, saved: JSON, per_person: int) -> None:
+        """Go on from what ``to_dict`` gave, checking every value anew."""
+        self._use(bytes.fromhex(saved["key"]))
+        for slots, people in saved["slots"].items():
+            had = checks.whole("slots", int(slots), 1, per_person)
+            self.slots |= {int(person, 16): had for person in people}
+
+    def _use(self, key: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise ValueError("its key for people is damaged")
+        self._key = key
+        self._keyed = hashlib.blake2b(key=key, digest_size=8)
+
+
+# --- closed batches ---------------------------------------------------------------------------
+
+Verdict = Literal["same", "different", "given up", "forgotten"]
+
+_GIVEN_UP, _UNCOUNTED = b"given up", b"uncounted"
+
+
+class ClosedBatches:
+    """Recognises feedback that is sent again after its batch closed, without keeping the losses.
+
+    Of each loss only a keyed hash is kept, in memory, for the most recent decisions; the key is
+    never written down.
+    """
+
+    def __init__(self, remember: int = 10_000) -> None:
+        self._key = secrets.token_bytes(16)
+        self._marks: dict[int, list[bytes]] = {}
+        self._room = self._remember = remember
+
+    def add(self, number: int, losses: Sequence[int], given_up: set[int]) -> None:
+        """Remember a batch that is about to be erased, and forget the oldest beyond the limit.
+
+        A negative loss is one whose counting was interrupted: any value is its repeat.
+        """
+        if len(losses) > self._remember or number in self._marks:
+            return
+        self._marks[number] = [
+            _GIVEN_UP if position in given_up else self._mark(number, position, loss)
+            for position, loss in enumerate(losses)
+        ]
+        self._room -= len(losses)
+        while self._room < 0:
+            self._room += len(self._marks.pop(next(iter(self._marks))))
+
+    def compare(self, number: int, position: int, loss: int) -> Verdict:
+        """Say whether the loss is the one observed before."""
+        marks = self._marks.get(number)
+        if marks is None or position >= len(marks):
+            return "forgotten"
+        if marks[position] in (_GIVEN_UP, _UNCOUNTED):
+            return "given up" if marks[position] == _GIVEN_UP else "same"
+        same = secrets.compare_digest(marks[position], self._mark(number, position, loss))
+        return "same" if same else "different"
+
+    def _mark(self, number: int, position: int, loss: int) -> bytes:
+        if loss < 0:
+            return _UNCOUNTED
+        data = b"".join(part.to_bytes(8, "big") for part in (number, position, loss))
+        return hashlib.blake2b(data, key=self._key, digest_size=8).digest()
+
+
+# --- identities -------------------------------------------------------------------------------
+
+
+class Issuer(NamedTuple):
+    """An identity of the policy, and from where on it issues decisions.
+
+    Each time a policy is loaded it goes on under a new one.
+    """
+
+    identity: str
+    batch: int
+    """The first batch that is wholly its own."""
+    joined: dict[int, int]
+    """Batches begun before, each with the position from which on it goes on with them."""
+
+    def issued(self, batch: int, position: int) -> bool:
+        """Whether a round is its own, or a later identity's."""
+        begin = self.joined.get(batch)
+        return batch >= self.batch or (begin is not None and position >= begin)
+
+
+# --- the whole --------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """Everything that changes while a policy runs."""
+
+    stream: Stream
+    """Draws the arms; the randomness of releases is never kept."""
+    learned: NamedTuple | LearnerPlayer
+    """The learner's arrays; another library's learner itself."""
+    people: People | None = None
+    """None without a rule for people."""
+    identity: str = field(default_factory=lambda: secrets.token_hex(8))
+    issuers: list[Issuer] = field(default_factory=list)
+    """All identities so far; the last is the present one."""
+    rounds: int = 0
+    """Decisions made so far."""
+    batches: int = 0
+    """Batches begun."""
+    released: int = 0
+    """Batches released."""
+    restricted: bool = False
+    """Whether some batch was among some arms: the promise assumes that these are public, and
+    someone may have several open slots."""
+    mixed: bool = False
+    """Whether someone with an open slot came with other eligible arms than it was drawn among: no
+    bound on regret is known then."""
+    overlapped: bool = False
+    """Whether a batch began while another was open: bounds for feedback in order say nothing."""
+    missed_before: int = 0
+    """What ``missed`` counts, of closed batches."""
+    resumed: int = 0
+    """How often its file was resumed more than once."""
+    retired: frozenset[int] = frozenset()
+    """Indices of arms that no further batch plays."""
+    changed: bool = False
+    """Whether arms were added or retired."""
+    played: dict[int, int] = field(default_factory=dict)
+    """Decisions of closed batches that each arm, or expert, was given: public."""
+    totals: dict[int, Told] = field(default_factory=dict)
+    """What was released of each arm, or expert, that batches were opened with: public."""
+    open: dict[int, Batch] = field(default_factory=dict)
+    filling: dict[Among | None, Batch] = field(default_factory=dict)
+    """The batch that fills with rounds of the same eligible arms; None stands for all arms."""
+    closed: ClosedBatches = field(default_factory=ClosedBatches)
+    rewarded: bool = False
+    """Whether feedback comes as rewards: in which direction answers are given."""
+    changes: int = 0
+    """Grows whenever ``learned`` or anything in that section changes; not saved."""
+
+    def __post_init__(self) -> None:
+        if not self.issuers:
+            self.issuers = [Issuer(self.identity, 0, {})]
+
+    @property
+    def waiting(self) -> int:
+        """Decisions whose feedback has not been observed."""
+        # A copy, made in one step: others may decide meanwhile. ``repr`` must not wait for a lock.
+        return sum(len(batch.waiting) for batch in list(self.open.values()))
+
+    @property
+    def missed(self) -> int:
+        """Rounds and slots that were played and that nothing true was learned from."""
+        return self.missed_before + sum(batch.missed for batch in list(self.open.values()))
+
+    def plays(self) -> dict[int, int]:
+        """Return how many decisions each arm, or expert, was given so far."""
+        found = dict(self.played)
+        for batch in self.open.values():
+            found[batch.choice] = found.get(batch.choice, 0) + len(batch.losses)
+        return found
+
+    def issuer_of(self, batch: int, position: int) -> str:
+        """Return which identity issued a round, or would have."""
+        for issuer in reversed(self.issuers):
+            if issuer.issued(batch, position):
+                return issuer.identity
+        return self.issuers[0].identity
+
+    def issued_by(self, identity: str) -> bool:
+        """Whether an identity is, or was, this policy's."""
+        return any(issuer.identity == identity for issuer in self.issuers)
+
+    def join(self, before: State) -> None:
+        """Take what only memory knows from an earlier state, which is used no more."""
+        self.closed = before.closed
+        if self.people is not None and before.people is not None:
+            self.people.join(before.people)

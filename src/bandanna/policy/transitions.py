@@ -1,0 +1,508 @@
+"""How a policy's state changes: decide, observe, give up, finish, close.
+
+Functions of the parts a policy is made of, its state, and an input. Locks, files and transactions
+are around them. With the releases' tallies a state is the only keeper of losses. Every change is
+ordered so that an interrupt at any line counts no loss twice, leaves no loss without its noise and
+gives no identity out twice; ``tests/policy/test_interrupts.py`` stops it everywhere.
+
+With a rule for people a batch holds slots, not rounds. Someone who comes back while their slot is
+open meets the arm of its batch again, and all rounds of a slot count once, by their mean: one
+person moves a batch's sum by at most one loss, however often they came. ``docs/theory/people.md``
+has the proofs.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bandanna._core.advice import Advice, Ticket
+from bandanna._core.types import ArmName, Decision, DecisionError, InputError, without_frames
+from bandanna.learners.steps import CHOSEN
+from bandanna.policy.runner import Runner
+from bandanna.policy.state import (
+    WAITING,
+    Among,
+    Batch,
+    Drawn,
+    People,
+    Slot,
+    State,
+    Verdict,
+)
+from bandanna.privacy.reading import Told
+from bandanna.privacy.release import Release, Released
+from bandanna.spec import PeopleRule
+
+
+@dataclass(slots=True, eq=False)
+class Parts:
+    """What a policy is made of: none of it changes from round to round."""
+
+    runner: Runner
+    release: Release
+    people: PeopleRule | None
+    default: int
+    """The default loss in grid units: for feedback that never came, or slots without any."""
+
+
+# --- deciding ---------------------------------------------------------------------------------
+
+
+def decide(
+    parts: Parts,
+    state: State,
+    batch: Batch,
+    arms: tuple[ArmName, ...],
+    advice: Advice | None = None,
+    person: int | None = None,
+) -> Decision:
+    """Add a round to a batch with room, and return what was decided."""
+    arm, ticket = parts.runner.choose(batch.choice, advice)
+    number = state.rounds
+    state.rounds = number + 1  # used up before it is given out
+    if batch.slots is None:
+        position = _open_round(batch, number, arm, ticket)
+    else:
+        assert person is not None, "slots belong to persons"
+        position = _open_round_of(parts, state, batch, number, arm, ticket, person)
+    chance = parts.runner.chance(batch.chance, ticket)
+    where = batch.numbers[position], batch.number, position
+    return Decision(arms[arm], arm, *where, state.identity, chance)
+
+
+def batch_with_room(state: State, among: Among | None = None) -> Batch | None:
+    """Return the batch that has room for a round among these arms, if there is one.
+
+    Which batch a round is in depends on the arms that are eligible, never on what was drawn: so
+    every arm's loss in a batch is one number, whichever is played.
+    """
+    batch = state.filling.get(among)
+    return None if batch is None or batch.full else batch
+
+
+def batch_for(state: State, person: int, among: Among | None = None) -> Batch | None:
+    """Return the batch a person's next round is in, if it is open: theirs, or one with room.
+
+    Theirs is the newest in which their slot is open and whose arm is eligible.
+    """
+    assert state.people is not None, "there is no rule for people"
+    last = state.people.batches.get(person)
+    if last is not None and person in last.open_slots:
+        state.mixed = state.mixed or last.among != among
+        if among is None or last.choice in among:
+            return last
+    if state.restricted:
+        for batch in reversed(state.open.values()):
+            if person in batch.open_slots:
+                state.mixed = state.mixed or batch.among != among
+                if among is None or batch.choice in among:
+                    return batch
+    return batch_with_room(state, among)
+
+
+def sealed_batch(state: State, among: Among | None = None) -> Batch | None:
+    """Return the batch that waits for nothing but the next decision to be released.
+
+    So many rounds were in none of its slots that it takes no more people.
+    """
+    batch = state.filling.get(among)
+    return batch if batch is not None and batch.complete else None
+
+
+def open_batch(
+    parts: Parts, state: State, drawn: Drawn, size: int, among: Among | None = None
+) -> Batch:
+    """Open a batch. Its number is used up first, so that no interrupt gives it out twice."""
+    number = state.batches
+    state.batches = number + 1
+    state.changes += 1  # drawing changed what was learned
+    batch = Batch(
+        number,
+        size,
+        drawn.choice,
+        drawn.importance,
+        drawn.credited,
+        drawn.chance,
+        parts.release.start(size),
+        among,
+        slots=None if parts.people is None else {},
+    )
+    state.restricted = state.restricted or among is not None
+    state.overlapped = state.overlapped or bool(state.open)
+    state.open[number] = batch
+    state.filling[among] = batch
+    return batch
+
+
+def _open_round(batch: Batch, number: int, arm: int, ticket: Ticket | None) -> int:
+    """Add a round and return its position; what an interrupt leaves behind is overwritten."""
+    position = len(batch.losses)
+    batch.waiting[position] = ticket
+    del batch.arms[position:], batch.numbers[position:]
+    batch.arms.append(arm)
+    batch.numbers.append(number)
+    batch.losses.append(WAITING)
+    return position
+
+
+def _open_round_of(
+    parts: Parts,
+    state: State,
+    batch: Batch,
+    number: int,
+    arm: int,
+    ticket: Ticket | None,
+    person: int,
+) -> int:
+    """Add a round of a person, in their slot where that is open.
+
+    A slot that closed while its batch still fills takes no more rounds: its person meets the same
+    arm, and that feedback is not used. An interrupt at any line leaves a slot that is closed by
+    ``finish``, or one whose feedback is not counted.
+    """
+    assert batch.slots is not None, "rounds of persons are in slots"
+    slot = batch.slots.get(person) or open_slot(parts, state, batch, person)
+    position = len(batch.losses)
+    if len(batch.arms) > position:  # what an interrupt left behind
+        del batch.arms[position:], batch.owners[position:], batch.numbers[position:]
+    batch.arms.append(arm)
+    batch.owners.append(slot)
+    batch.numbers.append(number)
+    batch.losses.append(WAITING)
+    if person in batch.open_slots:
+        slot.rounds.append(position)
+        batch.waiting[position] = ticket
+        assert parts.people is not None, "there is no rule for people"
+        most = parts.people.rounds_per_slot
+        if most is not None and len(slot.rounds) >= most:
+            del batch.open_slots[person]
+    else:
+        batch.unused += 1
+    return position
+
+
+def open_slot(parts: Parts, state: State, batch: Batch, person: int) -> Slot:
+    """Take a slot for a person: it is counted as theirs before it is one."""
+    assert state.people is not None, "there is no rule for people"
+    assert parts.people is not None, "there is no rule for people"
+    assert batch.slots is not None, "slots belong to persons"
+    slot = Slot(person, counts=admit(state.people, parts.people, person))
+    batch.open_slots[person] = slot
+    batch.slots[person] = slot
+    state.people.find_in(person, batch)
+    return slot
+
+
+def admit(people: People, rule: PeopleRule, person: int) -> bool:
+    """Count one more slot of a person; False if it is one too many."""
+    had = people.slots.get(person, 0)
+    if had >= rule.per_person:
+        return False
+    people.slots[person] = had + 1
+    if people.admitted is not None:
+        people.admitted.add(person)
+    return True
+
+
+# --- feedback ---------------------------------------------------------------------------------
+
+
+def observe(parts: Parts, state: State, decision: Decision, units: int) -> Batch | None:
+    """Count a loss, once; returns its batch if that is now complete."""
+    batch = find(state, decision)
+    position = decision.position
+    verdict: Verdict
+    if batch is None:
+        verdict = state.closed.compare(decision.batch, position, units)
+    elif position in batch.given_up:
+        verdict = "given up"
+    elif position in batch.waiting:
+        _count(parts, batch, position, units)
+        verdict = "same"
+    else:
+        verdict = "same" if batch.losses[position] in (units, WAITING) else "different"
+    if verdict != "same":
+        raise _refusal(decision, verdict)
+    return batch if batch is not None and batch.complete else None
+
+
+def _count(parts: Parts, batch: Batch, position: int, units: int) -> None:
+    """Count a loss. From the first line on the round has its feedback.
+
+    Interrupted after it, the loss is not counted; the batch still closes, and nothing is counted
+    twice when the feedback is sent again.
+    """
+    batch.ticket = ticket = batch.waiting.pop(position)
+    batch.losses[position] = units
+    if batch.slots is None:
+        batch.tally.add(units, ticket)
+    else:
+        count_slot(parts, batch, batch.owners[position], ticket)
+
+
+def give_up(parts: Parts, state: State, decision: Decision) -> Batch | None:
+    """Count the default loss of a decision without feedback; with feedback, change nothing.
+
+    Whether feedback had come is all that could show, never what it was.
+    """
+    batch = find(state, decision)
+    position = decision.position
+    if batch is not None and position in batch.waiting:
+        units = parts.release.stand_in(parts.default)
+        batch.given_up.add(position)
+        if batch.slots is None:
+            _count(parts, batch, position, units)
+        else:  # the round is left out of its slot's mean
+            batch.ticket = ticket = batch.waiting.pop(position)
+            count_slot(parts, batch, batch.owners[position], ticket)
+    return batch if batch is not None and batch.complete else None
+
+
+def count_slot(parts: Parts, batch: Batch, slot: Slot, ticket: Ticket | None) -> None:
+    """Count a slot, once, if no round of it can change any more."""
+    if slot.person in batch.open_slots or slot.counted is not None:
+        return
+    known, missed = [], False
+    losses, waiting, given_up = batch.losses, batch.waiting, batch.given_up
+    for position in slot.rounds:
+        if position in waiting:
+            return
+        if position in given_up:
+            missed = True
+        elif losses[position] != WAITING:
+            known.append(losses[position])
+    if not known and not missed:
+        return  # an interrupt came before anyone knew of a round of it: nothing to count
+    units = rounded_mean(known) if known and slot.counts else parts.default
+    slot.counted = units
+    if slot.counts:
+        batch.tally.add(units, ticket)
+
+
+def finish(parts: Parts, state: State, person: int) -> list[Batch]:
+    """Close the open slots of a person; returns the batches that are now complete."""
+    theirs = [batch for batch in state.open.values() if batch.slots and person in batch.slots]
+    if not theirs:
+        raise DecisionError(
+            "this person has no slot in an open batch: they were never decided for, or their "
+            "batch has been released."
+        )
+    for batch in theirs:
+        assert batch.slots is not None, "slots belong to persons"
+        slot, ticket = batch.slots[person], None
+        batch.open_slots.pop(person, None)
+        for position in slot.rounds:
+            if position in batch.waiting:
+                batch.given_up.add(position)
+                batch.ticket = ticket = batch.waiting.pop(position)
+        count_slot(parts, batch, slot, ticket)
+    return [batch for batch in theirs if batch.complete]
+
+
+def owner_of(state: State, decision: Decision) -> int:
+    """Return the person whose slot a decision belongs to, in an open batch."""
+    batch = find(state, decision)
+    if batch is None or not batch.owners:
+        raise DecisionError("this decision belongs to no open slot.")
+    return batch.owners[decision.position].person
+
+
+def close(state: State, batch: Batch) -> Released | None:
+    """Take a full batch out of reach and only then release it; None if nothing counts in it.
+
+    The batch is gone before it is released: whatever fails, here or later, cannot bring the same
+    losses to a second release. If the release fails, nothing is learned from it, and the error does
+    not carry the sum along in its traceback.
+    """
+    state.closed.add(batch.number, batch.losses, batch.given_up)
+    if state.filling.get(batch.among) is batch:
+        del state.filling[batch.among]
+    state.missed_before += batch.missed
+    batch.used, decided = batch.count_used(), len(batch.losses)
+    del state.open[batch.number]
+    state.played[batch.choice] = state.played.get(batch.choice, 0) + decided
+    _erase(state, batch)
+    state.changes += 1
+    if batch.used == 0:
+        return None
+    state.released += 1
+    batch.tally.fill(batch.size - batch.used)
+    try:
+        released = batch.tally.publish()
+    except BaseException as error:
+        raise without_frames(error) from None
+    if isinstance(released, float):
+        so_far = state.totals.get(batch.choice, Told())
+        mean = rescaled(released, batch.size, batch.used)
+        state.totals[batch.choice] = so_far.and_also(mean, batch.used)
+    return released
+
+
+def _erase(state: State, batch: Batch) -> None:
+    """Forget all feedback but what the tally holds, and who gave it."""
+    batch.losses = array("i")
+    if batch.slots is not None:
+        assert state.people is not None, "slots belong to persons"
+        state.people.forget(batch)
+        batch.slots, batch.owners = {}, []
+
+
+# --- batches with fewer slots than planned ----------------------------------------------------
+#
+# A batch of people's slots may close with fewer of them than planned, and slots beyond a person's
+# cap count nothing. How many slots of a batch count is public: it follows from who came, never from
+# what anyone said. So it may be used:
+#
+# - the slots that are missing count the middle of the loss range in the sum, which is the same for
+#   every arm. The release is the one for a whole batch, with the same numbers and epsilon.
+# - a learner of losses takes the value as it is: the mean loss of the whole batch, in which missing
+#   slots lose the same whatever is played. Its regret is that of the slots that count.
+# - where means are estimated, by ``summary`` and by learners that count rounds, the middle is taken
+#   out again: ``rescaled``.
+# - a batch in which nothing counts publishes nothing and teaches nothing.
+#
+# ``docs/theory/people.md`` has the proofs.
+
+MIDDLE = 0.5
+"""What a missing slot counts, on the scale from 0 to 1."""
+
+
+def rescaled(value: float, planned: int, counted: int) -> float:
+    """Return an unbiased value for the slots that count, given the value of the whole batch.
+
+    Examples
+    --------
+    >>> rescaled(0.4, planned=10, counted=10), rescaled(0.4, planned=10, counted=5)
+    (0.4, 0.30000000000000004)
+    """
+    if counted == planned:
+        return value
+    return MIDDLE + (planned / counted) * (value - MIDDLE)
+
+
+def evidence(value: float, importance: float, planned: int, counted: int) -> tuple[float, int]:
+    """Return the value that a learner is given, and of how many rounds.
+
+    A learner that estimates means and chose the arm by a rule (``dp-klucb``) is given the mean of
+    the slots that count, and how many they are. All others are given the value of the whole batch.
+    """
+    if counted == planned or importance != CHOSEN:
+        return value, planned
+    return rescaled(value, planned, counted), counted
+
+
+def within_reach(drawn: Drawn, people: int, first: int) -> Drawn:
+    """Shorten a growing batch to the number of people who can fill it, but not below the first.
+
+    ``people`` is how many are known who have slots left: public, as who comes is.
+    """
+    if drawn.importance != CHOSEN:
+        return drawn
+    return drawn._replace(size=min(drawn.size, max(first, people)))
+
+
+def rounded_mean(units: list[int]) -> int:
+    """Return the mean of whole numbers, rounded half to even: no floating point.
+
+    Examples
+    --------
+    >>> rounded_mean([1, 2]), rounded_mean([2, 3]), rounded_mean([0, 0, 1])
+    (2, 2, 0)
+    """
+    if len(units) == 1:
+        return units[0]
+    whole, rest = divmod(sum(units), len(units))
+    twice = 2 * rest - len(units)
+    return whole + (twice > 0 or (twice == 0 and whole % 2 == 1))
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+def find(state: State, decision: Decision) -> Batch | None:
+    """Return the open batch of a decision, or None if it has closed; refuse foreign decisions."""
+    if decision.policy != state.issuer_of(decision.batch, decision.position):
+        raise DecisionError(f"decision {decision.round} {_stranger(state, decision)}")
+    batch = state.open.get(decision.batch)
+    size = decision.position + 1 if batch is None else len(batch.losses)
+    if (
+        not 0 <= decision.batch < state.batches
+        or not 0 <= decision.position < size
+        or (batch is not None and not _belongs(decision, batch))
+    ):
+        raise DecisionError(f"decision {decision.round} was never made by this policy.")
+    return batch
+
+
+def _stranger(state: State, decision: Decision) -> str:
+    if state.issued_by(decision.policy):
+        return (
+            "was made after the file was saved that this policy was loaded from; its feedback "
+            "cannot be credited."
+        )
+    return f"was made by another policy ({decision.policy}); this one is {state.identity}."
+
+
+def _belongs(decision: Decision, batch: Batch) -> bool:
+    position = decision.position
+    return batch.arms[position] == decision.index and decision.round == batch.numbers[position]
+
+
+_REFUSED: dict[Verdict, str] = {
+    "different": (
+        "has already been observed with another value; the first one stands. Neither is repeated "
+        "here because feedback is private."
+    ),
+    "given up": (
+        "was given up; its default loss stands, and feedback that came too late is not used."
+    ),
+    "forgotten": (
+        "has been observed and its batch released; whether the value is the same can no longer be "
+        "told. The first one stands."
+    ),
+}
+
+
+def _refusal(decision: Decision, verdict: Verdict) -> DecisionError:
+    error = DecisionError(f"decision {decision.round} {_REFUSED[verdict]}")
+    error.reason = verdict
+    return error
+
+
+def known_as(state: State, person: object) -> int:
+    """Return the keyed hash of a person; refuse persons where rounds are protected."""
+    if state.people is None:
+        raise InputError(
+            "this policy protects rounds and knows no persons; make it with per_person=, the "
+            "slots each may have, or leave out person=."
+        )
+    return state.people.known_as(person)
+
+
+def as_decision(decision: Decision | Mapping[str, object]) -> Decision:
+    """Take a decision, or the dictionary of one, refusing anything else."""
+    try:
+        made = Decision(**decision) if isinstance(decision, Mapping) else decision  # type: ignore[arg-type]
+    except TypeError:
+        made = None
+    if not isinstance(made, Decision):
+        raise DecisionError(
+            f"observe takes the Decision that decide() returned, or its _asdict(); got "
+            f"{type(decision).__name__}."
+        )
+    numbers = made.index, made.round, made.batch, made.position
+    if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
+        raise DecisionError(
+            "this decision was never made by this policy: its index, round, batch and position "
+            "must be whole numbers."
+        )
+    return made
+
+
+def check_bit(bit: object) -> int:
+    """Require the bit that a device sends."""
+    if type(bit) is not int or bit not in (0, 1):
+        raise InputError("a device sends a bit, 0 or 1, as a whole number.")
+    return bit

@@ -1,0 +1,535 @@
+"""What a policy is: every parameter, declared once.
+
+``Spec`` is the declaration. A field says a parameter's type, default, check, and help text, and
+where else the parameter appears. The rest is derived from it: the constructors' signatures, the
+body of ``POST /v1/experiments``, the axes of a study, options of the command line, and saved
+files. To add a parameter, add a field to ``Spec`` (and its type to ``Options``, for static type
+checkers), then use it.
+
+``Problem`` is the part of a Spec that planner and bounds need.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, partial
+from numbers import Integral
+from typing import Any, NamedTuple, TypedDict, TypeVar, get_type_hints
+
+from bandanna._core import checks
+from bandanna._core.types import JSON, ArmName, InputError
+
+MAX_EXPERTS = 10**6
+MAX_SERVED_ARMS, MAX_SERVED_EXPERTS = 10_000, 100_000
+"""What an experiment of the service may have at most."""
+
+LOSSES = ("any", "changing", "steady")
+"""What can be said about losses, instead of naming an algorithm."""
+
+Check = Callable[[object], Any]
+T = TypeVar("T")
+
+
+class Axis(NamedTuple):
+    """How a parameter appears as an axis of a study."""
+
+    title: str
+    """What charts call it."""
+    importance: int = 0
+    """Where a chart would be too large, the axes with the least are cut to one value first."""
+    rivals_share: bool = True
+    """Whether only algorithms with the same value of it compete."""
+    private: bool = False
+    """Whether it means nothing without privacy; such cells have None."""
+    shown_first: str = "middle"
+    """Which of its values a chart with a menu shows first: the first, middle or largest."""
+
+
+class Parameter(NamedTuple):
+    """What is declared of a parameter besides its name, type and default."""
+
+    check: Check
+    help: str
+    least: float | None = None
+    most: float | None = None
+    """Limits that a JSON schema can state; ``check`` has the last word."""
+    choices: tuple[str, ...] = ()
+    served: bool = False
+    """Whether the service takes it in an experiment."""
+    option: bool = False
+    """Whether ``bandanna simulate`` has an option for it."""
+    axis: Axis | None = None
+    bandits: bool = True
+    """Whether policies without experts have it."""
+    experts: bool = True
+    """Whether policies with experts have it."""
+
+
+def _declare(
+    check: Check,
+    text: str,
+    default: T,
+    **places: Any,
+) -> T:
+    """Declare a field of ``Spec``; the type is that of its default."""
+    declared = Parameter(check, " ".join(text.split()), **places)
+    made: T = field(default=default, metadata={"parameter": declared})
+    return made
+
+
+def _optional(check: Check) -> Check:
+    return lambda value: None if value is None else check(value)
+
+
+def _whole(name: str, least: int, most: int = 10**18) -> Check:
+    return partial(checks.whole, name, at_least=least, at_most=most)
+
+
+def _one_of(name: str, known: tuple[str, ...]) -> Check:
+    def check(value: object) -> str:
+        if value not in known:
+            raise InputError(f"{name} must be one of {', '.join(known)}; got {value!r}.")
+        return str(value)
+
+    return check
+
+
+def _epsilon(value: object) -> float:
+    return math.inf if value == math.inf else checks.epsilon(value)
+
+
+def _as_given(value: object) -> object:
+    """Leave a value as it is: who uses it checks it."""
+    return value
+
+
+def arm_names(arms: object) -> tuple[ArmName, ...]:
+    """Turn a number of arms or their names, in order, into names."""
+    if isinstance(arms, str | bytes | set | frozenset) or not isinstance(
+        arms, Iterable | float | Integral
+    ):
+        raise InputError(f"arms must be a number or a list of names; got {arms!r}.")
+    if not isinstance(arms, Iterable):
+        return tuple(range(checks.arms(arms)))
+    names = tuple(name.item() if hasattr(name, "item") else name for name in arms)
+    if len(names) < 2:
+        raise InputError(f"a bandit needs at least 2 arms; got {len(names)}: {list(names)!r}.")
+    for name in names:
+        if not isinstance(name, str | int) or isinstance(name, bool):
+            raise InputError(f"names of arms must be texts or whole numbers; got {name!r}.")
+    repeated = [str(name) for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"names of arms must differ; repeated: {', '.join(repeated)}.")
+    return names
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a policy is: its problem, what was replaced in its algorithm, feedback, and people.
+
+    ``kind`` is the class of the policy. The seed is not part of it: two policies of one Spec draw
+    different arms.
+    """
+
+    kind: str
+    arms: tuple[ArmName, ...] = _declare(
+        arm_names,
+        "How many arms, or their names.",
+        (0, 1),
+        least=2,
+        most=MAX_SERVED_ARMS,
+        served=True,
+        axis=Axis("arms K", importance=5),
+    )
+    epsilon: float = _declare(
+        _epsilon,
+        "The privacy parameter, from 1e-9 to 100: smaller is more private. 0.1 to 1 is common.",
+        math.inf,
+        served=True,
+        axis=Axis("epsilon (smaller is more private)", importance=7, private=True),
+    )
+    delta: float = _declare(
+        checks.delta,
+        """What may be spent besides epsilon; 0 is pure. It is used by batched-exp4 and
+        calibrated-exp4, and with per_person.""",
+        0.0,
+        least=0,
+        most=1,
+        served=True,
+        axis=Axis("delta (what may be spent)", importance=2, private=True),
+    )
+    rounds: int | None = _declare(
+        _optional(checks.rounds),
+        """How many decisions are expected. adaptive, one-bit and htinf do without it; the first two
+        choose a better batch with it. Going on beyond it costs no privacy.""",
+        None,
+        least=1,
+        most=checks.MAX_ROUNDS,
+        served=True,
+        axis=Axis("rounds T", importance=3, shown_first="largest"),
+    )
+    experts: int | None = _declare(
+        _optional(_whole("experts", 1, MAX_EXPERTS)),
+        "How many experts advise; none by default.",
+        None,
+        least=1,
+        most=MAX_SERVED_EXPERTS,
+        served=True,
+        axis=Axis("experts N", importance=4),
+        bandits=False,
+    )
+    algorithm: str | None = _declare(
+        _as_given,
+        "The algorithm by name; chosen by what is said of the problem if left out.",
+        None,
+        served=True,
+    )
+    losses: str | None = _declare(
+        _optional(_one_of("losses", LOSSES)),
+        """What losses are like, instead of an algorithm: any (default; adaptive), steady if each
+        arm's losses are drawn from one law (dp-klucb), or changing if the best arm changes and you
+        want to follow it (adaptive with a short memory).""",
+        None,
+        choices=LOSSES,
+        served=True,
+        experts=False,
+    )
+    changes: int | None = _declare(
+        _optional(_whole("changes", 1)),
+        """How often the best arm changes, about, in all rounds; with adaptive and tracking.""",
+        None,
+        least=1,
+    )
+    memory: int | None = _declare(
+        _optional(_whole("memory", 1)),
+        "How many rounds adaptive remembers; by default it follows rounds and changes.",
+        None,
+        least=1,
+    )
+    guard: bool = _declare(
+        bool,
+        "Without it dp-klucb is the algorithm as published, which does not notice changes.",
+        True,
+        experts=False,
+    )
+    learner: object = _declare(
+        _as_given,
+        """Replaces the learner of an algorithm, of one-bit unless another is named: a learner by
+        name, object or adapter.""",
+        None,
+    )
+    release: object = _declare(
+        _as_given,
+        """Replaces the release: one-bit, laplace, or device for bits that people's own devices
+        released, which observe_bit takes.""",
+        None,
+    )
+    batch: int | None = _declare(
+        _optional(_whole("batch", 1, checks.MAX_ROUNDS)),
+        "Rounds in a batch, instead of what the algorithm would choose.",
+        None,
+        least=1,
+        most=checks.MAX_ROUNDS,
+        axis=Axis("rounds in a batch", importance=1, rivals_share=False),
+    )
+    loss_range: tuple[float, float] = _declare(
+        checks.loss_range,
+        "Smallest and largest possible loss, known beforehand.",
+        (0.0, 1.0),
+        served=True,
+    )
+    default_loss: float | None = _declare(
+        _as_given,
+        """What give_up counts for feedback that never comes; by default the middle of the
+        range.""",
+        None,
+        served=True,
+    )
+    clip: bool = _declare(
+        bool,
+        """Count feedback outside the range as its nearer end. Refused, as it is by default, it
+        might be dropped, and then whether feedback arrives would depend on what it says.""",
+        False,
+        served=True,
+    )
+    delay: int = _declare(
+        _whole("delay", 0, checks.MAX_ROUNDS),
+        """How many further decisions may be made before the feedback of one has come, for the rate
+        of one-bit-exp3 and its bound. Privacy does not depend on it.""",
+        0,
+        least=0,
+    )
+    per_person: int | None = _declare(
+        _optional(_whole("per_person", 1, checks.MAX_SLOTS)),
+        """Protect persons instead of rounds: how many slots each may have, one in a batch. Then
+        epsilon and delta are for everything a person contributes, batch and rounds count slots,
+        and decide asks who it is for. docs/people.md explains.""",
+        None,
+        least=1,
+        most=checks.MAX_SLOTS,
+        served=True,
+        axis=Axis("slots per person", importance=2, private=True),
+    )
+    rounds_per_slot: int | None = _declare(
+        _optional(_whole("rounds_per_slot", 1, checks.MAX_SLOTS)),
+        """With per_person: rounds after which a slot takes no more. By default it takes them until
+        finish, or the deadline, closes it.""",
+        None,
+        least=1,
+        most=checks.MAX_SLOTS,
+        served=True,
+    )
+    people: int | None = _declare(
+        _optional(_whole("people", 1, checks.MAX_ROUNDS)),
+        """With per_person: how many people there are. Batches that are not given have at most half
+        as many slots, so that they fill. By default the fewest who can take all slots, rounds over
+        per_person.""",
+        None,
+        least=1,
+        most=checks.MAX_ROUNDS,
+    )
+
+    def __post_init__(self) -> None:
+        declared = parameters()
+        values = {name: one.check(getattr(self, name)) for name, one in declared.items()}
+        low, high = values["loss_range"]
+        middle = low + (high - low) / 2
+        given = middle if self.default_loss is None else self.default_loss
+        values["default_loss"] = checks.within("default_loss", given, low, high)
+        if self.rounds_per_slot is not None and self.per_person is None:
+            raise InputError("rounds_per_slot goes with per_person, the slots a person may have.")
+        if self.people is not None and self.per_person is None:
+            raise InputError("people= goes with per_person=, the slots a person may have.")
+        checks.settle(self, **values)
+
+    @property
+    def problem(self) -> Problem:
+        """What planner and bounds need to know."""
+        common = {one.name: getattr(self, one.name) for one in fields(Problem)}
+        return Problem(**common | {"arms": len(self.arms)})
+
+    @property
+    def rule(self) -> PeopleRule | None:
+        """The rule for people who come back; None if rounds are protected."""
+        if self.per_person is None:
+            return None
+        slots = self.per_person, self.rounds_per_slot
+        return PeopleRule(self.epsilon, self.delta, *slots, self.people)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether a part of the algorithm was replaced."""
+        return not (self.learner is self.release is self.batch is None)
+
+    @property
+    def around(self) -> str:
+        """The learner that was put in, by name; empty if none was."""
+        if self.learner is None or isinstance(self.learner, str):
+            return self.learner or ""
+        return str(getattr(self.learner, "label", getattr(self.learner, "name", "")))
+
+    def but(self, **changes: object) -> Spec:
+        """Return the same with other values, checked."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def to_dict(self) -> JSON:
+        """Return plain values; parts that are objects go by their names."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        release = getattr(self.release, "name", self.release)
+        epsilon = None if self.epsilon == math.inf else self.epsilon
+        return values | {
+            "arms": list(self.arms),
+            "epsilon": epsilon,
+            "learner": self.around or None,
+            "release": release,
+            "loss_range": list(self.loss_range),
+        }
+
+
+def spec_from_dict(saved: Mapping[str, Any]) -> Spec:
+    """Return what ``Spec.to_dict`` wrote down, checked; what it did not know has its default."""
+    known = {one.name for one in fields(Spec)}
+    if unknown := sorted(set(saved) - known):
+        raise InputError(f"unknown parameters: {', '.join(unknown)}.")
+    epsilon = saved.get("epsilon")
+    return Spec(**{**saved, "epsilon": math.inf if epsilon is None else epsilon})
+
+
+class FeedbackOptions(TypedDict, total=False):
+    """What every policy takes by keyword about feedback."""
+
+    loss_range: tuple[float, float]
+    default_loss: float | None
+    clip: bool
+
+
+class OptionsAround(FeedbackOptions, total=False):
+    """What ``privatize`` takes by keyword."""
+
+    losses: str | None
+    changes: int | None
+    memory: int | None
+    guard: bool
+    release: object
+    batch: int | None
+    delay: int
+    per_person: int | None
+    rounds_per_slot: int | None
+    rounds_per_place: int | None
+    """The former name of ``rounds_per_slot``."""
+    people: int | None
+
+
+class Options(OptionsAround, total=False):
+    """The types of what private policies take by keyword, for static type checkers.
+
+    ``tests/test_spec.py`` holds it to the fields of ``Spec``.
+    """
+
+    learner: object
+
+
+FORMER_NAMES = {"rounds_per_place": "rounds_per_slot"}
+"""Names that parameters had, and still may be given by."""
+
+
+@cache
+def parameters() -> dict[str, Parameter]:
+    """Return what is declared of every parameter, in the order of the fields."""
+    return {
+        one.name: one.metadata["parameter"] for one in fields(Spec) if "parameter" in one.metadata
+    }
+
+
+@cache
+def types() -> dict[str, object]:
+    """Return the type of every parameter."""
+    return {name: kind for name, kind in get_type_hints(Spec).items() if name in parameters()}
+
+
+def defaults() -> dict[str, object]:
+    """Return the default of every parameter."""
+    return {one.name: one.default for one in fields(Spec) if one.name in parameters()}
+
+
+def with_new_names(given: Mapping[str, object]) -> dict[str, object]:
+    """Return options by the names that parameters have now."""
+    renamed = {FORMER_NAMES.get(name, name): value for name, value in given.items()}
+    if len(renamed) < len(given):
+        raise InputError("a parameter was given twice, by its name and by its former name.")
+    return renamed
+
+
+class PeopleRule(NamedTuple):
+    """What is promised to a person, and the public rule by which slots fill and close."""
+
+    epsilon: float
+    """For everything a person contributes; so is delta."""
+    delta: float
+    per_person: int
+    """Slots a person may have, each in a batch of its own."""
+    rounds_per_slot: int | None
+    """Rounds after which a slot takes no more; None: it stays open until ``finish``."""
+    people: int | None = None
+    """How many there are, where that was said: batches are then small enough for them."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """How many arms and rounds, how private, and whether experts advise; checked once.
+
+    Parameters
+    ----------
+    arms
+        K, at least 2.
+    rounds
+        T; None while the horizon is unknown.
+    epsilon
+        The privacy parameter; infinite where no privacy is wanted.
+    experts
+        N; None without expert advice.
+    delta
+        What may be spent; algorithms that need none use none.
+    delay
+        How late feedback may come, in rounds: of a decision, before so many further ones have been
+        made. 0 is feedback in order.
+    changes, memory
+        How often the best arm may change, and how many rounds to remember, for the algorithms
+        that track; None leaves it to them.
+
+    Examples
+    --------
+    >>> Problem(arms=4, rounds=1e5, epsilon=0.5)
+    Problem(arms=4, rounds=100000, epsilon=0.5, experts=None, delta=0.0, delay=0)
+    """
+
+    arms: int
+    rounds: int | None
+    epsilon: float
+    experts: int | None = None
+    delta: float = 0.0
+    delay: int = 0
+    changes: int | None = field(default=None, repr=False)
+    memory: int | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        declared, values = parameters(), vars(self)
+        checked = {name: declared[name].check(values[name]) for name in values if name != "arms"}
+        checks.settle(self, arms=checks.arms(self.arms), **checked)
+
+    @property
+    def size(self) -> tuple[int, int, float]:
+        """K, T and epsilon, for formulas; needs the rounds."""
+        return self.arms, self.horizon("a bound"), self.epsilon
+
+    @property
+    def advised(self) -> bool:
+        """Whether experts advise."""
+        return self.experts is not None
+
+    @property
+    def num_experts(self) -> int:
+        """The number of experts, for formulas about several of them."""
+        return checks.whole("experts", self.experts, at_least=2)
+
+    advisers = num_experts
+
+    def horizon(self, name: str, instead: str = "one-bit or htinf") -> int:
+        """Require the number of rounds for something, and say what does without."""
+        if self.rounds is None:
+            raise InputError(
+                f"{name} needs to know how many rounds it will run: pass rounds=. "
+                f"Without a horizon use {instead}."
+            )
+        return self.rounds
+
+    def but(self, **changes: float | None) -> Problem:
+        """Return the same problem with other values, checked."""
+        everything: JSON = {**vars(self), **changes}
+        return Problem(**everything)
+
+    def over_experts(self) -> Problem:
+        """Return the bandit problem in which every expert is an arm."""
+        return replace(self, arms=self.num_experts, experts=None, delta=0.0)
+
+    @property
+    def assumed_of_feedback(self) -> str:
+        """How late feedback may be for bounds to hold, in one sentence."""
+        if self.delay:
+            return f"Bounds hold for feedback that is at most {self.delay:,} rounds late."
+        return "Bounds hold for feedback in order; a delay says how late it may be."
+
+    def to_dict(self) -> JSON:
+        """Return the six numbers, and those about changes where they are given."""
+        about_changes = ("changes", "memory")
+        known = vars(self).items()
+        return {name: value for name, value in known if not (name in about_changes and not value)}
+
+    def __str__(self) -> str:
+        rounds = "" if self.rounds is None else f"{self.rounds:,} rounds, "
+        experts = f", {self.experts:,} experts" if self.advised else ""
+        late = f", feedback up to {self.delay:,} rounds late" if self.delay else ""
+        return f"{rounds}{self.arms:,} arms{experts}, epsilon {self.epsilon:.4g}{late}"

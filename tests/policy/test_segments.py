@@ -1,0 +1,74 @@
+"""One policy for each segment: decisions find their way back, and the weakest promise counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bandanna as bd
+
+
+def make(**options: Any) -> bd.Segments:
+    epsilons = {"de": 0.5, "fr": 1.0}
+    return bd.Segments(
+        lambda name: bd.PrivateBandit(2, epsilons[str(name)], batch=1, **options), list(epsilons)
+    )
+
+
+def test_feedback_goes_to_the_policy_that_decided(tmp_path: Path) -> None:
+    segments = make()
+    decisions = [segments.decide(segment=name) for name in ("de", "fr", "fr")]
+    for name in segments:
+        segments[name].save(tmp_path / f"{name}.json")
+    loaded = bd.Segments({name: bd.load(tmp_path / f"{name}.json") for name in segments})
+    for decision in decisions:
+        loaded.observe(decision, loss=0.5)
+    assert {name: policy.released for name, policy in loaded.items()} == {"de": 1, "fr": 2}
+    waiting = loaded.decide(segment="de")
+    loaded.give_up(waiting._asdict())
+    assert loaded["de"].released == 2
+    with pytest.raises(bd.DecisionError, match="no segment's policy"):
+        loaded.observe(bd.PrivateBandit(2, 1.0).decide(), loss=0.5)
+
+
+def test_the_weakest_promise_counts() -> None:
+    promise = make().guarantee
+    assert (promise.epsilon, promise.delta) == (1.0, 0.0)
+    assert "parallel composition" in promise.because
+    assert "one segment" not in str(promise)
+    persons = make(per_person=3, delta=1e-6, rounds_per_slot=1)
+    assert (persons.guarantee.epsilon, persons.guarantee.delta) == (1.0, 1e-6)
+    assert "each person stays in one segment" in str(persons.guarantee)
+    mixed = bd.Segments({"a": bd.PrivateBandit(2, 1.0), "b": bd.Bandit(2)})
+    assert not mixed.guarantee.private
+
+
+def test_people_have_places_in_their_segment() -> None:
+    segments = make(per_person=1)
+    decision = segments.decide(segment="de", person="a")
+    segments.observe(decision, loss=0.5)
+    with pytest.raises(bd.DecisionError, match="no slot"):
+        segments.finish("a", segment="fr")
+    segments.finish("a", segment="de")
+    assert segments["de"].released == 1
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(bd.InputError, match="unknown segment 'uk'; there are 'de', 'fr'"):
+        make().decide(segment="uk")
+    one = bd.PrivateBandit(2, 1.0)
+    cases: list[tuple[Any, Any, str]] = [
+        (lambda name: one, ["a", "b"], "of its own"),
+        (lambda name: None, ["a"], "needs a policy"),
+        (lambda name: one, ["a", "a"], "different names"),
+        (lambda name: one, "ab", "list of segments"),
+        (lambda name: one, None, "list of segments"),
+        (lambda name: one, [], "at least one"),
+        (lambda name: one, [1.5], "texts or whole numbers"),
+        ({"a": one}, ["a"], "leave names out"),
+    ]
+    for policy_for, names, said in cases:
+        with pytest.raises(bd.InputError, match=said):
+            bd.Segments(policy_for, names)
