@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from bandanna.audits.attack import audit
     from bandanna.client import AsyncClient, Client
-    from bandanna.contextual.policy import PrivateContextual
+    from bandanna.contextual import PrivateContextual
     from bandanna.logs import answer
     from bandanna.planner.plan import plan
     from bandanna.policy import (
@@ -48,7 +48,7 @@ _HOMES = {
     "Experts": "bandanna.policy",
     "Policy": "bandanna.policy",
     "PrivateBandit": "bandanna.policy",
-    "PrivateContextual": "bandanna.contextual.policy",
+    "PrivateContextual": "bandanna.contextual",
     "PrivateExperts": "bandanna.policy",
     "Segments": "bandanna.policy",
     "answer": "bandanna.logs",

@@ -276,6 +276,12 @@ def plan(
     changes: Annotated[
         str | None, typer.Option(help="With --losses changing: how often the best arm does.")
     ] = None,
+    leaves: Annotated[
+        str | None,
+        typer.Option(
+            help="Contexts: also bound the regret against trees of features with so many leaves."
+        ),
+    ] = None,
     regret: Annotated[
         float | None,
         typer.Option(help="A target, as a share of the rounds; asks for what is left out."),
@@ -330,8 +336,11 @@ def plan(
     found = replace(found, losses=losses)
     expected = _expected(found) if simulate else None
     ahead = _ahead(found, gap, base_rate, log)
+    trees = None if leaves is None else _trees(found, whole_number("--leaves", leaves))
     if as_json:
         shown = {**found.to_dict(), "answer": answer}
+        if trees is not None:
+            shown["trees"] = trees
         if expected:
             shown["expected"], shown["not_simulated"] = expected
         if ahead is not None:
@@ -344,8 +353,26 @@ def plan(
     if answer:
         typer.echo(answer)
     print_plan(found, explain)
+    if trees is not None:
+        typer.echo(
+            f"By context: against every tree of the declared features with {trees['leaves']} "
+            f"leaves, algorithm trees has regret at most {trees['regret']:,.0f} "
+            f"({percent(trees['share'])} of the rounds)."
+        )
     if expected:
         print_expected(*expected, experts=found.problem.advised)
+
+
+def _trees(found: Plan, leaves: int) -> JSON:
+    """Return what trees of so many leaves guarantee."""
+    from bandanna.theory.trees import tree_bound
+
+    problem = found.problem
+    if found.per_person is not None or problem.rounds is None:
+        raise InputError("--leaves needs rounds, and does not go with --per-person.")
+    bound = tree_bound(problem.arms, problem.rounds, problem.epsilon, leaves)
+    share = bound.regret / problem.rounds
+    return {"leaves": leaves, **bound._asdict(), "share": share}
 
 
 def _ahead(

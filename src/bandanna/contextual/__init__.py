@@ -10,6 +10,7 @@ from bandanna.contextual.simulation import (
     replay,
     simulate_context,
 )
+from bandanna.contextual.trees import PrivateTrees, TreeAnswer, simulate_trees
 
 __all__ = [
     "ContextAnswer",
@@ -19,7 +20,10 @@ __all__ = [
     "Encoder",
     "Fitted",
     "PrivateContextual",
+    "PrivateTrees",
     "Replay",
+    "TreeAnswer",
     "replay",
     "simulate_context",
+    "simulate_trees",
 ]

@@ -65,6 +65,13 @@ class PrivateContextual(OneProcess):
         ``"feedback"``: contexts are public, and what one person's outcome was is protected.
         ``"context and feedback"``: neither one person's features nor their outcome can be told
         from what all others see (joint differential privacy).
+    algorithm
+        ``"linear"``: regression from released statistics, for rewards that depend on features
+        nearly linearly. ``"trees"``: all pruned trees of the features, with a regret bound for
+        losses of any kind; contexts are public, delta is 0, and every round is released as a bit.
+    leaves, bins
+        With trees: leaves of the tree that the learning rate is for (8), and the number of bins
+        that ranges are cut into, a power of two (4).
     loss_range
         Smallest and largest possible loss, or reward, known beforehand.
     clip
@@ -91,6 +98,15 @@ class PrivateContextual(OneProcess):
     saved_as = "PrivateContextual"
     algorithm = "linear"
 
+    def __new__(cls, *args: object, algorithm: str = "linear", **kwargs: object) -> Self:
+        """Make the kind that an algorithm needs."""
+        if algorithm not in KINDS:
+            known = " or ".join(map(repr, KINDS))
+            raise InputError(f"algorithm must be {known}; got {algorithm!r}.")
+        if cls is PrivateContextual:
+            return object.__new__(KINDS[algorithm])  # type: ignore[return-value]
+        return object.__new__(cls)
+
     def __init__(
         self,
         arms: int | Sequence[ArmName],
@@ -100,10 +116,16 @@ class PrivateContextual(OneProcess):
         rounds: int = 100_000,
         protects: Protects = "feedback",
         *,
+        algorithm: str = "linear",
+        leaves: int | None = None,
+        bins: int | None = None,
         loss_range: tuple[float, float] = (0.0, 1.0),
         clip: bool = False,
         seed: int | None = None,
     ) -> None:
+        if leaves is not None or bins is not None:
+            raise InputError('leaves and bins go with algorithm="trees".')
+        del algorithm
         self.arms = arm_names(arms)
         self.encoder = as_encoder(features)
         self.rounds = checks.whole("rounds", rounds, 1, MAX_ROUNDS)
@@ -269,20 +291,19 @@ class PrivateContextual(OneProcess):
         source = Path(path)
         data = read_state(source)
         try:
-            if data["kind"] != cls.saved_as:
-                raise ValueError(f"it holds a {data['kind']}; use bandanna.load")
-            policy = cls.from_dict(data, encoder)
+            policy = kind_of(data["kind"]).from_dict(data, encoder)
         except InputError as error:
             raise StateFileError(f"{source}: {error}") from None
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
             raise StateFileError(f"{source} is damaged: {type(error).__name__}.") from None
-        if epsilon is not None and policy.promised.epsilon > checks.epsilon(epsilon):
+        promised = policy.guarantee.epsilon
+        if epsilon is not None and promised > checks.epsilon(epsilon):
             raise StateFileError(
-                f"{source} holds a policy with epsilon {policy.promised.epsilon:g}, which promises "
-                f"less than the {epsilon:g} asked for."
+                f"{source} holds a policy with epsilon {promised:g}, which promises less than the "
+                f"{epsilon:g} asked for."
             )
         policy.resumed += claim(source.resolve(), str(data["checksum"]), again=again)
-        return policy
+        return policy  # type: ignore[return-value]
 
     @classmethod
     def from_dict(cls, data: JSON, encoder: Encoder | None = None) -> Self:
@@ -459,6 +480,18 @@ class PrivateContextual(OneProcess):
         )
         state.length = state.fitted.length
         self._scores = state.fitted.scores
+
+
+KINDS: dict[str, type[PrivateContextual]] = {"linear": PrivateContextual}
+"""The class of each algorithm; ``bandanna.contextual`` knows them all."""
+
+
+def kind_of(name: object) -> type[PrivateContextual]:
+    """Return the class of a saved policy by its name."""
+    found = [kind for kind in KINDS.values() if kind.saved_as == name]
+    if not found:
+        raise InputError(f"it holds a {name}; use bandanna.load.")
+    return found[0]
 
 
 def _refusal(decision: Decision, reason: str) -> DecisionError:

@@ -25,7 +25,7 @@ def epoch_ends(rounds: int, first: int) -> tuple[int, ...]:
     Examples
     --------
     >>> epoch_ends(10_000, 1_000)
-    (1526, 2442, 3907, 6250, 10000)
+    (1527, 2442, 3907, 6250, 10000)
     """
     ends = [rounds]
     while ends[-1] / GROWTH >= first and ends[-1] > 1:

@@ -15,6 +15,7 @@ from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.contextual.features import Encoder, as_encoder
 from bandanna.contextual.fitting import Noise, fit, read_release
+from bandanna.contextual.policy import PrivateContextual
 from bandanna.contextual.schedule import epoch_ends, first_end
 from bandanna.contextual.steps import new_counts, new_scratch, play, uniform_scores
 from bandanna.environments.frames import read_columns
@@ -264,8 +265,6 @@ def replay(
     counts. With arms that were drawn by unequal, recorded chances give their column as ``chance``:
     a round that matches is then kept with probability in proportion to one over its chance.
     """
-    from bandanna.contextual.policy import PrivateContextual
-
     encoder = as_encoder(features)
     phi = encoder.encode_table(log)
     names = [arm, reward, *([chance] if chance else [])]

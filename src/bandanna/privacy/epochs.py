@@ -41,6 +41,7 @@ from bandanna.privacy.calibration import (
 from bandanna.privacy.losses import continuous_laplace_loss, gaussian_loss
 from bandanna.privacy.mechanism import Finding, Mechanism, Numerics, PrivacyLoss
 from bandanna.privacy.noise import gaussian_vector, laplace_vector, within_reach
+from bandanna.privacy.statements import PUBLIC_CONTEXTS, PUBLIC_FEATURES
 
 Protects = Literal["feedback", "context and feedback"]
 PROTECTS: tuple[Protects, ...] = ("feedback", "context and feedback")
@@ -71,14 +72,9 @@ PROTECTED_BOTH = (
     "every release and their own decisions; the round's own decision depends on its context and "
     "is seen by its person alone (joint differential privacy)"
 )
-PUBLIC_CONTEXTS = "contexts are public, and do not depend on feedback that was not released"
 OWN_DECISION = (
     "each decision, its arm included, is shown to its own person only, and is not logged where "
     "others see it"
-)
-PUBLIC_FEATURES = (
-    "features, their ranges and categories, and the encoder were fixed without looking at the "
-    "people who are protected"
 )
 DISJOINT = (
     "each round is in one epoch, each epoch is released once, and the rest is post-processing"

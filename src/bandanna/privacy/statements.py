@@ -63,8 +63,17 @@ PUBLIC_ROWS = (
 )
 FOREIGN_LEARNER = "the learner had seen no private data, and nobody else feeds it"
 
-SOMETIMES_ASSUMED = {FOREIGN_LEARNER, PUBLIC_ARMS, ARMS_CHANGED, PUBLIC_ROWS}
-"""What learners, and arms that come and go, may add; a learner from outside adds its own."""
+PUBLIC_CONTEXTS = "contexts are public, and do not depend on feedback that was not released"
+PUBLIC_FEATURES = (
+    "features, their ranges and categories, and the encoder were fixed without looking at the "
+    "people who are protected"
+)
+
+SOMETIMES_ASSUMED = {
+    *(FOREIGN_LEARNER, PUBLIC_ARMS, ARMS_CHANGED),
+    *(PUBLIC_ROWS, PUBLIC_CONTEXTS, PUBLIC_FEATURES),
+}
+"""What learners, contexts and changing arms may add; a learner from outside adds its own."""
 
 
 def range_assumed(low: float, high: float, *, clip: bool = False) -> str:
