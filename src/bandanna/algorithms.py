@@ -23,6 +23,7 @@ from bandanna.theory import (
     htinf,
     one_bit,
     stationary,
+    tsallis,
 )
 from bandanna.theory.exp3 import CHANGES
 from bandanna.theory.noisy_weights import Weights
@@ -206,8 +207,17 @@ BANDITS = (
         late=True,
     ),
     Algorithm(
+        "one-bit-tsallis",
+        "our one-bit release and centred Tsallis-INF: the smallest guarantee for many arms",
+        "ours",
+        tsallis.one_bit_tsallis_bound,
+        tsallis.one_bit_tsallis,
+        release="one-bit",
+        learner="tsallis-inf",
+    ),
+    Algorithm(
         "adaptive",
-        "long Laplace batches and a learner whose regret follows its surprises",
+        "long Laplace batches, a learner whose regret follows its surprises, and a net under it",
         "ours",
         adaptive.adaptive_bound,
         adaptive.adaptive,

@@ -46,6 +46,7 @@ LEARNERS_UNDER_TEST: dict[str, CompiledLearner] = {
     "ftpl": Ftpl(4, learning_rate=0.05, resamples=20),
     "adaptive": Adaptive(4),
     "adaptive that forgets": Adaptive(4, losses=6000, memory=1000),
+    "adaptive with a net": Adaptive(4, losses=300, noise=0.5, budget=60.0),
     "kl-ucb": KlUcb(4),
     "dp-klucb": DpKlucb(4, epsilon=0.5),
     "dp-klucb without guard": DpKlucb(4, epsilon=0.5, guard=False),

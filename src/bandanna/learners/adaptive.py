@@ -10,21 +10,35 @@ Proofs and tuning: ``docs/theory/adaptive.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
 
 from bandanna._core import checks
+from bandanna._core.compiled import python_source
 from bandanna._core.types import InputError
 from bandanna.learners.adaptive_steps import (
+    BOUND,
+    RATE,
     ROOT,
     SLOPE,
+    SWITCHED,
+    TOTALS,
+    UPDATES,
     VARIANCE,
     AdaptiveParams,
     AdaptiveState,
+    highest_prediction,
+    regret_so_far_once,
+    watch_once,
 )
 from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
-from bandanna.learners.log_barrier import BEARABLE
+from bandanna.learners.net import NetReport
 from bandanna.learners.worse import FIRST_VARIANCE
+
+CUT, LEAST_SCALES = 0.7, 1.0
+"""How much noise is cut below; but predictions keep at least so many scales of it."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,11 @@ class Adaptive(CompiledLearner):
     doubts
         How much it forgets because an arm became worse: after n losses, all in all, old ones
         fade by at most ``n ** -doubts``. At 0 it does not look.
+    noise
+        Scale of the Laplace noise on each loss; 0 for losses in [0, 1].
+    budget
+        What its expected regret must not exceed, in losses, or None. When the bound on its regret
+        so far comes too close, centred EXP3 plays the rest. Needs the number of losses.
 
     References
     ----------
@@ -67,6 +86,8 @@ class Adaptive(CompiledLearner):
     level: float = 0.1
     fresh: float = 0.0
     doubts: float = 0.3
+    noise: float = 0.0
+    budget: float | None = None
     name: ClassVar[str] = "adaptive"
     per_arm: ClassVar[tuple[str, ...]] = (
         *("losses", "predictions", "seen", "rates", "chances", "below", "recent", "usual"),
@@ -83,42 +104,76 @@ class Adaptive(CompiledLearner):
         checks.within("level", self.level, 0.0, 1.0)
         checks.within("fresh", self.fresh, 0.0, 1.0)
         checks.within("doubts", self.doubts, 0.0, 100.0)
+        checks.within("noise", self.noise, 0.0, 1e12)
+        if self.budget is not None:
+            checks.positive("budget", self.budget)
+            if self.losses is None:
+                raise InputError("a budget needs losses=, the number of losses to come.")
 
     def params(self) -> AdaptiveParams:
         """Return the numbers for the compiled steps."""
         forget = 0.0 if self.memory is None else 1.0 / self.memory
         known = min(self.losses or math.inf, self.memory or math.inf)
         logarithm = 0.0 if known == math.inf else max(math.log(known), 1.0)
-        shape = self.first_rate, self.clamp, self.level, self.fresh, self.doubts
-        return AdaptiveParams(logarithm, forget, *map(float, shape))
+        shape = self.first_rate, self.clamp, self.level, self.fresh, self.doubts, self.noise
+        net = self._margin(), self.losses or 0.0, math.inf if self.budget is None else self.budget
+        return AdaptiveParams(logarithm, forget, *map(float, (*shape, *net)))
+
+    def _margin(self) -> float:
+        """Return how far predictions stay below what a rate can bear.
+
+        So far that noise is cut, over the whole run, by no more than a part of what centred EXP3's
+        bound is: ``n noise/2 exp(-margin / noise)`` is ``CUT sqrt(n K ln(K) / 2)``.
+        """
+        if self.noise == 0.0:
+            return 0.0
+        allowed = 2.0 * CUT * math.sqrt(0.5 * self.arms * math.log(self.arms))
+        scales = math.log(max(math.sqrt(self.losses or 1.0) * self.noise / allowed, 1.0))
+        return self.noise * max(scales, LEAST_SCALES)
 
     def start(self) -> AdaptiveState:
         """Return the state before the first round: the uniform distribution."""
-        state = AdaptiveState(*aligned_zeros(*[self.arms] * 6, 2, *[self.arms] * 2, 6))
-        state.predictions[:] = min(0.5, BEARABLE * self.first_rate)
+        state = AdaptiveState(*aligned_zeros(*[self.arms] * 6, 2, *[self.arms] * 2, TOTALS, 2))
+        highest = python_source(highest_prediction)(self.first_rate, self._margin())
+        state.predictions[:] = min(0.5, highest)
         state.rates[:] = self.first_rate
         state.chances[:] = 1.0 / self.arms
         state.totals[VARIANCE] = FIRST_VARIANCE
         state.solution[SLOPE] = 1.0 / (self.arms * self.first_rate)
         state.solution[ROOT] = self.arms * self.first_rate
+        if self.budget is not None:
+            watch_once(self.params(), state)
+            if state.totals[RATE]:  # the budget is too small for anything else
+                state.totals[BOUND] = 0.0
         return state
 
     def report(self, state: NamedTuple) -> Report:
-        """Bound the regret by what was met.
+        """Bound the regret by what was met, and say whether the net was needed.
 
-        In expectation over runs the regret against any arm is at most the mean of this, when losses
-        came back in order: ``ln(n K) (rates + faded ones) + cost + what was cut off + 1``.
+        In expectation over runs the regret against any arm is at most the mean of the bound, when
+        losses came back in order and ``noise`` is theirs.
         """
         assert isinstance(state, AdaptiveState)
-        updates, cost, above, faded = state.totals[:4].tolist()
-        if updates < 1.0:
-            return Report(regret=0.0)
-        rates = state.rates.tolist()
-        penalty = math.log(updates * len(rates)) * (sum(rates) - min(rates) + faded)
-        return Report(regret=penalty + cost + float(state.below.max()) + above + 1.0)
+        met = regret_so_far_once(self.params(), state) if state.totals[UPDATES] else 0.0
+        if self.budget is None:
+            return Report(regret=met)
+        net = NetReport(budget=self.budget, switched=bool(state.totals[RATE]))
+        if net["switched"]:
+            net["after"] = int(state.totals[SWITCHED])
+        return Report(regret=met, net=net)
+
+    def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
+        """Return a learner for other arms: its budget was for those that there were."""
+        learner, fresh = super().with_arms(state, kept, added)
+        return replace(learner, budget=None), fresh
 
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Let new arms start level with the best, by losses and predictions together."""
         assert isinstance(state, AdaptiveState)
+        if state.totals[RATE]:  # centred EXP3 plays
+            state.losses[first:] = state.losses[:first].min()
+            weights = np.exp(state.totals[RATE] * (state.losses.min() - state.losses))
+            state.chances[:] = weights / weights.sum()
+            return
         best = (state.losses + state.predictions)[:first].min()
         state.losses[first:] = best - state.predictions[first:]

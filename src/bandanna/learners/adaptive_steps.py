@@ -8,17 +8,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core.compiled import step
+from bandanna._core.compiled import kernel, step
 from bandanna._core.streams import Stream, uniform
-from bandanna.learners.log_barrier import BEARABLE, solve_log_barrier, step_cost
+from bandanna.learners.centred_exp3 import CentredExp3Params, CentredExp3State, centred_update
+from bandanna.learners.log_barrier import BEARABLE, higher_orders, solve_log_barrier, step_cost
+from bandanna.learners.net import rate_for, rest_paid, rest_regret, within_unit
 from bandanna.learners.sampling import capped_inverse, pick
 from bandanna.learners.steps import register
-from bandanna.learners.worse import fade_on_evidence
+from bandanna.learners.worse import fade_on_evidence, most_faded
 
 Floats = NDArray[np.float64]
 
+LEAST_EXPOSED = 1e-12
 ROOT, SLOPE = 0, 1
-UPDATES, COST, ABOVE, RATES, VARIANCE, DOUBTED = range(6)
+UPDATES, COST, RATES, VARIANCE, DOUBTED, BOUND, SWITCHED, RATE = range(8)
+TOTALS = 8
 
 
 class AdaptiveParams(NamedTuple):
@@ -32,6 +36,14 @@ class AdaptiveParams(NamedTuple):
     level: float
     fresh: float
     doubts: float
+    noise: float
+    """Scale of the Laplace noise on a loss."""
+    margin: float
+    """How far predictions stay below what a rate can bear."""
+    losses: float
+    """How many there will be; 0 if that is not known."""
+    budget: float
+    """What the regret must not exceed; infinite where there is no net."""
 
 
 class AdaptiveState(NamedTuple):
@@ -46,15 +58,18 @@ class AdaptiveState(NamedTuple):
     chances: Floats
     """The distribution last drawn from."""
     below: Floats
-    """For each arm, what was cut from its losses below, divided by the probability."""
+    """For each arm, a bound on what was cut from its losses below, in expectation."""
     solution: Floats
     """Of the last distribution: the normaliser, and how fast its sum changes with it."""
     recent: Floats
     """For each arm, the mean of its last losses; ``usual`` goes back further."""
     usual: Floats
     totals: Floats
-    """Updates; their cost; what was cut from losses above; rates, summed as the bound needs;
-    their variance; what was forgotten because an arm became worse."""
+    """Updates; their cost; rates, summed as the bound needs; their variance; what was forgotten
+    because an arm became worse. Of the net: the bound on the regret when it looked last; after
+    how many updates centred EXP3 took over, 0 before that; and its learning rate."""
+    rest: Floats
+    """What centred EXP3 keeps: its updates and their cost."""
 
 
 # --- drawing --------------------------------------------------------------------------------
@@ -65,11 +80,12 @@ def adaptive_draw(
     params: AdaptiveParams, state: AdaptiveState, stream: Stream
 ) -> tuple[int, float]:
     """Draw an arm."""
-    root, slope = solve_log_barrier(
-        state.losses, state.predictions, state.rates, state.chances, state.solution[ROOT]
-    )
-    state.solution[ROOT] = root
-    state.solution[SLOPE] = slope
+    if state.totals[RATE] == 0.0:
+        root, slope = solve_log_barrier(
+            state.losses, state.predictions, state.rates, state.chances, state.solution[ROOT]
+        )
+        state.solution[ROOT] = root
+        state.solution[SLOPE] = slope
     arm = pick(state.chances, 0, state.chances.size, uniform(stream))
     return arm, capped_inverse(state.chances[arm])
 
@@ -86,13 +102,29 @@ def adaptive_update(
     loss: float,
     rounds: int,
 ) -> None:
+    """Learn from a loss, and see whether the net is needed."""
+    if state.totals[RATE] > 0.0:
+        state.totals[UPDATES] += 1.0
+        exp3 = CentredExp3Params(state.totals[RATE], 0.0)
+        rest = CentredExp3State(state.losses, state.chances, state.rest)
+        centred_update(exp3, rest, arm, importance, within_unit(loss, params.noise), rounds)
+        return
+    _learn(params, state, arm, importance, loss)
+    if params.budget < math.inf:
+        _watch(params, state)
+
+
+@step
+def _learn(
+    params: AdaptiveParams, state: AdaptiveState, arm: int, importance: float, loss: float
+) -> None:
     """Add the estimate ``m_i + 1[i = arm] (loss - m) / chance``; raise the arm's rate by its cost.
 
     With late feedback predictions and rates are the newest. They do not depend on which arm this
     late draw gave, so the estimate is as unbiased as it would have been.
     """
     chance, rate = state.chances[arm], state.rates[arm]
-    exposed = max(1.0 - chance * chance / (rate * state.solution[SLOPE]), 1e-12)
+    exposed = max(1.0 - chance * chance / (rate * state.solution[SLOPE]), LEAST_EXPOSED)
     heard = min(max(loss, -params.clamp), 1.0 + params.clamp)
     surprise = heard - state.predictions[arm]
     bearable = surprise
@@ -100,14 +132,35 @@ def adaptive_update(
         bearable = -BEARABLE * rate / exposed
     yielding = state.solution[SLOPE] * state.solution[ROOT]
     cost = step_cost(bearable, rate, exposed, chance, yielding)
-    state.below[arm] += (bearable - surprise + max(heard - loss, 0.0)) * importance
-    state.totals[ABOVE] += max(loss - heard, 0.0)
     state.totals[COST] += cost
+    if params.noise > 0.0:
+        _sum_cuts(params, state)
     forget = _to_forget(params, state, arm, heard)
-    _forget(params, state, forget)
+    growth = cost / (params.logarithm or max(math.log(state.totals[UPDATES]), 1.0))
+    _forget(params, state, forget, growth)
     state.losses[arm] += (1.0 - forget) * bearable * importance
-    state.rates[arm] += cost / (params.logarithm or max(math.log(state.totals[UPDATES]), 1.0))
+    state.rates[arm] += growth
     _predict(params, state, arm, heard, surprise)
+
+
+@step
+def _sum_cuts(params: AdaptiveParams, state: AdaptiveState) -> None:
+    """Add for each arm what is cut from its losses below, in expectation, were it played.
+
+    A loss is at least 0, so that only noise reaches the cut at ``-least``: by at most
+    ``noise / 2 exp(-least / noise)``.
+    """
+    half, slope = 0.5 * params.noise, state.solution[SLOPE]
+    at_clamp = half * math.exp(-params.clamp / params.noise)
+    for i in range(state.rates.size):
+        chance, rate, least = state.chances[i], state.rates[i], BEARABLE * state.rates[i]
+        if least - state.predictions[i] < params.clamp:
+            least /= max(1.0 - chance * chance / (rate * slope), LEAST_EXPOSED)
+            least -= state.predictions[i]
+            if least < params.clamp:
+                state.below[i] += half * math.exp(-least / params.noise)
+                continue
+        state.below[i] += at_clamp
 
 
 @step
@@ -130,8 +183,11 @@ def _to_forget(params: AdaptiveParams, state: AdaptiveState, arm: int, heard: fl
 
 
 @step
-def _forget(params: AdaptiveParams, state: AdaptiveState, forget: float) -> None:
-    """Add the predictions to the losses, let losses and rates fade, sum rates for the bound."""
+def _forget(params: AdaptiveParams, state: AdaptiveState, forget: float, growth: float) -> None:
+    """Add the predictions to the losses, let losses and rates fade, sum rates for the bound.
+
+    ``growth`` is what the rate of the arm played is about to grow by.
+    """
     first, keep, fade = params.first_rate, 1.0 - forget, 1.0 - 0.5 * forget
     total = 0.0
     smallest = math.inf
@@ -141,7 +197,7 @@ def _forget(params: AdaptiveParams, state: AdaptiveState, forget: float) -> None
         smallest = min(smallest, rate)
         state.losses[i] = keep * (state.losses[i] + state.predictions[i])
         state.rates[i] = first + (rate - first) * fade
-    state.totals[RATES] += forget * (total - smallest)
+    state.totals[RATES] += forget * (total - smallest + growth)
 
 
 @step
@@ -150,14 +206,104 @@ def _predict(
 ) -> None:
     """Move all predictions by a part of the surprise, and the arm's towards what was heard.
 
-    None is higher than the arm's rate can bear, so that a loss of 0 is not cut.
+    None is higher than the arm's rate can bear, so that a loss of 0 is not cut, even with some
+    noise on it.
     """
     predictions, common = state.predictions, params.level * surprise
     weight = max(1.0 / (state.seen[arm] + 1.0), params.fresh)
     predictions[arm] += weight * (heard - predictions[arm] - common)
     for i in range(predictions.size):
-        most = min(BEARABLE * state.rates[i], 1.0)
-        predictions[i] = min(max(predictions[i] + common, 0.0), most)
+        most = highest_prediction(state.rates[i], params.margin)
+        predictions[i] = max(min(predictions[i] + common, most), 0.0)
+
+
+@step
+def highest_prediction(rate: float, margin: float) -> float:
+    """Return the highest prediction that a rate can bear, with room for noise."""
+    return max(min(BEARABLE * rate - margin, 1.0), 0.0)
+
+
+# --- the net --------------------------------------------------------------------------------
+
+
+@step
+def _watch(params: AdaptiveParams, state: AdaptiveState) -> None:
+    """Let centred EXP3 play the rest if one more step might take the bound past the budget."""
+    arms, totals = state.rates.size, state.totals
+    totals[BOUND] = regret_so_far(params, state)
+    rate = rate_for(max(params.losses - totals[UPDATES], 1.0), arms)
+    rest = rest_regret(rate, arms, params.noise) + 1.0  # and the last batch, if it is cut short
+    if totals[BOUND] + _most_in_a_step(params, state) + rest > params.budget:
+        totals[SWITCHED] = totals[UPDATES]
+        totals[RATE] = rate
+        for i in range(arms):
+            state.losses[i] = 0.0
+            state.chances[i] = 1.0 / arms
+
+
+@step
+def regret_so_far(params: AdaptiveParams, state: AdaptiveState) -> float:
+    """Bound the regret so far, in losses: in expectation, if they came back in order."""
+    arms, totals = state.rates.size, state.totals
+    if totals[RATE] > 0.0:
+        rest = totals[RATE], arms, params.noise, state.rest[0], state.rest[1]
+        return float(totals[BOUND]) + rest_paid(*rest)
+    total = 0.0
+    smallest = math.inf
+    below = 0.0
+    for i in range(arms):
+        total += state.rates[i]
+        smallest = min(smallest, state.rates[i])
+        below = max(below, state.below[i])
+    above = 0.5 * params.noise * math.exp(-params.clamp / params.noise) if params.noise else 0.0
+    penalty = _log_choices(params, state) * (total - smallest + totals[RATES])
+    penalty -= arms * params.first_rate * math.log(arms)
+    met: float = penalty + totals[COST] + below + totals[UPDATES] * above + 1.0
+    return met
+
+
+@step
+def _log_choices(params: AdaptiveParams, state: AdaptiveState) -> float:
+    """Return ``ln(n K)`` and what the compared arm's own rate adds to it."""
+    losses = max(params.losses or state.totals[UPDATES], 2.0)
+    return math.log(losses * state.rates.size) + 1.0 / (losses - 1.0)
+
+
+@step
+def _most_in_a_step(params: AdaptiveParams, state: AdaptiveState) -> float:
+    """Return what the next step can add to the bound at most."""
+    total = 0.0
+    smallest = math.inf
+    dearest = 0.0
+    for i in range(state.rates.size):
+        rate, prediction = state.rates[i], state.predictions[i]
+        total += rate
+        smallest = min(smallest, rate)
+        down, up = params.clamp + prediction, 1.0 + params.clamp - prediction
+        pushed = min(down / rate, BEARABLE)
+        cost = max(0.5 * down * pushed * higher_orders(pushed), min(0.5 * up * up / rate, up))
+        dearest = max(dearest, cost)
+    forget = params.forget
+    if params.doubts > 0.0:
+        updates = state.totals[UPDATES]
+        count = min(updates, 1.0 / params.forget) if params.forget > 0.0 else updates
+        left = params.doubts * math.log(updates + 1.0) - state.totals[DOUBTED]
+        forget += max(min(most_faded(count), left), 0.0)
+    growth = dearest / params.logarithm
+    faded = forget * (total - smallest + growth)
+    return _log_choices(params, state) * (growth + faded) + dearest + params.noise
+
+
+@kernel
+def regret_so_far_once(params: AdaptiveParams, state: AdaptiveState) -> float:
+    """Bound the regret so far, from Python."""
+    return regret_so_far(params, state)
+
+
+@kernel
+def watch_once(params: AdaptiveParams, state: AdaptiveState) -> None:
+    """Look whether the net is needed, from Python."""
+    _watch(params, state)
 
 
 register(AdaptiveParams, adaptive_draw, adaptive_update)

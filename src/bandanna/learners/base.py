@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import JSON, InputError
+from bandanna.learners.net import NetReport
 from bandanna.learners.stationarity import GuardReport
 from bandanna.learners.steps import draw_once, update_once
 
@@ -34,6 +35,8 @@ class Report(NamedTuple):
     None where it keeps no such bound."""
     guard: GuardReport | None = None
     """What its test for changing losses has seen; None where it has none."""
+    net: NetReport | None = None
+    """What the net under its promise has seen; None where there is none."""
 
 
 class Player(Protocol):

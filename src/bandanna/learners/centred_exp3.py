@@ -51,7 +51,7 @@ def _draw(params: CentredExp3Params, state: CentredExp3State, stream: Stream) ->
 
 
 @step
-def _update(
+def centred_update(
     params: CentredExp3Params,
     state: CentredExp3State,
     arm: int,
@@ -94,4 +94,4 @@ def _share(params: CentredExp3Params, state: CentredExp3State) -> None:
         state.losses[i] = -math.log(state.chances[i]) / params.learning_rate
 
 
-register(CentredExp3Params, _draw, _update)
+register(CentredExp3Params, _draw, centred_update)

@@ -71,6 +71,7 @@ class DpKlucbState(NamedTuple):
     recent: Floats
     usual: Floats
     totals: Floats
+    rest: Floats
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,7 @@ def _behind(state: DpKlucbState) -> AdaptiveState:
         state.recent,
         state.usual,
         state.totals,
+        state.rest,
     )
 
 

@@ -125,6 +125,7 @@ class PhasedState(NamedTuple):
     recent: Floats
     usual: Floats
     totals: Floats
+    rest: Floats
     scratch_fitted: Floats
     scratch_precision: Floats
     scratch_errors: Floats
@@ -166,6 +167,7 @@ def _behind(state: PhasedState) -> AdaptiveState:
         state.recent,
         state.usual,
         state.totals,
+        state.rest,
     )
 
 

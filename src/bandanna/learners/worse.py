@@ -28,6 +28,12 @@ FIRST_VARIANCE, AS_MANY = 0.1, 5.0
 
 
 @step
+def most_faded(count: float) -> float:
+    """Return the most that is forgotten in a step on evidence, when so many losses count."""
+    return PACE * min(1.0 / (SPAN * math.sqrt(count)), LONGEST_WEIGHT)
+
+
+@step
 def fade_on_evidence(
     recent: Floats, usual: Floats, variance: float, arm: int, loss: float, seen: float, count: float
 ) -> tuple[float, float]:

@@ -285,15 +285,18 @@ class Plan:
 
     @property
     def default(self) -> str:
-        """Why the default is another than the best, in one sentence; empty where it is not."""
+        """What speaks for the default, in one sentence; empty where it is the best row."""
         found = [row for row in self.rows if row.algorithm == DEFAULT != self.best.algorithm]
         if not found:
             return ""
         row = found[0]
-        said = "nothing here" if row.vacuous else percent(row.share)
+        if row.vacuous:
+            return (
+                f"The default, {DEFAULT}, has the smallest regret to expect, but no guarantee here."
+            )
         return (
-            f"The default, {DEFAULT}, guarantees {said}; it is the default because the least "
-            f"regret is to be expected of it, whatever losses are like."
+            f"The default, {DEFAULT}, has the smallest regret to expect and guarantees "
+            f"{percent(row.share)}."
         )
 
     @property

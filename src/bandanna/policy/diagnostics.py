@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.inference import Totals
+from bandanna.learners import Adaptive
+from bandanna.learners.net import NetReport
 from bandanna.learners.stationarity import GuardReport
 from bandanna.planner.plan import Happened, Plan
 from bandanna.policy.answers import (
@@ -34,6 +36,7 @@ from bandanna.policy.parts import (
 )
 from bandanna.policy.state import State
 from bandanna.policy.transitions import Parts
+from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule, Spec
 
@@ -75,6 +78,8 @@ class Summary:
     """Why nothing is learned, and what to do; empty where nothing is wrong."""
     answer: Answer | None = None
     """Which arm is best, if that can be said."""
+    net: str = ""
+    """What the net under ``adaptive`` has seen, in a sentence."""
 
     def __str__(self) -> str:
         width = max(len(str(row.arm)) for row in self.rows)
@@ -86,8 +91,7 @@ class Summary:
                 mean = f"mean {self.outcome} {row.mean:.4g} ({row.low:.4g} to {row.high:.4g})"
             share = "" if row.share is None else f"{row.share:.1%} of decisions, "
             lines.append(f"  {row.arm!s:{width}}  {chance}  {share}{row.batches:,} batches, {mean}")
-        if self.stationarity:
-            lines.append(f"  {self.stationarity}")
+        lines += [f"  {said}" for said in (self.stationarity, self.net) if said]
         if self.hint:
             lines.append(f"  {self.hint}.")
         if self.answer is not None:
@@ -118,6 +122,7 @@ class Summary:
         return (
             table(said, headings, rows)
             + paragraph(self.stationarity)
+            + paragraph(self.net)
             + paragraph(self.hint)
             + paragraph(sentence)
         )
@@ -383,7 +388,7 @@ class Diagnostics:
             ]
             known = answer if any(row.mean is not None for row in rows) else None
             said = stationarity_words(runner.report().guard), self.hint
-            return Summary(rows, state.rounds, state.released, *said, known)
+            return Summary(rows, state.rounds, state.released, *said, known, net_words(self.net))
 
     def _answer(self, confidence: float, outcome: str) -> Answer:
         seen = self._parts.runner.report().guard
@@ -434,6 +439,8 @@ class Diagnostics:
         happened = self.happened
         if happened.changed or happened.mixed or happened.overlapped:
             return None
+        if not knows_its_noise(self.recipe):
+            return None
         with self._lock:
             found = self._parts.runner.report().regret
         low, high = self.loss_range
@@ -456,8 +463,29 @@ class Diagnostics:
         with self._lock:
             return self._parts.runner.report().guard
 
+    @property
+    def net(self) -> NetReport | None:
+        """What the net under ``adaptive`` has seen; None where there is none.
+
+        ``budget`` is what expected regret is at most, under the conditions of ``regret_bound``.
+        ``switched`` says whether centred EXP3 plays, because the bound on the regret so far came
+        close to it, and ``after`` from which round on.
+        """
+        happened = self.happened
+        if happened.changed or happened.mixed or happened.overlapped:
+            return None
+        with self._lock:
+            found = self._parts.runner.report().net
+        if found is None:
+            return None
+        low, high = self.loss_range
+        budget = (high - low) * (self.batch * found["budget"] + happened.missed)
+        if not found["switched"]:
+            return NetReport(budget=budget, switched=False)
+        return NetReport(budget=budget, switched=True, after=self.batch * found["after"])
+
     def _repr_html_(self) -> str:
-        seen = paragraph(stationarity_words(self.stationarity))
+        seen = paragraph(stationarity_words(self.stationarity)) + paragraph(net_words(self.net))
         known = self.answer()._repr_html_() if self.released else ""
         return paragraph(repr(self)) + seen + known + self.guarantee._repr_html_()
 
@@ -469,6 +497,26 @@ class Diagnostics:
             f"{self.batch}, {self.decided} decided, {self.waiting} waiting, {self.released} "
             f"batches released{self.hint and f'. {self.hint}.'}>"
         )
+
+
+def knows_its_noise(recipe: Recipe) -> bool:
+    """Whether the bound that a learner keeps is about the noise that its releases have."""
+    learner, release = recipe
+    if not isinstance(learner, Adaptive) or not isinstance(release, LaplaceRelease):
+        return True
+    return learner.noise * release.batch * release.epsilon >= 1.0
+
+
+def net_words(net: NetReport | None) -> str:
+    """Say in a sentence what ``net`` tells; nothing where there is none."""
+    if net is None:
+        return ""
+    if not net["switched"]:
+        return f"Expected regret is at most {net['budget']:,.0f}; the net was not needed."
+    return (
+        f"Expected regret is at most {net['budget']:,.0f}. To keep that, centred EXP3 plays since "
+        f"round {net['after']:,}: losses were too hard to predict."
+    )
 
 
 def stationarity_words(seen: GuardReport | None) -> str:

@@ -57,6 +57,8 @@ class Run(NamedTuple):
     (2, arms). Zeros with experts."""
     alarm: Integers
     """Whether a guard said at the end that losses change: 1, 0, or -1 where there is none."""
+    switched: Integers
+    """Whether the net took over: 1, 0, or -1 where there is none."""
 
 
 def run_streams(seed: int, run: int) -> Streams:
@@ -81,6 +83,7 @@ def empty_run(arms: int, stops: Integers) -> Run:
         played=np.zeros((stops.size, arms), dtype=np.int64),
         published=np.zeros((2, arms)),
         alarm=np.full(1, -1, dtype=np.int64),
+        switched=np.full(1, -1, dtype=np.int64),
     )
 
 
@@ -97,8 +100,11 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
     else:
         loop(play, *around, recipe.batch, streams, stops, result)
     if isinstance(recipe.learner, Compiled) and play.state is not None:
-        guard = recipe.learner.report(play.state).guard
-        result.alarm[0] = -1 if guard is None or not guard["guard"] else guard["alarm"]
+        report = recipe.learner.report(play.state)
+        if report.guard is not None and report.guard["guard"]:
+            result.alarm[0] = report.guard["alarm"]
+        if report.net is not None:
+            result.switched[0] = report.net["switched"]
     return result
 
 

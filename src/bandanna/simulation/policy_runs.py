@@ -53,6 +53,8 @@ class PolicyRuns:
     released of it."""
     batch: int
     guard: Guard | None = None
+    switched: float | None = None
+    """Share of the runs in which the net under ``adaptive`` took over; None where there is none."""
 
 
 def policy_runs(
@@ -74,7 +76,13 @@ def policy_runs(
         released=released,
         batch=release.batch,
         guard=_guard(results, recipe),
+        switched=_switched(results),
     )
+
+
+def _switched(results: Sequence[Run]) -> float | None:
+    switched = np.array([run.switched[0] for run in results])
+    return None if np.any(switched < 0) else float(switched.mean())
 
 
 def _guard(results: Sequence[Run], recipe: Recipe) -> Guard | None:

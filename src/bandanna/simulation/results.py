@@ -74,6 +74,10 @@ class Results:
         """Return how often the guard of ``dp-klucb`` said that losses change."""
         return self._of(policy).guard
 
+    def switched(self, policy: str) -> float | None:
+        """Return in what share of the runs the net under ``adaptive`` took over."""
+        return self._of(policy).switched
+
     def curves(self, policy: str) -> Floats:
         """Return the regret of each run before each of ``stops``, shape (runs, checkpoints)."""
         return self._of(policy).regret
@@ -116,7 +120,7 @@ class Results:
 
     @property
     def notes(self) -> list[str]:
-        """What else there is to say, in sentences: about changes, and what guards made of them."""
+        """What else there is to say, in sentences: about changes, guards and nets."""
         said = [f"data: {self.about}"] if self.about else []
         if self.ahead is not None:
             what = "expert" if self.comparator == "experts" else "arm"
@@ -127,6 +131,8 @@ class Results:
         for name, runs in self.runs.items():
             if runs.guard is not None:
                 said.append(f"guard of {name}: {runs.guard}")
+            if runs.switched:
+                said.append(f"net of {name}: centred EXP3 took over in {runs.switched:.1%} of runs")
         return said
 
     def table(self) -> pl.DataFrame:

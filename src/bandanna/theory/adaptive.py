@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import math
 
+from bandanna._core.grid import UNITS
 from bandanna._core.types import InputError
 from bandanna.problem import Problem
-from bandanna.theory.tuning import Bound, Tuning, checked_batch, laplace_noise, learner, release
+from bandanna.theory.centred import (
+    centred_regret,
+    one_bit_centred_exp3,
+    one_bit_centred_tsallis,
+)
+from bandanna.theory.tuning import Bound, Tuning, checked_batch, learner, release
 
 BEARABLE = 0.9
 COSTLIEST = 2.55
 """No step costs more than this times its surprise: ``0.9 H(0.9) / 2``."""
 STEPS, GROWTH = 60, 1.25
+FIRST_RATE = 0.6
+CUT = 0.7
+"""How much noise may be cut from losses: see ``bandanna.learners.adaptive``."""
+PROMISE = 3.0
+"""With the net, regret is at most this times the smallest guarantee known."""
 
 
 def adaptive_regret(
@@ -42,9 +53,10 @@ def adaptive_regret(
         horizon = min(horizon, memory / (1.0 - 0.25 / memory))
         fading += losses / memory
     g = max(math.log(min(float(losses), memory or math.inf)), 1.0)
-    spread = (1.0 + 2.0 * noise**2) * horizon / arms
+    spread = (1.0 + 2.0 * noise**2) * horizon / (arms - 1)
     rate = _largest_rate(spread / g, first_rate, 1.0 + clamp, g)
-    penalty = math.log(losses * arms) * (arms - 1) * rate * (1.0 + fading)
+    choices = math.log(losses * arms) + 1.0 / max(losses - 1, 1)
+    penalty = choices * (arms - 1) * rate * (1.0 + fading)
     cost = g * arms * (rate - first_rate) * (1.0 + fading / 2.0)
     cut = 0.5 * noise * losses * (1.0 + math.exp(-clamp / noise)) if noise > 0.0 else 0.0
     return penalty + cost + cut + 1.0
@@ -106,10 +118,15 @@ def adaptive(problem: Problem, batch: int | None = None) -> Tuning:
     if batch is None:
         batch = adaptive_batch(epsilon, rounds)
     memory: float | None = problem.memory
-    numbers: dict[str, float] = {}
+    noise = released_noise(batch, epsilon)
+    numbers: dict[str, float] = {"first_rate": FIRST_RATE, "noise": noise}
     if rounds is not None:
-        numbers["losses"] = rounds // checked_batch(batch, problem)
+        losses = rounds // checked_batch(batch, problem)
+        numbers |= {"losses": losses, "clamp": adaptive_clamp(problem.arms, losses, noise)}
         memory = memory or adaptive_memory(epsilon, rounds, problem.changes)
+        promised = adaptive_promise(problem, batch)
+        if promised is not None and memory >= rounds:
+            numbers["budget"] = promised / batch
     elif problem.changes is not None:
         raise InputError("changes= are so many in rounds=: give both, or give memory=.")
     if memory is not None:
@@ -117,16 +134,65 @@ def adaptive(problem: Problem, batch: int | None = None) -> Tuning:
     return Tuning(learner("adaptive", problem.arms, **numbers), release("laplace", problem, batch))
 
 
+def adaptive_clamp(arms: int, losses: int, noise: float) -> float:
+    """Return how far outside [0, 1] losses are cut: further in longer runs."""
+    allowed = 2.0 * CUT * math.sqrt(0.5 * arms * math.log(arms))
+    scales = math.log(max(math.sqrt(losses) * noise / allowed, 1.0))
+    return max(0.5, noise * (scales + 1.0))
+
+
+def adaptive_promise(problem: Problem, batch: int) -> float | None:
+    """Return what the net keeps: ``PROMISE`` times the smallest guarantee; None without a net.
+
+    There is no net where it would promise no more than choosing at random does, where the batch is
+    so long or short that centred EXP3 on it cannot keep the promise, nor with a memory shorter than
+    the run: each time the learner forgets, its bound starts again.
+    """
+    arms, rounds, epsilon = problem.size
+    smallest = min(
+        one_bit_centred_exp3(arms, rounds, epsilon).regret,
+        one_bit_centred_tsallis(arms, rounds, epsilon).regret,
+    )
+    promised = PROMISE * smallest
+    if promised >= (1.0 - 1.0 / arms) * rounds or promised < net_regret(problem, batch):
+        return None
+    return promised
+
+
+def net_regret(problem: Problem, batch: int) -> float:
+    """Bound what centred EXP3 loses on the same releases, if it plays all of the run."""
+    arms, rounds, epsilon = problem.size
+    price = 1.0 + 2.0 * released_noise(batch, epsilon)
+    return batch * (price * centred_regret(math.log(arms), rounds // batch, arms) + 1.0)
+
+
+def released_noise(batch: int, epsilon: float) -> float:
+    """Return the scale of the noise on a batch's mean, as if it were continuous.
+
+    The noise is a whole number of grid units; this makes ``within_unit`` of ``learners.net`` exact
+    for it. It is larger than ``1 / (batch epsilon)`` by about one part in two million over epsilon.
+    """
+    return -1.0 / (batch * UNITS * math.expm1(-epsilon / UNITS))
+
+
 def adaptive_bound(problem: Problem, batch: int | None = None) -> Bound:
     """Bound it before anything is met; ``policy.regret_bound`` knows what was."""
-    arms, _, epsilon = problem.size
+    arms, _, _ = problem.size
     parts = adaptive(problem, batch)
     size, found = int(parts.release["batch"]), parts.learner
-    noise = laplace_noise(size, epsilon)
-    learning = adaptive_regret(arms, found["losses"], noise, found["memory"])
+    settings = {"memory": found["memory"] * size}
+    if "budget" in found:
+        return Bound(
+            "adaptive learner with a net under it (docs/theory/adaptive.md)",
+            {f"{PROMISE:g} times the smallest guarantee": found["budget"] * size},
+            size,
+            settings,
+        )
+    shape = found["memory"], FIRST_RATE, found["clamp"]
+    learning = adaptive_regret(arms, found["losses"], found["noise"], *shape)
     return Bound(
         "adaptive learner behind Laplace batches (docs/theory/adaptive.md)",
         {"tau R(n, K)": size * learning, "tau": float(size)},
         size,
-        {"memory": found["memory"] * size},
+        settings,
     )

@@ -129,6 +129,29 @@ def one_bit_centred_exp3(
     return OneBit(whole(batch, losses), batch, rate)
 
 
+def one_bit_centred_tsallis(
+    arms: int, rounds: int, epsilon: float, batch: int | None = None
+) -> OneBit:
+    """Bound centred Tsallis-INF on released bits, with the best batch unless one is given.
+
+    It is below centred EXP3's from about 25 arms on. The rate is that of ``TsallisInf``.
+
+    Examples
+    --------
+    >>> exp3 = one_bit_centred_exp3(arms=100, rounds=10**6, epsilon=0.5).regret
+    >>> round(one_bit_centred_tsallis(arms=100, rounds=10**6, epsilon=0.5).regret / exp3, 3)
+    0.884
+    """
+
+    def whole(size: float, count: float) -> float:
+        return one_bit_price(size, epsilon) * centred_tsallis_regret(count, arms) + size
+
+    batch = batch or best_batch(whole, rounds)
+    losses = max(rounds // batch, 1)
+    rate = math.sqrt(32.0 * (1.0 - 1.0 / math.sqrt(arms)) / losses)
+    return OneBit(whole(batch, losses), batch, rate)
+
+
 def one_bit_centred_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> OneBit:
     """Bound centred EXP4 on one released bit a round: ``R / tanh(epsilon / 2)``."""
     choices = math.log(experts)

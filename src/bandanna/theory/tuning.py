@@ -159,7 +159,7 @@ LEARNERS_BY_NAME: dict[str, Callable[[int, Callable[[], int], float], JSON]] = {
     ),
     "exp3": lambda arms, losses, noise: noisy_exp3(arms, losses(), noise),
     "ftpl": lambda arms, losses, noise: noisy_ftpl(arms, losses(), noise),
-    "adaptive": lambda arms, losses, noise: learner("adaptive", arms),
+    "adaptive": lambda arms, losses, noise: learner("adaptive", arms, noise=noise),
     "kl-ucb": lambda arms, losses, noise: learner("kl-ucb", arms),
     "thompson": lambda arms, losses, noise: learner("thompson", arms),
     "uniform": lambda arms, losses, noise: learner("uniform", arms),
