@@ -198,7 +198,7 @@ def test_a_policy_with_replaced_parts_shows_the_bound_of_what_it_runs() -> None:
 
 
 def test_expected_regret_is_below_the_guarantee() -> None:
-    from bandanna.simulation.expect import expected_regret
+    from bandanna.simulation.typical import expected_regret
 
     problem = Problem(4, 30_000, 0.5)
     found, left_out = expected_regret(problem)

@@ -9,7 +9,7 @@ import pytest
 import bandanna as bd
 from bandanna.planner.plan import plan
 from bandanna.problem import Problem
-from bandanna.simulation.expect import expected_regret
+from bandanna.simulation.typical import expected_regret
 
 SIZE = Problem(arms=4, rounds=100_000, epsilon=0.5)
 

@@ -19,7 +19,7 @@ from bandanna.cli.tables import print_table
 from bandanna.planner.plan import FOR_SLOTS, percent
 
 if TYPE_CHECKING:
-    from bandanna.cli.outlook import Ahead
+    from bandanna.cli.forecast import Prospect
     from bandanna.environments import Logged
     from bandanna.planner.plan import Plan
 
@@ -44,11 +44,11 @@ def print_expected(rows: list[JSON], left_out: dict[str, str], *, experts: bool 
     )
 
 
-def print_outlook(ahead: Ahead) -> None:
+def print_forecast(ahead: Prospect) -> None:
     """Print the answer for losses like people's own, then the algorithms that were tried."""
-    from bandanna.simulation.outlook import short
+    from bandanna.simulation.forecast import short
 
-    found = ahead.outlook
+    found = ahead.forecast
     typer.echo(found.words)
     if ahead.range_advice:
         typer.echo(ahead.range_advice)
@@ -130,7 +130,7 @@ def _said_of_expected(found: Plan) -> list[str]:
         return []
     where = "in its worst environment" if found.losses == ANY else "on the whole"
     return [
-        f"Expected: mean regret, times the least of all, {where} if losses are "
+        f"ForecastRow: mean regret, times the least of all, {where} if losses are "
         f"{found.losses}: bandanna reproduce algorithms."
     ]
 
@@ -345,11 +345,11 @@ def plan(
             shown["expected"], shown["not_simulated"] = expected
         if ahead is not None:
             more = {"range_advice": ahead.range_advice, "least_private": ahead.least}
-            shown["outlook"] = ahead.outlook.to_dict() | more
+            shown["forecast"] = ahead.forecast.to_dict() | more
         typer.echo(json.dumps(shown, indent=2, allow_nan=False))
         return
     if ahead is not None:
-        print_outlook(ahead)
+        print_forecast(ahead)
     if answer:
         typer.echo(answer)
     print_plan(found, explain)
@@ -377,9 +377,9 @@ def _trees(found: Plan, leaves: int) -> JSON:
 
 def _ahead(
     found: Plan, gap: float | None, base_rate: float | None, log: Logged | None
-) -> Ahead | None:
+) -> Prospect | None:
     """Return what to expect, if losses were described."""
-    from bandanna.cli.outlook import by_log, by_rates
+    from bandanna.cli.forecast import by_log, by_rates
 
     if log is not None:
         if (gap, base_rate) != (None, None):
@@ -391,7 +391,7 @@ def _ahead(
 
 
 def _expected(found: Plan) -> tuple[list[JSON], dict[str, str]]:
-    from bandanna.simulation.expect import expected_regret
+    from bandanna.simulation.typical import expected_regret
 
     rows, left_out = expected_regret(found.best.problem, local=found.local)
     return [row._asdict() for row in rows], left_out

@@ -38,7 +38,7 @@ Place = Callable[[int], Environment]
 """Makes an environment of so many rounds."""
 
 
-class Expected(NamedTuple):
+class ForecastRow(NamedTuple):
     """One algorithm at the size that was asked for; regret for 1,000 rounds, in people's units."""
 
     algorithm: str
@@ -51,11 +51,11 @@ class Expected(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Forecast:
     """What to expect, in the order of regret, and from when on it is worth the trouble."""
 
     rounds: int
-    rows: list[Expected]
+    rows: list[ForecastRow]
     uniform: float
     """Regret of choosing at random, for 1,000 rounds."""
     best: str
@@ -106,12 +106,12 @@ class Outlook:
         return shown_name(algorithm, self.plain)
 
     def to_dict(self) -> JSON:
-        """Return the outlook with stable keys."""
+        """Return the forecast with stable keys."""
         rows = [row._asdict() for row in self.rows]
         return {**vars(self), "rows": rows, "words": self.words}
 
 
-def outlook(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) -> Outlook:
+def forecast(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) -> Forecast:
     """Simulate the likeliest candidates, and the best of them for longer if need be.
 
     Parameters
@@ -155,7 +155,7 @@ def outlook(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) ->
     uniform = 1000.0 * float(results.uniform_regret[-1]) / rounds
     when = beats_from, found_from, looked_until
     plain = policies[NO_PRIVACY].algorithm if NO_PRIVACY in policies else ""
-    return Outlook(rounds, rows, uniform, best, beats, *when, unit, plain)
+    return Forecast(rounds, rows, uniform, best, beats, *when, unit, plain)
 
 
 def _candidates(problem: Problem, loss_range: LossRange) -> dict[str, Policy]:
@@ -181,13 +181,13 @@ def _steps(policy: Policy, problem: Problem, runs: int) -> float:
     return runs * rounds / policy.batch * each
 
 
-def _row(results: Results, name: str) -> Expected:
+def _row(results: Results, name: str) -> ForecastRow:
     regret = results.regret(name) * 1000.0 / results.rounds
     uniform = 1000.0 * float(results.uniform_regret[-1]) / results.rounds
     mean = float(regret.mean())
     error = float(regret.std(ddof=1) / math.sqrt(regret.size))
     learned = 1.0 - mean / uniform if uniform > 0 else math.nan
-    return Expected(name, mean, error, learned, float(results.found(name)[-1]))
+    return ForecastRow(name, mean, error, learned, float(results.found(name)[-1]))
 
 
 def _beats(results: Results, name: str) -> bool:

@@ -39,7 +39,7 @@ MOST_BASELINE = 0.3
 """Seconds that a run of a learner without privacy may take."""
 
 
-class Expectation(NamedTuple):
+class TypicalRegret(NamedTuple):
     """Regret of one algorithm over the family, as shares of the rounds.
 
     ``no-privacy`` is in each environment the strongest learner without it.
@@ -82,7 +82,7 @@ def expert_family(problem: Problem) -> dict[str, ExpertEnvironment]:
 
 def expected_regret(
     problem: Problem, *, local: bool = False, seed: int = 0
-) -> tuple[list[Expectation], dict[str, str]]:
+) -> tuple[list[TypicalRegret], dict[str, str]]:
     """Simulate every algorithm of a plan that applies; returns the rest with the reason."""
     rounds = problem.horizon("a simulation")
     policies: dict[str, Policy] = {}
@@ -141,10 +141,10 @@ def _too_long(policy: Policy, problem: Problem) -> bool:
     return RUNS * 5 * rounds / policy.batch * each > MOST_STEPS
 
 
-def _summary(name: str, regrets: dict[str, NDArray[np.float64]]) -> Expectation:
+def _summary(name: str, regrets: dict[str, NDArray[np.float64]]) -> TypicalRegret:
     everything = np.concatenate(list(regrets.values()))
     worst = max(regrets, key=lambda label: float(regrets[label].mean()))
-    return Expectation(
+    return TypicalRegret(
         name,
         float(np.median(everything)),
         float(np.quantile(everything, 0.95)),

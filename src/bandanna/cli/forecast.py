@@ -10,7 +10,7 @@ from bandanna._core.types import InputError
 if TYPE_CHECKING:
     from bandanna.environments import Environment, Logged
     from bandanna.problem import Problem
-    from bandanna.simulation.outlook import Outlook
+    from bandanna.simulation.forecast import Forecast
 
 HELD = 0.99
 """Share of a log's outcomes that a narrower range would hold."""
@@ -18,19 +18,19 @@ HELD = 0.99
 WORTH_SAYING = 0.1
 
 
-class Ahead(NamedTuple):
+class Prospect(NamedTuple):
     """What to expect, whether the range is too wide, and the least that is possible."""
 
-    outlook: Outlook
+    forecast: Forecast
     range_advice: str
     least: float | None
     """What no private policy that is good on all steady losses goes below in long runs."""
 
 
-def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Ahead:
+def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Prospect:
     """Say what to expect when all arms have one success rate and one is better by a gap."""
+    from bandanna.simulation.forecast import forecast
     from bandanna.simulation.least import least_regret
-    from bandanna.simulation.outlook import outlook
 
     if gap is None or base_rate is None:
         raise InputError("--gap and --base-rate go together, such as --gap 0.02 --base-rate 0.05.")
@@ -46,27 +46,27 @@ def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Ah
         usual = 1.0 - base_rate
         return Bernoulli([usual - gap, *[usual] * (problem.arms - 1)], rounds)
 
-    found = outlook(problem, place, unit="successes")
-    return Ahead(found, "", least_regret(place(found.rounds), problem.epsilon))
+    found = forecast(problem, place, unit="successes")
+    return Prospect(found, "", least_regret(place(found.rounds), problem.epsilon))
 
 
-def by_log(problem: Problem, log: Logged) -> Ahead:
+def by_log(problem: Problem, log: Logged) -> Prospect:
     """Say what to expect on a log, and whether its range is too wide."""
+    from bandanna.simulation.forecast import forecast
     from bandanna.simulation.least import least_regret
-    from bandanna.simulation.outlook import outlook
 
-    found = outlook(problem, log.environment, unit=log.outcome)
+    found = forecast(problem, log.environment, unit=log.outcome)
     least = least_regret(log.environment(found.rounds), problem.epsilon)
-    return Ahead(found, _range_advice(problem, log, found), least)
+    return Prospect(found, _range_advice(problem, log, found), least)
 
 
-def _range_advice(problem: Problem, log: Logged, found: Outlook) -> str:
+def _range_advice(problem: Problem, log: Logged, found: Forecast) -> str:
     """Say what share of the regret a range costs that is wider than nearly all outcomes need."""
     import numpy as np
 
     from bandanna._core.grid import UNITS
     from bandanna.simulation.contestants import make_policy
-    from bandanna.simulation.outlook import RUNS
+    from bandanna.simulation.forecast import RUNS
     from bandanna.simulation.runs import simulate
 
     tail = (1.0 - HELD) / 2.0

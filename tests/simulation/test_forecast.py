@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 import bandanna as bd
 from bandanna.cli import app
 from bandanna.environments import Bernoulli, Logged
-from bandanna.simulation.outlook import outlook
+from bandanna.simulation.forecast import forecast
 
 
 def test_an_easy_problem_is_learned_and_the_best_arm_found() -> None:
-    found = outlook(bd.Problem(2, 20_000, 2.0), lambda rounds: Bernoulli([0.1, 0.9], rounds))
+    found = forecast(bd.Problem(2, 20_000, 2.0), lambda rounds: Bernoulli([0.1, 0.9], rounds))
     assert found.beats
     assert found.found_from is not None
     assert found.found_from <= 2000
@@ -26,7 +26,7 @@ def test_an_easy_problem_is_learned_and_the_best_arm_found() -> None:
 
 
 def test_a_hopeless_problem_says_so_and_from_when_on_it_is_not() -> None:
-    found = outlook(
+    found = forecast(
         bd.Problem(4, 300, 0.3), lambda rounds: Bernoulli([0.4, *[0.5] * 3], rounds), unit="clicks"
     )
     assert not found.beats
@@ -39,7 +39,7 @@ def test_a_hopeless_problem_says_so_and_from_when_on_it_is_not() -> None:
 
 def test_experts_are_refused() -> None:
     with pytest.raises(bd.InputError, match="without experts"):
-        outlook(bd.Problem(2, 100, 1.0, 3), lambda rounds: Bernoulli(2, rounds))
+        forecast(bd.Problem(2, 100, 1.0, 3), lambda rounds: Bernoulli(2, rounds))
 
 
 def test_a_plan_in_their_units(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -54,11 +54,11 @@ def test_a_plan_in_their_units(tmp_path_factory: pytest.TempPathFactory) -> None
     done = CliRunner().invoke(app, asked)
     data = json.loads(done.output)
     assert (data["arms"], data["rounds"]) == (2, 4000)
-    assert data["outlook"]["unit"] == "visits"
-    assert "price of a wide --range" in data["outlook"]["range_advice"]
+    assert data["forecast"]["unit"] == "visits"
+    assert "price of a wide --range" in data["forecast"]["range_advice"]
     log = Logged(path, arm="plan", outcome="visits", loss_range=(0, 100))
     gap = abs(float(np.diff(log.means)[0]))
-    assert data["outlook"]["uniform"] == pytest.approx(1000 * gap / 2, rel=1e-3)
+    assert data["forecast"]["uniform"] == pytest.approx(1000 * gap / 2, rel=1e-3)
 
 
 @pytest.mark.parametrize(
