@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 import bandanna as bd
-from bandanna.service.results import as_csv, summary
+from bandanna.service.exports import as_csv
+from bandanna.service.results import summary
 from bandanna.service.steady import FEWEST, steadiness
+from bandanna.store import Secret, SqlStore
 from bandanna.store.rows import Release
+from bandanna.store.totals import Half, totals_of
+from tests.postgres import needs_postgres
+from tests.store.stores import changes, experiment, put
 
 
 def releases(values: list[float], choice: int = 0, size: int = 3) -> list[Release]:
     return [Release(k, choice, size, value, 1.0 + k) for k, value in enumerate(values)]
+
+
+def halves(values: list[float]) -> dict[int, tuple[Half, Half]]:
+    return totals_of(releases(values)).halves
 
 
 def test_means_are_the_policys_own() -> None:
@@ -22,7 +35,7 @@ def test_means_are_the_policys_own() -> None:
     )
     for _ in range(50):
         policy.observe(policy.decide(), loss=0.25)
-    found = summary(policy, told)["choices"]
+    found = summary(policy, totals_of(told))["choices"]
     for shown, row in zip(found, policy.summary().rows, strict=True):
         known = (shown["name"], shown["batches"], shown["mean"], shown["low"], shown["high"])
         assert known == (row.arm, row.batches, row.mean, row.low, row.high)
@@ -31,7 +44,7 @@ def test_means_are_the_policys_own() -> None:
 
 def test_shares_are_of_released_rounds() -> None:
     policy = bd.PrivateBandit(["a", "b"], 0.5, batch=3)
-    found = summary(policy, releases([1.0] * 150) + releases([0.0] * 50, choice=1))
+    found = summary(policy, totals_of(releases([1.0] * 150) + releases([0.0] * 50, choice=1)))
     assert [choice["share"] for choice in found["choices"]] == [0.75, 0.25]
     assert len(found["shares"]) == 20
     assert found["shares"][0]["shares"] == [1.0, 0.0]
@@ -43,12 +56,44 @@ def test_steadiness_has_few_false_alarms_and_sees_a_change() -> None:
     alarms = 0
     for _ in range(2_000):
         values = rng.integers(0, 2, 200).astype(float).tolist()
-        alarms += steadiness(releases(values), 2)["p_value"] < 0.01
-    assert alarms <= 60
+        alarms += steadiness(halves(values))["p_value"] < 0.01
+    assert alarms <= 50
     changed = [0.0] * 50 + [1.0] * 50
-    assert steadiness(releases(changed), 2)["p_value"] < 1e-6
-    assert steadiness(releases([1.0] * (FEWEST - 1)), 2)["p_value"] is None
-    assert steadiness(releases([1.0] * FEWEST), 2)["p_value"] == 1.0
+    assert steadiness(halves(changed))["p_value"] < 1e-6
+    assert steadiness(halves([1.0] * (FEWEST - 1)))["p_value"] is None
+    assert steadiness(halves([1.0] * FEWEST))["p_value"] == 1.0
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=needs_postgres)])
+def test_databases_add_up_releases_as_python_does(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    address = f"sqlite:///{tmp_path}/store.db"
+    if kind == "postgresql":
+        address = request.getfixturevalue("postgres").new_database()
+    store, dice = SqlStore(address, Secret.new()), random.Random(3)
+    number = put(store, experiment())
+    rows = [
+        Release(k, dice.randrange(3), dice.choice((0, 3, 5)), dice.gauss(0, 10), 1.0 + k)
+        for k in range(700)
+    ]
+    for begin in range(0, 700, 100):
+        with store.turn() as turn:
+            turn.lock([number])
+            turn.write(number, changes(releases=rows[begin : begin + 100]))
+    expected = totals_of(rows)
+    found = store.totals(number)
+    assert found.batches == expected.batches
+    assert found.rounds == expected.rounds
+    for arm, both in expected.halves.items():
+        for mine, theirs in zip(both, found.halves[arm], strict=True):
+            assert mine == pytest.approx(theirs, rel=1e-9)
+    # Points of the database are of equally many batches, those without a round included.
+    rounds = sum(sum(point.rounds.values()) for point in found.points)
+    assert rounds == sum(expected.rounds.values())
+    assert found.points[-1].at == expected.points[-1].at
+    assert len(found.points) <= 50
+    store.close()
 
 
 def test_a_spreadsheet_runs_nothing() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
-from bandanna.service.keys import KeyRing
-from bandanna.store import KeyRow
-from tests.service.running import Here, service_here
+from bandanna.service.keys import KeyRing, make_key
+from bandanna.store import KeyRow, SqlStore, read_secret
+from bandanna.store.writer import Task
+from tests.service.running import Here, process, service_here
 
 
 @pytest.fixture
@@ -67,3 +72,103 @@ def test_names_that_databases_and_pages_cannot_hold_are_refused(here: Here, name
     assert here.http.post("/v1/experiments", json=body).status_code == 422
     body |= {"arms": ["a", "b"], "segments": [name]}
     assert here.http.post("/v1/experiments", json=body).status_code == 422
+
+
+READS = (
+    "",
+    "/privacy",
+    "/results",
+    "/audit",
+    "/releases",
+    "/live?once=true",
+    "/export",
+    "/export?format=csv",
+)
+
+
+def test_reads_wait_neither_for_the_writer_nor_for_a_transaction(here: Here) -> None:
+    """Both are held up for as long as it takes to read everything."""
+    experiment = here.create()
+    for k in range(30):
+        here.decide(experiment, event_id=f"{k}")
+        here.reward(f"{k}", reward=1)
+    (part,) = here.core.store.experiments(experiment)
+    go_on = threading.Event()
+    held = here.core.writer.submit(Task(lambda desk, _: go_on.wait(60), part.number))
+    try:
+        for read in READS:
+            answer = here.http.get(f"/v1/experiments/{experiment}{read}")
+            assert answer.status_code == 200, read
+        for read in ("/v1/experiments", "/healthz", "/metrics"):
+            assert here.http.get(read).status_code == 200, read
+        assert not held.done()
+    finally:
+        go_on.set()
+    assert held.result(timeout=60)
+
+
+def said_of(policy: Any) -> tuple[Any, ...]:
+    """Return what is said of a policy; shares of decisions in open batches are not read."""
+    rows = [row._replace(share=None) for row in policy.summary().rows]
+    return policy.guarantee, rows, policy.state.missed
+
+
+def test_what_is_read_is_what_the_writer_knows(here: Here) -> None:
+    experiment = here.create(epsilon=0.2)
+    (part,) = here.core.store.experiments(experiment)
+    for k in range(40):
+        here.decide(experiment, event_id=f"{k}", **({"eligible": ["a"]} if k % 9 == 0 else {}))
+        if k % 4 == 0:
+            assert here.http.post(f"/v1/events/{k}/give-up").status_code == 204
+        else:
+            here.reward(f"{k}", reward=0.5)
+        if k % 10 == 0:
+            task = Task(lambda desk, _: said_of(desk.policy), part.number)
+            promise, rows, missed = here.core.writer.submit(task).result(timeout=60)
+            view = here.core.views.view(part.number)
+            assert said_of(view.policy)[:2] == (promise, rows)
+            assert view.missed == missed
+            results = here.core.views.results(part.number)
+            assert results["batches_released"] == view.policy.released
+
+
+def test_an_export_holds_everything_however_long(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bandanna.service.exports.PAGE", 3)
+    experiment = here.create(epsilon=100.0, algorithm="exp3")
+    path = f"/v1/experiments/{experiment}"
+    assert here.http.get(f"{path}/export").json() == []
+    for k in range(12):
+        here.decide(experiment, event_id=f"{k}")
+        here.reward(f"{k}", reward=1)
+        count = k + 1
+        assert len(here.http.get(f"{path}/export").json()) == count
+    assert len(here.http.get(f"{path}/export?format=csv").text.split()) == 13
+    rows = here.http.get(f"{path}/export").json()
+    found, after = [], 0
+    while after is not None:
+        page = here.http.get(f"{path}/releases?after={after}&limit=5").json()
+        found += page["releases"]
+        after = page["next"]
+    assert found == rows
+
+
+def test_a_stream_ends_when_its_key_is_revoked(tmp_path: Path) -> None:
+    with process(tmp_path) as service:
+        header = {"Authorization": f"Bearer {service.key}"}
+        with httpx.Client(base_url=service.url, headers=header, timeout=60) as http:
+            body = {"name": "test", "arms": ["a", "b"], "epsilon": 1.0, "rounds": 100}
+            experiment = http.post("/v1/experiments", json=body).json()["id"]
+            secret = read_secret(tmp_path / "secret")
+            store = SqlStore(f"sqlite:///{tmp_path}/service.db", secret)
+            row, text = make_key(store, secret, "reader", ("read",))
+            reading = {"Authorization": f"Bearer {text}"}
+            path = f"/v1/experiments/{experiment}/live"
+            with http.stream("GET", path, headers=reading) as answer:
+                lines = answer.iter_lines()
+                assert json.loads(next(lines).removeprefix("data: "))["experiment"]
+                store.revoke_key(row.id, time.time())
+                for _ in lines:
+                    pass  # it ends
+            store.close()

@@ -14,7 +14,7 @@ from bandanna.service import device, events, openfeature, page, reading, routes
 from bandanna.service.access import CanRead
 from bandanna.service.core import Core
 from bandanna.service.gate import Gate
-from bandanna.service.keys import KeyRing
+from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.metrics import Metrics
 from bandanna.service.origins import Origins
 from bandanna.service.problems import add_problems, problem
@@ -30,10 +30,11 @@ DAY_SECONDS = 86_400.0
 def make_app(core: Core) -> FastAPI:
     """Return the service as an ASGI application."""
     metrics = Metrics()
+    ring = KeyRing(core.store, core.secret, core.guard)
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
-        sweeper = asyncio.create_task(_look_after(core, metrics))
+        sweeper = asyncio.create_task(_look_after(core, metrics, ring))
         yield
         core.closing.set()
         sweeper.cancel()
@@ -57,7 +58,6 @@ def make_app(core: Core) -> FastAPI:
     add_problems(app)
     names = ("most_bytes", "rate", "device_rate")
     limits = {name: getattr(core.settings, name) for name in names}
-    ring = KeyRing(core.store, core.secret, core.guard)
     app.add_middleware(Gate, ring=ring, metrics=metrics, **limits)
     app.add_middleware(Origins, allowed=core.settings.origins)
     return app
@@ -92,12 +92,14 @@ def _measure(core: Core, metrics: Metrics) -> None:
     metrics.stale.set(core.store.begun_before(core.clock() - DAY_SECONDS))
 
 
-async def _look_after(core: Core, metrics: Metrics) -> None:
+async def _look_after(core: Core, metrics: Metrics, ring: KeyRing) -> None:
     """Expire what is due and erase traces, every second; trouble passes or is alerted on."""
     while True:
         try:
             await core.sweep()
             await core.tidy()
+            if ring.age > REFRESH_SECONDS:  # open streams end when their key is revoked
+                await run_in_threadpool(ring.refresh)
             metrics.available.set(core.writer.available)
         except StoreUnavailableError as error:
             metrics.available.set(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from asyncio import gather, wrap_future
+from asyncio import wrap_future
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -13,16 +13,17 @@ from typing import TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON, Guarantee, InputError
-from bandanna.policy.policy import Policy
+from bandanna.service.live import Audits, Live
 from bandanna.service.making import make_policy
 from bandanna.service.parts import grouped, part_for, promised
 from bandanna.service.settings import Settings
 from bandanna.service.signing import device_release, is_local, read_signer
+from bandanna.service.views import View, Views
 from bandanna.store import ConflictError, SqlStore, read_secret
 from bandanna.store.desk import Desk
 from bandanna.store.given import Given
 from bandanna.store.guard import Guard, default_guard
-from bandanna.store.rows import Event, Experiment, Release
+from bandanna.store.rows import Event, Experiment
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
 
 T = TypeVar("T")
@@ -69,6 +70,7 @@ class Core:
             self._let_go()
             raise
         self.writer = Writer(self.store, self.guard)
+        self.views, self.live, self.audits = Views(self.store), Live(self), Audits()
         self._known: dict[str, list[Experiment]] = {}
         self._deadlines: dict[int, float | None] = {}
         self._next_look: dict[int, float] = {}
@@ -82,6 +84,7 @@ class Core:
 
     def close(self) -> None:
         """Finish what was begun, and leave no trace of feedback in logs of the database."""
+        self.audits.close()
         self.writer.close()
         self.store.tidy()
         self._let_go()
@@ -149,20 +152,22 @@ class Core:
         await self.find(identity)
         await run_in_threadpool(self.store.stop, identity)
 
-    async def look(self, part: Experiment, what: Callable[[Policy], T]) -> T:
-        """Ask the policy of a part something."""
-        return await self._do(Task(lambda desk, _: what(desk.policy), part.number))
+    async def look(self, part: Experiment, what: Callable[[View], T]) -> T:
+        """Ask a part of an experiment something, as it was last committed."""
+        return await run_in_threadpool(lambda: what(self.views.view(part.number)))
 
-    async def look_at_all(
-        self, parts: Sequence[Experiment], what: Callable[[Policy], T]
-    ) -> list[T]:
-        """Ask the policies of parts something, all together."""
-        return await gather(*(self.look(part, what) for part in parts))
+    async def look_at_all(self, parts: Sequence[Experiment], what: Callable[[View], T]) -> list[T]:
+        """Ask the parts of an experiment something."""
+        return [await self.look(part, what) for part in parts]
+
+    async def results(self, part: Experiment) -> JSON:
+        """Return what the releases of a part say."""
+        return await run_in_threadpool(self.views.results, part.number)
 
     async def guarantee(self, identity: str) -> Guarantee:
         """Return what an experiment promises, all its segments together."""
         parts = await self.find(identity)
-        found = await self.look_at_all(parts, guarantee_of)
+        found = await self.look_at_all(parts, lambda view: view.policy.guarantee)
         both = zip(parts, found, strict=True)
         return self.stated(promised({part.segment: one for part, one in both}))
 
@@ -174,10 +179,6 @@ class Core:
         """Say what is known of copies of the database, and what cannot be."""
         kind = None if self.guard is None else "file" if self.guard.is_file else "database"
         return {"guard": kind, "resumed": resumed, "not_known": UNGUARDED[kind]}
-
-    async def releases(self, part: Experiment) -> list[Release]:
-        """Return what a part released."""
-        return await run_in_threadpool(self.store.releases, part.number)
 
     # --- decisions and feedback -----------------------------------------------------------
 
@@ -291,8 +292,3 @@ def open_guard(settings: Settings, store: SqlStore) -> Guard | None:
     if not settings.guarded:
         return None
     return Guard(settings.guard or default_guard(store.identity), store)
-
-
-def guarantee_of(policy: Policy) -> Guarantee:
-    """Return what a policy promises."""
-    return policy.guarantee

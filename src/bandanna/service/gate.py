@@ -138,7 +138,8 @@ class Gate:
             return problem(
                 401, "send a key: Authorization: Bearer bdn_...", {"WWW-Authenticate": "Bearer"}
             )
-        scope.setdefault("state", {})["key"] = key
+        state = scope.setdefault("state", {})
+        state["key"], state["still_open"] = key, lambda: self._ring.knows(key)
         return None
 
     async def _find(self, text: str) -> KeyRow | None:

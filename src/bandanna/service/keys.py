@@ -84,6 +84,10 @@ class KeyRing:
         self._rows = {r.id: r for r in rows if r.revoked_at is None and r.id not in gone}
         self.read_at = at  # after the rows: whoever finds it young finds the rows too
 
+    def knows(self, key: KeyRow) -> bool:
+        """Whether a key that was found before still opens something."""
+        return key.id in self._rows
+
     def find(self, text: str) -> KeyRow | None:
         """Return what a key opens, or None; how long that takes does not depend on its secret."""
         parts = text.split("_", 2)

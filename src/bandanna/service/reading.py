@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.audits.attack import NO_PROOF
-from bandanna.audits.releases import audit_release
-from bandanna.policy.policy import Policy
 from bandanna.privacy.certificate import with_history
 from bandanna.privacy.sums import SumRelease
 from bandanna.service.access import CanRead, CoreHere
 from bandanna.service.core import Core
-from bandanna.service.models import experiment_answer
+from bandanna.service.exports import as_parquet, csv_lines, export_pages, export_rows, json_lines
+from bandanna.service.live import AUDIT_DRAWS, LIVE_SECONDS
 from bandanna.service.parts import part_for, promised
-from bandanna.service.results import as_csv, as_parquet, export_rows, summary
 from bandanna.service.routes import PROBLEMS, ExperimentPath
 from bandanna.service.signing import is_local
+from bandanna.service.views import View
 from bandanna.store.rows import Experiment
 
 router = APIRouter(prefix="/v1/experiments/{experiment}", responses=PROBLEMS)
 
 Segment = Annotated[str | None, Query(max_length=200, description="With segments: which one.")]
 
-LIVE_SECONDS = 1.0
-AUDIT_DRAWS = 200_000
+PING_SECONDS = 4.0
+"""After so long without news a line is sent, so that both ends know that the other is there."""
 
 
 @router.get("/privacy")
@@ -81,12 +79,12 @@ async def _told(core: Core, part: Experiment) -> JSON:
     }
 
 
-def _promise(policy: Policy) -> tuple[Guarantee, dict[str, int], JSON | None]:
-    state = policy.state
+def _promise(view: View) -> tuple[Guarantee, dict[str, int], JSON | None]:
+    policy, state = view.policy, view.policy.state
     counts = {
         "batches_begun": state.batches,
         "batches_released": state.released,
-        "batches_open": len(state.open),
+        "batches_open": view.committed.open,
         "decided": state.rounds,
         "resumed_from_older_copies": policy.resumed,
     }
@@ -102,10 +100,10 @@ def _guarantee(promise: Guarantee) -> JSON:
 async def audit(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> JSON:
     """Attack the experiment's release with made-up losses: a lower bound on its true epsilon."""
     first = (await core.find(experiment))[0]  # all segments have the same
-    release = await core.look(first, lambda policy: policy.recipe.release)
+    release = await core.look(first, lambda view: view.policy.recipe.release)
     if not isinstance(release, SumRelease):
         raise InputError("only releases of one value a batch are audited here.")
-    found = await run_in_threadpool(audit_release, release, draws=AUDIT_DRAWS)
+    found = await core.audits.of(first, release)
     persons = first.settings.get("per_person") is not None
     return {
         "about": "one of a person's places" if persons else "one round's feedback",
@@ -122,12 +120,7 @@ async def results(
     experiment: ExperimentPath, core: CoreHere, _: CanRead, segment: Segment = None
 ) -> JSON:
     """Return what releases say: shares over time, means with intervals, the regret bound."""
-    return await _results(core, part_for(await core.find(experiment), segment))
-
-
-async def _results(core: Core, part: Experiment) -> JSON:
-    released = await core.releases(part)
-    return await core.look(part, lambda policy: summary(policy, released))
+    return await core.results(part_for(await core.find(experiment), segment))
 
 
 @router.get(
@@ -141,16 +134,30 @@ async def export(
     _: CanRead,
     form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
 ) -> Response:
-    """Return released values and arms, and nothing else."""
-    rows: list[JSON] = []
-    for part in await core.find(experiment):
-        rows += export_rows(part, await core.releases(part))
-    if form == "csv":
-        return Response(await run_in_threadpool(as_csv, rows), media_type="text/csv")
+    """Return released values and arms, and nothing else, however many there are."""
+    pages = export_pages(core.store, await core.find(experiment))
     if form == "parquet":
-        data = await run_in_threadpool(as_parquet, rows)
+        data = await run_in_threadpool(lambda: as_parquet([row for rows in pages for row in rows]))
         return Response(data, media_type="application/vnd.apache.parquet")
-    return Response(json.dumps(rows), media_type="application/json")
+    if form == "csv":
+        return StreamingResponse(csv_lines(pages), media_type="text/csv")
+    return StreamingResponse(json_lines(pages), media_type="application/json")
+
+
+@router.get("/releases")
+async def releases(
+    experiment: ExperimentPath,
+    core: CoreHere,
+    _: CanRead,
+    segment: Segment = None,
+    after: Annotated[int, Query(ge=0, le=2**62, description="Leave out so many.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> JSON:
+    """Return a page of released values; ask again with ``after`` set to ``next`` for more."""
+    part = part_for(await core.find(experiment), segment)
+    found = await run_in_threadpool(core.store.releases, part.number, after, limit)
+    more = after + limit if len(found) == limit else None
+    return {"releases": export_rows(part, found), "next": more}
 
 
 @router.get(
@@ -161,26 +168,30 @@ async def export(
 async def live(
     experiment: ExperimentPath,
     core: CoreHere,
+    request: Request,
     _: CanRead,
     segment: Segment = None,
     once: Annotated[bool, Query(description="Send the present state alone.")] = False,
 ) -> StreamingResponse:
-    """Send the experiment and its results whenever they change, as server-sent events."""
+    """Send the experiment, and its results where they changed, as server-sent events."""
     part = part_for(await core.find(experiment), segment)
+    still_open = request.state.still_open
 
     async def changes() -> AsyncIterator[str]:
-        version = None
-        while not core.closing.is_set():
-            now = await core.current(experiment)
-            if (newest := sum(one.version for one in now)) != version:
-                version = newest
-                shown = experiment_answer(now).model_dump()
-                data = {"experiment": shown, "results": await _results(core, part)}
-                yield f"data: {json.dumps(data)}\n\n"
-            else:
+        sent: dict[str, str] = {}
+        quiet = 0.0
+        while not core.closing.is_set() and still_open():
+            now = await core.live.state(experiment, part)
+            news = {name: text for name, text in now.items() if sent.get(name) != text}
+            sent = now
+            if news:
+                inside = ", ".join(f'"{name}": {text}' for name, text in news.items())
+                yield f"data: {{{inside}}}\n\n"
+            elif quiet >= PING_SECONDS:
                 yield ": nothing new\n\n"
             if once:
                 return
+            quiet = 0.0 if news or quiet >= PING_SECONDS else quiet + LIVE_SECONDS
             await asyncio.sleep(LIVE_SECONDS)
 
     return StreamingResponse(changes(), media_type="text/event-stream")

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from bandanna._core.types import JSON
-from bandanna.store.rows import Release
+from bandanna.store.totals import Half
 
 FEWEST = 20
 """Batches of an arm below which nothing is said about it."""
 
 
-def steadiness(releases: Sequence[Release], choices: int) -> JSON:
+def steadiness(halves: Mapping[int, tuple[Half, Half]]) -> JSON:
     """Compare the first half of each arm's releases with the second.
 
     Under the hypothesis that an arm's losses have one law, which half a release fell into says
     nothing: the difference of means is compared with its spread by the normal law, and the
     smallest p-value over arms is multiplied by their number (Bonferroni).
     """
-    values = [
-        [float(r.value) for r in releases if r.choice == k and not isinstance(r.value, list)]
-        for k in range(choices)
+    tested = [
+        _p_value(*both) for both in halves.values() if both[0].batches + both[1].batches >= FEWEST
     ]
-    tested = [_p_value(some) for some in values if len(some) >= FEWEST]
     if not tested:
         return {"p_value": None, "says": f"Not enough yet: it needs {FEWEST} batches of an arm."}
     smallest = min(1.0, len(tested) * min(tested))
@@ -35,14 +33,13 @@ def steadiness(releases: Sequence[Release], choices: int) -> JSON:
     return {"p_value": smallest, "says": says}
 
 
-def _p_value(values: list[float]) -> float:
+def _p_value(first: Half, second: Half) -> float:
     """Return how likely so large a difference between halves is, both having one law."""
-    half = len(values) // 2
-    first, second = values[:half], values[half:]
-    mean = math.fsum(values) / len(values)
-    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    if variance == 0.0:
+    count = first.batches + second.batches
+    total, squares = first.total + second.total, first.squares + second.squares
+    variance = (squares - total * total / count) / (count - 1)
+    if variance <= 1e-12 * squares / count:  # all are the same, but for rounding
         return 1.0
-    gap = math.fsum(first) / len(first) - math.fsum(second) / len(second)
-    spread = math.sqrt(variance * (1 / len(first) + 1 / len(second)))
+    gap = first.total / first.batches - second.total / second.batches
+    spread = math.sqrt(variance * (1 / first.batches + 1 / second.batches))
     return math.erfc(abs(gap) / spread / math.sqrt(2.0))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bandanna._core.types import JSON, StateFileError
 from bandanna.policy.facade import DAMAGE, policy_from_dict
 from bandanna.policy.policy import Policy
 from bandanna.policy.state import KEY_BYTES, Batch
-from bandanna.store.rows import Event, Feedback, OpenBatch, Place, Saved, State
+from bandanna.store.rows import Event, Experiment, Feedback, OpenBatch, Place, Saved, State
 
 HASHED_BEFORE = bytes(KEY_BYTES).hex()
 """The policy's key for persons. Whoever has a store hashes them with its secret before they get
@@ -47,6 +49,12 @@ def assemble(saved: Saved, before: Policy | None = None) -> tuple[Policy, dict[P
         raise StateFileError(
             f"what the database holds of {saved.experiment.id} is damaged: {type(error).__name__}."
         ) from None
+
+
+def without_batches(experiment: Experiment) -> Policy:
+    """Return the policy without its open batches and its people: for those who read, not decide."""
+    head = experiment.head | {"counters": experiment.head["counters"] | {"filling": []}}
+    return assemble(Saved(replace(experiment, head=head), [], [], [], {}))[0]
 
 
 def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Place, Feedback]) -> JSON:

@@ -147,6 +147,18 @@ class StartRow(NamedTuple):
     """Whether the guard is known to have kept it."""
 
 
+class Committed(NamedTuple):
+    """What those who read need of an experiment: nothing private."""
+
+    experiment: Experiment
+    open: int
+    """Open batches."""
+    slots: int
+    """Slots that people have taken."""
+    given_up: int
+    """Rounds in open batches whose feedback did not come."""
+
+
 class Saved(NamedTuple):
     """All that is needed to go on with an experiment, from nothing or from an earlier version."""
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from sqlalchemy import Connection, Executable, delete, func, insert, literal, select, update
 
 from bandanna._core.types import JSON, InputError, StateFileError
-from bandanna.store.contract import ConflictError, KeyRow, Mark, Store, Turn, new_step
-from bandanna.store.engines import make_engines, named_trouble
-from bandanna.store.rows import Experiment, Listed, Release, StartRow, State
+from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Turn, new_step
+from bandanna.store.engines import WAIT_SECONDS, make_engines, named_trouble
+from bandanna.store.rows import Committed, Experiment, Listed, Release, StartRow, State
 from bandanna.store.secret import Secret
 from bandanna.store.sql_turn import SqlTurn, experiment_of, missing_marks, row_of
 from bandanna.store.tables import (
@@ -23,14 +23,20 @@ from bandanna.store.tables import (
     EVENTS,
     EXPERIMENTS,
     FACTS,
+    FEEDBACK,
     KEYS,
+    PEOPLE,
     RELEASES,
     STARTS,
     SqlRow,
 )
+from bandanna.store.totals import ReleaseTotals, read_totals
 
 ADVISORY = 0x62616E64
 """Keeps two processes from making tables, or noting facts, in PostgreSQL at the same time."""
+
+READER_SECONDS = 0.02
+"""How long emptying SQLite's log waits for readers, while nobody can write."""
 
 TOLD = "told "
 """Before the id of an experiment, among the facts."""
@@ -122,6 +128,33 @@ class SqlStore(Store):
         changed = {"stopped": True, "version": table.c.version + 1, "step": new_step()}
         with self._change() as connection:
             connection.execute(update(table).where(table.c.id == identity).values(changed))
+
+    def stamp(self, experiment: int) -> Stamp | None:
+        """Return the version and step of an experiment, if there is one."""
+        one = EXPERIMENTS.c
+        rows = self._rows(select(one.version, one.step).where(one.number == experiment))
+        return Stamp(rows[0].version, rows[0].step) if rows else None
+
+    def committed(self, experiment: int) -> Committed:
+        """Return an experiment as of one moment, without waiting for anybody who writes."""
+        batch, person, feedback = BATCHES.c, PEOPLE.c, FEEDBACK.c
+        counts = {
+            "open": select(func.count()).where(batch.experiment == experiment),
+            "slots": select(func.sum(person.places)).where(person.experiment == experiment),
+            "given_up": select(func.count()).where(
+                feedback.experiment == experiment, feedback.given_up
+            ),
+        }
+        columns = [query.scalar_subquery().label(f"n_{name}") for name, query in counts.items()]
+        here = EXPERIMENTS.c.number == experiment
+        row = self._rows(select(EXPERIMENTS, *columns).where(here))[0]
+        found = {name: int(row._mapping[f"n_{name}"] or 0) for name in counts}
+        return Committed(experiment_of(row, [f"n_{name}" for name in counts]), **found)
+
+    def totals(self, experiment: int) -> ReleaseTotals:
+        """Return what the releases of an experiment add up to."""
+        with named_trouble(), self._reading.connect() as connection:
+            return read_totals(connection, experiment)
 
     def charge(self, experiment: int, resumed: int) -> None:
         """Set how often an experiment was resumed from older copies."""
@@ -299,8 +332,10 @@ class SqlStore(Store):
         """
         self.write_back()
         if self.sqlite:
-            with self._alone_writing:
-                self._alone("PRAGMA wal_checkpoint(TRUNCATE)")
+            with (
+                self._alone_writing
+            ):  # a reader in the way is not waited for: the next time will do
+                self._alone("PRAGMA wal_checkpoint(TRUNCATE)", patience=READER_SECONDS)
 
     def write_back(self) -> None:
         """Copy SQLite's log into the database while turns go on, so that it need not grow."""
@@ -322,10 +357,15 @@ class SqlStore(Store):
         if not self.sqlite:
             connection.execute(select(func.pg_advisory_xact_lock(ADVISORY)))
 
-    def _alone(self, statement: str, *values: str) -> None:
+    def _alone(self, statement: str, *values: str, patience: float = WAIT_SECONDS) -> None:
         """Run something in SQLite that must not be part of a transaction."""
         with named_trouble(), closing(self._reading.raw_connection()) as connection:
-            connection.cursor().execute(statement, values)
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA busy_timeout = {round(1000 * patience)}")
+            try:
+                cursor.execute(statement, values)
+            finally:
+                cursor.execute(f"PRAGMA busy_timeout = {1000 * WAIT_SECONDS}")
 
     def _rows(self, query: Executable) -> list[SqlRow]:
         with named_trouble(), self._reading.connect() as connection:

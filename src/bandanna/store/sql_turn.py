@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from sqlalchemy import (
@@ -35,9 +35,9 @@ from bandanna.store.tables import (
 )
 
 
-def experiment_of(row: SqlRow) -> Experiment:
-    """Read an experiment."""
-    values = dict(row._mapping)
+def experiment_of(row: SqlRow, leave_out: Sequence[str] = ()) -> Experiment:
+    """Read an experiment; columns that do not belong to it are left out."""
+    values = {name: value for name, value in row._mapping.items() if name not in leave_out}
     values["settings"], values["head"] = json.loads(row.settings), json.loads(row.head)
     return Experiment(**values)
 

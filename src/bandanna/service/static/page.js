@@ -152,7 +152,7 @@ async function watch(id) {
   watching = stop;
   const answer = await ask(`/v1/experiments/${id}/live${which()}`, undefined, stop.signal);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
+  let text = "", state = {};
   for (;;) {
     const { value, done } = await reader.read();
     if (done) break;
@@ -160,8 +160,8 @@ async function watch(id) {
     const parts = text.split("\n\n");
     text = parts.pop();
     for (const part of parts.filter((one) => one.startsWith("data: "))) {
-      const news = JSON.parse(part.slice(6));
-      fill(news.experiment, news.results);
+      state = { ...state, ...JSON.parse(part.slice(6)) }; // only what changed is sent
+      fill(state.experiment, state.results);
     }
   }
 }

@@ -1,0 +1,120 @@
+"""What is read of experiments: from committed state, apart from the writer.
+
+A view is a policy as it was last committed, without its open batches, so it holds nothing private.
+Views and results are kept until the experiment changes, and shared by everyone who reads: twenty
+open pages cost as much as one. Results of many releases are refreshed less often.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from typing import NamedTuple
+
+from bandanna._core.types import JSON
+from bandanna.policy.policy import Policy
+from bandanna.service.results import summary
+from bandanna.store import SqlStore
+from bandanna.store.assembly import without_batches
+from bandanna.store.rows import Committed, Experiment
+from bandanna.store.totals import ReleaseTotals
+from bandanna.store.writer import UnknownError
+
+KEPT = 256
+"""Experiments whose views are kept."""
+
+REST = 20.0
+"""Adding up releases takes at most one part in so many of the time."""
+
+
+class View(NamedTuple):
+    """An experiment, or one of its segments, as it was last committed."""
+
+    committed: Committed
+    policy: Policy
+
+    @property
+    def part(self) -> Experiment:
+        """The experiment, or the segment."""
+        return self.committed.experiment
+
+    @property
+    def missed(self) -> int:
+        """Rounds that nothing true was learned from, at most: each may add a loss to regret.
+
+        How many there are in people's open slots is private until they close: all rounds in open
+        batches are counted there.
+        """
+        state = self.policy.state
+        if state.people is None:
+            return state.missed_before + self.committed.given_up
+        return state.missed_before + state.rounds - sum(state.played.values())
+
+
+class _Entry:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.view: View | None = None
+        self.totals: ReleaseTotals | None = None
+        self.totals_of = -1
+        """The number of releases that were added up."""
+        self.next_totals = 0.0
+        self.results: tuple[int, int, JSON] | None = None
+        """Of which version and number of releases, and what they are."""
+
+
+class Views:
+    """Reads experiments for those who look; may be used by several threads."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+
+    def view(self, number: int) -> View:
+        """Return an experiment as it was last committed."""
+        entry = self._entry(number)
+        with entry.lock:
+            return self._view(entry, number)
+
+    def results(self, number: int) -> JSON:
+        """Return what the releases of an experiment say."""
+        entry = self._entry(number)
+        with entry.lock:
+            view = self._view(entry, number)
+            totals = self._totals(entry, view)
+            key = view.part.version, entry.totals_of
+            if entry.results is None or entry.results[:2] != key:
+                entry.results = (
+                    *key,
+                    summary(view.policy, totals, view.committed.slots, view.missed),
+                )
+            return entry.results[2]
+
+    def _entry(self, number: int) -> _Entry:
+        with self._lock:
+            entry = self._entries.setdefault(number, _Entry())
+            self._entries.move_to_end(number)
+            if len(self._entries) > KEPT:
+                self._entries.popitem(last=False)
+            return entry
+
+    def _view(self, entry: _Entry, number: int) -> View:
+        stamp = self._store.stamp(number)
+        if stamp is None:
+            raise UnknownError("there is no such experiment.")
+        kept = entry.view
+        if kept is None or (kept.part.version, kept.part.step) != stamp:
+            found = self._store.committed(number)
+            entry.view = kept = View(found, without_batches(found.experiment))
+        return kept
+
+    def _totals(self, entry: _Entry, view: View) -> ReleaseTotals:
+        released = view.policy.released
+        began = time.monotonic()
+        if entry.totals is None or (entry.totals_of != released and began >= entry.next_totals):
+            entry.totals, entry.totals_of = self._store.totals(view.part.number), released
+            now = time.monotonic()
+            entry.next_totals = now + REST * (now - began)
+        return entry.totals
