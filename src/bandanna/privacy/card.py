@@ -247,9 +247,9 @@ def participants_text(
 
 def _spent(certificate: JSON) -> Guarantee:
     """Return what the certificate promises someone, the range that was bought included."""
-    epsilon = certificate.get("epsilon_with_range", certificate["epsilon"])
-    unit = "person" if "places" in certificate else "round"
-    return Guarantee(epsilon, certificate["delta"], "", "central", "", "", unit=unit)
+    ranged = "epsilon_with_range" in certificate
+    epsilon: float = certificate["epsilon_with_range" if ranged else "epsilon"]
+    return Guarantee(epsilon, certificate["delta"], "", "central", "", "")
 
 
 def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
@@ -303,11 +303,10 @@ def _mechanism(certificate: JSON) -> tuple[Entry, ...]:
     }
     low, high = plain(certificate["loss_low"]), plain(certificate["loss_high"])
     chosen = "chosen privately from people's values" if "range_epsilon" in certificate else "public"
+    law: str = LAWS.get(certificate["mechanism"]) or certificate["mechanism"]
     return (
         Entry("Trust model", model[certificate["model"]], "certificate"),
-        Entry(
-            "Mechanism", LAWS.get(certificate["mechanism"], certificate["mechanism"]), "certificate"
-        ),
+        Entry("Mechanism", law, "certificate"),
         Entry("Batches", f"at most {certificate['batch']} released together", "certificate"),
         Entry(
             "Data domain", f"losses from {low} to {high}, a range that is {chosen}", "certificate"
