@@ -40,6 +40,9 @@ class LogColumns(NamedTuple):
     reward: Annotated[
         bool, typer.Option("--reward", help="Large outcomes of a log are good; otherwise losses.")
     ] = False
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Count outcomes outside --range as its nearer end.")
+    ] = False
     propensity: Annotated[
         str | None, typer.Option(help="Column of a log with the chance its arm had.")
     ] = None
@@ -124,6 +127,7 @@ def read_log(
         outcome=columns.outcome,
         loss_range=read_range(columns.loss_range),
         reward=columns.reward,
+        clip=columns.clip,
         rounds=rounds,
         how="replay" if replay else "resample",
         propensity=columns.propensity,

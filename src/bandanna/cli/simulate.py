@@ -63,6 +63,7 @@ def print_results(
 ) -> None:
     """Print regret and privacy as a table."""
     from bandanna.simulation.contestants import shown_name
+    from bandanna.simulation.results import share_text
 
     rows = []
     for row in results.summary():
@@ -75,7 +76,7 @@ def print_results(
         values = [
             _number(row[key], ",.0f") for key in ("mean", "standard_error", "q05", "q50", "q95")
         ]
-        values.append(_number(row["share_of_uniform"], ".1%"))
+        values.append(share_text(row["share_of_uniform"]))
         if results.ahead is not None:
             values.append(_number(row["segment_mean"], ",.0f"))
         name = shown_name(str(row["policy"]), policies[str(row["policy"])].algorithm)

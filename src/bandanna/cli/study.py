@@ -52,6 +52,7 @@ def new(
     from bandanna.studies.study import Study
 
     read_log(log, columns, advice=advice, replay=replay)
+    output.parent.mkdir(parents=True, exist_ok=True)
     place: JSON = {"log": os.path.relpath(log, output.parent)}
     named = columns._replace(loss_range=None)._asdict().items()
     place |= {name: column for name, column in named if column}

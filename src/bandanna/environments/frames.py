@@ -36,8 +36,7 @@ def read_frame(path: Path) -> tuple[pl.DataFrame, int | None]:
     try:
         if path.suffix == ".parquet":
             return pl.read_parquet(path), None
-        with path.open(encoding="utf-8", errors="replace") as file:
-            first = file.readline().strip().split(",")
+        first = _first_line(path).split(",")
         named = not all(_is_number(field) for field in first)
         return (
             pl.read_csv(path, has_header=named, infer_schema_length=None, null_values=MISSING),
@@ -86,6 +85,7 @@ def _read_file(path: Path, names: Sequence[str]) -> dict[str, Column]:
         if path.suffix == ".parquet":
             lazy = pl.scan_parquet(path)
         else:
+            _first_line(path)
             lazy = pl.scan_csv(path, infer_schema_length=None, null_values=MISSING)
         _require(names, lazy.collect_schema().names(), str(path))
         frame = lazy.select(list(dict.fromkeys(names))).collect()
@@ -95,6 +95,25 @@ def _read_file(path: Path, names: Sequence[str]) -> dict[str, Column]:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path} cannot be read as a table: {reason}.") from None
     return {name: frame[name].to_numpy() for name in names}
+
+
+def _first_line(path: Path) -> str:
+    """Return the first line of a CSV file; refuse other encodings and separators."""
+    with path.open("rb") as file:
+        head = file.read(2**16)
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head:
+        raise InputError(
+            f"{path.name} looks like UTF-16, or is no text; save it as CSV in UTF-8, or give a "
+            f"data frame."
+        )
+    first = head.splitlines()[0].decode("utf-8-sig", errors="replace").strip() if head else ""
+    for separator, name in ((";", "semicolons"), ("\t", "tabs")):
+        if separator in first and "," not in first:
+            raise InputError(
+                f"{path.name} separates its columns by {name}; save it with commas, and points in "
+                f"decimal numbers, or read it yourself and give a data frame."
+            )
+    return first
 
 
 def _require(names: Sequence[str], known: Sequence[str], where: str) -> None:

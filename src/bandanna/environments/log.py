@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bandanna._core.grid import UNITS, LossRange, check_range
 from bandanna._core.types import InputError, plain
 from bandanna.environments.frames import Column, read_columns
+from bandanna.environments.moments import moments
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -106,7 +107,7 @@ def read_log(
     order = np.arange(places.size)
     if time is not None:
         _refuse_missing("time", time, _missing(found[time]))
-        order = np.argsort(found[time], kind="stable")
+        order = np.argsort(moments(time, found[time]), kind="stable")
     name = Path(source).name if isinstance(source, str | Path) else "log"
     return Log(
         name,
@@ -163,8 +164,9 @@ def _outcomes(column: str, values: Column, loss_range: LossRange, *, clip: bool)
     if outside.any():
         raise InputError(
             f"{int(outside.sum()):,} of {outside.size:,} outcomes in column {column!r} are not "
-            f"from {plain(low)} to {plain(high)}. Say what range they have, such as --range 0,20 "
-            f"or loss_range=(0, 20); or clip=True counts them as its nearer end."
+            f"from {plain(low)} to {plain(high)}. Give the smallest and the largest outcome that "
+            f"is possible, --range LOW,HIGH or loss_range=(low, high); or count them as the nearer "
+            f"end of this range: --clip or clip=True."
         )
     return numbers
 

@@ -16,6 +16,7 @@ from bandanna.report.headline import Headline, answer, arms_as_released, leads, 
 from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
 from bandanna.simulation.contestants import shown_name
+from bandanna.simulation.results import share_text
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES, SETTINGS
 from bandanna.version import __version__
@@ -68,6 +69,8 @@ def _plain(value: str | float | None) -> str:
 def _number(value: float | None, style: str) -> str:
     if value is None or value != value:  # noqa: PLR0124  # NaN
         return "-"
+    if style == ".1%":
+        return share_text(value)
     # Small regrets deserve a digit more.
     return format(value, ",.1f" if style == ",.0f" and 0 < abs(value) < 10 else style)
 

@@ -22,6 +22,19 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+def share_text(share: float | str | None) -> str:
+    """Write a share of uniform play's regret; below zero it says only that.
+
+    Examples
+    --------
+    >>> share_text(0.123), share_text(-9.6), share_text(float("nan"))
+    ('12.3%', 'below 0%', '-')
+    """
+    if not isinstance(share, float) or share != share:  # noqa: PLR0124  # NaN
+        return "-"
+    return f"{share:.1%}" if share >= 0.0 else "below 0%"
+
+
 @dataclass(frozen=True, repr=False)
 class Results:
     """Runs of several policies in one environment.
@@ -110,7 +123,7 @@ class Results:
             final = runs.regret[:, -1]
             row: dict[str, float | str] = {"policy": name, "batch": runs.batch}
             row |= statistics(final)
-            row["share_of_uniform"] = float(final.mean()) / uniform if uniform else float("nan")
+            row["share_of_uniform"] = float(final.mean()) / uniform if uniform > 0 else float("nan")
             if self.ahead is not None:
                 row["segment_mean"] = float(self.segment_regret(name).mean())
             if guarded:
@@ -153,7 +166,8 @@ class Results:
             lines.append(
                 f"  {row['policy']:{width}}  mean {row['mean']:,.1f} (s.e. "
                 f"{row['standard_error']:,.1f}), median {row['q50']:,.1f}, 5% to 95%: "
-                f"{row['q05']:,.1f} to {row['q95']:,.1f}, {row['share_of_uniform']:.1%} of {others}"
+                f"{row['q05']:,.1f} to {row['q95']:,.1f}, "
+                f"{share_text(row['share_of_uniform'])} of {others}"
                 + (f", against segments {row['segment_mean']:,.1f}" if segments else "")
             )
         return "\n".join(lines)
@@ -167,7 +181,7 @@ class Results:
                 str(row["policy"]),
                 f"{row['batch']:,}",
                 *(f"{row[key]:,.1f}" for key in keys),
-                f"{row['share_of_uniform']:.1%}",
+                share_text(row["share_of_uniform"]),
                 *([f"{row['segment_mean']:,.1f}"] if self.ahead is not None else []),
             ]
             for row in self.summary()

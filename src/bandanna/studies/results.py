@@ -184,7 +184,7 @@ class StudyResults:
         import polars as pl
 
         last = self.curves().filter(pl.col("round") == pl.col("rounds")).drop("round")
-        share = pl.when(pl.col("uniform") != 0).then(pl.col("mean") / pl.col("uniform"))
+        share = pl.when(pl.col("uniform") > 0).then(pl.col("mean") / pl.col("uniform"))
         return last.with_columns(share_of_uniform=share)
 
     def shares(self) -> pl.DataFrame:
