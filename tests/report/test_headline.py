@@ -80,7 +80,9 @@ def test_environments_have_a_sentence_each_and_experts_too(tmp_path: Path) -> No
     page = write_report(results, tmp_path / "r.html")[0].read_text()
     assert "On trial: " in page
     assert "On switching: " in page
-    assert "what it is without privacy" not in page  # never in one range for two environments
+    assert (
+        "strongest learner without privacy" not in page
+    )  # never in one range for two environments
     advised = run(
         tmp_path / "e",
         algorithm=["one-bit-conversion", "no-privacy"],

@@ -127,7 +127,9 @@ def test_the_answer_names_the_winner_and_how_clear_it_is() -> None:
     assert "not clearly beyond" in answer(pl.DataFrame(rows))
     free = {"cell": "c", "algorithm": "no-privacy", "epsilon": None, "mean": 2.0}
     said = answer(pl.DataFrame([*rows, base | free | {"standard_error": 1.0}]))
-    assert said.endswith("its regret is 5 times at epsilon 1 what it is without privacy.")
+    assert said.endswith(
+        "its regret is 5 times at epsilon 1 that of the strongest learner without privacy."
+    )
 
 
 def test_what_may_spend_more_delta_is_no_rival() -> None:

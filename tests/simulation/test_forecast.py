@@ -17,12 +17,15 @@ from bandanna.simulation.forecast import forecast
 def test_an_easy_problem_is_learned_and_the_best_arm_found() -> None:
     found = forecast(bd.Problem(2, 20_000, 2.0), lambda rounds: Bernoulli([0.1, 0.9], rounds))
     assert found.beats
-    assert found.found_from is not None
-    assert found.found_from <= 2000
     best = next(row for row in found.rows if row.algorithm == found.best)
     assert best.learned > 0.9
     assert "per 1,000 rounds against the best arm" in found.words
-    assert "has found the best arm, with 95%, after about" in found.words
+    assert "without privacy: " in found.words
+    assert "the strongest, " in found.words
+    assert found.words.endswith("In 100% of the runs it plays the best arm most.")
+    assert found.same
+    assert found.same_regret is not None
+    assert found.same_regret < best.regret
 
 
 def test_a_hopeless_problem_says_so_and_from_when_on_it_is_not() -> None:

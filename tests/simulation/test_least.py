@@ -21,9 +21,10 @@ def test_steady_losses_have_one() -> None:
     means = [0.3, 0.5, 0.6]
     known = stationary_lower_bound(means, 10_000, 0.2)
     assert least_regret(Bernoulli(means, 10_000), 0.2) == pytest.approx(known)
-    trial = least_regret(ClinicalTrial(10_000), 0.2)
+    trial = least_regret(ClinicalTrial(10**6), 0.2)
     assert trial is not None
     assert trial > 0
+    assert least_regret(ClinicalTrial(10_000), 0.2) is None  # too short for it
 
 
 @pytest.mark.parametrize(

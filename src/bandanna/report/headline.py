@@ -78,7 +78,7 @@ def _price(table: pl.DataFrame, name: str) -> str:
     parts = [
         f"{_range(low, high)} times at epsilon {eps:g}" for eps, low, high in by_epsilon.iter_rows()
     ]
-    return f"; its regret is {listed(parts)} what it is without privacy"
+    return f"; its regret is {listed(parts)} that of the strongest learner without privacy"
 
 
 def _range(low: float, high: float) -> str:

@@ -211,7 +211,7 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> ChartType | No
     menus = Menus(chosen, others)
     base = menus.over(rows(chosen)).encode(
         x=logarithmic(AXES["epsilon"].title, "epsilon", chosen["epsilon"]),
-        y=logarithmic_y("price:Q", "regret, times that without privacy"),
+        y=logarithmic_y("price:Q", "regret, times the strongest's without privacy"),
         color=looks["color"],
         tooltip=["algorithm:N", "epsilon:Q", alt.Tooltip("price:Q", format=".3r")],
     )
@@ -219,7 +219,7 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> ChartType | No
     chart = (line + base.mark_point(filled=True, size=55, opacity=1)).properties(
         width=WIDTH, height=HEIGHT - 60
     )
-    note = "Mean regret, as a multiple of that without privacy; uniform: choosing at random"
+    note = "Mean regret over the strongest learner's without privacy; uniform: choosing at random"
     return menus.finish(chart, "The price of privacy", note)
 
 

@@ -19,6 +19,7 @@ from bandanna.problem import Problem
 from bandanna.simulation.comparators import best_expert
 from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.runs import simulate
+from bandanna.theory.tuning import LEARNERS_BY_NAME
 
 BEST_EXPERT = "best-expert"
 NO_PRIVACY = "no-privacy"
@@ -26,6 +27,9 @@ NO_PRIVACY = "no-privacy"
 STRONGEST = ("tsallis-inf", "adaptive", "thompson", "kl-ucb")
 """Learners without privacy that are the strongest somewhere; with experts every expert is an arm
 of theirs, and EXP4, plain and centred, are two more."""
+
+WITHOUT_NOISE = {"dp-klucb": "kl-ucb", "clipped-exp3": "exp3"}
+"""Learners that are made for noisy losses, and what they are without."""
 
 FEWEST, MOST, EXPERT_TRIALS = 5, 30, 2
 """Runs of each, to see which is the strongest: as many as take some seconds, within these; with
@@ -149,6 +153,24 @@ def strongest(
     runs = runs if environment.experts is None else EXPERT_TRIALS
     found = simulate(tried, environment, replicates=runs, seed=seed, checkpoints=1, progress=False)
     return tried[min(tried, key=lambda name: float(found.regret(name).mean()))]
+
+
+def same_learner(name: str, environment: Environment) -> Policy | None:
+    """Return the learner of a private algorithm on the losses themselves: epsilon is infinite.
+
+    None where its learner only makes sense with noise.
+
+    Examples
+    --------
+    >>> from bandanna.environments import Bernoulli
+    >>> same_learner("one-bit-exp3", Bernoulli(2, 1000)).algorithm
+    'exp3'
+    """
+    learner = find(name, advised=False).learner
+    learner = WITHOUT_NOISE.get(learner, learner)
+    if learner not in LEARNERS_BY_NAME:
+        return None
+    return Bandit(environment.arms, learner, environment.rounds, loss_range=environment.loss_range)
 
 
 def shown_name(name: str, ran: str) -> str:

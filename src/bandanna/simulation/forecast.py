@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from bandanna._core.grid import LossRange
 from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import ALGORITHMS, algorithms
@@ -16,7 +14,14 @@ from bandanna.environments import Environment
 from bandanna.planner.plan import plan
 from bandanna.policy import Policy
 from bandanna.problem import Problem
-from bandanna.simulation.contestants import NO_PRIVACY, make_policy, shown_name, strongest
+from bandanna.simulation.contestants import (
+    NO_PRIVACY,
+    make_policy,
+    same_learner,
+    shown_name,
+    strongest,
+)
+from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
 
@@ -30,9 +35,6 @@ MOST_BASELINE = 0.5
 GROWTH = math.sqrt(10.0)
 BEATS = 0.95
 """An algorithm beats choosing at random when it has clearly less than this share of its regret."""
-
-SURELY = 0.95
-"""In this share of the runs the best arm must be the one played most, to count as found."""
 
 Place = Callable[[int], Environment]
 """Makes an environment of so many rounds."""
@@ -64,13 +66,15 @@ class Forecast:
     """Whether it is clearly better than choosing at random."""
     beats_from: int | None
     """From about how many rounds on it is; None where that was not found."""
-    found_from: int | None
-    """From about how many rounds on it has found the best arm, in 95% of the runs."""
     looked_until: int
     """How many rounds were tried at most."""
     unit: str = ""
     plain: str = ""
     """The learner that no privacy stands for: the strongest here."""
+    same: str = ""
+    """The learner of the best private algorithm, without privacy; empty where there is none."""
+    same_regret: float | None = None
+    """Its regret for 1,000 rounds."""
 
     @property
     def words(self) -> str:
@@ -87,18 +91,16 @@ class Forecast:
             )
         row = next(row for row in self.rows if row.algorithm == self.best)
         plain = [row for row in self.rows if row.algorithm == NO_PRIVACY]
-        without = f"without privacy, {self.plain}, {short(plain[0].regret)}; " if plain else ""
+        prices = []
+        if self.same_regret is not None and self.same != self.plain:
+            prices.append(f"the same learner, {self.same}, {short(self.same_regret)}")
+        prices += [f"the strongest, {self.plain}, {short(row.regret)}" for row in plain]
+        without = f"without privacy: {', '.join(prices)}; " if prices else ""
         unit = f" {self.unit}" if self.unit else ""
-        if self.found_from:
-            arm = f"It has found the best arm, with 95%, after about {_rough(self.found_from)}"
-        else:
-            arm = (
-                f"It plays the best arm most in {row.found:.0%} of the runs; 95% were not reached "
-                f"in {_rough(self.looked_until)}"
-            )
         return (
             f"Expect {self.best} to lose {short(row.regret)}{unit} per 1,000 rounds against the "
-            f"best arm ({without}at random {short(self.uniform)}). {arm} rounds."
+            f"best arm ({without}at random {short(self.uniform)}). In {row.found:.0%} of the runs "
+            f"it plays the best arm most."
         )
 
     def shown(self, algorithm: str) -> str:
@@ -138,24 +140,32 @@ def forecast(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) -
     rows = sorted((_row(results, name) for name in policies), key=lambda row: row.regret)
     best = next(row.algorithm for row in rows if row.algorithm != NO_PRIVACY)
     beats = _beats(results, best)
-    beats_from, found_from = (rounds if beats else None), _found_from(results, best)
+    beats_from = rounds if beats else None
     size = float(rounds)
     looked_until = rounds
-    while (beats_from is None or found_from is None) and (size := size * GROWTH) <= 1e11:
+    while beats_from is None and (size := size * GROWTH) <= 1e11:
         larger = problem.but(rounds=round(size))
         policy = make_policy(best, larger)
         if _steps(policy, larger, FEW) > MOST_STEPS:
             break
         looked_until = round(size)
         longer = simulate(policy, place(looked_until), replicates=FEW, seed=seed)
-        if beats_from is None and _beats(longer, "policy"):
+        if _beats(longer, "policy"):
             beats_from = looked_until
-        if found_from is None:
-            found_from = _found_from(longer, "policy")
     uniform = 1000.0 * float(results.uniform_regret[-1]) / rounds
-    when = beats_from, found_from, looked_until
+    when = beats_from, looked_until
     plain = policies[NO_PRIVACY].algorithm if NO_PRIVACY in policies else ""
-    return Forecast(rounds, rows, uniform, best, beats, *when, unit, plain)
+    same = _same(best, here, seed) if plain else ("", None)
+    return Forecast(rounds, rows, uniform, best, beats, *when, unit, plain, *same)
+
+
+def _same(best: str, here: Environment, seed: int) -> tuple[str, float | None]:
+    """Return the best algorithm's learner without privacy, and its regret for 1,000 rounds."""
+    policy = same_learner(best, here)
+    if policy is None or seconds_of([policy], here.rounds) > MOST_BASELINE:
+        return "", None
+    found = simulate(policy, here, replicates=RUNS, seed=seed, checkpoints=1)
+    return policy.algorithm, 1000.0 * float(found.regret("policy").mean()) / here.rounds
 
 
 def _candidates(problem: Problem, loss_range: LossRange) -> dict[str, Policy]:
@@ -194,13 +204,6 @@ def _beats(results: Results, name: str) -> bool:
     regret = results.regret(name)
     error = float(regret.std(ddof=1)) / math.sqrt(regret.size)
     return float(regret.mean()) + 3.0 * error < BEATS * float(results.uniform_regret[-1])
-
-
-def _found_from(results: Results, name: str) -> int | None:
-    """Return the first checkpoint from which on the best arm is found surely enough."""
-    missed = np.flatnonzero(results.found(name) < SURELY)
-    first = 0 if missed.size == 0 else int(missed[-1]) + 1
-    return int(results.stops[first]) if first < results.stops.size else None
 
 
 def short(number: float) -> str:

@@ -7,14 +7,18 @@ import numpy as np
 from bandanna._core.grid import UNITS
 from bandanna.environments import Environment, ExpertEnvironment, Logged
 from bandanna.environments.segments import SegmentParams
-from bandanna.theory.stationary import stationary_lower_bound
+from bandanna.theory.stationary import stationary_least_plays, stationary_lower_bound
+
+MOST_PLAYS = 0.1
+"""The bound is for long runs: those in which worse arms need only this share of the rounds."""
 
 
 def least_regret(environment: Environment | ExpertEnvironment, epsilon: float) -> float | None:
     """Return the private lower bound for steady losses that are 0 or 1, in people's units.
 
-    It is a statement about long runs: short ones can have less regret. None for other losses, and
-    where all arms are equally good.
+    It is a statement about long runs: short ones can have less regret. None for other losses, where
+    all arms are equally good, and where the run is too short for the bound to mean anything: where
+    the plays of worse arms that it counts are more than a tenth of the rounds.
 
     Examples
     --------
@@ -27,7 +31,10 @@ def least_regret(environment: Environment | ExpertEnvironment, epsilon: float) -
     means = _steady_means(environment)
     if means is None:
         return None
-    return stationary_lower_bound(means, environment.rounds, epsilon) * environment.span or None
+    rounds = environment.rounds
+    if stationary_least_plays(means, rounds, epsilon) > MOST_PLAYS * rounds:
+        return None
+    return stationary_lower_bound(means, rounds, epsilon) * environment.span or None
 
 
 def _steady_means(environment: Environment | ExpertEnvironment) -> list[float] | None:

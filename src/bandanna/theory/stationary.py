@@ -36,6 +36,21 @@ def stationary_lower_bound(means: Sequence[float], rounds: int, epsilon: float) 
     return total * math.log(rounds)
 
 
+def stationary_least_plays(means: Sequence[float], rounds: int, epsilon: float) -> float:
+    """Return how many plays of worse arms the lower bound counts: ``sum_i ln T / d(mu_i, mu*)``.
+
+    Where that is not small against the rounds, the bound says nothing about them.
+
+    Examples
+    --------
+    >>> round(stationary_least_plays([0.45] + 9 * [0.55], 1_000_000, epsilon=0.1))
+    14196
+    """
+    best = min(means)
+    total = math.fsum(1.0 / loss_divergence(mean, best, epsilon) for mean in means if mean > best)
+    return total * math.log(rounds)
+
+
 def loss_divergence(worse: float, best: float, epsilon: float) -> float:
     """Return ``d``: how well an epsilon-private policy can tell a mean loss from a smaller one.
 
