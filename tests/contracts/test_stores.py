@@ -66,7 +66,12 @@ def test_what_was_written_is_read_back(store: Store) -> None:
     assert sorted(saved.events) == sorted(events)
     assert sorted(saved.feedback, key=lambda row: row.position) == rows
     assert (saved.experiment.id, saved.experiment.settings) == (made.id, made.settings)
-    assert saved.experiment.head == {"resumed": 0}
+    assert saved.experiment.head == made.head | {"counters": {"resumed": 0}}
+    write(store, number, head={"learned": [1]}, counters={"rounds": 2})
+    with store.turn() as turn:
+        turn.lock([number])
+        head = turn.read(number).experiment.head
+    assert head == {"learned": [1], "counters": {"rounds": 2}}
     assert saved.people == people
     write(store, number, people={"00ff": 2})
     with store.turn() as turn:

@@ -56,5 +56,5 @@ def event(name: str, number: int, batch: int = 0, position: int = 0, **other: An
 
 def changes(**parts: Any) -> Changes:
     """Make changes."""
-    values: dict[str, Any] = {"head": {"resumed": 0}, "observed": 0} | parts
+    values: dict[str, Any] = {"counters": {"resumed": 0}, "observed": 0} | parts
     return Changes(**values)

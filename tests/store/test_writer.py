@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +14,9 @@ import bandanna as bd
 from bandanna.store import ConflictError, MemoryStore, Store, StoreUnavailableError
 from bandanna.store.contract import Turn
 from bandanna.store.given import Given
+from bandanna.store.memory import MemoryTurn
 from bandanna.store.refusals import GoneError
-from bandanna.store.rows import Event
+from bandanna.store.rows import Changes, Event
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
 from tests.store.stores import experiment, put
 
@@ -248,3 +250,28 @@ def test_a_place_closes_at_the_deadline_of_its_first_round() -> None:
     here.now = 16.0
     here.expire()
     assert len(here.store.releases(here.number)) == 1
+
+
+def test_a_decision_in_an_open_batch_writes_little_however_many_arms(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was learned is written when it changes: with 10 000 arms it is hundreds of kilobytes."""
+    sizes: list[int] = []
+    write = MemoryTurn.write
+
+    def counted(turn: MemoryTurn, experiment: int, changes: Changes) -> Any:
+        sizes.append(len(json.dumps([changes.counters, changes.head])))
+        return write(turn, experiment, changes)
+
+    monkeypatch.setattr(MemoryTurn, "write", counted)
+    here = office(bd.PrivateBandit(10_000, 0.5, batch=3))
+    for k in range(3):
+        here.decide(f"{k}")
+    for k in range(3):
+        here.reward(f"{k}", 0.5)
+    assert max(sizes[1:5]) < 2_000, "two decisions and two rewards in an open batch"
+    assert sizes[5] > 100_000, "the release"
+    before = here.look(lambda policy: policy.to_dict(private=False))
+    here.restart()
+    assert here.look(lambda policy: policy.to_dict(private=False)) == before
+    here.writer.close()

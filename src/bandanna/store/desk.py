@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError
+from bandanna.policy.codec import counters_to_dict
 from bandanna.policy.policy import Policy
 from bandanna.policy.state import Batch
 from bandanna.policy.transitions import MIDDLE, rescaled
@@ -33,6 +35,8 @@ class Desk:
         self.policy: Policy
         self.policy, holders = assemble(saved, policy)
         self.policy.on_release = self._note_release
+        self._learned: bytes | None = None
+        """A digest of what was learned, as it was last written."""
         self._deadline: float | None = self.experiment.settings.get("deadline_seconds")
         if self.policy.state.people is not None:
             self.policy.state.people.admitted = set()
@@ -155,6 +159,7 @@ class Desk:
         kept = {number: kept_of(opened[number]) for number in touched}
         people = self.policy.state.people
         return Changes(
+            counters=self._counters(),
             head=self._head(),
             observed=self.experiment.observed,
             events=list(self._events.values()),
@@ -173,12 +178,23 @@ class Desk:
             people={} if people is None else people.take_admitted(),
         )
 
-    def _head(self) -> JSON:
-        """Return the policy without its open batches; resumptions are counted beside it."""
-        head: JSON = self.policy.to_dict(private=False)
-        counters = head["counters"]
-        resumed = counters["resumed"] - self.experiment.resumed
-        return head | {"counters": counters | {"resumed": resumed}}
+    def _counters(self) -> JSON:
+        """Return what changes with every round; resumptions are counted beside the head."""
+        counters = counters_to_dict(self.policy.state)
+        return counters | {"resumed": counters["resumed"] - self.experiment.resumed}
+
+    def _head(self) -> JSON | None:
+        """Return the policy without its open batches, if more than its counters changed.
+
+        It can be large: it holds numbers for every arm.
+        """
+        if not (self._opened or self._releases):
+            return None
+        digest = _digest(self.policy.state.learned)
+        if not self._releases and digest is not None and digest == self._learned:
+            return None
+        self._learned = digest
+        return self.policy.to_dict(private=False) | {"counters": {}}
 
     # --- how it works ---------------------------------------------------------------------
 
@@ -260,3 +276,13 @@ class Desk:
         elif released is not None:
             value = released.tolist()
         self._releases.append(Release(batch.number, batch.choice, batch.used, value, self._now))
+
+
+def _digest(learned: object) -> bytes | None:
+    """Return a digest of what was learned, or None where that is another library's."""
+    if not isinstance(learned, tuple):
+        return None
+    found = hashlib.blake2b(digest_size=16)
+    for array in learned:
+        found.update(array.tobytes())
+    return found.digest()

@@ -205,7 +205,8 @@ class MemoryTurn(Turn):
             here = shelf.experiment
             here.step = step
             shelf.steps += [step] * len(changes.releases)
-            here.head, here.observed = deepcopy(changes.head), changes.observed
+            here.head = deepcopy(changes.head or here.head) | {"counters": changes.counters}
+            here.observed = changes.observed
             here.version += 1
             for place, state in changes.states.items():
                 name = shelf.events[place]

@@ -180,8 +180,11 @@ class Saved(NamedTuple):
 class Changes:
     """What one transaction changes in one experiment."""
 
-    head: JSON
+    counters: JSON
+    """The head's counters, which change with every round."""
     observed: int
+    head: JSON | None = None
+    """The whole head, where more than its counters has changed."""
     events: list[Event] = field(default_factory=list)
     states: dict[Place, State] = field(default_factory=dict)
     """New states of events that are not void."""

@@ -39,6 +39,9 @@ def experiment_of(row: SqlRow, leave_out: Sequence[str] = ()) -> Experiment:
     """Read an experiment; columns that do not belong to it are left out."""
     values = {name: value for name, value in row._mapping.items() if name not in leave_out}
     values["settings"], values["head"] = json.loads(row.settings), json.loads(row.head)
+    counters = values.pop("counters")
+    if counters:
+        values["head"]["counters"] = json.loads(counters)
     return Experiment(**values)
 
 
@@ -47,6 +50,7 @@ def row_of(experiment: Experiment) -> JSON:
     row = vars(experiment) | {"version": 1, "step": new_step()}
     del row["number"]
     row["settings"], row["head"] = json.dumps(experiment.settings), json.dumps(experiment.head)
+    row["counters"] = json.dumps(experiment.head["counters"])
     return row
 
 
@@ -172,11 +176,13 @@ class SqlTurn(Turn):
         version = self._versions[experiment] = self._versions[experiment] + 1
         step = new_step()
         changed = {
-            "head": json.dumps(changes.head),
+            "counters": json.dumps(changes.counters),
             "observed": changes.observed,
             "version": version,
             "step": step,
         }
+        if changes.head is not None:
+            changed["head"] = json.dumps(changes.head)
         run(update(table).where(table.c.number == experiment).values(changed))
         if changes.states:
             moves = [

@@ -49,6 +49,7 @@ EXPERIMENTS = Table(
     Column("step", String(32), nullable=False, server_default=""),
     Column("resumed", BigInteger, nullable=False, server_default="0"),
     Column("owner", BigInteger, nullable=False, server_default="0"),
+    Column("counters", Text, nullable=False, server_default=""),
     UniqueConstraint("id", "segment"),
     Index("experiments_by_name", "name"),
     sqlite_autoincrement=True,  # numbers are never given again
