@@ -233,6 +233,7 @@ class Spec:
         None,
         least=1,
         most=checks.MAX_ROUNDS,
+        option=True,
         axis=Axis("rounds in a batch", importance=1, rivals_share=False),
     )
     loss_range: tuple[float, float] = _declare(
@@ -271,6 +272,7 @@ class Spec:
         least=1,
         most=checks.MAX_SLOTS,
         served=True,
+        option=True,
         axis=Axis("slots per person", importance=2, private=True),
     )
     rounds_per_slot: int | None = _declare(
@@ -290,6 +292,8 @@ class Spec:
         None,
         least=1,
         most=checks.MAX_ROUNDS,
+        served=True,
+        option=True,
     )
 
     def __post_init__(self) -> None:

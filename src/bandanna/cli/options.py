@@ -13,6 +13,7 @@ import typer
 
 from bandanna._core import checks
 from bandanna._core.types import InputError
+from bandanna.spec import parameters
 
 
 def whole_number(option: str, text: str, most: float = 1e15) -> int:
@@ -82,6 +83,33 @@ def with_options(
     """Let a command that takes anything by name say which options it has."""
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     return command
+
+
+def takes_spec_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each parameter of a policy that is declared to have one.
+
+    The command gets those that were given, checked, as ``policy_options``.
+    """
+    declared = {name: one for name, one in parameters().items() if one.option}
+
+    @functools.wraps(command)
+    def called(**given: object) -> None:
+        texts = {name: given.pop(name) for name in declared}
+        values = {
+            name: declared[name].check(checks.spelled(text))
+            for name, text in texts.items()
+            if text is not None
+        }
+        command(**given, policy_options=values)
+
+    added = [
+        option(name, Annotated[str | None, typer.Option(help=one.help)], None)
+        for name, one in declared.items()
+    ]
+    options = []
+    for own in options_of(command):
+        options += added if own.name == "policy_options" else [own]
+    return with_options(called, options)
 
 
 def duration(seconds: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,7 @@ from bandanna.cli.data import (
     takes_log_columns,
     without_log,
 )
-from bandanna.cli.options import announce, whole_number, without_nan
+from bandanna.cli.options import announce, takes_spec_options, whole_number, without_nan
 from bandanna.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -122,10 +122,13 @@ def _caption(results: Results) -> str:
     return "\n".join(lines)
 
 
+PolicyOptions = dict[str, Any]
+NO_OPTIONS: PolicyOptions = {}
 WITHOUT = "one-bit,htinf,ldp-exp3,no-privacy"
 WITH_EXPERTS = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
 
 
+@takes_spec_options
 @takes_log_columns
 def simulate(
     arms: Annotated[
@@ -158,10 +161,7 @@ def simulate(
         float | None,
         typer.Option(help="People come back with this chance; rounds are then their places."),
     ] = None,
-    per_person: Annotated[
-        str | None,
-        typer.Option(help="Protect persons: places each may have, epsilon for all of them."),
-    ] = None,
+    policy_options: PolicyOptions = NO_OPTIONS,
     advice: Annotated[
         str | None,
         typer.Option(
@@ -235,8 +235,10 @@ def simulate(
 
     usual = WITH_EXPERTS if advised else WITHOUT
     names = _names(algorithms or usual)
-    places = None if per_person is None else whole_number("--per-person", per_person)
-    policies = {name: make_contestant(name, source, epsilon, delta, places) for name in names}
+    slots = policy_options.get("per_person")
+    policies = {
+        name: make_contestant(name, source, epsilon, delta, **policy_options) for name in names
+    }
     if losses is not None:
         policies[f"losses={losses}"] = _for_world(losses, source, epsilon)
     _announce(policies, source, runs, cores)
@@ -248,10 +250,11 @@ def simulate(
         "epsilon": epsilon,
         "replicates": runs,
         "seed": seed,
-        "least_private": None if places else least_regret(source, epsilon),
+        "least_private": None if slots else least_regret(source, epsilon),
     }
-    if places is not None:
-        setting |= {"per_person": places, "delta": delta}
+    setting |= policy_options
+    if slots is not None:
+        setting |= {"delta": delta}
     if advised:
         setting |= {"experts": getattr(source, "experts", None), "delta": delta}
     if as_json:

@@ -8,20 +8,19 @@ from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
 from bandanna.policy import PrivateBandit, PrivateExperts
 from bandanna.service.signing import is_local
+from bandanna.spec import parameters
 
-OPTIONS = (
-    *("rounds", "algorithm", "losses", "delta", "per_person", "rounds_per_place"),
-    *("loss_range", "default_loss", "clip"),
-)
+BY_POSITION = ("arms", "epsilon", "experts")
+OPTIONS = [name for name, one in parameters().items() if one.served and name not in BY_POSITION]
 
 
 def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
     """Make the policy that was asked for."""
     options = {name: settings[name] for name in OPTIONS if settings.get(name) is not None}
-    closing = (settings.get("rounds_per_place"), settings.get("deadline_seconds"))
+    closing = (settings.get("rounds_per_slot"), settings.get("deadline_seconds"))
     if settings.get("per_person") is not None and closing == (None, None):
         raise InputError(
-            "with per_person give rounds_per_place or deadline_seconds: otherwise places stay open."
+            "with per_person give rounds_per_slot or deadline_seconds: otherwise slots stay open."
         )
     if is_local(settings):
         _check_local(settings)

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    create_model,
+    field_validator,
+)
 
 from bandanna._core.types import JSON, Guarantee
+from bandanna.spec import (
+    FORMER_NAMES,
+    MAX_SERVED_ARMS,
+    Parameter,
+    defaults,
+    parameters,
+    types,
+)
 from bandanna.store.rows import Event, Experiment
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -40,41 +56,59 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class NewExperiment(Document):
+def _json_type(name: str, declared: Parameter) -> Any:
+    """Return how a parameter of a policy is written in JSON."""
+    kind, limits = types()[name], Field(ge=declared.least, le=declared.most)
+    if name == "arms":
+        names = Field(min_length=2, max_length=MAX_SERVED_ARMS)
+        return Annotated[int, limits] | Annotated[list[Label], names]
+    if name == "loss_range":
+        return tuple[Finite, Finite]
+    if declared.choices:
+        return Literal[declared.choices]
+    if kind in (int, int | None):
+        return Annotated[int, limits]
+    if kind in (float, float | None):
+        return Annotated[float, Field(allow_inf_nan=False, ge=declared.least, le=declared.most)]
+    return bool if kind is bool else str
+
+
+def _fields() -> dict[str, Any]:
+    """Return the fields of an experiment that ``bandanna.spec`` declares."""
+    former = {new: old for old, new in FORMER_NAMES.items()}
+    fields: dict[str, Any] = {}
+    for name, declared in parameters().items():
+        if declared.served:
+            kind, alias = _json_type(name, declared), former.get(name)
+            also = None if alias is None else AliasChoices(name, alias)
+            known: dict[str, Any] = {"description": declared.help, "validation_alias": also}
+            if name not in ("arms", "epsilon"):
+                known["default"] = defaults()[name] if kind is bool else None
+                kind = kind if kind is bool else kind | None
+            fields[name] = (kind, Field(**known))
+    return fields
+
+
+if TYPE_CHECKING:
+
+    class SpecBody(Document):
+        """The parameters of a policy that an experiment may have."""
+else:
+    SpecBody = create_model("SpecBody", __base__=Document, **_fields())
+
+
+class NewExperiment(SpecBody):
     """What an experiment is made of."""
 
     name: Label
-    arms: (
-        Annotated[int, Field(ge=2, le=10_000)]
-        | Annotated[list[Label], Field(min_length=2, max_length=10_000)]
-    )
-    epsilon: Finite = Field(description="The privacy parameter, from 1e-9 to 100.")
     privacy: Literal["central", "local"] = Field(
         default="central",
         description="local: people's own devices release a bit each, and losses are refused.",
     )
-    rounds: Annotated[int, Field(ge=1, le=10**12)] | None = None
-    algorithm: str | None = None
-    losses: Literal["any", "changing", "steady"] | None = Field(
-        default=None, description="What the world is like, instead of an algorithm."
-    )
-    delta: Annotated[float, Field(ge=0, lt=1)] | None = None
-    experts: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    per_person: Annotated[int, Field(ge=1, le=10**6)] | None = Field(
-        default=None, description="Places each person may have: epsilon is then the person's."
-    )
-    rounds_per_place: Annotated[int, Field(ge=1, le=10**6)] | None = Field(
-        default=None, description="Rounds after which a place closes; or the deadline closes it."
-    )
-    loss_range: tuple[Finite, Finite] | None = None
     deadline_seconds: Seconds | None = Field(
         default=None, description="When feedback has not come by then, the default loss is counted."
     )
     decisions_per_second: Often | None = Field(default=None, description=LATE)
-    default_loss: Finite | None = None
-    clip: bool = Field(
-        default=False, description="Count feedback outside the range as its nearer end."
-    )
     segments: (
         Annotated[list[Label], Field(min_length=1, max_length=1000, json_schema_extra=DIFFERENT)]
         | None

@@ -8,6 +8,7 @@ the strongest learner without it, and which one that is depends on the losses.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from bandanna._core.grid import LossRange
 from bandanna._core.types import InputError
@@ -46,11 +47,11 @@ def make_policy(
     problem: Problem,
     batch: int | None = None,
     loss_range: LossRange = (0.0, 1.0),
-    per_person: int | None = None,
+    **options: Any,
 ) -> Policy:
     """Make a policy by name; ``batch`` replaces the algorithm's own.
 
-    With ``per_person`` a private one protects persons, who have so many places each. Without an
+    A private policy takes all further ``options`` that ``bandanna.spec`` declares. Without an
     environment ``no-privacy`` is Tsallis-INF, or EXP4; ``strongest`` chooses for one.
 
     Examples
@@ -80,8 +81,8 @@ def make_policy(
             delay=problem.delay,
             changes=problem.changes,
             memory=problem.memory,
-            per_person=per_person,
-            delta=0.0 if per_person is None else problem.delta,
+            delta=0.0 if options.get("per_person") is None else problem.delta,
+            **options,
         )
     return PrivateExperts(
         *(experts, arms, problem.epsilon, problem.delta, rounds, name),
@@ -90,7 +91,7 @@ def make_policy(
         delay=problem.delay,
         changes=problem.changes,
         memory=problem.memory,
-        per_person=per_person,
+        **options,
     )
 
 
@@ -99,7 +100,7 @@ def make_contestant(
     environment: Environment | ExpertEnvironment,
     epsilon: float,
     delta: float = 0.0,
-    per_person: int | None = None,
+    **options: Any,
 ) -> Policy:
     """Make a policy by name for an environment, ``best-expert`` and the ``strongest`` too."""
     if name == NO_PRIVACY:
@@ -110,7 +111,7 @@ def make_contestant(
         return Experts(environment.experts, environment.arms, learner=best)
     size = environment.arms, environment.rounds, epsilon
     problem, loss_range = Problem(*size, experts, delta), environment.loss_range
-    return make_policy(name, problem, loss_range=loss_range, per_person=per_person)
+    return make_policy(name, problem, loss_range=loss_range, **options)
 
 
 def strongest(

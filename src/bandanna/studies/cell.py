@@ -19,8 +19,8 @@ from bandanna.policy import Policy
 from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.requests import seconds_of
-from bandanna.studies.schema import AXES, Setting
-from bandanna.studies.source import Data
+from bandanna.studies.schema import AXES, OWN, Setting
+from bandanna.studies.source import Data, Source
 
 NUMBERS = 5
 """Raise this whenever the same settings would give other numbers, or the columns change."""
@@ -36,7 +36,7 @@ class Skipped(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cell(Setting):
+class Cell(Setting):  # type: ignore[misc]
     """Everything that determines the numbers of one algorithm in one setting."""
 
     rounds: int
@@ -66,18 +66,23 @@ class Cell(Setting):
 
     def place(self) -> Environment | ExpertEnvironment:
         """Make the environment."""
-        return self.environment.make(self.arms, self.rounds, self.experts)
+        source: Source = self.environment
+        return source.make(self.arms, self.rounds, self.experts)
 
     def policy(self) -> Policy:
         """Make the policy."""
         epsilon = math.inf if self.epsilon is None else self.epsilon
         problem = Problem(self.arms, self.rounds, epsilon, self.experts, self.delta or 0.0)
         loss_range = self.environment.loss_range
-        return make_policy(self.algorithm, problem, self.batch, loss_range, self.per_person)
+        known = {*OWN, "arms", "rounds", "epsilon", "experts", "delta"}
+        further = {name: getattr(self, name) for name in AXES if name not in known}
+        given = {name: value for name, value in further.items() if value is not None}
+        return make_policy(self.algorithm, problem, loss_range=loss_range, **given)
 
     def carrying(self, data: Data | None) -> Cell:
         """Return the cell with its file's losses, or without: they travel by themselves."""
-        return replace(self, environment=replace(self.environment, data=data))
+        moved: JSON = {"environment": replace(self.environment, data=data)}
+        return replace(self, **moved)
 
     @cached_property
     def run_seconds(self) -> float:

@@ -1,20 +1,19 @@
 """What a study may vary: the axes of its grid, and the columns of its results.
 
-Each axis is one field of ``Setting``, with all that studies and their reports need to know about
-it. To add an axis, add a field; what it does is in ``Cell.policy`` or ``Source.make``.
+Parameters of a policy that ``bandanna.spec`` declares with an axis are axes; algorithm and
+environment are declared here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Literal, get_type_hints
+from dataclasses import dataclass, make_dataclass
+from typing import Any
 
 from bandanna._core import checks
 from bandanna._core.types import InputError
 from bandanna.algorithms import contestants
-from bandanna.studies.source import Source
+from bandanna.spec import Parameter, parameters, types
 
 Reader = Callable[[object], object]
 
@@ -33,7 +32,7 @@ class Axis:
     """Whether only algorithms with the same value of it compete."""
     private: bool = False
     """Whether it means nothing without privacy; such cells have None."""
-    shown_first: Literal["first", "middle", "largest"] = "middle"
+    shown_first: str = "middle"
     """Which of its values a chart with a menu shows first."""
     importance: int = 0
     """Where a chart would be too large, the axes with the least are cut to one value first."""
@@ -81,56 +80,41 @@ def _algorithm(value: object) -> str:
     return str(value)
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One combination of a grid; None where an axis is left out."""
-
-    algorithm: Annotated[str, Axis(str, _algorithm, "algorithm", rivals_share=False)]
-    environment: Annotated[
-        Source,
-        Axis(str, _as_written, "environment", shown_first="first", importance=6),
-    ]
-    epsilon: Annotated[
-        float | None,
-        Axis(
-            float,
-            _number("epsilon", partial(checks.positive, "epsilon")),
-            "epsilon (smaller is more private)",
-            private=True,
-            importance=7,
-        ),
-    ]
-    rounds: Annotated[
-        int | None,
-        Axis(int, whole_number("rounds", 1), "rounds T", shown_first="largest", importance=3),
-    ]
-    arms: Annotated[int | None, Axis(int, whole_number("arms", 2), "arms K", importance=5)]
-    experts: Annotated[int | None, Axis(int, whole_number("experts", 1), "experts N", importance=4)]
-    delta: Annotated[
-        float | None,
-        Axis(
-            float,
-            _number("delta", checks.delta),
-            "delta (what may be spent)",
-            private=True,
-            importance=2,
-        ),
-    ]
-    batch: Annotated[
-        int | None,
-        Axis(int, whole_number("batch", 1), "rounds in a batch", rivals_share=False, importance=1),
-    ]
-    per_person: Annotated[
-        int | None,
-        Axis(int, whole_number("per_person", 1), "places per person", private=True, importance=2),
-    ]
+OWN = {
+    "algorithm": Axis(str, _algorithm, "algorithm", rivals_share=False),
+    "environment": Axis(str, _as_written, "environment", shown_first="first", importance=6),
+}
+"""The axes that are not parameters of a policy."""
 
 
-AXES: dict[str, Axis] = {
-    name: hint.__metadata__[0]
-    for name, hint in get_type_hints(Setting, include_extras=True).items()
+def _axis_of(name: str, declared: Parameter) -> Axis:
+    """Return the axis of a parameter, as ``Spec`` declares it."""
+    assert declared.axis is not None
+    of_floats = types()[name] in (float, float | None)
+    read = (
+        _number(name, declared.check) if of_floats else whole_number(name, int(declared.least or 0))
+    )
+    shown = declared.axis
+    return Axis(
+        float if of_floats else int,
+        read,
+        shown.title,
+        shown.rivals_share,
+        shown.private,
+        shown.shown_first,
+        shown.importance,
+    )
+
+
+AXES: dict[str, Axis] = OWN | {
+    name: _axis_of(name, declared) for name, declared in parameters().items() if declared.axis
 }
 """Every axis of a grid, and every column that says which setting a row of results is about."""
+
+Setting: Any = make_dataclass(
+    "Setting", [(name, object) for name in AXES], frozen=True, namespace={"__module__": __name__}
+)
+"""One combination of a grid, with a field for each axis; None where an axis is left out."""
 
 SETTINGS = tuple(name for name in AXES if name != "algorithm")
 """The axes in whose values algorithms are compared."""
