@@ -494,10 +494,13 @@ def _difference_words(
         return f"{first} is better than {second} by {units.gain(more, found.low, found.high)}"
     if found.high < 0.0:
         return f"{second} is better than {first} by {units.gain(-more, -found.high, -found.low)}"
-    gain = units.gain(-more, -found.high, -found.low)
+    if more < 0.0:  # name the one that looks better first: its estimate is then positive
+        first, second, more = second, first, -more
+        found = Interval(-found.high, -found.low)
+    gain = units.gain(more, found.low, found.high)
     return (
-        f"{first} and {second} are too close to tell apart: {second} is better by {gain}, where a "
-        f"negative number means worse"
+        f"{first} and {second} are too close to tell apart: {first} looks better by {gain}, but "
+        f"may be worse"
     )
 
 
