@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bandanna as bd
+from bandanna.privacy.certificate import together, verify
 
 
 def make(**options: Any) -> bd.Segments:
@@ -72,3 +74,32 @@ def test_bad_input_is_refused() -> None:
     for policy_for, names, said in cases:
         with pytest.raises(bd.InputError, match=said):
             bd.Segments(policy_for, names)
+
+
+def test_segments_tell_what_they_know_and_survive_a_file(tmp_path: Path) -> None:
+    segments = make()
+    for name in ("de", "fr", "fr"):
+        segments.observe(segments.decide(segment=name), loss=0.5)
+    waiting = segments.decide(segment="de")
+    assert repr(segments) == ("<Segments: 2 (de, fr), 4 decided, 1 waiting, 3 batches released>")
+    assert str(segments.summary()).startswith("de:\n  2 decided")
+    assert set(segments.answer()) == {"de", "fr"}
+    assert "fr" in segments._repr_html_()
+    segments.save(tmp_path / "all.json")
+    with pytest.raises(bd.StateFileError, match=r"bandanna\.Segments\.load"):
+        bd.load(tmp_path / "all.json")
+    loaded = bd.Segments.load(tmp_path / "all.json")
+    loaded.observe(waiting, loss=0.5)
+    assert (loaded.decided, loaded.waiting, loaded.released) == (4, 0, 4)
+    with pytest.raises(bd.StateFileError, match="resumed"):
+        bd.Segments.load(tmp_path / "all.json")
+    assert bd.Segments.load(tmp_path / "all.json", again=True).guarantee.epsilon == 2.0
+
+
+def test_the_certificates_of_segments_are_verified_together() -> None:
+    text = json.dumps(make().certificate())
+    findings = verify(text)
+    assert all(finding.holds for finding in findings), findings
+    assert {finding.entry.partition(":")[0] for finding in findings} == {"de", "fr"}
+    assert not all(finding.holds for finding in verify(text.replace("0.5", "0.4")))
+    assert not all(finding.holds for finding in verify(json.dumps(together({}))))

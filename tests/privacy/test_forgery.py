@@ -16,6 +16,7 @@ from bandanna._core.documents import to_text
 from bandanna._core.types import InputError
 from bandanna.privacy import statements
 from bandanna.privacy.certificate import short_seal, sign_certificate, verify
+from bandanna.privacy.epochs import PROTECTS
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.signatures import make_key, private_from_pem, public_from_pem, to_pem
 
@@ -35,13 +36,20 @@ CERTIFICATES = {
         *(40, 3, 0.5, 1e-6, 10**6, "calibrated-exp4"), per_person=5
     ).certificate(),
     "paper": bd.PrivateExperts(5, 3, 0.5, 1e-6, 10**8, "batched-exp4").certificate(),
+} | {
+    f"context, {protects}, delta {delta:g}": bd.PrivateContextual(
+        3, {"age": (0, 99)}, 0.5, delta, 10_000, protects
+    ).certificate()
+    for protects in PROTECTS
+    for delta in (0.0, 1e-6)
 }
 NAMES_ALONE = {"software", "sampler_version", "policy", "algorithm", "arms"}
 """Entries that say whose certificate it is and promise nothing: other names are other names."""
 
-SCALES_OF_NO_CONSEQUENCE = {"batch", "experts"}
-"""The promise holds for any batch that leaves the model as it is, and pure noise for any number of
-experts; where arithmetic depends on them they are pinned by it."""
+SCALES_OF_NO_CONSEQUENCE = {"batch", "experts", "features"}
+"""The promise holds for any batch that leaves the model as it is, pure noise for any number of
+experts, and Gaussian noise for any number of features; where arithmetic depends on them they are
+pinned by it."""
 
 every_kind = pytest.mark.parametrize("kind", CERTIFICATES)
 

@@ -433,6 +433,8 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
     ``latest`` promises that nothing was decided after ``data``: it then keeps its identity.
     ``learner`` is a fresh one where it is another library's.
     """
+    if "kind" in data:  # not one of KINDS, which have theirs in the spec
+        raise StateFileError(f"it holds a {data['kind']}; use bandanna.{data['kind']}.load.")
     data = migrated(data)
     spec = spec_from_dict(data["spec"])
     kind = KINDS[spec.kind]

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
+from textwrap import indent
+from typing import TypeVar
 
+from bandanna._core.html import paragraph
 from bandanna._core.types import (
+    JSON,
     ArmName,
     Decision,
     DecisionError,
     Guarantee,
     InputError,
+    StateFileError,
     no_guarantee,
+    without_frames,
 )
+from bandanna.policy.answers import Answer
+from bandanna.policy.diagnostics import CONFIDENCE, Summary
+from bandanna.policy.facade import DAMAGE, policy_from_dict
+from bandanna.policy.files import claim, read_state, write_state
 from bandanna.policy.policy import Policy
 from bandanna.policy.transitions import as_decision
+from bandanna.privacy.certificate import together
 
 ONE_SEGMENT = (
     "each person stays in one segment; what is promised to someone in several is the sum of what "
@@ -26,7 +38,8 @@ class Segments(Mapping[ArmName, Policy]):
     """Policies side by side, each for a segment that is public.
 
     Rounds of different segments are disjoint, and so are people who stay in theirs: what each
-    policy promises holds for all of them together, at no further cost.
+    policy promises holds for all of them together, at no further cost. Segments learn nothing from
+    each other. If they should, use ``bd.PrivateContextual`` with the segment as a feature.
 
     Parameters
     ----------
@@ -118,12 +131,105 @@ class Segments(Mapping[ArmName, Policy]):
         """What is promised in every segment: the weakest of what its policies promise."""
         return promise_together({name: one.guarantee for name, one in self._policies.items()})
 
+    # --- what it tells of itself ----------------------------------------------------------
+
+    def summary(self) -> BySegment[Summary]:
+        """Return what each segment's policy has learned; it may be shown to anyone."""
+        return BySegment({name: one.summary() for name, one in self._policies.items()})
+
+    def answer(self, confidence: float = CONFIDENCE, *, outcome: str = "") -> BySegment[Answer]:
+        """Return which arm is best in each segment, and how sure that is.
+
+        Each answer has the confidence asked for. That all of them are right together has less.
+        """
+        return BySegment(
+            {name: one.answer(confidence, outcome=outcome) for name, one in self._policies.items()}
+        )
+
+    def certificate(self) -> JSON:
+        """Return the certificates of all segments in one document, for ``bandanna verify``."""
+        return together({str(name): one.certificate() for name, one in self._policies.items()})
+
+    @property
+    def decided(self) -> int:
+        """Decisions made so far, in all segments."""
+        return sum(policy.decided for policy in self._policies.values())
+
+    @property
+    def waiting(self) -> int:
+        """Decisions whose feedback has not been observed, in all segments."""
+        return sum(policy.waiting for policy in self._policies.values())
+
+    @property
+    def released(self) -> int:
+        """Batches released so far, in all segments."""
+        return sum(policy.released for policy in self._policies.values())
+
+    def __repr__(self) -> str:
+        names = list(map(str, self._policies))
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        return (
+            f"<Segments: {len(names)} ({shown}), {self.decided} decided, {self.waiting} waiting, "
+            f"{self.released} batches released>"
+        )
+
+    def _repr_html_(self) -> str:
+        return paragraph(repr(self)) + self.summary()._repr_html_()
+
+    # --- files ----------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write all segments to one JSON file, readable by its owner only.
+
+        It holds the raw feedback of open batches: keep it as private as the feedback itself.
+        """
+        saved = [[name, policy.to_dict()] for name, policy in self._policies.items()]
+        try:
+            write_state(Path(path), {"kind": type(self).__name__, "segments": saved})
+        except BaseException as error:
+            raise without_frames(error) from None
+
+    @classmethod
+    def load(cls, path: str | Path, *, again: bool = False) -> Segments:
+        """Read segments that ``save`` wrote; they go on where they were.
+
+        A file is loaded once. With ``again`` it may be loaded again: whatever was open in it may
+        then be released twice, and the guarantee says so.
+        """
+        source = Path(path)
+        data = read_state(source)
+        if data.get("kind") != cls.__name__:
+            raise StateFileError(f"{source} does not hold segments.")
+        try:
+            policies = {name: policy_from_dict(one) for name, one in data["segments"]}
+        except DAMAGE as error:
+            raise StateFileError(f"{source} is damaged: {type(error).__name__}.") from None
+        times = claim(source.resolve(), str(data["checksum"]), again=again)
+        for policy in policies.values():
+            policy.state.resumed += times
+        return cls(policies)
+
     def _maker(self, decision: Decision | Mapping[str, object]) -> Policy:
         identity = as_decision(decision).policy
         for policy in self._policies.values():
             if policy.made(identity):
                 return policy
         raise DecisionError(f"no segment's policy is, or was, {identity!r}, which made this.")
+
+
+Shown = TypeVar("Shown", Summary, Answer)
+
+
+class BySegment(dict[ArmName, Shown]):
+    """Something for each segment, which prints one after the other."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}:\n{indent(str(one), '  ')}" for name, one in self.items())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(paragraph(str(name)) + one._repr_html_() for name, one in self.items())
 
 
 def promise_together(promises: Mapping[ArmName, Guarantee] | Mapping[str, Guarantee]) -> Guarantee:

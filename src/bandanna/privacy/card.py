@@ -56,6 +56,10 @@ LAWS = {
     "vector-laplace": "discrete Laplace noise on one sum for each expert",
     "vector-laplace-composed": "discrete Laplace noise on one sum for each expert",
     "vector-gaussian": "discrete Gaussian noise on one sum for each expert",
+    "epoch-gaussian": "discrete Gaussian noise on sums of outcomes by arm and feature",
+    "epoch-laplace": "discrete Laplace noise on sums of outcomes by arm and feature",
+    "epoch-moments-gaussian": "discrete Gaussian noise on sums of outcomes, products of features",
+    "epoch-moments-laplace": "discrete Laplace noise on sums of outcomes, products of features",
 }
 
 NOT_COVERED = (
@@ -294,6 +298,13 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
     return tuple(found)
 
 
+def _batches(certificate: JSON) -> str:
+    """Say how many rounds are released together."""
+    if str(certificate["mechanism"]).startswith("epoch-"):
+        return f"epochs that grow, the first ones of at least {certificate['batch']} rounds"
+    return f"at most {certificate['batch']} released together"
+
+
 def _mechanism(certificate: JSON) -> tuple[Entry, ...]:
     device = certificate["mechanism"] == "device-bit"
     model = {
@@ -307,7 +318,7 @@ def _mechanism(certificate: JSON) -> tuple[Entry, ...]:
     return (
         Entry("Trust model", model[certificate["model"]], "certificate"),
         Entry("Mechanism", law, "certificate"),
-        Entry("Batches", f"at most {certificate['batch']} released together", "certificate"),
+        Entry("Batches", _batches(certificate), "certificate"),
         Entry(
             "Data domain", f"losses from {low} to {high}, a range that is {chosen}", "certificate"
         ),

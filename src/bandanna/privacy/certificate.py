@@ -130,6 +130,7 @@ def _signed_part(certificate: JSON) -> bytes:
 
 
 FORMAT = "bandanna certificate"
+FORMAT_TOGETHER = "bandanna certificates of segments"
 VERSION = 1
 
 ENTRIES = (
@@ -184,8 +185,13 @@ def make_certificate(guarantee: Guarantee, setting: Setting, bought: JSON | None
     return sealed(entries | (bought or {}))
 
 
+def together(certificates: dict[str, JSON]) -> JSON:
+    """Return the certificates of segments in one document."""
+    return {"format": FORMAT_TOGETHER, "version": VERSION, "segments": certificates}
+
+
 def verify(text: str, *, key: bytes | None = None) -> list[Finding]:
-    """Check a certificate; it is good if every finding holds.
+    """Check a certificate, or those of segments; it is good if every finding holds.
 
     With ``key``, a public one, it must carry a signature by its owner.
     """
@@ -193,6 +199,8 @@ def verify(text: str, *, key: bytes | None = None) -> list[Finding]:
         data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         return [Finding("file", False, f"not valid JSON: {error}")]
+    if isinstance(data, dict) and data.get("format") == FORMAT_TOGETHER:
+        return _verify_together(data, key)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, dict) else None
         return [Finding("format", False, f"must be {FORMAT!r}; got {found!r}")]
@@ -218,6 +226,20 @@ def verify(text: str, *, key: bytes | None = None) -> list[Finding]:
     ) as error:
         findings.append(Finding("file", False, f"entries are missing or impossible: {error!r}"))
     return findings
+
+
+def _verify_together(data: JSON, key: bytes | None) -> list[Finding]:
+    """Check the certificate of every segment."""
+    segments = data.get("segments")
+    if set(data) != {"format", "version", "segments"} or not isinstance(segments, dict):
+        return [Finding("segments", False, "must be certificates by segment, and nothing else")]
+    if not segments:
+        return [Finding("segments", False, "there are none")]
+    return [
+        finding._replace(entry=f"{name}: {finding.entry}")
+        for name, one in segments.items()
+        for finding in verify(json.dumps(one), key=key)
+    ]
 
 
 def line_of(text: str, entry: str) -> int | None:

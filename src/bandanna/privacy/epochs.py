@@ -240,6 +240,8 @@ class EpochLaplace(EpochMechanism):
         """Show that there is noise enough, in exact fractions."""
         enough = Fraction(self.multiplier) * Fraction(epsilon) >= 1 - Fraction(1, 2**50)
         yield Finding("multiplier", enough, "scale times epsilon covers a total move of 1")
+        if enough and self.multiplier != 1.0 / epsilon:
+            yield Finding("multiplier", False, "is not the noise of this epsilon")
         yield Finding("delta", delta == 0, "pure noise needs no delta")
 
     def needed(self, epsilon: float) -> Deviations:
