@@ -14,6 +14,7 @@ from tests.pages import ROOT
 EXAMPLES = ROOT / "examples"
 SHOWN = {
     # name: (small sizes, what must be among the output)
+    "answer_log": (["4000"], ["epsilon 1: ", "epsilon 0.01: Too close to tell"]),
     "ab_test": (["2000"], ["2,000 visitors at epsilon 0.5", "700 purchases are still to be"]),
     "audit_mechanism": (
         ["100000"],
@@ -24,7 +25,9 @@ SHOWN = {
         ["1000", "3"],
         ["6 cells on tcp://127.0.0.1:", "the same numbers without the cluster"],
     ),
+    "contextual": (["2000"], ["protects context and feedback, 2000 decided", "offers taken"]),
     "prompts": (["1000"], ["users content, at epsilon 1", "86.7% expected of: a prompt for each"]),
+    "returning_people": (["100"], ["all feedback of one person", "2 arms"]),
     "river_bandit": (["300", "3"], ["epsilon = 0.5, delta = 0", "river, private"]),
 }
 
