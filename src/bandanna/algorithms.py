@@ -241,6 +241,16 @@ BANDITS = (
         needs_rounds=False,
         unproved="it is for losses drawn from one law for each arm, and has none for others.",
     ),
+    Algorithm(
+        stationary.RACE,
+        "for steady losses: finds the best arm with a stated confidence, then plays it",
+        "ours",
+        tune=stationary.race,
+        learner="race",
+        grows=True,
+        needs_rounds=False,
+        unproved="it is for losses drawn from one law for each arm; how sure it is is proved.",
+    ),
     _published(
         "htinf",
         "HTINF and Laplace noise",

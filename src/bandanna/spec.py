@@ -26,6 +26,9 @@ MAX_EXPERTS = 10**6
 MAX_SERVED_ARMS, MAX_SERVED_EXPERTS = 10_000, 100_000
 """What an experiment of the service may have at most."""
 
+GOALS = ("answer",)
+"""What a policy can be for, besides losing as little as it can."""
+
 LOSSES = ("any", "changing", "steady")
 """What can be said about losses, instead of naming an algorithm."""
 
@@ -209,6 +212,33 @@ class Spec:
         None,
         least=1,
     )
+    goal: str | None = _declare(
+        _optional(_one_of("goal", GOALS)),
+        """What the policy is for: answer finds the best arm with a stated confidence and then plays
+        it; by default the policy loses as little as it can. It is for steady losses.""",
+        None,
+        choices=GOALS,
+        served=True,
+        experts=False,
+    )
+    confidence: float = _declare(
+        partial(checks.within, "confidence", low=0.5, high=1.0 - 1e-9),
+        """With goal="answer": how sure the answer is to be.""",
+        0.95,
+        least=0.5,
+        most=1,
+        served=True,
+        experts=False,
+    )
+    tolerance: float = _declare(
+        partial(checks.within, "tolerance", low=0.0, high=math.inf),
+        """With goal="answer": an arm is good enough once no other is better by more than this, in
+        units of the loss.""",
+        0.0,
+        least=0,
+        served=True,
+        experts=False,
+    )
     guard: bool = _declare(
         bool,
         "Without it dp-klucb is the algorithm as published, which does not notice changes.",
@@ -376,6 +406,9 @@ class OptionsAround(FeedbackOptions, total=False):
     losses: str | None
     changes: int | None
     memory: int | None
+    goal: str | None
+    confidence: float
+    tolerance: float
     guard: bool
     release: object
     batch: int | None

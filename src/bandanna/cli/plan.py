@@ -244,6 +244,57 @@ def for_people(
     return make_plan(problem, per_person=places, people=known, local=local), words
 
 
+def _log_of(like: Path | None, columns: LogColumns, arms: str | None) -> Logged | None:
+    """Read the log whose losses are meant, if there is one."""
+    if like is None:
+        if any(columns):
+            raise without_log("--like")
+        return None
+    log = read_log(like, columns)
+    if arms is not None and whole_number("--arms", arms) != log.arms:
+        raise InputError(f"{like.name} has {log.arms} arms; got --arms {arms}.")
+    return log
+
+
+def print_answer_plan(
+    goal: str,
+    size: tuple[str, str | None],
+    epsilon: float | None,
+    gap: float | None,
+    base_rate: float | None,
+    confidence: float,
+    *,
+    as_json: bool,
+) -> None:
+    """Print how many people it takes until the best arm is known."""
+    if goal != "answer":
+        raise InputError(f"--goal can be answer; got {goal!r}.")
+    if epsilon is None or gap is None or base_rate is None:
+        raise InputError(
+            "--goal answer needs --epsilon, --gap and --base-rate, such as --epsilon 0.5 --gap "
+            "0.02 --base-rate 0.05; with --rounds it also says which gap and epsilon suffice."
+        )
+    from bandanna.planner.answers import AnswerProblem, plan_answer
+
+    arms, people = size
+    problem = AnswerProblem(whole_number("--arms", arms), epsilon, gap, base_rate, confidence)
+    found = plan_answer(problem, None if people is None else whole_number("--rounds", people))
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        return
+    print_table(
+        f"People until the best of {problem.arms:,} arms is known, {100 * confidence:.4g}% sure",
+        ["how", "mean", "90% by", "wrong"],
+        [
+            [row.how, f"{row.mean:,.0f}", f"{row.most:,.0f}", f"{row.wrong:.1%}"]
+            for row in found.rows
+        ],
+        f"one arm succeeds {base_rate + gap:.4g} of the time, the others {base_rate:.4g}; epsilon "
+        f"{epsilon:g}; 100 simulated runs each; outcomes that do not change over time",
+    )
+    typer.echo(found.sentence)
+
+
 @takes_log_columns
 def plan(
     arms: Annotated[str | None, typer.Option(help="Number of arms.")] = None,
@@ -302,6 +353,13 @@ def plan(
     base_rate: Annotated[
         float | None, typer.Option(help="With --gap: how often the other arms succeed.")
     ] = None,
+    goal: Annotated[
+        str | None,
+        typer.Option(help="answer: how many people until the best arm is known; needs --gap."),
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(help="With --goal answer: how sure that is to be.")
+    ] = 0.95,
     like: Annotated[
         Path | None, typer.Option(help="Losses like those of a log, .csv or .parquet.")
     ] = None,
@@ -309,14 +367,13 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Compare guarantees; with --regret, leave out rounds, epsilon or arms to be told them."""
-    log = None
-    if like is not None:
-        log = read_log(like, columns)
+    if goal is not None:
+        size = "2" if arms is None else arms, people or rounds
+        print_answer_plan(goal, size, epsilon, gap, base_rate, confidence, as_json=as_json)
+        return
+    log = _log_of(like, columns, arms)
+    if log is not None:
         arms, rounds = arms or str(log.arms), rounds or str(log.rounds)
-        if whole_number("--arms", arms) != log.arms:
-            raise InputError(f"{like.name} has {log.arms} arms; got --arms {arms}.")
-    elif any(columns):
-        raise without_log("--like")
     given = {
         "arms": None if arms is None else whole_number("--arms", arms),
         "rounds": None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS),

@@ -21,6 +21,7 @@ from bandanna.learners.ftpl import Ftpl
 from bandanna.learners.htinf import Htinf
 from bandanna.learners.kl_ucb import KlUcb
 from bandanna.learners.phased import Phased
+from bandanna.learners.race import Race
 from bandanna.learners.thompson import Thompson
 from bandanna.learners.tsallis_inf import TsallisInf
 from bandanna.learners.uniform import Uniform
@@ -39,6 +40,7 @@ LEARNERS: dict[str, type[CompiledLearner]] = {
         DpKlucb,
         Phased,
         AbTest,
+        Race,
         Uniform,
         FixedArm,
     )
@@ -74,6 +76,7 @@ __all__ = [
     "Learner",
     "PhaseLearner",
     "Phased",
+    "Race",
     "Thompson",
     "TsallisInf",
     "Uniform",

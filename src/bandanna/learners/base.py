@@ -27,6 +27,29 @@ NEVER_NEGATIVE = frozenset({"chances", "weights", "blocks", "total", "updates"})
 """Fields of a state that a damaged file may not make negative."""
 
 
+class Dropped(NamedTuple):
+    """An arm that left a race, by index, and the evidence for that."""
+
+    arm: int
+    by: int | None
+    """The arm it lost against."""
+    rounds: int
+    """After how many rounds of all arms."""
+    log_evidence: float
+    """Logarithm of the evidence: at ``log(1 / p)`` chance does so with probability at most p."""
+
+
+class RaceReport(NamedTuple):
+    """Who is still in a race for the best arm, by index."""
+
+    winner: int | None
+    rounds: int
+    """After how many rounds the winner was known; 0 before."""
+    racing: tuple[int, ...]
+    dropped: tuple[Dropped, ...]
+    """In the order in which they left."""
+
+
 class Report(NamedTuple):
     """What a learner says of itself, from released losses alone: public."""
 
@@ -37,6 +60,8 @@ class Report(NamedTuple):
     """What its test for changing losses has seen; None where it has none."""
     net: NetReport | None = None
     """What the net under its promise has seen; None where there is none."""
+    race: RaceReport | None = None
+    """Who may still be the best arm, where it looks for one; else None."""
 
 
 class Player(Protocol):

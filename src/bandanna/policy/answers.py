@@ -148,6 +148,27 @@ class Units:
         return {"people": "person"}.get(self.per, self.per.removesuffix("s"))
 
 
+class Settled(NamedTuple):
+    """What a race for the best arm has settled so far, by index."""
+
+    racing: tuple[int, ...]
+    winner: int | None
+    tolerance: float
+    """By how much another arm may be better than the winner, as a share of the range."""
+
+
+class DroppedArm(NamedTuple):
+    """An arm that left the race, and the evidence for that."""
+
+    name: ArmName
+    by: ArmName | None
+    """The arm that is better."""
+    rounds: int
+    """After how many rounds of all arms."""
+    log_evidence: float
+    """Chance alone reaches it with probability at most ``exp(-log_evidence)``."""
+
+
 class _Shown:
     """What answers have in common: a sentence, JSON, a table for notebooks."""
 
@@ -310,6 +331,7 @@ def answer_from(
     among: Sequence[int] | None = None,
     assumption: str = STEADY,
     warning: str = "",
+    settled: Settled | None = None,
 ) -> Answer:
     """Answer which arm is best.
 
@@ -331,10 +353,15 @@ def answer_from(
         Indices of the arms that can be best; all by default.
     assumption, warning
         What must be true, and what speaks against it.
+    settled
+        What a race with at least this confidence has settled already: it stays settled.
     """
     alpha = 1.0 - check_confidence(confidence)
     running = range(len(names)) if among is None else among
     racing = in_the_race(totals, method, running, alpha)
+    if settled is not None:
+        still = [arm for arm in racing if arm in settled.racing]
+        racing = still or list(settled.racing)
     arms = []
     for index, name in enumerate(names):
         seen, may_win = round(rounds.get(index, 0)), index in racing
@@ -345,7 +372,14 @@ def answer_from(
         mean = min(max(point(totals[index]), found.low), found.high)
         arms.append(ArmAnswer(name, seen, units.value(mean), *units.interval(found), may_win))
     best = racing[0] if len(racing) == 1 and len(running) > 1 else None
-    words = _best_words(best, racing, running, names, totals, method, units, alpha)
+    if best is None and settled is not None and settled.winner is not None:
+        best = settled.winner
+        words = (
+            f"{names[best]} is good enough: no other arm is better by more than "
+            f"{units.amount(settled.tolerance)}"
+        )
+    else:
+        words = _best_words(best, racing, running, names, totals, method, units, alpha)
     sentence = f"{words}, {_sure(confidence)}, provided {assumption}."
     named = None if best is None else names[best]
     return Answer(named, tuple(arms), sentence, confidence, assumption, units, warning)

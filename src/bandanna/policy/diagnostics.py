@@ -20,6 +20,8 @@ from bandanna.policy.answers import (
     Answer,
     AnyTime,
     Comparison,
+    DroppedArm,
+    Settled,
     Units,
     answer_from,
     compare_from,
@@ -343,6 +345,36 @@ class Diagnostics:
         with self._lock:
             return self._answer(confidence, outcome)
 
+    @property
+    def answered(self) -> bool:
+        """Whether the best arm is known; for ``goal="answer"``, and else by ``answer()``.
+
+        With ``goal="answer"`` it stays True once it is, and the best arm is played from then on.
+        """
+        with self._lock:
+            race = self._parts.runner.report().race
+            if race is not None:
+                return race.winner is not None
+            return self._answer(self.spec.confidence, "").best is not None
+
+    @property
+    def dropped(self) -> tuple[DroppedArm, ...]:
+        """The arms that left the race, in that order, with the evidence; for ``goal="answer"``."""
+        with self._lock:
+            race = self._parts.runner.report().race
+        if race is None:
+            return ()
+        names = [self.arms[arm] for arm in self.active]
+        return tuple(
+            DroppedArm(
+                names[one.arm],
+                None if one.by is None else names[one.by],
+                one.rounds,
+                one.log_evidence,
+            )
+            for one in race.dropped
+        )
+
     def compare(
         self,
         first: ArmName,
@@ -391,14 +423,22 @@ class Diagnostics:
             return Summary(rows, state.rounds, state.released, *said, known, net_words(self.net))
 
     def _answer(self, confidence: float, outcome: str) -> Answer:
-        seen = self._parts.runner.report().guard
+        report = self._parts.runner.report()
+        seen, race = report.guard, report.race
         changing = seen is not None and seen["alarm"]
+        settled = None
+        if race is not None and confidence <= self.spec.confidence:
+            width = self.loss_range[1] - self.loss_range[0]
+            index = [self.active[arm] for arm in race.racing]
+            winner = None if race.winner is None else self.active[race.winner]
+            settled = Settled(tuple(index), winner, self.spec.tolerance / width)
         return answer_from(
             *self._known(),
             self._units(outcome),
             confidence=confidence,
             among=self._running,
             warning=stationarity_words(seen) if changing else "",
+            settled=settled,
         )
 
     def _known(self) -> Known:

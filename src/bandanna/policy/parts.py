@@ -45,7 +45,7 @@ from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule, Problem, Spec
 from bandanna.theory.exp4 import centred_no_privacy
 from bandanna.theory.one_bit import default_one_bit_batch
-from bandanna.theory.stationary import LONGEST, dp_klucb
+from bandanna.theory.stationary import LONGEST, RACE, dp_klucb, race
 from bandanna.theory.tuning import Tuning, named_learner, paper_batch
 from bandanna.theory.tuning import release as release_by_name
 
@@ -101,15 +101,31 @@ def private_parts(spec: Spec) -> Resolved:
     recipe = _within_people(private_recipe(spec, problem), spec, problem)
     if not spec.guard:
         recipe = _without_guard(recipe, problem)
+    if spec.algorithm == RACE:
+        width = spec.loss_range[1] - spec.loss_range[0]
+        share = min(spec.tolerance / width, 1.0)
+        recipe = recipe_of(race(problem, confidence=spec.confidence, tolerance=share))
     return Resolved(fitted(spec, recipe), recipe, why)
 
 
 def _without_experts(spec: Spec) -> tuple[Spec, str]:
     if spec.rule is None and spec.delta != 0.0:
         raise InputError("a delta is of use with per_person= only: one slot is pure.")
+    if spec.goal == "answer":
+        return _for_an_answer(spec), "The goal is an answer: race finds the best arm first."
     problem = spec.problem.but(delta=0.0)
     name, problem, why = resolve(spec.algorithm, spec.losses, problem, in_parts=spec.replaced)
     return spec.but(algorithm=name, changes=problem.changes, memory=problem.memory), why
+
+
+def _for_an_answer(spec: Spec) -> Spec:
+    """Return a Spec whose algorithm is the race for the best arm."""
+    if spec.algorithm not in (None, RACE) or spec.losses not in (None, "steady") or spec.replaced:
+        raise InputError(
+            f'goal="answer" runs {RACE}, which is for steady losses and decides its batches: '
+            f"leave out algorithm=, losses=, learner=, release= and batch=."
+        )
+    return spec.but(algorithm=RACE)
 
 
 def _with_experts(spec: Spec) -> tuple[Spec, str]:

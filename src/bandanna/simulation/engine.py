@@ -59,6 +59,9 @@ class Run(NamedTuple):
     """Whether a guard said at the end that losses change: 1, 0, or -1 where there is none."""
     switched: Integers
     """Whether the net took over: 1, 0, or -1 where there is none."""
+    answer: Integers
+    """The arm that a race named as the best, and after how many rounds: -1 where it named none,
+    and -2 where there was no race."""
 
 
 def run_streams(seed: int, run: int) -> Streams:
@@ -84,6 +87,7 @@ def empty_run(arms: int, stops: Integers) -> Run:
         published=np.zeros((2, arms)),
         alarm=np.full(1, -1, dtype=np.int64),
         switched=np.full(1, -1, dtype=np.int64),
+        answer=np.full(2, -2, dtype=np.int64),
     )
 
 
@@ -105,6 +109,9 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
             result.alarm[0] = report.guard["alarm"]
         if report.net is not None:
             result.switched[0] = report.net["switched"]
+        if report.race is not None:
+            winner = report.race.winner
+            result.answer[:] = (-1, -1) if winner is None else (winner, report.race.rounds)
     return result
 
 

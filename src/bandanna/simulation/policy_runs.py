@@ -35,6 +35,34 @@ class Guard(NamedTuple):
         )
 
 
+class Answers(NamedTuple):
+    """Which arm each run named as the best, and when."""
+
+    winners: Integers
+    """Shape (runs,); -1 where none was named in time."""
+    rounds: Integers
+    """After how many rounds, shape (runs,); -1 where none was."""
+
+    def wrong(self, best: int | None) -> float | None:
+        """Return the share of runs that named another arm than the best; None without one."""
+        return (
+            None if best is None else float(((self.winners >= 0) & (self.winners != best)).mean())
+        )
+
+    def words(self, best: int | None) -> str:
+        """Say when answers came and how many were wrong."""
+        named = self.winners >= 0
+        if not named.any():
+            return "no run named a best arm in time"
+        when = self.rounds[named]
+        wrong = self.wrong(best)
+        error = "" if wrong is None else f"; {wrong:.1%} of the runs named a wrong one"
+        return (
+            f"{named.mean():.1%} of the runs named a best arm, after {when.mean():,.0f} rounds on "
+            f"average (90% by {np.quantile(when, 0.9):,.0f}){error}"
+        )
+
+
 @dataclass(frozen=True)
 class PolicyRuns:
     """All runs of one policy."""
@@ -55,6 +83,8 @@ class PolicyRuns:
     guard: Guard | None = None
     switched: float | None = None
     """Share of the runs in which the net under ``adaptive`` took over; None where there is none."""
+    answers: Answers | None = None
+    """Where it looks for the best arm."""
 
 
 def policy_runs(
@@ -77,12 +107,18 @@ def policy_runs(
         batch=release.batch,
         guard=_guard(results, recipe),
         switched=_switched(results),
+        answers=_answers(results),
     )
 
 
 def _switched(results: Sequence[Run]) -> float | None:
     switched = np.array([run.switched[0] for run in results])
     return None if np.any(switched < 0) else float(switched.mean())
+
+
+def _answers(results: Sequence[Run]) -> Answers | None:
+    found = np.array([run.answer for run in results])
+    return None if (found[:, 0] == -2).all() else Answers(found[:, 0], found[:, 1])
 
 
 def _guard(results: Sequence[Run], recipe: Recipe) -> Guard | None:

@@ -13,7 +13,7 @@ from bandanna._core.extras import need
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import InputError
 from bandanna.environments.base import COMPARATORS, Comparator
-from bandanna.simulation.policy_runs import Guard, PolicyRuns, statistics
+from bandanna.simulation.policy_runs import Answers, Guard, PolicyRuns, statistics
 
 if TYPE_CHECKING:
     import polars as pl
@@ -91,6 +91,10 @@ class Results:
         """Return in what share of the runs the net under ``adaptive`` took over."""
         return self._of(policy).switched
 
+    def answers(self, policy: str) -> Answers | None:
+        """Return which arm each run named as the best, and when; None where none is looked for."""
+        return self._of(policy).answers
+
     def curves(self, policy: str) -> Floats:
         """Return the regret of each run before each of ``stops``, shape (runs, checkpoints)."""
         return self._of(policy).regret
@@ -126,6 +130,13 @@ class Results:
             row["share_of_uniform"] = float(final.mean()) / uniform if uniform > 0 else float("nan")
             if self.ahead is not None:
                 row["segment_mean"] = float(self.segment_regret(name).mean())
+            if runs.answers is not None:
+                named = runs.answers.winners >= 0
+                wrong = runs.answers.wrong(self.best_arm)
+                row["answered"] = float(named.mean())
+                when = runs.answers.rounds[named]
+                row["rounds_to_answer"] = float(when.mean()) if when.size else float("nan")
+                row["wrong_answers"] = float("nan") if wrong is None else wrong
             if guarded:
                 row["alarms"] = float("nan") if runs.guard is None else runs.guard.alarms
             rows.append(row)
@@ -146,6 +157,8 @@ class Results:
                 said.append(f"guard of {name}: {runs.guard}")
             if runs.switched:
                 said.append(f"net of {name}: centred EXP3 took over in {runs.switched:.1%} of runs")
+            if runs.answers is not None:
+                said.append(f"answers of {name}: {runs.answers.words(self.best_arm)}")
         return said
 
     def table(self) -> pl.DataFrame:

@@ -74,6 +74,29 @@ def _kl(x: float, y: float) -> float:
     return total
 
 
+RACE = "race"
+
+
+def race(
+    problem: Problem,
+    batch: int | None = None,
+    *,
+    confidence: float = 0.95,
+    tolerance: float = 0.0,
+) -> Tuning:
+    """The race for the best arm on Laplace batches that grow; an arm's first has 2 / epsilon."""
+    first = math.ceil(2.0 / problem.epsilon)
+    if problem.rounds is not None and problem.rounds < first:
+        raise InputError(
+            f"{RACE} begins with batches of {first} and rounds is {problem.rounds}. The smallest "
+            f"rounds that works is {first}."
+        )
+    found = {"arms": problem.arms, "epsilon": problem.epsilon}
+    asked = {"confidence": confidence, "tolerance": tolerance}
+    through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
+    return Tuning({"name": RACE, **found, **asked}, {"name": "laplace", **through})
+
+
 def dp_klucb(problem: Problem, batch: int | None = None, *, guard: bool = True) -> Tuning:
     """DP-KLUCB on Laplace batches whose sizes grow; the first of an arm has ``2 / epsilon``.
 

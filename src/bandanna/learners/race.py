@@ -1,0 +1,305 @@
+"""Race: find the best arm with a stated confidence, in as few rounds as possible, then play it.
+
+The arm with the smallest mean so far runs against the rival with the least evidence against it;
+whichever of the two has fewer rounds is played next, for a batch that is a fixed share of its
+rounds. A rival leaves when the evidence that the leader is better reaches ``K / alpha``. The
+evidence is that of ``bandanna.inference``, so a best arm is named wrongly in at most a share
+``alpha`` of runs, however long they are, if losses are steady.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core import checks
+from bandanna._core.compiled import kernel, step
+from bandanna._core.streams import Stream, binomial, laplace
+from bandanna.inference import Law, Totals, law_of, least_evidence, scratch
+from bandanna.learners.base import CompiledLearner, Dropped, RaceReport, Report, aligned_zeros
+from bandanna.learners.steps import CHOSEN, register
+
+Floats = NDArray[np.float64]
+
+LONGEST = checks.MAX_ROUNDS
+SHARE = 0.1
+"""Once there is an answer, a batch is at most this share of all rounds."""
+WINNER, WHEN = 0, 1
+"""Where the state keeps the winner, counted from 1, and after how many rounds it was known."""
+
+
+class RaceParams(NamedTuple):
+    """Numbers for the compiled steps."""
+
+    law: Law
+    level: float
+    """Log evidence at which an arm leaves."""
+    growth: float
+    first: int
+    tolerance: float
+    uniform: bool
+
+
+class RaceState(NamedTuple):
+    """What was released of each arm, and who is still in the race."""
+
+    sums: Floats
+    """Released sums of losses."""
+    plays: Floats
+    releases: Floats
+    waiting: Floats
+    """Batches that have not been released yet."""
+    racing: Floats
+    """1 for arms that may still be the best, else 0."""
+    evidence: Floats
+    """Log evidence when the arm left."""
+    dropped: Floats
+    """Rounds after which the arm left."""
+    beaten: Floats
+    """The arm that it lost against, counted from 1."""
+    answer: Floats
+    scratch: Floats
+
+
+@dataclass(frozen=True)
+class Race(CompiledLearner):
+    """Find the best arm with a stated confidence, then play it.
+
+    Parameters
+    ----------
+    arms
+        Number of arms K, at least 2.
+    epsilon
+        The privacy parameter of the releases: Laplace noise of scale ``1 / epsilon`` on a sum.
+    confidence
+        The best arm is named wrongly with probability at most one minus this, if losses are
+        steady.
+    tolerance
+        An arm is good enough once no other can be better by more than this, as a share of the
+        range of losses.
+    growth
+        By how much an arm's rounds grow from batch to batch, above 1.
+    uniform
+        Play all arms alike, also those that left, as an A/B test does: for comparison.
+    """
+
+    arms: int
+    epsilon: float
+    confidence: float = 0.95
+    tolerance: float = 0.0
+    growth: float = 1.5
+    uniform: bool = False
+    name: ClassVar[str] = "race"
+    tells_chance: ClassVar[bool] = False
+    grows: ClassVar[bool] = True
+    per_arm: ClassVar[tuple[str, ...]] = (
+        *("sums", "plays", "releases", "waiting", "racing", "evidence", "dropped", "beaten"),
+    )
+
+    def __post_init__(self) -> None:
+        checks.settle(self, arms=checks.arms(self.arms))
+        checks.epsilon(self.epsilon)
+        checks.within("confidence", self.confidence, 0.5, 1.0 - 1e-12)
+        checks.within("tolerance", self.tolerance, 0.0, 1.0)
+        checks.within("growth", self.growth, 1.01, 100.0)
+
+    def params(self) -> RaceParams:
+        """Return the numbers for the compiled steps."""
+        claims = 2 if self.tolerance > 0.0 else 1  # leaving, and being good enough
+        level = math.log(claims * self.arms / (1.0 - self.confidence))
+        first = min(math.ceil(2.0 / self.epsilon), LONGEST)
+        law = law_of(1.0 / float(self.epsilon))
+        shape = float(self.growth), first, float(self.tolerance), bool(self.uniform)
+        return RaceParams(law, level, *shape)
+
+    def start(self) -> RaceState:
+        """Return the state before the first round."""
+        known = aligned_zeros(*[self.arms] * 8, 2)
+        state = RaceState(*known, scratch())
+        state.racing[:] = 1.0
+        return state
+
+    def welcome(self, state: NamedTuple, first: int) -> None:
+        """Let new arms race; whoever won has to win again."""
+        assert isinstance(state, RaceState)
+        state.racing[first:] = 1.0
+        state.answer[:] = 0.0
+        state.beaten[:] = 0.0
+
+    def report(self, state: NamedTuple) -> Report:
+        """Say who is still in the race, and who left it why."""
+        assert isinstance(state, RaceState)
+        gone = [
+            Dropped(
+                arm,
+                int(state.beaten[arm]) - 1 if state.beaten[arm] > 0.0 else None,
+                int(state.dropped[arm]),
+                float(state.evidence[arm]),
+            )
+            for arm in np.argsort(state.dropped, kind="stable").tolist()
+            if state.racing[arm] == 0.0
+        ]
+        winner = int(state.answer[WINNER]) - 1
+        racing = tuple(int(arm) for arm in np.flatnonzero(state.racing))
+        known = None if winner < 0 else winner
+        return Report(race=RaceReport(known, int(state.answer[WHEN]), racing, tuple(gone)))
+
+
+@step
+def _totals(state: RaceState, arm: int) -> Totals:
+    return Totals(state.sums[arm], state.plays[arm], state.releases[arm], 0.0, 1.0)
+
+
+@step
+def _leader(state: RaceState) -> int:
+    """Return the arm in the race with the smallest mean, or -1."""
+    lead, least = -1, math.inf
+    for i in range(state.plays.size):
+        if state.racing[i] > 0.0 and state.plays[i] > 0.0:
+            mean = state.sums[i] / state.plays[i]
+            if mean < least:
+                lead, least = i, mean
+    return lead
+
+
+@step
+def _expected(params: RaceParams, state: RaceState, arm: int) -> float:
+    """Return an arm's rounds once the batches have come that it waits for."""
+    plays = state.plays[arm]
+    if plays == 0.0:
+        return float(state.waiting[arm] * params.first)
+    return float(plays * params.growth ** state.waiting[arm])
+
+
+@step
+def _untried(state: RaceState, lead: int) -> int:
+    """Return an arm in the race that was not played yet, or -1.
+
+    Before the first release that is the arm with the fewest batches waiting.
+    """
+    arm = -1
+    for i in range(state.plays.size):
+        fresh = state.plays[i] == 0.0 and (lead < 0 or state.waiting[i] == 0.0)
+        if state.racing[i] > 0.0 and fresh and (arm < 0 or state.waiting[i] < state.waiting[arm]):
+            arm = i
+    return arm
+
+
+@step
+def _next(params: RaceParams, state: RaceState, lead: int) -> int:
+    """Return the leader or its closest rival, whichever has fewer rounds."""
+    rival, least = lead, math.inf
+    for i in range(state.plays.size):
+        if i != lead and state.racing[i] > 0.0 and state.plays[i] > 0.0:
+            found, _ = least_evidence(
+                params.law, _totals(state, lead), _totals(state, i), 0.0, state.scratch
+            )
+            if found < least:
+                rival, least = i, found
+    fewer = _expected(params, state, rival) <= _expected(params, state, lead)
+    return rival if fewer else lead
+
+
+@step
+def _fewest(params: RaceParams, state: RaceState) -> int:
+    arm = 0
+    for i in range(state.plays.size):
+        if _expected(params, state, i) < _expected(params, state, arm):
+            arm = i
+    return arm
+
+
+@step
+def _draw(params: RaceParams, state: RaceState, stream: Stream) -> tuple[int, float]:
+    arm = int(state.answer[WINNER]) - 1
+    if arm < 0:
+        lead = _leader(state)
+        arm = _untried(state, lead)
+        if arm < 0:
+            arm = _fewest(params, state) if params.uniform else _next(params, state, lead)
+    state.waiting[arm] += 1.0
+    return arm, CHOSEN
+
+
+@step
+def _length(params: RaceParams, state: RaceState, arm: int) -> int:
+    if state.plays[arm] == 0.0:
+        return params.first
+    rounds = max(math.ceil((params.growth - 1.0) * state.plays[arm]), 1.0)
+    if state.answer[WINNER] > 0.0:
+        total = 0.0
+        for i in range(state.plays.size):
+            total += state.plays[i]
+        rounds = min(rounds, max(math.ceil(SHARE * total), float(params.first)))
+    return int(min(rounds, float(LONGEST)))
+
+
+@step
+def _update(
+    params: RaceParams, state: RaceState, arm: int, importance: float, loss: float, rounds: int
+) -> None:
+    state.waiting[arm] -= 1.0
+    state.sums[arm] += loss * rounds
+    state.plays[arm] += rounds
+    state.releases[arm] += 1.0
+    lead = _leader(state)
+    if state.answer[WINNER] > 0.0 or lead < 0:
+        return
+    total, left, good = 0.0, 0, True
+    for i in range(state.plays.size):
+        total += state.plays[i]
+    for i in range(state.plays.size):
+        if state.racing[i] == 0.0:
+            continue
+        left += 1
+        if i == lead:
+            continue
+        if state.plays[i] == 0.0:
+            good = False
+            continue
+        found, _ = least_evidence(
+            params.law, _totals(state, lead), _totals(state, i), 0.0, state.scratch
+        )
+        if found >= params.level:
+            state.racing[i] = 0.0
+            state.evidence[i] = found
+            state.dropped[i] = total
+            state.beaten[i] = lead + 1.0
+            left -= 1
+        elif params.tolerance > 0.0 and good:
+            near, _ = least_evidence(
+                params.law,
+                _totals(state, lead),
+                _totals(state, i),
+                -params.tolerance,
+                state.scratch,
+            )
+            good = near >= params.level
+    if left == 1 or (params.tolerance > 0.0 and good):
+        state.answer[WINNER] = lead + 1.0
+        state.answer[WHEN] = total
+
+
+register(RaceParams, _draw, _update, _length)
+
+
+@kernel
+def run_race(
+    params: RaceParams, state: RaceState, means: Floats, scale: float, most: float, stream: Stream
+) -> float:
+    """Run a race to its end on Bernoulli losses; returns its rounds, or -1 after ``most``.
+
+    ``scale`` is that of the Laplace noise on sums. For planning: no feedback of anyone is involved.
+    """
+    total = 0.0
+    while state.answer[WINNER] == 0.0 and total < most:
+        arm, importance = _draw(params, state, stream)
+        rounds = _length(params, state, arm)
+        lost = binomial(stream, rounds, means[arm]) + laplace(stream, scale)
+        _update(params, state, arm, importance, lost / rounds, rounds)
+        total += rounds
+    return state.answer[WHEN] if state.answer[WINNER] > 0.0 else -1.0

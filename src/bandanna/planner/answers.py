@@ -1,0 +1,187 @@
+"""How many people until one is sure which arm is best, and the same question asked backwards.
+
+Races are run on simulated Bernoulli losses, batch by batch, so that a race of a million rounds
+takes no longer than one of a thousand. Nobody's feedback is involved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core import checks
+from bandanna._core.streams import new_stream
+from bandanna._core.types import JSON, InputError
+from bandanna.inference import law_of
+from bandanna.learners.race import Race, run_race
+
+RUNS = 100
+MOST = 1e10
+"""Rounds after which a race is given up."""
+RACE, UNIFORM, PLAIN = "race", "uniform allocation", "no privacy"
+
+
+@dataclass(frozen=True)
+class AnswerProblem:
+    """An experiment that is to be planned: one arm succeeds more often than the others.
+
+    Attributes
+    ----------
+    arms, epsilon, confidence
+        As for ``PrivateBandit`` with ``goal="answer"``.
+    gap
+        How much more often the best arm succeeds.
+    base_rate
+        How often the others succeed.
+    """
+
+    arms: int
+    epsilon: float
+    gap: float
+    base_rate: float
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        checks.settle(self, arms=checks.arms(self.arms), epsilon=checks.epsilon(self.epsilon))
+        checks.within("confidence", self.confidence, 0.5, 1.0 - 1e-9)
+        if not 0.0 < self.base_rate < 1.0 or not 0.0 < self.gap <= 1.0 - self.base_rate:
+            raise InputError(
+                f"base_rate must be between 0 and 1, and gap above 0 and at most 1 - base_rate; "
+                f"got base_rate {self.base_rate:g} and gap {self.gap:g}."
+            )
+
+    @property
+    def losses(self) -> NDArray[np.float64]:
+        """The arms' mean losses, the best first."""
+        means = np.full(self.arms, 1.0 - self.base_rate)
+        means[0] -= self.gap
+        return means
+
+
+@dataclass(frozen=True)
+class TimeToAnswer:
+    """How many rounds races took."""
+
+    how: str
+    mean: float
+    most: float
+    """Nine of ten were done by then."""
+    wrong: float
+    """Share that named a wrong arm."""
+
+    def to_dict(self) -> JSON:
+        """Return it as plain values."""
+        return {"how": self.how, "mean": self.mean, "most": self.most, "wrong": self.wrong}
+
+
+@dataclass(frozen=True)
+class AnswerPlan:
+    """How many people until one is sure."""
+
+    problem: AnswerProblem
+    rows: tuple[TimeToAnswer, ...]
+    detectable: float | None = None
+    """The smallest gap that so many people tell, where it was asked."""
+    smallest_epsilon: float | None = None
+    """The smallest epsilon with which so many people tell the gap, where it was asked."""
+    people: int | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The answer in a sentence."""
+        race, _, plain = self.rows
+        found = (
+            f"About {_about(race.mean)} people until the best arm is known, "
+            f"{100 * self.problem.confidence:.4g}% sure; nine times in ten at most "
+            f"{_about(race.most)}. Without privacy about {_about(plain.mean)}."
+        )
+        if self.people is None:
+            return found
+        people = f"{self.people:,} people"
+        gap, least = self.detectable, self.smallest_epsilon
+        found += f" With {people} at epsilon {self.problem.epsilon:g} "
+        found += "no gap can be told" if gap is None else f"a gap of {gap:.2g} can be told"
+        if least is None:
+            return f"{found}; no epsilon up to 100 tells a gap of {self.problem.gap:g}."
+        return f"{found}; a gap of {self.problem.gap:g} from epsilon {least:.2g} on."
+
+    def to_dict(self) -> JSON:
+        """Return it as plain values."""
+        return {
+            "problem": vars(self.problem),
+            "rows": [row.to_dict() for row in self.rows],
+            "people": self.people,
+            "detectable_gap": self.detectable,
+            "smallest_epsilon": self.smallest_epsilon,
+            "sentence": self.sentence,
+        }
+
+
+def plan_answer(problem: AnswerProblem, people: int | None = None, runs: int = RUNS) -> AnswerPlan:
+    """Return how long races take, and with ``people`` which gap and which epsilon they suffice for.
+
+    Examples
+    --------
+    >>> found = plan_answer(AnswerProblem(arms=2, epsilon=0.5, gap=0.1, base_rate=0.6))
+    >>> 1_500 < found.rows[0].mean < 2_800
+    True
+    """
+    rows = tuple(time_to_answer(problem, how, runs) for how in (RACE, UNIFORM, PLAIN))
+    if people is None:
+        return AnswerPlan(problem, rows)
+
+    def enough(asked: AnswerProblem) -> bool:
+        return time_to_answer(asked, RACE, runs // 3, most=4.0 * people).mean <= people
+
+    def with_gap(gap: float) -> AnswerProblem:
+        return replace(problem, gap=gap)
+
+    def with_epsilon(epsilon: float) -> AnswerProblem:
+        return replace(problem, epsilon=epsilon)
+
+    widest = 1.0 - problem.base_rate
+    gap = _smallest(lambda gap: enough(with_gap(gap)), widest * 1e-5, widest)
+    least = _smallest(lambda epsilon: enough(with_epsilon(epsilon)), 1e-6, 100.0)
+    return AnswerPlan(problem, rows, gap, least, people)
+
+
+def time_to_answer(
+    problem: AnswerProblem, how: str = RACE, runs: int = RUNS, most: float = MOST
+) -> TimeToAnswer:
+    """Return how many rounds races took: adaptive, with all arms played alike, or without noise.
+
+    Races that are not done after ``most`` rounds count as that many.
+    """
+    learner = Race(problem.arms, problem.epsilon, problem.confidence, uniform=how == UNIFORM)
+    params, scale = learner.params(), 1.0 / problem.epsilon
+    if how == PLAIN:
+        params, scale = params._replace(law=law_of(), first=2, growth=1.2), 0.0
+    took, wrong, means = [], 0, problem.losses
+    for run in range(runs):
+        state = learner.start()
+        found = run_race(params, state, means, scale, float(most), new_stream(run))
+        took.append(found if found >= 0.0 else most)
+        wrong += int(state.answer[0] > 1.0)
+    return TimeToAnswer(how, float(np.mean(took)), float(np.quantile(took, 0.9)), wrong / runs)
+
+
+def _smallest(enough: Callable[[float], bool], low: float, high: float) -> float | None:
+    """Return the smallest value that is enough, to about 3%, by halving on a logarithmic scale."""
+    if not enough(high):
+        return None
+    if enough(low):
+        return low
+    while high / low > 1.03:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _about(count: float) -> str:
+    """Write a number to two digits: it is an estimate."""
+    digits = max(0, len(str(int(count))) - 2)
+    return f"{round(count, -digits):,.0f}"

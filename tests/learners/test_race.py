@@ -1,0 +1,105 @@
+"""The race for the best arm: sure when it says so, quick, and no arm left behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bandanna as bd
+from bandanna._core.streams import new_stream
+from bandanna.environments import Bernoulli
+from bandanna.learners import Race
+from bandanna.learners.race import RaceState, run_race
+from bandanna.planner.answers import AnswerProblem, plan_answer, time_to_answer
+
+
+def raced(learner: Race, means: list[float], run: int) -> tuple[float, RaceState]:
+    state = learner.start()
+    losses, scale = np.array(means), 1.0 / learner.epsilon
+    return run_race(learner.params(), state, losses, scale, 1e7, new_stream(run)), state
+
+
+@pytest.mark.parametrize(
+    ("means", "runs", "most"),
+    [([0.3, 0.4], 400, 2_300), ([0.3, 0.4, 0.4, 0.4, 0.4], 60, 7_900)],
+)
+def test_the_best_arm_is_found_in_time(means: list[float], runs: int, most: float) -> None:
+    """Means of 1,000 runs are 2,150 and 6,030; standard errors here are below 40 and 250."""
+    learner = Race(len(means), 0.5)
+    found = [raced(learner, means, run) for run in range(runs)]
+    assert np.mean([rounds for rounds, _ in found]) < most
+    wrong = sum(state.answer[0] != 1.0 for _, state in found)
+    assert wrong <= 0.05 * runs
+
+
+def test_arms_that_do_not_differ_are_hardly_ever_told_apart() -> None:
+    """200 races of equal arms, 20,000 rounds each: at most 5% may name one."""
+    learner, named = Race(2, 0.5), 0
+    for run in range(200):
+        state = learner.start()
+        run_race(learner.params(), state, np.array([0.4, 0.4]), 2.0, 2e4, new_stream(run))
+        named += state.answer[0] > 0.0
+    assert named <= 10
+
+
+def test_playing_only_who_is_in_the_race_is_quicker_than_playing_all_alike() -> None:
+    means = [0.3, 0.35, 0.4, 0.5, 0.6]
+    ours = np.mean([raced(Race(5, 0.5), means, run)[0] for run in range(40)])
+    alike = np.mean([raced(Race(5, 0.5, uniform=True), means, run)[0] for run in range(40)])
+    assert ours < 0.8 * alike
+
+
+def test_who_left_is_reported_with_the_evidence() -> None:
+    learner = Race(3, 1.0)
+    _, state = raced(learner, [0.2, 0.8, 0.5], 0)
+    report = learner.report(state).race
+    assert report is not None
+    assert report.winner == 0
+    assert report.racing == (0,)
+    assert [one.arm for one in report.dropped] == [1, 2]
+    assert all(one.log_evidence >= learner.params().level for one in report.dropped)
+    assert report.rounds == report.dropped[-1].rounds
+    fresh = learner.report(learner.start()).race
+    assert fresh is not None
+    assert fresh.winner is None
+    assert fresh.racing == (0, 1, 2)
+
+
+def test_good_enough_is_found_where_nothing_is_best() -> None:
+    took = [raced(Race(2, 0.5, tolerance=0.1), [0.5, 0.5], run)[0] for run in range(20)]
+    assert min(took) > 0
+    assert np.mean(took) < 4_000
+
+
+def test_simulation_measures_time_to_answer_and_plays_as_the_policy_does() -> None:
+    policy = bd.PrivateBandit(2, 1.0, goal="answer")
+    found = bd.simulate(policy, Bernoulli([0.2, 0.5], 4_000), replicates=50, progress=False)
+    answers = found.answers("policy")
+    assert answers is not None
+    assert (answers.winners == 0).mean() >= 0.9
+    assert answers.wrong(0) == 0.0
+    row = found.summary()[0]
+    assert 50 < float(row["rounds_to_answer"]) < 1_500
+    assert "named a best arm" in found.notes[-1]
+    plain = bd.simulate(bd.Bandit(2), Bernoulli([0.2, 0.5], 100), replicates=2, progress=False)
+    assert plain.answers("policy") is None
+
+
+def test_plans_say_how_many_people_it_takes_and_the_other_way_round() -> None:
+    problem = AnswerProblem(2, 0.5, 0.1, 0.6)
+    found = plan_answer(problem, people=2_200, runs=60)
+    race, alike, plain = found.rows
+    assert 1_600 < race.mean < 2_700
+    assert plain.mean < race.mean
+    assert race.most > race.mean
+    assert alike.wrong <= 0.05
+    assert found.detectable is not None
+    assert 0.07 < found.detectable < 0.14
+    assert found.smallest_epsilon is not None
+    assert 0.25 < found.smallest_epsilon < 0.9
+    assert "people until the best arm is known, 95% sure" in found.sentence
+    assert found.to_dict()["detectable_gap"] == found.detectable
+    slower = time_to_answer(AnswerProblem(2, 0.1, 0.1, 0.6), runs=40)
+    assert slower.mean > 2 * race.mean
+    with pytest.raises(bd.InputError, match="at most 1 - base_rate"):
+        AnswerProblem(2, 0.5, 0.5, 0.6)
