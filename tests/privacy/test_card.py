@@ -112,7 +112,12 @@ def test_the_command_writes_each_kind(tmp_path: Path) -> None:
         assert "not stated: product, date" in said
         assert "letters" in (tmp_path / f"c.{kind}").read_text("utf-8")
     made = json.loads((tmp_path / "c.json").read_text("utf-8"))
-    assert made["sections"]["Privacy guarantee"]["Epsilon"]["value"] == "0.5"
+    promised = {"name": "Epsilon", "value": "0.5", "source": "certificate"}
+    assert promised in made["sections"]["Privacy guarantee"]
+    assumed = [
+        entry for entry in made["sections"]["What is not covered"] if entry["name"] == "Assumed"
+    ]
+    assert len(assumed) == len(json.loads(source.read_text())["assumptions"])
     assert ".md, .html or .json" in run("-o", "card.pdf")[1]
     assert "cannot write" in run("-o", str(tmp_path / "none" / "card.md"))[1]
     answers.write_text("epsilon = 0.1\n")
