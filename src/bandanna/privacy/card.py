@@ -371,6 +371,7 @@ th { width: 11rem; font-weight: 600 }
 .from { color: #666; width: 6rem; font-size: .85em }
 .said { border-left: 4px solid #3b6ea5; padding-left: 1rem }
 @media (max-width: 480px) { th, td { display: block; width: auto; border: 0; padding: 0 }
-  td.from { width: auto; border-bottom: 1px solid #ddd; padding-bottom: .4rem; margin-bottom: .4rem } }
+  td.from { width: auto; border-bottom: 1px solid #ddd; padding-bottom: .4rem;
+    margin-bottom: .4rem } }
 </style></head><body><h1>Privacy card</h1>BODY</body></html>
 """
