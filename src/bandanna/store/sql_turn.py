@@ -34,6 +34,18 @@ from bandanna.store.tables import (
     SqlRow,
 )
 
+STEP = 512
+"""Characters by which the text of counters grows."""
+
+
+def _padded(text: str) -> str:
+    """Return a text at the end of which there is room.
+
+    While a row keeps its length SQLite overwrites in place what changed in it. A row that became
+    longer by a digit would be written anew as a whole, with what was learned of every arm.
+    """
+    return text.ljust(-(-len(text) // STEP) * STEP)
+
 
 def experiment_of(row: SqlRow, leave_out: Sequence[str] = ()) -> Experiment:
     """Read an experiment; columns that do not belong to it are left out."""
@@ -50,7 +62,7 @@ def row_of(experiment: Experiment) -> JSON:
     row = vars(experiment) | {"version": 1, "step": new_step()}
     del row["number"]
     row["settings"], row["head"] = json.dumps(experiment.settings), json.dumps(experiment.head)
-    row["counters"] = json.dumps(experiment.head["counters"])
+    row["counters"] = _padded(json.dumps(experiment.head["counters"]))
     return row
 
 
@@ -176,7 +188,7 @@ class SqlTurn(Turn):
         version = self._versions[experiment] = self._versions[experiment] + 1
         step = new_step()
         changed = {
-            "counters": json.dumps(changes.counters),
+            "counters": _padded(json.dumps(changes.counters)),
             "observed": changes.observed,
             "version": version,
             "step": step,
