@@ -209,8 +209,20 @@ def test_each_part_of_the_allowance_holds() -> None:
     spread = 0.25 * np.arange(1, 3001) + 25.0
     allowed = np.sqrt(2 * spread * (math.log(1 / 0.2) + 0.5 * np.log(spread / 25.0)))
     assert np.mean(np.any(np.abs(paths) > allowed, axis=1)) < 0.2
-    close = largest_difference(1e6, 1e6, 20.0, 1.0, 1e-4, 10)
+    close = largest_difference(1e6, 1e6, 20.0, 1.0, 1e-5)
     assert 0.005 < close < 0.02
+
+
+def test_arms_that_are_added_stay_within_the_odds_of_a_false_alarm() -> None:
+    learner = DpKlucb(2, 1.0)
+    state: Any = learner.start()
+    assert state.shares.sum() == pytest.approx(0.5)
+    spent = list(state.shares)
+    for _ in range(30):
+        learner, state = learner.with_arms(state, list(range(1, learner.arms)), 2)
+        spent += list(state.shares[-2:])
+    assert learner.arms == 32
+    assert 0.98 < sum(spent) < 1.0
 
 
 def test_regret_near_the_lower_bound_and_far_below_a_fixed_arm() -> None:

@@ -22,6 +22,7 @@ from bandanna.learners.adaptive_steps import (
 from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
 from bandanna.learners.kl_ucb import untried
 from bandanna.learners.stationarity import (
+    ADDED,
     ALARM,
     GUARD,
     guard_report,
@@ -59,6 +60,8 @@ class DpKlucbState(NamedTuple):
     releases: Floats
     waiting: Floats
     """Batches that have not been released yet."""
+    shares: Floats
+    """Each arm's share of the probability of a false alarm."""
     guard: Floats
     """What ``stationarity.py`` says."""
     losses: Floats
@@ -116,7 +119,7 @@ class DpKlucb(CompiledLearner):
     grows: ClassVar[bool] = True
     ranks: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
-        *("rewards", "plays", "releases", "waiting"),
+        *("rewards", "plays", "releases", "waiting", "shares"),
         *Adaptive.per_arm,
     )
 
@@ -142,13 +145,18 @@ class DpKlucb(CompiledLearner):
 
     def start(self) -> DpKlucbState:
         """Return the state before the first round."""
-        known = aligned_zeros(*[self.arms] * 4, GUARD)
-        return DpKlucbState(*known, **self._adaptive(1).start()._asdict())
+        known = aligned_zeros(*[self.arms] * 5, GUARD)
+        state = DpKlucbState(*known, **self._adaptive(1).start()._asdict())
+        state.shares[:] = 0.5 / self.arms
+        return state
 
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Know nothing of new arms; the learner behind lets them start level with the best."""
         assert isinstance(state, DpKlucbState)
         self._adaptive(1).welcome(_behind(state), first)
+        for arm in range(first, state.shares.size):
+            state.guard[ADDED] += 1.0
+            state.shares[arm] = 0.5 / (state.guard[ADDED] * (state.guard[ADDED] + 1.0))
 
     def chances(self, state: NamedTuple) -> Floats | None:
         """Return the distribution of the next draw: there is one after an alarm."""
@@ -242,8 +250,9 @@ def _update(
         return
     if params.guard and state.releases[arm] > 0.0:
         old = state.rewards[arm] / state.plays[arm]
-        rule = params.epsilon, params.false_alarm, state.plays.size
-        allowed = largest_difference(rounds, state.plays[arm], state.releases[arm], *rule)
+        known = state.plays[arm], state.releases[arm]
+        odds = params.false_alarm * state.shares[arm]
+        allowed = largest_difference(rounds, *known, params.epsilon, odds)
         note_test(state.guard, arm, _rounds(state), old, 1.0 - loss, allowed)
     state.rewards[arm] += (1.0 - loss) * rounds
     state.plays[arm] += rounds

@@ -4,11 +4,12 @@ Under stationarity every release of an arm is the mean of independent draws in [
 plus discrete Laplace noise of known scale. So each new one is compared with all earlier ones of its
 arm. The test looks at released values only: it costs no privacy and no exploration.
 
-False alarms, over a whole run of any length, at most ``alpha``. Half of it is spent on the earlier
-draws, ``alpha / (2 K)`` an arm, by a bound that holds at all times at once (their number is not
-fixed in advance: it depends on what was seen). The other half is spent on the new draws, the new
-noise and the sum of the old noise, ``alpha / (2 K r (r + 1))`` for an arm's comparison with ``r``
-earlier releases, by bounds that hold for each. Proofs: ``docs/theory/stationary.md``.
+False alarms, over a whole run of any length, at most ``alpha``. Each arm has a share of it, its
+odds: ``alpha / (2 K)`` the first K arms, and ``alpha / (2 j (j + 1))`` the j-th that is added.
+Half of an arm's odds is spent on the earlier draws, by a bound that holds at all times at once
+(their number is not fixed in advance: it depends on what was seen). The other half is spent on the
+new draws, the new noise and the sum of the old noise, ``odds / (2 r (r + 1))`` for its comparison
+with ``r`` earlier releases, by bounds that hold for each. Proofs: ``docs/theory/stationary.md``.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import step
 
-TESTS, ALARM, CLOSEST, ARM, AFTER, OLD, NEW, ALLOWED = range(8)
+TESTS, ALARM, CLOSEST, ARM, AFTER, OLD, NEW, ALLOWED, ADDED = range(9)
 """Where the guard keeps what it has seen: tests; alarm or not; the largest difference over what is
-allowed; then of that test: its arm, rounds before it, old mean, new mean and what was allowed."""
-GUARD = 8
+allowed; then of that test: its arm, rounds before it, old mean, new mean and what was allowed;
+and how many arms were added to those it began with."""
+GUARD = 9
 """Numbers the guard keeps."""
 
 MIXED = 25.0
@@ -33,14 +35,17 @@ MIXED = 25.0
 
 @step
 def largest_difference(
-    new: float, old: float, releases: float, epsilon: float, alpha: float, arms: int
+    new: float, old: float, releases: float, epsilon: float, odds: float
 ) -> float:
-    """Return how far a mean of ``new`` draws may be from one of ``old``, in so many releases."""
-    level = math.log(12.0 * arms * releases * (releases + 1.0) / alpha)
+    """Return how far a mean of ``new`` draws may be from one of ``old``, in so many releases.
+
+    ``odds`` is the probability of a false alarm that this arm may have.
+    """
+    level = math.log(12.0 * releases * (releases + 1.0) / odds)
     draws = math.sqrt(0.5 * level / new)
     noise = level / (epsilon * new)
     spread = 0.25 * old + MIXED
-    at_all_times = math.log(2.0 * arms / alpha) + 0.5 * math.log(spread / MIXED)
+    at_all_times = math.log(2.0 / odds) + 0.5 * math.log(spread / MIXED)
     old_draws = math.sqrt(2.0 * spread * at_all_times) / old
     old_noise = (2.0 * math.sqrt(releases * level) + level) / (epsilon * old)
     return draws + noise + old_draws + old_noise
