@@ -42,6 +42,7 @@ from bandanna.privacy.composition import (
     place_for,
     places_for,
 )
+from bandanna.privacy.epochs import EpochRelease
 from bandanna.privacy.laplace import laplace_scale
 from bandanna.privacy.persons import for_person
 from bandanna.privacy.range import PrivateRange
@@ -316,6 +317,38 @@ def test_vectors_with_gaussian_noise(epsilon: float, delta: float, experts: int,
         claimed = promise.for_group(many)
         if claimed.delta < 1:
             assert_true(claimed, real)
+
+
+@quick
+@given(
+    st.sampled_from([0.1, 1.0, 3.0]),
+    st.sampled_from([1e-9, 1e-3]),
+    st.sampled_from(["feedback", "context and feedback"]),
+    st.integers(1, 5),
+    st.integers(1, 4),
+)
+def test_epochs_with_gaussian_noise(
+    epsilon: float, delta: float, protects: Any, slots: int, size: int
+) -> None:
+    """A person in all their epochs, and several rounds in one of them."""
+    promise = EpochRelease(protects, epsilon, delta, 3, 4, slots).guarantee()
+
+    def real(sigma: float) -> Any:
+        return pld.from_gaussian_mechanism(
+            sigma,
+            pessimistic_estimate=False,
+            value_discretization_interval=min(1e-3, epsilon / 100),
+        )
+
+    multiplier = promise.facts["multiplier"]
+    together = real(multiplier * math.sqrt(slots)).self_compose(slots)
+    assert_true(promise, together, slack=1e-3 * epsilon)
+    assert_true(Budget(tight_epsilon(promise, delta), delta), together, slack=1e-3 * epsilon)
+    claimed = promise.for_group(size)
+    if claimed.delta < 1:
+        assert_true(claimed, real(multiplier / size))
+    with pytest.raises(InputError, match="released together"):
+        tight_epsilon(promise, delta, rounds=2)
 
 
 @pytest.mark.parametrize("places", [None, 1, 20])

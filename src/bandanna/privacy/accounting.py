@@ -226,9 +226,9 @@ def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = T
         places, *each = (guarantee.facts[key] for key in PERSON_ENTRIES)
         return composed_loss(Place(*each), places)
     mechanism = mechanism_of(guarantee.facts)
-    if rounds > 1 and mechanism.batch != 1:
+    if rounds > 1 and not mechanism.alone:
         raise InputError(
-            f"several rounds of one person may share a batch of {mechanism.batch}; use "
+            f"several rounds of one person may be released together; use "
             f"guarantee.for_group({rounds})."
         )
     numerics = Numerics.fit_for(guarantee.epsilon, pessimistic=pessimistic)

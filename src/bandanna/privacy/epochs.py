@@ -154,6 +154,11 @@ class EpochMechanism(Mechanism):
         """Sums are kept until an epoch is released."""
         return "central"
 
+    @property
+    def alone(self) -> bool:
+        """Later epochs hold several rounds, however short the first is."""
+        return False
+
     def protected(self, algorithm: str, experts: int | None) -> str:
         """Return what is protected."""
         return PROTECTED_BOTH if self.both else PROTECTED_FEEDBACK

@@ -98,6 +98,11 @@ class Mechanism(ABC):
         return ()
 
     @property
+    def alone(self) -> bool:
+        """Whether no two rounds are ever released together, so that several compose."""
+        return self.batch == 1
+
+    @property
     def grid(self) -> float:
         """How much epsilon integers may cost beyond the law that ``loss`` accounts for."""
         return 0.0
