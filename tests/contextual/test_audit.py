@@ -65,7 +65,7 @@ class ExactCounts(PrivateContextual):
 class RunningContexts(PrivateContextual):
     """Fault: scores use contexts of the epoch that is running."""
 
-    def decide(self, context: Context) -> bd.Decision:
+    def decide(self, context: Context, *, person: str | int | None = None) -> bd.Decision:
         epoch = self._state.current()
         if epoch.losses:
             seen = epoch.counts.products[:, 0] / (epoch.counts.products[:, 0].sum() + 1.0)
@@ -77,7 +77,7 @@ class RunningContexts(PrivateContextual):
 class LeakedDecision(PrivateContextual):
     """Fault: one person's arm changes with which chances the next ones are drawn."""
 
-    def decide(self, context: Context) -> bd.Decision:
+    def decide(self, context: Context, *, person: str | int | None = None) -> bd.Decision:
         decision = super().decide(context)
         if decision.index == 0:
             uniform(self._stream)

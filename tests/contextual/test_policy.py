@@ -170,3 +170,38 @@ def test_replay_of_a_log() -> None:
     model = ContextTable.from_log(log, FEATURES)
     assert "linear model" in model.about
     assert model.arms == 3
+
+
+@pytest.mark.parametrize("protects", PROTECTS)
+def test_a_person_is_counted_once_in_an_epoch_and_in_so_many_epochs(
+    protects: Protects, tmp_path: Path
+) -> None:
+    made = bd.PrivateContextual(3, FEATURES, 1.0, 1e-6, 400, protects, per_person=2, seed=1)
+    for k in range(1_200):
+        decision = made.decide({"x": 0.5}, person=f"person {k % 150}")
+        made.observe(decision, reward=0.5)
+        if k == 600:
+            made.save(tmp_path / "people.json")
+            made = bd.PrivateContextual.load(tmp_path / "people.json")
+    counted = [int(past.rounds.sum()) for past in made._state.past]
+    assert len(counted) >= 2
+    assert max(counted) <= 150  # nobody twice in an epoch
+    people = made._state.people
+    assert people is not None
+    assert set(people.slots.values()) == {2}
+    assert made._state.counted == 300
+    assert made.decided == 1_200
+    assert made.guarantee.unit == "person"
+    assert "up to 2 epochs" in made.guarantee.protects
+    with pytest.raises(bd.InputError, match="person must be"):
+        made.decide({"x": 0.5})
+    with pytest.raises(bd.InputError, match="per_person="):
+        policy(protects).decide({"x": 0.5}, person="x")
+
+
+def test_slots_cost_noise() -> None:
+    one, four = (
+        bd.PrivateContextual(3, FEATURES, 1.0, 1e-6, 400, per_person=k).promised.scale
+        for k in (1, 4)
+    )
+    assert four == pytest.approx(2 * one)

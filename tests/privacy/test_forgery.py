@@ -37,11 +37,12 @@ CERTIFICATES = {
     ).certificate(),
     "paper": bd.PrivateExperts(5, 3, 0.5, 1e-6, 10**8, "batched-exp4").certificate(),
 } | {
-    f"context, {protects}, delta {delta:g}": bd.PrivateContextual(
-        3, {"age": (0, 99)}, 0.5, delta, 10_000, protects
+    f"context, {protects}, delta {delta:g}, {slots} slots": bd.PrivateContextual(
+        3, {"age": (0, 99)}, 0.5, delta, 10_000, protects, per_person=slots
     ).certificate()
     for protects in PROTECTS
     for delta in (0.0, 1e-6)
+    for slots in (None, 3)
 }
 NAMES_ALONE = {"software", "sampler_version", "policy", "algorithm", "arms"}
 """Entries that say whose certificate it is and promise nothing: other names are other names."""

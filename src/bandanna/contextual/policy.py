@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from bandanna._core import checks
+from bandanna._core.checks import MAX_PLACES
 from bandanna._core.grid import check_range, feedback_to_units
 from bandanna._core.html import paragraph
 from bandanna._core.streams import Stream, new_stream
@@ -30,6 +31,7 @@ from bandanna.contextual.schedule import epoch_ends, first_end
 from bandanna.contextual.state import GIVEN_UP, WAITING, Epoch, Past, State, Waiting
 from bandanna.contextual.steps import Floats, add, draw, new_scratch
 from bandanna.policy.files import OneProcess, claim, read_state, write_state
+from bandanna.policy.state import People
 from bandanna.policy.transitions import as_decision
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.epochs import (
@@ -78,6 +80,10 @@ class PrivateContextual(OneProcess):
         Count feedback outside the range as its nearer end.
     seed
         Makes the draws of arms repeatable. The noise that protects people never is.
+    per_person
+        Protect persons instead of rounds: in how many epochs each may be counted, once in each.
+        Then ``epsilon`` and ``delta`` are for everything a person contributes, and ``decide`` asks
+        who it is for. What they say beyond is not used.
 
     Examples
     --------
@@ -122,6 +128,7 @@ class PrivateContextual(OneProcess):
         loss_range: tuple[float, float] = (0.0, 1.0),
         clip: bool = False,
         seed: int | None = None,
+        per_person: int | None = None,
     ) -> None:
         if leaves is not None or bins is not None:
             raise InputError('leaves and bins go with algorithm="trees".')
@@ -133,12 +140,16 @@ class PrivateContextual(OneProcess):
         self.clip = bool(clip)
         self.resumed = 0
         size = len(self.arms), checks.whole("features", self.encoder.size, 1, MAX_FEATURES)
-        trial = EpochRelease(protects, epsilon, delta, *size)
+        slots = 1 if per_person is None else checks.whole("per_person", per_person, 1, MAX_PLACES)
+        known = per_person is not None
+        trial = EpochRelease(protects, epsilon, delta, *size, slots, by_person=known)
         first = first_end(self.rounds, *size, trial.scale, both=trial.both)
         ends = epoch_ends(self.rounds, first)
         lengths = np.diff([0, *ends])
-        self.promised = EpochRelease(protects, epsilon, delta, *size, shortest=int(lengths.min()))
-        self._begin(self.promised, State(*size, ends), new_stream(seed))
+        shortest = 1 if known else int(lengths.min())
+        self.promised = EpochRelease(protects, epsilon, delta, *size, slots, shortest, known)
+        people = People() if known else None
+        self._begin(self.promised, State(*size, ends, people=people), new_stream(seed))
 
     def _begin(self, release: Releasing, state: State, stream: Stream) -> None:
         self._belong_here()
@@ -152,27 +163,54 @@ class PrivateContextual(OneProcess):
 
     # --- what a user calls ----------------------------------------------------------------
 
-    def decide(self, context: Context) -> Decision:
+    def decide(self, context: Context, *, person: str | int | None = None) -> Decision:
         """Choose an arm for a person.
 
-        Features that ``context`` leaves out are missing; others than the declared ones are
-        refused. The decision depends on this context and on what was released. Where contexts are
-        protected, show it to this person only.
+        With ``per_person`` say who it is, by anything that is the same whenever they come; only a
+        keyed hash of it is kept. Features that ``context`` leaves out are missing; others than the
+        declared ones are refused. The decision depends on this context and on what was released.
+        Where contexts are protected, show it to this person only.
         """
         phi = self.encoder.encode(context)
+        people = self._state.people
+        if people is None and person is not None:
+            raise InputError("this policy knows no persons; make it with per_person=.")
+        who = None if people is None else people.known_as(person)
         self._check_process()
         with self._lock:
             arm, chance = draw(phi, self._scores, self._scratch, self._stream)
-            return self._note(phi, arm, chance)
+            return self._note(phi, arm, chance, who)
 
-    def _note(self, phi: Floats, arm: int, chance: float) -> Decision:
+    def _note(self, phi: Floats, arm: int, chance: float, who: int | None = None) -> Decision:
         state = self._state
         epoch = state.current()
         number, position = state.decided, len(epoch.losses)
         state.decided = number + 1
+        if who is not None and not self._admit(who, epoch):
+            position = epoch.size + epoch.extras
+            epoch.extras += 1
+            if epoch.extras >= epoch.size and epoch.losses:  # people do not fill it
+                epoch.closed = True
+            made = self.arms[arm], arm, number, epoch.number, position, state.identity, chance
+            self._close_if_complete(epoch)
+            return Decision(*made)
+        if who is not None:
+            epoch.numbers.append(number)
+        state.counted += 1
         epoch.waiting[position] = Waiting(arm, phi)
         epoch.losses.append(WAITING)
         return Decision(self.arms[arm], arm, number, epoch.number, position, state.identity, chance)
+
+    def _admit(self, who: int, epoch: Epoch) -> bool:
+        """Give a person a slot in an epoch; False if they have one in it, or none left."""
+        people = self._state.people
+        assert people is not None
+        had = people.slots.get(who, 0)
+        if who in epoch.members or had >= self.promised.slots:
+            return False
+        people.slots[who] = had + 1
+        epoch.members.add(who)
+        return True
 
     def replay_round(self, phi: Floats, arm: int, reward: float) -> bool:
         """Meet one round of a log; it counts, and True is returned, if the same arm is drawn."""
@@ -200,6 +238,8 @@ class PrivateContextual(OneProcess):
         self._check_process()
         with self._lock:
             epoch = self._state.find(made)
+            if epoch is None:
+                return  # not counted
             one = epoch.waiting.get(made.position)
             if one is None:
                 verdict = epoch.losses[made.position]
@@ -228,7 +268,7 @@ class PrivateContextual(OneProcess):
                 if error.reason == "forgotten":
                     return
                 raise
-            if epoch.waiting.pop(made.position, None) is not None:
+            if epoch is not None and epoch.waiting.pop(made.position, None) is not None:
                 epoch.losses[made.position] = GIVEN_UP
                 self._close_if_complete(epoch)
 
@@ -257,6 +297,7 @@ class PrivateContextual(OneProcess):
             "delta": promised.delta,
             "protects": promised.protects,
             "shortest": promised.shortest,
+            "per_person": promised.slots if promised.by_person else None,
             "loss_range": list(self.loss_range),
             "clip": self.clip,
             "rounds": self.rounds,
@@ -318,8 +359,12 @@ class PrivateContextual(OneProcess):
         policy.resumed = checks.whole("resumed", data["resumed"], 0)
         size = len(policy.arms), policy.encoder.size
         words = data["protects"], data["epsilon"], data["delta"]
-        policy.promised = EpochRelease(*words, *size, shortest=data["shortest"])
+        known = data["per_person"] is not None
+        slots = data["per_person"] if known else 1
+        policy.promised = EpochRelease(*words, *size, slots, data["shortest"], known)
         state = State.from_dict(data["state"])
+        if (state.people is None) == known:
+            raise ValueError("it knows persons, or it does not")
         if (state.arms, state.features) != size:
             raise ValueError("its state does not fit its arms and features")
         stream = np.array(data["arm_stream"], dtype=np.uint64)
@@ -339,7 +384,9 @@ class PrivateContextual(OneProcess):
         """Return a fresh copy with another release: for tests, simulation and audits."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        state = State(self._state.arms, self._state.features, self._state.ends)
+        people = People() if self.promised.by_person else None
+        size = self._state.arms, self._state.features, self._state.ends
+        state = State(*size, people=people)
         copy._begin(release, state, arm_stream)
         return copy
 
@@ -351,7 +398,8 @@ class PrivateContextual(OneProcess):
         promise = self._release.guarantee()
         if not promise.private:
             return promise
-        promise = promise.assuming(*assumed_by_all(*self.loss_range, clip=self.clip))
+        slots = self.promised.mechanism.per_person
+        promise = promise.assuming(*assumed_by_all(*self.loss_range, clip=self.clip, places=slots))
         return promise.repeated(self.resumed + 1) if self.resumed else promise
 
     @property

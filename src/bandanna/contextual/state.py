@@ -19,6 +19,7 @@ from bandanna._core.types import JSON, Decision, DecisionError
 from bandanna.contextual.fitting import Fit
 from bandanna.contextual.schedule import end_after
 from bandanna.contextual.steps import Counts, Scores, new_counts, uniform_scores
+from bandanna.policy.state import People
 from bandanna.privacy.epochs import Statistics
 
 VERSION = 1
@@ -45,11 +46,28 @@ class Epoch:
     losses: array[int] = field(default_factory=lambda: array("i"))
     """For each round decided: its loss in grid units, or that it waits or was given up."""
     waiting: dict[int, Waiting] = field(default_factory=dict)
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    """Which decision each round was; kept where people's further rounds come in between."""
+    members: set[int] = field(default_factory=set)
+    """Whose slots are in it, by their hashes."""
+    extras: int = 0
+    """Decisions for people who have no slot left, or one in this epoch: they are not counted."""
+    closed: bool = False
+    """Whether it takes no more rounds, before it is full."""
+
+    @property
+    def full(self) -> bool:
+        """Whether it takes no more rounds."""
+        return self.closed or len(self.losses) == self.size
 
     @property
     def complete(self) -> bool:
         """Whether every round is decided and has its feedback or was given up."""
-        return len(self.losses) == self.size and not self.waiting
+        return self.full and not self.waiting
+
+    def round_of(self, position: int) -> int:
+        """Return which decision a round was."""
+        return self.numbers[position] if self.numbers else self.start + position
 
 
 @dataclass
@@ -74,12 +92,18 @@ class State:
     issuers: list[tuple[int, str]] = field(default_factory=list)
     """From which round on which identity made decisions."""
     decided: int = 0
+    counted: int = 0
+    """Decisions that are in epochs: all of them, but for people's further rounds."""
     opened: int = 0
     """Epochs opened so far."""
+    sizes: list[int] = field(default_factory=list)
+    """Rounds that each epoch opened so far was to have."""
     open: dict[int, Epoch] = field(default_factory=dict)
     past: list[Past] = field(default_factory=list)
     fitted: Fit | None = None
     """Computed from ``past``; not saved."""
+    people: People | None = None
+    """Who has had how many slots, where persons are protected."""
     length: float = 1.0
     """Length of coefficients that fits go on from."""
 
@@ -97,18 +121,19 @@ class State:
     def current(self) -> Epoch:
         """Return the epoch that the next decision is in; opened if need be."""
         last = self.open.get(self.opened - 1)
-        if last is not None and len(last.losses) < last.size:
+        if last is not None and not last.full:
             return last
         number, start = self.opened, self.decided
         self.opened = number + 1
         transform = np.eye(self.features) if self.fitted is None else self.fitted.transform
-        size = end_after(self.ends, number) - start
+        size = max(1, end_after(self.ends, number) - self.counted)
+        self.sizes.append(size)
         epoch = Epoch(number, start, size, new_counts(transform, self.arms))
         self.open[number] = epoch
         return epoch
 
-    def find(self, decision: Decision) -> Epoch:
-        """Return the open epoch of a decision, or refuse."""
+    def find(self, decision: Decision) -> Epoch | None:
+        """Return the open epoch of a decision, None if it is in none, or refuse."""
         number, position = decision.batch, decision.position
         issuer = [name for first, name in self.issuers if first <= decision.round]
         if decision.policy != issuer[-1]:
@@ -119,6 +144,8 @@ class State:
         epoch = self.open.get(number)
         if not 0 <= number < self.opened or decision.round >= self.decided:
             raise DecisionError(f"decision {decision.round} was never made by this policy.")
+        if self.people is not None and position >= self.sizes[number]:
+            return None
         if epoch is None:
             error = DecisionError(
                 f"decision {decision.round} had its feedback or was given up: its epoch has been "
@@ -126,7 +153,7 @@ class State:
             )
             error.reason = "forgotten"
             raise error
-        if not 0 <= position < len(epoch.losses) or decision.round != epoch.start + position:
+        if not 0 <= position < len(epoch.losses) or decision.round != epoch.round_of(position):
             raise DecisionError(f"decision {decision.round} was never made by this policy.")
         waiting = epoch.waiting.get(position)
         if waiting is not None and waiting.arm != decision.index:
@@ -144,7 +171,10 @@ class State:
             "ends": list(self.ends),
             "issuers": [list(pair) for pair in self.issuers],
             "decided": self.decided,
+            "counted": self.counted,
+            "people": None if self.people is None else self.people.to_dict(),
             "opened": self.opened,
+            "sizes": self.sizes,
             "open": [_epoch_to_dict(epoch) for epoch in self.open.values()],
             "past": [_past_to_dict(past) for past in self.past],
         }
@@ -160,7 +190,14 @@ class State:
             tuple(checks.rounds(end) for end in data["ends"]),
         )
         state.decided = checks.whole("decided", data["decided"], 0)
+        state.counted = checks.whole("counted", data["counted"], 0, state.decided)
+        if data["people"] is not None:
+            state.people = People()
+            state.people.load(data["people"], checks.MAX_PLACES)
         state.opened = checks.whole("opened", data["opened"], 0)
+        state.sizes = [checks.rounds(size) for size in data["sizes"]]
+        if len(state.sizes) != state.opened:
+            raise ValueError("its epochs do not add up")
         state.issuers = [(int(first), str(name)) for first, name in data["issuers"]]
         state.issuers.append((state.decided, state.identity))
         for saved in data["open"]:
@@ -185,6 +222,10 @@ def _epoch_to_dict(epoch: Epoch) -> JSON:
         "rounds": epoch.counts.rounds.tolist(),
         "losses": epoch.losses.tolist(),
         "waiting": [[at, one.arm, one.phi.tolist()] for at, one in epoch.waiting.items()],
+        "numbers": epoch.numbers.tolist(),
+        "members": [f"{member:016x}" for member in sorted(epoch.members)],
+        "extras": epoch.extras,
+        "closed": epoch.closed,
     }
 
 
@@ -208,7 +249,13 @@ def _epoch_from_dict(data: JSON, state: State) -> Epoch:
     size = checks.whole("size", data["size"], max(1, len(losses)))
     number = checks.whole("number", data["number"], 0, state.opened - 1)
     start = checks.whole("start", data["start"], 0, state.decided)
-    return Epoch(number, start, size, counts, losses, waiting)
+    numbers = array("q", data["numbers"])
+    if numbers and len(numbers) != len(losses):
+        raise ValueError("its rounds do not add up")
+    members = {int(member, 16) for member in data["members"]}
+    extras = checks.whole("extras", data["extras"], 0)
+    closed = data["closed"] is True
+    return Epoch(number, start, size, counts, losses, waiting, numbers, members, extras, closed)
 
 
 def _past_to_dict(past: Past) -> JSON:

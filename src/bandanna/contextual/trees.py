@@ -183,7 +183,10 @@ class PrivateTrees(PrivateContextual):
         loss_range: tuple[float, float] = (0.0, 1.0),
         clip: bool = False,
         seed: int | None = None,
+        per_person: int | None = None,
     ) -> None:
+        if per_person is not None:
+            raise InputError('per_person goes with algorithm="linear".')
         if protects != "feedback":
             raise InputError(
                 'trees need public contexts: leave protects="feedback", or use algorithm="linear".'
@@ -223,8 +226,10 @@ class PrivateTrees(PrivateContextual):
 
     # --- what a user calls ----------------------------------------------------------------
 
-    def decide(self, context: Context) -> Decision:
+    def decide(self, context: Context, *, person: str | int | None = None) -> Decision:
         """Choose an arm for a person, whose context is public."""
+        if person is not None:
+            raise InputError("trees protect rounds and know no persons; leave out person=.")
         path = self._bins.path(context)
         self._check_process()
         with self._lock:

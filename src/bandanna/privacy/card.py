@@ -214,7 +214,7 @@ def participants_text(
     """Return what the people protected can be told, in plain words and true numbers."""
     spent, answers = _spent(certificate), answers or {}
     whose = "one answer of yours"
-    if "places" in certificate:
+    if _per_person(certificate) is not None:
         whose = (
             f"everything you tell us, however often you come (we use up to {_slots(certificate)})"
         )
@@ -232,7 +232,7 @@ def participants_text(
     )
     if spent.epsilon > WEAK_EPSILON:
         odds += " This is weak protection."
-    if "places" not in certificate:
+    if _per_person(certificate) is None:
         five = percent_up(_grouped(spent, 5).guess)
         odds += f" For five answers of yours together it is at most {five} of the time."
     device = certificate["mechanism"] == "device-bit"
@@ -243,6 +243,8 @@ def participants_text(
         + (f": {answers['sees']}" if "sees" in answers else ".")
     )
     rest = "That you took part, and when, is not hidden."
+    if _joint(certificate):
+        rest += " The choice made for you depends on what is known of you; it is shown to you only."
     last = [f"Questions: {answers['contact']}"] if "contact" in answers else []
     return (first, odds, f"{sees} {rest}", *last)
 
@@ -256,8 +258,9 @@ def _spent(certificate: JSON) -> Guarantee:
 
 def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
     epsilon, delta = spent.epsilon, spent.delta
-    persons = "places" in certificate
-    flavour = "approximate differential privacy" if delta else "pure differential privacy"
+    persons = _per_person(certificate) is not None
+    joint = "joint " if _joint(certificate) else ""
+    flavour = f"{'approximate' if delta else 'pure'} {joint}differential privacy"
     found = [
         Entry("Flavour", f"{flavour}, adaptive and against any prior knowledge", "certificate"),
         Entry("Unit of privacy", _unit(certificate), "certificate"),
@@ -312,7 +315,9 @@ def _mechanism(certificate: JSON) -> tuple[Entry, ...]:
     }
     low, high = plain(certificate["loss_low"]), plain(certificate["loss_high"])
     chosen = "chosen privately from people's values" if "range_epsilon" in certificate else "public"
-    law: str = LAWS.get(certificate["mechanism"]) or certificate["mechanism"]
+    law: str = (
+        LAWS.get(str(certificate["mechanism"]).removesuffix("-person")) or certificate["mechanism"]
+    )
     return (
         Entry("Trust model", model[certificate["model"]], "certificate"),
         Entry("Mechanism", law, "certificate"),
@@ -343,13 +348,27 @@ def _factor(epsilon: float) -> str:
 
 
 def _slots(certificate: JSON) -> str:
-    return "one slot" if certificate["places"] == 1 else f"{certificate['places']} slots"
+    slots = _per_person(certificate)
+    return "one slot" if slots == 1 else f"{slots} slots"
+
+
+def _per_person(certificate: JSON) -> int | None:
+    """Return the slots of a person, if persons are protected."""
+    by_person = str(certificate["mechanism"]).endswith("-person")
+    slots: int | None = certificate["slots"] if by_person else certificate.get("places")
+    return slots
+
+
+def _joint(certificate: JSON) -> bool:
+    """Whether contexts are protected, against all others."""
+    return str(certificate["mechanism"]).startswith("epoch-moments")
 
 
 def _unit(certificate: JSON) -> str:
-    if "places" in certificate:
-        return f"a person: all their feedback, in up to {_slots(certificate)}"
-    return "an event: the feedback of one round"
+    what = "contexts and feedback" if _joint(certificate) else "feedback"
+    if _per_person(certificate) is not None:
+        return f"a person: all their {what}, in up to {_slots(certificate)}"
+    return f"an event: the {what.replace('contexts', 'context')} of one round"
 
 
 def _cell(text: str) -> str:

@@ -312,7 +312,8 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     if places is None:
         named = str(data["algorithm"]), data["experts"]
         same = data["protects"] == mechanism.protected(*named)
-        what = f"one round's feedback, as is proved for {data['algorithm']}"
+        unit = "round" if mechanism.per_person is None else "person"
+        what = f"one {unit}'s feedback, as is proved for {data['algorithm']}"
         reasons = mechanism.reasons
     else:
         same = data["protects"] == protected_person(places)
@@ -330,7 +331,7 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     low, high, stated = data["loss_low"], data["loss_high"], data["assumptions"]
     yield Finding("loss_low", True, f"a public range, {low} to {high}")
     said = stated if isinstance(stated, list) else [None]
-    about = low, high, data["experts"], places
+    about = low, high, data["experts"], places or mechanism.per_person
     also, device = mechanism.assumptions(), mechanism.on_device
     wrong = wrong_assumptions(said, *about, on_device=device, also=also)
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")

@@ -79,6 +79,14 @@ OWN_DECISION = (
 DISJOINT = (
     "each round is in one epoch, each epoch is released once, and the rest is post-processing"
 )
+SLOTS_GAUSSIAN = (
+    "a person is counted once in an epoch and in no more epochs than slots, for which Gaussian "
+    "mechanisms compose (Dong, Roth and Su 2022, Corollary 2)"
+)
+SLOTS_LAPLACE = (
+    "a person is counted once in an epoch and in no more epochs than slots, which add up (Lemma "
+    "'Basic Composition')"
+)
 BILLBOARD = (
     f"{DISJOINT}: everyone's decision depends on the releases and on their own context alone "
     f"(billboard lemma)"
@@ -148,6 +156,12 @@ class EpochMechanism(Mechanism):
     """Scales of the noise of products; where contexts are public there are none released."""
 
     both: ClassVar[bool]
+    by_person: ClassVar[bool] = False
+
+    @property
+    def per_person(self) -> int | None:
+        """Slots of a person, if it protects persons."""
+        return self.slots if self.by_person else None
 
     @property
     def model(self) -> Model:
@@ -161,7 +175,7 @@ class EpochMechanism(Mechanism):
 
     def protected(self, algorithm: str, experts: int | None) -> str:
         """Return what is protected."""
-        return PROTECTED_BOTH if self.both else PROTECTED_FEEDBACK
+        return protected(self.per_person, both=self.both)
 
     def assumptions(self) -> tuple[str, ...]:
         """Return what is assumed besides what every policy assumes."""
@@ -180,7 +194,7 @@ class EpochMechanism(Mechanism):
         possible = {
             "units": self.units == GRID,
             "features": self.features <= MAX_FEATURES,
-            "slots": self.slots <= MAX_PLACES,
+            "slots": self.slots <= (MAX_PLACES if self.by_person else 1),
             "multiplier": 1e-3 <= self.multiplier <= 1e15,
             "delta": delta == 0 or SMALLEST_DELTA <= delta < 1,
         }
@@ -282,7 +296,61 @@ class MomentsLaplace(EpochLaplace):
     )
 
 
-EPOCH_MECHANISMS = (EpochGaussian, EpochLaplace, MomentsGaussian, MomentsLaplace)
+class PersonGaussian(EpochGaussian):
+    """Gaussian noise, contexts public, for everything a person says."""
+
+    name: ClassVar[str] = "epoch-gaussian-person"
+    by_person: ClassVar[bool] = True
+    reasons: ClassVar[tuple[str, ...]] = (f"{EpochGaussian.reasons[0]}; {SLOTS_GAUSSIAN}",)
+
+
+class PersonLaplace(EpochLaplace):
+    """Laplace noise, contexts public, for everything a person says."""
+
+    name: ClassVar[str] = "epoch-laplace-person"
+    by_person: ClassVar[bool] = True
+    reasons: ClassVar[tuple[str, ...]] = (f"{EpochLaplace.reasons[0]}; {SLOTS_LAPLACE}",)
+
+
+class PersonMomentsGaussian(MomentsGaussian):
+    """Gaussian noise, contexts protected too, for everything of a person."""
+
+    name: ClassVar[str] = "epoch-moments-gaussian-person"
+    by_person: ClassVar[bool] = True
+    reasons: ClassVar[tuple[str, ...]] = (f"{MomentsGaussian.reasons[0]}; {SLOTS_GAUSSIAN}",)
+
+
+class PersonMomentsLaplace(MomentsLaplace):
+    """Laplace noise, contexts protected too, for everything of a person."""
+
+    name: ClassVar[str] = "epoch-moments-laplace-person"
+    by_person: ClassVar[bool] = True
+    reasons: ClassVar[tuple[str, ...]] = (f"{MomentsLaplace.reasons[0]}; {SLOTS_LAPLACE}",)
+
+
+EPOCH_MECHANISMS: tuple[type[EpochMechanism], ...] = (
+    *(EpochGaussian, EpochLaplace, MomentsGaussian, MomentsLaplace),
+    *(PersonGaussian, PersonLaplace, PersonMomentsGaussian, PersonMomentsLaplace),
+)
+
+
+def protected(slots: int | None, *, both: bool) -> str:
+    """Return what is protected: a round, or all of a person with so many slots."""
+    if slots is None:
+        return PROTECTED_BOTH if both else PROTECTED_FEEDBACK
+    where = "one epoch, ever" if slots == 1 else f"up to {slots} epochs, once in each"
+    used = f"({where}; what they say beyond is not used)"
+    hidden = "that they came, and how often, is not hidden"
+    if both:
+        return (
+            f"all contexts and feedback of one person {used}, against all other people together, "
+            f"who see every release and their own decisions; the person's own decisions depend on "
+            f"their contexts and are seen by them alone (joint differential privacy); {hidden}"
+        )
+    return (
+        f"all feedback of one person {used}, against everyone who sees all contexts, decisions and "
+        f"releases; {hidden}"
+    )
 
 
 def assumed(*, both: bool) -> tuple[str, ...]:
@@ -315,6 +383,8 @@ class EpochRelease:
         Epochs that one person may be in.
     shortest
         Rounds in the shortest epoch.
+    by_person
+        Whether each person is known and kept to their slots: then persons are protected.
 
     Examples
     --------
@@ -330,6 +400,7 @@ class EpochRelease:
     features: int
     slots: int = 1
     shortest: int = 1
+    by_person: bool = False
 
     def __post_init__(self) -> None:
         if self.protects not in PROTECTS:
@@ -344,6 +415,8 @@ class EpochRelease:
             slots=checks.whole("slots", self.slots, 1, MAX_PLACES),
             shortest=checks.whole("shortest", self.shortest, 1, MOST_ROUNDS),
         )
+        if self.slots > 1 and not self.by_person:
+            raise InputError("slots are of persons; without by_person there is one.")
         if self.deviations.sums > 2.0**58:
             raise InputError(
                 f"noise for epsilon {self.epsilon:g} would not fit 64-bit integers; use a larger "
@@ -363,8 +436,12 @@ class EpochRelease:
     @property
     def mechanism(self) -> EpochMechanism:
         """What the promise rests on."""
-        kinds = (MomentsLaplace, MomentsGaussian) if self.both else (EpochLaplace, EpochGaussian)
-        kind = kinds[self.gaussian]
+        (kind,) = (
+            kind
+            for kind in EPOCH_MECHANISMS
+            if (kind.both, kind.by_person) == (self.both, self.by_person)
+            and issubclass(kind, EpochGaussian) == self.gaussian
+        )
         multiplier = (
             gaussian_multiplier(self.epsilon, self.delta) if self.gaussian else 1.0 / self.epsilon
         )
@@ -428,6 +505,7 @@ class EpochRelease:
             because=mechanism.reasons[0],
             assumptions=mechanism.assumptions(),
             facts=mechanism.facts(),
+            unit="person" if self.by_person else "round",
         )
 
 

@@ -103,6 +103,11 @@ class Mechanism(ABC):
         return self.batch == 1
 
     @property
+    def per_person(self) -> int | None:
+        """Slots of a person that its own numbers cover; None if it protects rounds."""
+        return None
+
+    @property
     def grid(self) -> float:
         """How much epsilon integers may cost beyond the law that ``loss`` accounts for."""
         return 0.0
