@@ -21,7 +21,7 @@ from bandanna.planner.plan import FOR_SLOTS, percent
 if TYPE_CHECKING:
     from bandanna.cli.forecast import Prospect
     from bandanna.environments import Logged
-    from bandanna.planner.plan import Plan
+    from bandanna.planner.plan import Plan, Row
 
 
 def print_expected(rows: list[JSON], left_out: dict[str, str], *, experts: bool = False) -> None:
@@ -77,34 +77,28 @@ def print_forecast(ahead: Prospect) -> None:
     )
 
 
-def print_plan(found: Plan, explain: bool) -> None:
-    """Print the choice in a sentence, then the table; with reasons if asked for."""
+def print_plan(found: Plan, explain: bool, everything: bool) -> None:
+    """Print the choice in a sentence, then the table: its main rows, or all with reasons."""
     typer.echo(found.why)
     for sentence in filter(None, (found.default, found.worlds)):
         typer.echo(sentence)
     headings = ["algorithm", "privacy", "delta", "batch", "regret at most", "of the rounds"]
     headings += ["expected"] if found.measured else []
     rows = []
-    for row in found.rows:
-        expected = found.expected(row)
-        if row.bound is None and expected is None:
-            continue
-        spent = "-" if row.model == "none" else f"{row.delta:g}"
-        cells = [row.algorithm, row.model, spent]
-        if row.bound is None:
-            cells += ["-", "-", "none proved"]
-        else:
-            verdict = "says nothing" if row.vacuous else percent(row.share)
-            cells += [f"{row.bound.batch:,}", f"{row.regret:,.0f}", verdict]
-        if found.measured:
-            cells.append("-" if expected is None else f"{expected:.1f} times")
-        rows.append(cells)
+    shown = found.rows if everything else found.shown
+    for row in shown:
+        if row.bound is not None or found.expected(row) is not None:
+            rows.append(_cells(row, found))
     if explain:
         headings.append("says something from")
         starts = _starts(found)
         for cells in rows:
             cells.append(starts.get(cells[0], "-"))
-    left_out = [*_said_of_expected(found), *_left_out(found)]
+    left_out = _said_of_expected(found)
+    if everything:
+        left_out += _left_out(found)
+    elif len(shown) < len(found.rows):
+        left_out.append(f"--all shows {len(found.rows) - len(shown)} more.")
     title = f"Guaranteed regret after {found.problem}"
     if found.per_person is not None:
         title += f" for all of a person's {found.per_person:,} places"
@@ -115,6 +109,21 @@ def print_plan(found: Plan, explain: bool) -> None:
             typer.echo(f"  {value:>16,.1f}  {term}")
         for name, value in found.best.bound.settings.items():
             typer.echo(f"  {value:>16.6g}  {name.replace('_', ' ')} to run it with")
+
+
+def _cells(row: Row, found: Plan) -> list[str]:
+    """Return a row of the table."""
+    spent = "-" if row.model == "none" else f"{row.delta:g}"
+    cells = [row.algorithm, row.model, spent]
+    if row.bound is None:
+        cells += ["-", "-", "none proved"]
+    else:
+        verdict = "says nothing" if row.vacuous else percent(row.share)
+        cells += [f"{row.bound.batch:,}", f"{row.regret:,.0f}", verdict]
+    if found.measured:
+        expected = found.expected(row)
+        cells.append("-" if expected is None else f"{expected:.1f} times")
+    return cells
 
 
 def _conditions(found: Plan) -> list[str]:
@@ -130,7 +139,7 @@ def _said_of_expected(found: Plan) -> list[str]:
         return []
     where = "in its worst environment" if found.losses == ANY else "on the whole"
     return [
-        f"ForecastRow: mean regret, times the least of all, {where} if losses are "
+        f"Expected: mean regret, times the least of all, {where} if losses are "
         f"{found.losses}: bandanna reproduce algorithms."
     ]
 
@@ -343,6 +352,9 @@ def plan(
             "--explain", help="Show the best terms, and from when on bounds say something."
         ),
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every algorithm, not only the main ones.")
+    ] = False,
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Also say what to expect, by simulation.")
     ] = False,
@@ -409,7 +421,7 @@ def plan(
         print_forecast(ahead)
     if answer:
         typer.echo(answer)
-    print_plan(found, explain)
+    print_plan(found, explain, everything or explain)
     if trees is not None:
         typer.echo(
             f"By context: against every tree of the declared features with {trees['leaves']} "

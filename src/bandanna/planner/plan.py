@@ -168,6 +168,7 @@ ELIGIBLE = (
     "Not all arms were eligible in every round: the bound holds against each arm over the rounds "
     "in which it was, with batches one after the other (docs/theory/arms.md)."
 )
+AB_TEST, NO_PRIVACY = "ab-test", "no-privacy"
 MIXED = (
     "no number: people with an open slot came with other eligible arms than it was drawn among, "
     "and no bound is known then (docs/theory/arms.md)."
@@ -252,6 +253,18 @@ class Plan:
     def best(self) -> Row:
         """The private algorithm with the smallest guaranteed regret."""
         return min((row for row in self.rows if row.entry.private), key=lambda row: row.regret)
+
+    @property
+    def shown(self) -> list[Row]:
+        """The rows to look at first, at most five; ``rows`` has all.
+
+        The default, the smallest guarantee, the plain A/B test, the best of the paper's, and no
+        privacy.
+        """
+        papers = [row for row in self.rows if row.entry.source == "the paper"]
+        names = {self.best.algorithm, DEFAULT, f"{DEFAULT}-conversion", AB_TEST, NO_PRIVACY}
+        names |= {row.algorithm for row in sorted(papers, key=lambda row: row.regret)[:1]}
+        return [row for row in self.rows if row.algorithm in names]
 
     @property
     def why(self) -> str:
