@@ -514,8 +514,9 @@ class Problem:
 
     def __post_init__(self) -> None:
         declared, values = parameters(), vars(self)
-        checked = {name: declared[name].check(values[name]) for name in values if name != "arms"}
-        checks.settle(self, arms=checks.arms(self.arms), **checked)
+        own = {"arms": checks.arms, "experts": _optional(_whole("experts", 1))}
+        checked = {name: own.get(name, declared[name].check)(values[name]) for name in values}
+        checks.settle(self, **checked)
 
     @property
     def size(self) -> tuple[int, int, float]:

@@ -12,13 +12,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core import checks
+from bandanna._core import checks, types
 from bandanna._core.checks import as_float
 from bandanna._core.types import InputError, plain
 
-UNITS = 2**20
-"""Grid units in a loss of 1. Rounding moves a loss by less than one part in two million."""
-
+UNITS = types.UNITS
 LossRange = tuple[float, float]
 
 check_range = checks.loss_range

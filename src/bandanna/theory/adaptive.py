@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from bandanna._core.grid import UNITS
-from bandanna._core.types import InputError
+from bandanna._core.types import UNITS, InputError
 from bandanna.problem import Problem
 from bandanna.theory.centred import (
     centred_regret,
