@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,29 +22,75 @@ Database = Annotated[
     str, typer.Option(envvar="BANDANNA_DATABASE", help="A SQLite file or postgresql://...")
 ]
 SecretFile = Annotated[
-    Path | None, typer.Option(help="The secret; beside the SQLite file by default.")
+    Path | None,
+    typer.Option(
+        envvar="BANDANNA_SECRET_FILE", help="The secret; beside the SQLite file by default."
+    ),
 ]
 GuardFile = Annotated[
     Path | None,
     typer.Option(
         "--guard-file",
+        envvar="BANDANNA_GUARD_FILE",
         help="The rollback guard, which notices restored copies of the database. By default in "
         "the user's state folder; best on another volume than the database.",
     ),
 ]
 GuardDatabase = Annotated[
     str | None,
-    typer.Option(help="Keep the rollback guard in another database: postgresql://..."),
+    typer.Option(
+        envvar="BANDANNA_GUARD_DATABASE",
+        help="Keep the rollback guard in another database: postgresql://...",
+    ),
 ]
 FILE = "bandanna.db"
+BY_COMMAND = "command line"
+"""Who changed something, in the trail."""
+
+
+def _read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take options from a file where neither the command line nor the environment has them."""
+    if path is None:
+        return None
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {error}.") from None
+    known = {parameter.name for parameter in context.command.params}
+    options = {name.replace("-", "_"): value for name, value in found.items()}
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise InputError(f"{path} has an unknown option {unknown[0]!r}; see bandanna serve --help.")
+    context.default_map = options
+    return path
+
+
+def config_lines(settings: Settings, more: dict[str, object]) -> list[str]:
+    """Return settings as TOML lines, without passwords."""
+    found = vars(settings) | more
+    for name in ("database", "guard"):
+        found[name] = re.sub(r"://([^:/@]+):[^@]*@", r"://\1:***@", str(found[name] or "default"))
+    shown = {name: value for name, value in sorted(found.items()) if value is not None}
+    return [f"{name} = {_toml(value)}" for name, value in shown.items()]
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, tuple):
+        return json.dumps(list(value))
+    return json.dumps(value) if isinstance(value, bool | int | float) else json.dumps(str(value))
 
 
 def serve(
     database: Database = FILE,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    host: Annotated[
+        str, typer.Option(envvar="BANDANNA_HOST", help="Address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(envvar="BANDANNA_PORT", help="Port to listen on.")] = 8000,
     key_file: Annotated[
-        Path | None, typer.Option(help="Also write the first key to this file.")
+        Path | None,
+        typer.Option(
+            envvar="BANDANNA_KEY_FILE", help="Write the first key to this file and do not show it."
+        ),
     ] = None,
     secret_file: SecretFile = None,
     guard_file: GuardFile = None,
@@ -50,11 +99,16 @@ def serve(
     no_guard: Annotated[
         bool,
         typer.Option(
-            "--no-guard", help="Keep no rollback guard: nothing notices an older copy then."
+            "--no-guard",
+            envvar="BANDANNA_NO_GUARD",
+            help="Keep no rollback guard: nothing notices an older copy then.",
         ),
     ] = False,
     signing_file: Annotated[
-        Path | None, typer.Option(help="The key that signs what devices are told.")
+        Path | None,
+        typer.Option(
+            envvar="BANDANNA_SIGNING_FILE", help="The key that signs what devices are told."
+        ),
     ] = None,
     accept_restored: Annotated[
         bool,
@@ -63,16 +117,59 @@ def serve(
             help="Start from a restored or copied database. Epsilon is charged once more, always.",
         ),
     ] = False,
-    rate: Annotated[float, typer.Option(help="Requests a second for each key.")] = 10_000.0,
+    rate: Annotated[
+        float, typer.Option(envvar="BANDANNA_RATE", help="Requests a second for each key.")
+    ] = 10_000.0,
     device_rate: Annotated[
-        float, typer.Option(help="The same for each address with a page's key.")
+        float,
+        typer.Option(
+            envvar="BANDANNA_DEVICE_RATE", help="The same for each address with a page's key."
+        ),
     ] = 10.0,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option(help="Pages of this origin may ask from people's devices; repeatable."),
+        typer.Option(
+            envvar="BANDANNA_ALLOW_ORIGIN",
+            help="Pages of this origin may ask from people's devices; repeatable.",
+        ),
     ] = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="BANDANNA_TRUSTED_PROXY",
+            help="Address or network of a proxy whose X-Forwarded-For is believed; repeatable.",
+        ),
+    ] = None,
+    most_connections: Annotated[
+        int,
+        typer.Option(
+            envvar="BANDANNA_MOST_CONNECTIONS", min=1, help="Connections; more are answered 503."
+        ),
+    ] = 2_000,
+    most_waiting: Annotated[
+        int,
+        typer.Option(
+            envvar="BANDANNA_MOST_WAITING",
+            min=1,
+            help="Decisions and feedback that may wait; more are answered 503.",
+        ),
+    ] = 10_000,
+    log_level: Annotated[
+        str, typer.Option(envvar="BANDANNA_LOG_LEVEL", help="debug, info, warning or error.")
+    ] = "info",
     check: Annotated[bool, typer.Option("--check", help="Look at everything, then end.")] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="BANDANNA_CONFIG",
+            is_eager=True,
+            callback=_read_config,
+            help="A TOML file with these options; the environment and the command line win.",
+        ),
+    ] = None,
+    show_config: Annotated[
+        bool, typer.Option("--show-config", help="Show what is in force, and end.")
+    ] = False,
     demo: Annotated[
         bool, typer.Option("--demo", help="Make an experiment and play people against it.")
     ] = False,
@@ -92,8 +189,16 @@ def serve(
         accept_restored=accept_restored,
         rate=rate,
         device_rate=device_rate,
+        most_waiting=most_waiting,
+        proxies=tuple(trusted_proxy or ()) or None,
         origins=tuple(allow_origin or ()),
     )
+    if show_config:
+        more = {"host": host, "port": port, "log_level": log_level, "key_file": key_file}
+        more |= {"most_connections": most_connections, "config": config}
+        for line in config_lines(settings, more):
+            typer.echo(line)
+        return
     from bandanna.service import running
     from bandanna.service.core import Core
 
@@ -110,11 +215,15 @@ def serve(
             "guard did not know of it: see bandanna keys list."
         )
     text = running.first_key(core, key_file)
-    if text is not None:
+    if text is not None and key_file is not None:
+        typer.echo(f"The first key, which opens everything, is in {key_file}.")
+    elif text is not None:
         typer.echo(f"The first key, which opens everything and is shown once:\n\n  {text}\n")
     typer.echo(f"What devices are told is signed by the key\n\n  {core.signer.public}\n")
     typer.echo(f"http://{host}:{port}")
-    running.serve(core, host, port, log_level=log_level, demo=demo)
+    running.serve(
+        core, host, port, log_level=log_level, demo=demo, most_connections=most_connections
+    )
 
 
 keys = typer.Typer(help="Keys to the decision service.", no_args_is_help=True)
@@ -130,6 +239,9 @@ def new_key(
     experiment: Annotated[
         str | None, typer.Option(help="The only experiment that it opens.")
     ] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="When it opens nothing any more: 12h, 90d, 2w.")
+    ] = None,
     database: Database = FILE,
     secret_file: SecretFile = None,
 ) -> None:
@@ -140,7 +252,9 @@ def new_key(
 
     secret = read_secret(settings.secret)
     store = SqlStore(settings.database, secret)
-    _, text = make_key(store, secret, name, tuple(scope), experiment)
+    until = None if expires is None else time.time() + seconds_of(expires)
+    row, text = make_key(store, secret, name, tuple(scope), experiment, until)
+    store.note(BY_COMMAND, "key made", row.id, {"name": name, "scopes": scope}, time.time())
     typer.echo(text)
 
 
@@ -148,7 +262,8 @@ def new_key(
 def list_keys(database: Database = FILE, secret_file: SecretFile = None) -> None:
     """List keys, without what makes them secret."""
     for key in _open(database, secret_file).all_keys():
-        state = "revoked" if key.revoked_at else "good"
+        over = key.expires_at is not None and key.expires_at <= time.time()
+        state = "revoked" if key.revoked_at else "expired" if over else "good"
         where = key.experiment or "everywhere"
         typer.echo(f"{key.id}  {state:8}{' '.join(key.scopes):20}  {where}  {key.name}")
 
@@ -160,8 +275,10 @@ def revoke_key(
     secret_file: SecretFile = None,
 ) -> None:
     """Make a key open nothing, within two seconds."""
-    if not _open(database, secret_file).revoke_key(key, time.time()):
+    store = _open(database, secret_file)
+    if not store.revoke_key(key, time.time()):
         raise InputError(f"there is no key {key!r} to revoke.")
+    store.note(BY_COMMAND, "key revoked", key, {}, time.time())
     typer.echo(f"{key} opens nothing any more.")
 
 
@@ -209,7 +326,31 @@ def charge(
     ]
     guard.charge([one.number for one in chosen])
     for name in dict.fromkeys(one.id for one in chosen):
+        store.note(BY_COMMAND, "charged for a copy", name, {}, time.time())
         typer.echo(f"charged: {name}; its guarantee says so.")
+
+
+@db.command()
+def trail(
+    after: Annotated[int, typer.Option(help="Entries after this number.")] = 0,
+    database: Database = FILE,
+    secret_file: SecretFile = None,
+) -> None:
+    """Write who made, changed, stopped and exported what, as a line of JSON each."""
+    store = _open(database, secret_file)
+    while rows := store.trail(after):
+        for row in rows:
+            typer.echo(json.dumps(row._asdict()))
+        after = rows[-1].number
+
+
+def seconds_of(text: str) -> float:
+    """Read a time such as 90d."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhdw])", text)
+    if found is None or float(found[1]) <= 0:
+        raise InputError(f"a time is written like 12h, 90d or 2w; got {text!r}.")
+    return float(found[1]) * units[found[2]]
 
 
 def _guard(file: Path | None, database: str | None) -> Path | str | None:

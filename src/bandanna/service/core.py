@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
@@ -12,9 +13,10 @@ from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from bandanna._core.types import JSON, Guarantee, InputError
+from bandanna._core.types import JSON, BandannaError, Guarantee, InputError
 from bandanna.service.live import Audits, Live
 from bandanna.service.making import make_policy
+from bandanna.service.metrics import Metrics
 from bandanna.service.parts import grouped, part_for, promised
 from bandanna.service.settings import Settings
 from bandanna.service.signing import device_release, is_local, read_signer
@@ -25,6 +27,8 @@ from bandanna.store.given import Given
 from bandanna.store.guard import Guard, default_guard
 from bandanna.store.rows import Event, Experiment
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
+
+logger = logging.getLogger("bandanna.service")
 
 T = TypeVar("T")
 
@@ -49,12 +53,17 @@ UNGUARDED = {
 """What the rollback guard cannot know, by where it is kept."""
 
 
+class OverloadedError(BandannaError):
+    """More waits than can be done soon. Nothing was changed."""
+
+
 class Core:
     """Everything a service does; answers come when they are durable."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self.settings = settings
         self.clock = clock
+        self.metrics = Metrics()
         self.secret = read_secret(settings.secret)
         self.store = SqlStore(settings.database, self.secret)
         self.guard: Guard | None = None
@@ -143,9 +152,12 @@ class Core:
             raise UnknownError(f"there is no experiment {identity!r}.")
         return found
 
-    async def all_experiments(self) -> list[list[Experiment]]:
-        """Return all experiments as they are now, each with its parts."""
-        return grouped(await run_in_threadpool(self.store.experiments))
+    async def all_experiments(
+        self, after: str | None = None, limit: int = 1_000_000, *, running: bool = False
+    ) -> list[list[Experiment]]:
+        """Return experiments as they are now, each with its parts, without what was learned."""
+        rows = await run_in_threadpool(lambda: self.store.overview(after, limit, running=running))
+        return grouped(rows)
 
     async def stop(self, identity: str) -> None:
         """Take no more decisions in an experiment."""
@@ -263,7 +275,15 @@ class Core:
             await run_in_threadpool(self.guard.sync)
         self._written, self._released = written, released
 
+    async def note(self, who: str, action: str, about: str, details: JSON | None = None) -> None:
+        """Note who changed what, in the trail and in the log."""
+        facts = {"who": who, "action": action, "about": about} | (details or {})
+        logger.info("trail", extra={"facts": facts})
+        await run_in_threadpool(self.store.note, who, action, about, details or {}, self.clock())
+
     async def _do(self, task: Task[T]) -> T:
+        if self.writer.waiting >= self.settings.most_waiting:
+            raise OverloadedError("too much is asked at once; nothing was changed.")
         return await wrap_future(self.writer.submit(task))
 
     def _begin(self) -> list[str]:

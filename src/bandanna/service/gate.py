@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -13,18 +12,18 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
+from bandanna.service.limits import BODY_SECONDS, Buckets, check_networks, visitor
 from bandanna.service.metrics import Metrics
 from bandanna.service.problems import problem
 from bandanna.store import KeyRow, StoreUnavailableError
 
 logger = logging.getLogger("bandanna.service")
 
-OPEN_PATHS = ("/healthz", "/")
+OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/")
 OPEN_FOLDERS = ("/page/", "/device/")
 """What needs no key: a sign of life, the page, which holds nothing until it is given one, and what
 devices load."""
 
-MOST_KNOWN = 100_000
 NEW_KEY_SECONDS = 0.1
 """How often keys that are not known may make us look again."""
 
@@ -41,26 +40,6 @@ SAFE_HEADERS = (
 )
 
 
-class Buckets:
-    """Lets through ``rate`` requests a second on average, ten times as many at once."""
-
-    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._clock = rate, clock
-        self._levels: dict[str, tuple[float, float]] = {}
-
-    def take(self, who: str) -> bool:
-        """Take one, if there is one."""
-        now, most = self._clock(), 10.0 * self._rate
-        level, then = self._levels.get(who, (most, now))
-        level = min(most, level + (now - then) * self._rate)
-        if level < 1.0:
-            return False
-        if len(self._levels) > MOST_KNOWN:
-            self._levels.clear()  # addresses are cheap; memory must not grow with them
-        self._levels[who] = level - 1.0, now
-        return True
-
-
 class Gate:
     """Refuses what is too large, unknown or too frequent, before anything is parsed."""
 
@@ -72,11 +51,13 @@ class Gate:
         most_bytes: int,
         rate: float,
         device_rate: float,
+        proxies: tuple[str, ...] = (),
     ) -> None:
         self._app, self._ring, self._metrics = app, ring, metrics
         self._most_bytes = most_bytes
         self._too_large = f"a request may have {most_bytes} bytes."
         self._looking = asyncio.Lock()
+        self._proxies = check_networks(proxies)
         self._buckets, self._device_buckets = Buckets(rate), Buckets(device_rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,11 +85,17 @@ class Gate:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        read = 0
+        read, whole = 0, False
 
         async def receiving() -> Message:
-            nonlocal read
-            message = await receive()
+            nonlocal read, whole
+            if whole:
+                return await receive()  # it waits for the end of the connection
+            try:
+                message = await asyncio.wait_for(receive(), BODY_SECONDS)
+            except TimeoutError:
+                raise HTTPException(408, "the request did not arrive in time.") from None
+            whole = not message.get("more_body", False)
             read += len(message.get("body", b""))
             if read > self._most_bytes:
                 raise HTTPException(413, self._too_large)
@@ -128,7 +115,7 @@ class Gate:
             key = await self._find(text) if kind.lower() == "bearer" else None
         except StoreUnavailableError as error:
             return problem(503, str(error), {"Retry-After": "1"})
-        address = f"address {(scope.get('client') or '?')[0]}"
+        address = f"address {self._visitor(scope, headers)}"
         few = self._buckets.take(address if key is None else key.id)
         if key is not None and "device" in key.scopes:  # anyone may read it from a page
             few = few and self._device_buckets.take(address)
@@ -141,6 +128,11 @@ class Gate:
         state = scope.setdefault("state", {})
         state["key"], state["still_open"] = key, lambda: self._ring.knows(key)
         return None
+
+    def _visitor(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
+        """Return the address of whoever asks, through trusted proxies."""
+        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
+        return visitor((scope.get("client") or "?")[0], forwarded, self._proxies)
 
     async def _find(self, text: str) -> KeyRow | None:
         """Find a key; one that is unknown may have been made a moment ago: it waits for a look.

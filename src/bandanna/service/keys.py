@@ -26,6 +26,7 @@ def make_key(
     name: str,
     scopes: tuple[str, ...],
     experiment: str | None = None,
+    expires_at: float | None = None,
 ) -> tuple[KeyRow, str]:
     """Make a key; returns what is kept of it, and the key itself, which is kept nowhere."""
     unknown = [scope for scope in scopes if scope not in SCOPES]
@@ -41,6 +42,7 @@ def make_key(
             "experiment, and no other scope."
         )
     row, text = _new_key(secret, name, scopes, experiment)
+    row = row._replace(expires_at=expires_at)
     store.add_key(row)
     return row, text
 
@@ -86,7 +88,7 @@ class KeyRing:
 
     def knows(self, key: KeyRow) -> bool:
         """Whether a key that was found before still opens something."""
-        return key.id in self._rows
+        return key.id in self._rows and not _expired(key)
 
     def find(self, text: str) -> KeyRow | None:
         """Return what a key opens, or None; how long that takes does not depend on its secret."""
@@ -95,7 +97,11 @@ class KeyRing:
         right = hmac.compare_digest(
             self._secret.hash("keys", text), b"\0" * 32 if row is None else row.hash
         )
-        return row if right else None
+        return row if right and row is not None and not _expired(row) else None
+
+
+def _expired(row: KeyRow) -> bool:
+    return row.expires_at is not None and row.expires_at <= time.time()
 
 
 def opens(row: KeyRow, scope: str, experiment: str | None = None) -> bool:

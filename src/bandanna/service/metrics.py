@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from bandanna.store.rows import Measured
+
+EACH = {
+    "decisions": "Decisions of a running experiment.",
+    "feedback": "Decisions of a running experiment whose feedback has come.",
+    "releases": "Batches that a running experiment released.",
+    "oldest_batch_seconds": "How long ago the oldest open batch was begun.",
+}
+"""Numbers of each running experiment."""
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
@@ -57,9 +67,26 @@ class Metrics:
             "bandanna_stale_batches", "Open batches begun over a day ago.", registry=registry
         )
 
-    def measure_disk(self, path: str) -> None:
-        """Look how much room is left."""
-        self.disk.set(shutil.disk_usage(path).free)
+        labels = ["experiment", "name", "segment"]
+        self.each = {
+            name: Gauge(f"bandanna_experiment_{name}", what, labels, registry=registry)
+            for name, what in EACH.items()
+        }
+
+    def experiments(self, found: Iterable[Measured], now: float) -> None:
+        """Set the numbers of running experiments; of others none are kept."""
+        self.resumed.clear()
+        for gauge in self.each.values():
+            gauge.clear()
+        for one in found:
+            labels = one.id, one.name, one.segment
+            age = 0.0 if one.open_since is None else max(0.0, now - one.open_since)
+            numbers: dict[str, float] = {"decisions": one.decided, "feedback": one.observed}
+            numbers |= {"releases": one.released, "oldest_batch_seconds": age}
+            for name, value in numbers.items():
+                self.each[name].labels(*labels).set(value)
+            if one.resumed:
+                self.resumed.labels(one.id).set(one.resumed)
 
     def text(self) -> bytes:
         """Return everything, as Prometheus reads it."""

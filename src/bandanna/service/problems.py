@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from bandanna._core.types import BandannaError, InputError
+from bandanna.service.core import OverloadedError
 from bandanna.store import ConflictError, StoreUnavailableError
 from bandanna.store.guard import RestoredError
 from bandanna.store.refusals import GoneError
@@ -25,6 +26,7 @@ STATUS: tuple[tuple[type[BandannaError], int], ...] = (
     (GoneError, 410),
     (InputError, 422),
     (StoreUnavailableError, 503),
+    (OverloadedError, 503),
     (RestoredError, 503),
 )
 

@@ -131,11 +131,12 @@ async def results(
 async def export(
     experiment: ExperimentPath,
     core: CoreHere,
-    _: CanRead,
+    key: CanRead,
     form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
 ) -> Response:
     """Return released values and arms, and nothing else, however many there are."""
     pages = export_pages(core.store, await core.find(experiment))
+    await core.note(key.id, "exported", experiment, {"format": form})
     if form == "parquet":
         data = await run_in_threadpool(lambda: as_parquet([row for rows in pages for row in rows]))
         return Response(data, media_type="application/vnd.apache.parquet")

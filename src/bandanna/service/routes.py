@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -43,6 +43,7 @@ PROBLEMS: dict[int | str, JSON] = {
         (401, "No key"),
         (403, "The key does not open this"),
         (404, "Unknown"),
+        (408, "The request did not arrive in time"),
         (409, "Contradicts what exists, or the experiment is stopped"),
         (410, "Too late"),
         (413, "Too large"),
@@ -72,18 +73,32 @@ def body_shown(kind: type[Document]) -> JSON:
 
 
 @router.post("/experiments", status_code=201)
-async def create(new: NewExperiment, core: CoreHere, _: CanManageAll) -> ExperimentAnswer:
+async def create(new: NewExperiment, core: CoreHere, key: CanManageAll) -> ExperimentAnswer:
     """Make an experiment."""
     settings = new.model_dump(exclude={"name"}, exclude_none=True)
     made = await core.create(new.name, settings)
+    await core.note(key.id, "experiment made", made[0].id, {"name": new.name})
     return experiment_answer(made, await core.guarantee(made[0].id))
 
 
 @router.get("/experiments")
-async def experiments(core: CoreHere, key: CanRead) -> list[ExperimentAnswer]:
-    """List the experiments that the key opens."""
-    found = await core.all_experiments()
-    return [experiment_answer(one) for one in found if key.experiment in (None, one[0].id)]
+async def experiments(
+    core: CoreHere,
+    key: CanRead,
+    response: Response,
+    after: Annotated[str | None, Query(max_length=100, description="Those made later.")] = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    running: Annotated[bool, Query(description="Only those that are not stopped.")] = False,
+) -> list[ExperimentAnswer]:
+    """List the experiments that the key opens, oldest first; ``Link`` leads to the next page."""
+    if key.experiment is not None:
+        found = [] if after == key.experiment else [await core.current(key.experiment)]
+        return [experiment_answer(one) for one in found if not (running and one[0].stopped)]
+    rows = await core.all_experiments(after, limit, running=running)
+    if len(rows) == limit:
+        more = f"/v1/experiments?after={rows[-1][0].id}&limit={limit}"
+        response.headers["Link"] = f'<{more}{"&running=true" if running else ""}>; rel="next"'
+    return [experiment_answer(one) for one in rows]
 
 
 @router.get("/experiments/{experiment}")
@@ -93,9 +108,10 @@ async def show(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> Experi
 
 
 @router.post("/experiments/{experiment}/stop", status_code=204, response_class=Response)
-async def stop(experiment: ExperimentPath, core: CoreHere, _: CanManage) -> None:
+async def stop(experiment: ExperimentPath, core: CoreHere, key: CanManage) -> None:
     """Decide nothing more in an experiment; feedback is still counted."""
     await core.stop(experiment)
+    await core.note(key.id, "experiment stopped", experiment)
 
 
 # The calls that are made all the time read their body themselves: what FastAPI does for a parameter

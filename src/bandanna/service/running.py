@@ -15,12 +15,15 @@ from bandanna._core.types import StateFileError
 from bandanna.service.app import make_app
 from bandanna.service.core import Core
 from bandanna.service.demo import play
+from bandanna.service.health import look
 from bandanna.service.keys import make_first_key
+from bandanna.service.limits import bounded
 from bandanna.service.logs import JsonLines, start_logs
 from bandanna.service.parts import grouped
 from bandanna.service.settings import Settings
 
 GRACE_SECONDS = 10
+BACKLOG = 1024
 YOUNG = 20_000
 """Objects made between two looks for garbage: several turns' worth, not a part of one request's."""
 
@@ -49,7 +52,15 @@ def first_key(core: Core, key_file: Path | None) -> str | None:
     return text
 
 
-def serve(core: Core, host: str, port: int, *, log_level: str = "info", demo: bool = False) -> None:
+def serve(
+    core: Core,
+    host: str,
+    port: int,
+    *,
+    log_level: str = "info",
+    demo: bool = False,
+    most_connections: int = 2_000,
+) -> None:
     """Answer requests until told to stop; then finish what was begun."""
     start_logs(log_level)
     for name in ("uvicorn", "uvicorn.error", "asyncio"):
@@ -66,6 +77,9 @@ def serve(core: Core, host: str, port: int, *, log_level: str = "info", demo: bo
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
+        proxy_headers=False,  # the gate reads them, of trusted proxies
+        http=bounded(most_connections),
+        backlog=BACKLOG,
     )
     server = Server(config)
     server.core = core
@@ -88,13 +102,18 @@ def serve(core: Core, host: str, port: int, *, log_level: str = "info", demo: bo
 def check(settings: Settings) -> list[str]:
     """Open everything a service needs, and say what was found; errors say what is wrong."""
     core = Core(settings)
+    core.store.check_integrity()
+    wrong = look(core)
+    if wrong:
+        core.close()
+        raise StateFileError(" ".join(f"{name}: {why}" for name, why in wrong.items()))
     experiments = grouped(core.store.experiments())
     running = sum(not one[0].stopped for one in experiments)
     keys = [key for key in core.store.all_keys() if key.revoked_at is None]
     core.close()
     guard = "none" if core.guard is None else f"agrees ({core.guard.address})"
     return [
-        f"database: {'SQLite' if core.store.sqlite else 'PostgreSQL'}, tables up to date",
+        f"database: {'SQLite' if core.store.sqlite else 'PostgreSQL'}, tables up to date, whole",
         f"experiments: {len(experiments)}, {running} running",
         f"keys: {len(keys)}",
         "secret: good",

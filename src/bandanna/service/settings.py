@@ -31,6 +31,10 @@ class Settings:
         Requests a second that one key may make, on average; ten times as many at once.
     device_rate
         The same for one address with a key for pages.
+    most_waiting
+        Decisions and feedback that may wait for the writer; more is answered 503.
+    proxies
+        Addresses or networks of proxies whose ``X-Forwarded-For`` is believed.
     origins
         Pages of these origins may ask from people's devices.
     """
@@ -44,6 +48,8 @@ class Settings:
     most_bytes: int = 1_000_000
     rate: float = 10_000.0
     device_rate: float = 10.0
+    most_waiting: int = 10_000
+    proxies: tuple[str, ...] = ("127.0.0.1", "::1")
     origins: tuple[str, ...] = ()
 
 

@@ -159,6 +159,33 @@ class Committed(NamedTuple):
     """Rounds in open batches whose feedback did not come."""
 
 
+class TrailRow(NamedTuple):
+    """Who changed what."""
+
+    number: int
+    at: float
+    who: str
+    """The id of a key, or ``command line``."""
+    action: str
+    about: str
+    """The id of an experiment or of a key."""
+    details: JSON
+
+
+class Measured(NamedTuple):
+    """Numbers of one experiment, or of a segment of it."""
+
+    id: str
+    segment: str
+    name: str
+    decided: int
+    observed: int
+    released: int
+    resumed: int
+    open_since: float | None
+    """When the oldest open batch was begun."""
+
+
 class Saved(NamedTuple):
     """All that is needed to go on with an experiment, from nothing or from an earlier version."""
 

@@ -9,12 +9,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 
-from sqlalchemy import Connection, Executable, delete, func, insert, literal, select, update
+from sqlalchemy import Connection, Executable, case, delete, func, insert, literal, select, update
 
 from bandanna._core.types import JSON, InputError, StateFileError
 from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Turn, new_step
 from bandanna.store.engines import WAIT_SECONDS, make_engines, named_trouble
-from bandanna.store.rows import Committed, Experiment, Listed, Release, StartRow, State
+from bandanna.store.rows import (
+    Committed,
+    Experiment,
+    Listed,
+    Measured,
+    Release,
+    StartRow,
+    State,
+    TrailRow,
+)
 from bandanna.store.secret import Secret
 from bandanna.store.sql_turn import SqlTurn, experiment_of, missing_marks, row_of
 from bandanna.store.tables import (
@@ -28,6 +37,7 @@ from bandanna.store.tables import (
     PEOPLE,
     RELEASES,
     STARTS,
+    TRAIL,
     SqlRow,
 )
 from bandanna.store.totals import ReleaseTotals, read_totals
@@ -110,6 +120,50 @@ class SqlStore(Store):
         one = EXPERIMENTS.c
         query = select(one.id, one.stopped).where(one.name == name, one.number == one.owner)
         return [(row.id, row.stopped) for row in self._rows(query.order_by(one.number.desc()))]
+
+    def overview(
+        self, after: str | None = None, limit: int = 1_000_000, *, running: bool = False
+    ) -> list[Experiment]:
+        """Return experiments with all their segments, without what was learned.
+
+        In the order of their making, after the one with an id, at most so many.
+        """
+        one = EXPERIMENTS.c
+        first = select(one.number).where(one.number == one.owner)
+        if after is not None:
+            begin = select(func.max(one.owner)).where(one.id == after).scalar_subquery()
+            first = first.where(one.number > begin)
+        if running:
+            first = first.where(~one.stopped)
+        first = first.order_by(one.number).limit(limit)
+        light = case((one.counters == "", one.head), else_="{}").label("head")
+        columns = [light if column.name == "head" else column for column in EXPERIMENTS.columns]
+        query = select(*columns).where(one.owner.in_(first)).order_by(one.owner, one.number)
+        return [experiment_of(row) for row in self._rows(query)]
+
+    def measured(self, limit: int = 2_000) -> list[Measured]:
+        """Return numbers of running experiments, the newest first."""
+        one, batch, event = EXPERIMENTS.c, BATCHES.c, EVENTS.c
+        here = (event.experiment == batch.experiment) & (event.batch == batch.number)
+        oldest = select(batch.experiment, func.min(event.made_at).label("begun"))
+        oldest = oldest.join(EVENTS, here).where(event.position == 0, event.state != State.VOID)
+        since = oldest.group_by(batch.experiment).subquery()
+        query = select(EXPERIMENTS, since.c.begun).where(~one.stopped, one.counters != "")
+        query = query.outerjoin(since, since.c.experiment == one.number)
+        rows = self._rows(query.order_by(one.number.desc()).limit(limit))
+        return [_measured(row) for row in rows]
+
+    def note(self, who: str, action: str, about: str, details: JSON, at: float) -> None:
+        """Note who changed what."""
+        row = {"at": at, "who": who, "action": action, "about": about}
+        with self._change() as connection:
+            connection.execute(insert(TRAIL).values(row | {"details": json.dumps(details)}))
+
+    def trail(self, after: int = 0, limit: int = 1000) -> list[TrailRow]:
+        """Return what was noted after an entry, in its order."""
+        query = select(TRAIL).where(TRAIL.c.number > after).order_by(TRAIL.c.number).limit(limit)
+        found = (row._mapping for row in self._rows(query))
+        return [TrailRow(**{**row, "details": json.loads(row["details"])}) for row in found]
 
     def numbers(self) -> list[int]:
         """Return the numbers of all experiments."""
@@ -297,6 +351,14 @@ class SqlStore(Store):
         """Ask the database for a sign of life."""
         self._rows(select(literal(1)))
 
+    def check_integrity(self) -> None:
+        """Look through a SQLite database for damage; PostgreSQL has its own tools."""
+        if self.sqlite:
+            with named_trouble(), self._reading.connect() as connection:
+                found = connection.exec_driver_sql("PRAGMA quick_check").scalar()
+            if found != "ok":
+                raise StateFileError(f"the database is damaged: {found}. Restore a backup.")
+
     def begun_before(self, moment: float) -> int:
         """Return how many open batches were begun before a moment."""
         batch, event = BATCHES.c, EVENTS.c
@@ -374,3 +436,9 @@ class SqlStore(Store):
 
 def _key_row(key: KeyRow) -> JSON:
     return key._asdict() | {"scopes": " ".join(key.scopes)}
+
+
+def _measured(row: SqlRow) -> Measured:
+    counters = json.loads(row.counters)
+    counts = counters["rounds"], row.observed, counters["released"], row.resumed
+    return Measured(row.id, row.segment, row.name, *counts, row.begun)

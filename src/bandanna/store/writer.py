@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
@@ -69,12 +70,14 @@ class Writer:
         self._tasks: queue.SimpleQueue[Task[object] | None] = queue.SimpleQueue()
         self._desks: dict[int, Desk] = {}
         self._thread = threading.Thread(target=self._run, name="bandanna writer", daemon=True)
-        self._thread.start()
         self.transactions = 0
         self.failures = 0
         self.releases = 0
         self.available = True
         """Whether the store took the last transaction."""
+        self.busy_since: float | None = None
+        """When the present transaction began, by the monotonic clock."""
+        self._thread.start()
 
     def submit(self, task: Task[T_co]) -> Future[T_co]:
         """Hand in a task; its answer comes when it is durable."""
@@ -85,6 +88,11 @@ class Writer:
         """Finish what was handed in, and stop."""
         self._tasks.put(None)
         self._thread.join()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still works."""
+        return self._thread.is_alive()
 
     @property
     def waiting(self) -> int:
@@ -99,7 +107,9 @@ class Writer:
                 group.append(self._tasks.get())
             going = None not in group
             wanted = [task for task in group if task is not None]
+            self.busy_since = time.monotonic()
             self._do([task for task in wanted if task.answer.set_running_or_notify_cancel()])
+            self.busy_since = None
 
     def _do(self, group: list[Task[object]]) -> None:
         if not group:

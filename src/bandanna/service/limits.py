@@ -1,0 +1,130 @@
+"""What keeps one visitor from keeping others waiting: bounds on connections, time and rates."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Callable, Sequence
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from bandanna._core.types import InputError
+
+MOST_KNOWN = 100_000
+HEADER_SECONDS = 20.0
+"""A connection that has sent no whole request by then is closed."""
+
+BODY_SECONDS = 30.0
+"""A request whose body has not come by then is refused."""
+
+REFUSED = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
+    b"Connection: close\r\n\r\n"
+)
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Buckets:
+    """Lets through ``rate`` requests a second on average, ten times as many at once."""
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._clock = rate, clock
+        self._levels: dict[str, tuple[float, float]] = {}
+
+    def take(self, who: str) -> bool:
+        """Take one, if there is one."""
+        now, most = self._clock(), 10.0 * self._rate
+        level, then = self._levels.get(who, (most, now))
+        level = min(most, level + (now - then) * self._rate)
+        if level < 1.0:
+            return False
+        if len(self._levels) > MOST_KNOWN:
+            self._levels.clear()  # addresses are cheap; memory must not grow with them
+        self._levels[who] = level - 1.0, now
+        return True
+
+
+def check_networks(texts: Sequence[str]) -> tuple[Network, ...]:
+    """Read addresses or networks of proxies."""
+    try:
+        return tuple(ipaddress.ip_network(text) for text in texts)
+    except ValueError as error:
+        raise InputError(
+            f"a trusted proxy is an address such as 10.0.0.7 or a network such as 10.0.0.0/8: "
+            f"{error}."
+        ) from None
+
+
+def visitor(peer: str, forwarded: str, trusted: Sequence[Network]) -> str:
+    """Return the address of whoever asks.
+
+    Proxies append the address they saw to ``X-Forwarded-For``: the last one that is not a trusted
+    proxy's counts, and only if the connection comes from one. Addresses of version 6 are counted
+    by their first 64 bits, which is what a household has.
+    """
+    found = _address(peer)
+    for text in reversed([*forwarded.split(","), peer] if forwarded else [peer]):
+        address = _address(text)
+        if address is None:
+            break
+        found = address
+        if not any(address in network for network in trusted):
+            break
+    if found is None:
+        return peer
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found)
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        found = ipaddress.ip_address(text.strip())
+    except ValueError:
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return mapped or found
+
+
+class _BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """Refuses connections beyond a number, and closes those that never ask anything."""
+
+    most_connections = 2_000
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Take a connection, or refuse it."""
+        if len(self.connections) >= self.most_connections:
+            transport.write(REFUSED)
+            transport.close()
+            self.refused = True
+            return
+        super().connection_made(transport)
+        self._waiting = self.loop.call_later(HEADER_SECONDS, self._close_if_idle)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a connection."""
+        if getattr(self, "refused", False):
+            return
+        self._waiting.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read what was sent."""
+        if not getattr(self, "refused", False):
+            super().data_received(data)
+
+    def eof_received(self) -> None:
+        """Nothing more comes."""
+        if not getattr(self, "refused", False):
+            super().eof_received()
+
+    def _close_if_idle(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+def bounded(most_connections: int) -> type[asyncio.Protocol]:
+    """Return how connections are handled: at most so many."""
+    return type("BoundedProtocol", (_BoundedProtocol,), {"most_connections": most_connections})

@@ -1,0 +1,217 @@
+"""What operators rely on: health, keys, the trail, limits, configuration."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bandanna.service import health
+from bandanna.service.limits import check_networks, visitor
+from bandanna.store import StoreUnavailableError
+from tests.service.running import Here, process, service_here
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Here]:
+    with service_here(tmp_path) as running:
+        yield running
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def test_alive_and_ready(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    del here.http.headers["Authorization"]
+    for path in ("/livez", "/readyz", "/healthz"):
+        assert here.http.get(path).json()["status"] == "ok"
+        assert here.http.head(path).status_code == 200
+
+    def gone() -> None:
+        raise StoreUnavailableError("the database is gone.")
+
+    core = here.core
+    changes: list[tuple[str, object, str, object]] = [
+        ("database", core.store, "check", gone),
+        ("disk", health, "LEAST_BYTES", 1 << 60),
+        ("rollback guard", core.guard, "trouble", "older."),
+        ("writer", core.writer, "busy_since", time.monotonic() - 100),
+    ]
+    for what, where, name, value in changes:
+        monkeypatch.setattr(where, name, value)
+        answer = here.http.get("/readyz")
+        assert answer.status_code == 503
+        assert answer.json()["checks"][what] != "ok", what
+        assert answer.headers["retry-after"] == "1"
+    assert here.http.get("/livez").status_code == 200
+    monkeypatch.undo()
+
+
+def test_keys_are_made_shown_once_expire_and_are_revoked_over_http(here: Here) -> None:
+    body = {"name": "shop", "scopes": ["decide", "reward"], "expires_in_seconds": 3600}
+    made = here.http.post("/v1/keys", json=body)
+    assert made.status_code == 201
+    key, identity = made.json()["key"], made.json()["id"]
+    listed = {row["id"]: row for row in here.http.get("/v1/keys").json()}
+    assert "key" not in listed[identity]
+    me = here.http.get("/v1/keys/me", headers=bearer(key)).json()
+    assert (me["id"], me["scopes"]) == (identity, ["decide", "reward"])
+    assert here.http.get("/v1/keys", headers=bearer(key)).status_code == 403
+    assert here.http.post("/v1/keys", json=body | {"name": "x\n"}).status_code == 422
+    assert here.http.post(f"/v1/keys/{identity}/revoke").status_code == 204
+    assert here.http.post(f"/v1/keys/{identity}/revoke").status_code == 404
+    time.sleep(2.5)
+    assert here.http.get("/v1/keys/me", headers=bearer(key)).status_code == 401
+    with sqlite3.connect(here.settings.database.removeprefix("sqlite:///")) as connection:
+        short = here.http.post("/v1/keys", json=body).json()
+        connection.execute("UPDATE keys SET expires_at = 1 WHERE id = ?", (short["id"],))
+    connection.close()
+    assert here.http.get("/v1/keys/me", headers=bearer(short["key"])).status_code == 401
+
+
+def test_the_trail_says_who_did_what(here: Here) -> None:
+    experiment = here.create(name="button")
+    here.http.get(f"/v1/experiments/{experiment}/export?format=csv")
+    here.http.post(f"/v1/experiments/{experiment}/stop")
+    entries, after = [], 0
+    while after is not None:
+        page = here.http.get(f"/v1/trail?after={after}&limit=2").json()
+        entries += page["entries"]
+        after = page["next"]
+    me = here.http.get("/v1/keys/me").json()["id"]
+    assert [(one["who"], one["action"], one["about"]) for one in entries] == [
+        (me, "experiment made", experiment),
+        (me, "exported", experiment),
+        (me, "experiment stopped", experiment),
+    ]
+    assert here.http.get("/v1/trail", headers=bearer(here.key("read"))).status_code == 403
+
+
+def test_experiments_are_listed_page_by_page(here: Here) -> None:
+    made = [here.create(name=f"{k}", segments=["a", "b"] if k == 2 else None) for k in range(5)]
+    path, found = "/v1/experiments?limit=2", []
+    while path:
+        answer = here.http.get(path)
+        found += [one["id"] for one in answer.json()]
+        path = answer.links.get("next", {}).get("url", "")
+    assert found == made
+    here.http.post(f"/v1/experiments/{made[0]}/stop")
+    running = here.http.get("/v1/experiments?running=true").json()
+    assert [one["id"] for one in running] == made[1:]
+    here.decide(made[1])
+    assert here.http.get("/v1/experiments").json()[1]["decided"] == 1
+
+
+def test_metrics_of_each_running_experiment(here: Here) -> None:
+    experiment = here.create(name="button", epsilon=0.2)
+    here.decide(experiment, event_id="one")
+    here.decide(experiment, event_id="two")
+    here.reward("one", reward=1)
+    here.clock.now += 50
+    text = here.http.get("/metrics").text
+    labels = f'{{experiment="{experiment}",name="button",segment=""}}'
+    assert f"bandanna_experiment_decisions{labels} 2.0" in text
+    assert f"bandanna_experiment_feedback{labels} 1.0" in text
+    assert f"bandanna_experiment_oldest_batch_seconds{labels} 50.0" in text
+    here.http.post(f"/v1/experiments/{experiment}/stop")
+    assert "bandanna_experiment_decisions{" not in here.http.get("/metrics").text
+
+
+def test_the_dashboard_asks_for_metrics_that_exist(here: Here) -> None:
+    here.create()
+    known = here.http.get("/metrics").text
+    dashboard = json.loads(Path("deploy/grafana.json").read_text())
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    assert len(expressions) >= 8
+    for expression in expressions:
+        names = [word for word in expression.replace("(", " ").split() if "bandanna_" in word]
+        for name in names:
+            base = name.split("{")[0].split("[")[0].rstrip(")")
+            assert base.removesuffix("_bucket") in known, expression
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "found"),
+    [
+        ("9.9.9.9", "1.2.3.4", "9.9.9.9"),
+        ("10.0.0.1", "", "10.0.0.1"),
+        ("10.0.0.1", "1.2.3.4", "1.2.3.4"),
+        ("10.0.0.1", "6.6.6.6, 1.2.3.4", "1.2.3.4"),
+        ("10.0.0.1", "6.6.6.6, 1.2.3.4, 10.0.0.2", "1.2.3.4"),
+        ("10.0.0.1", "1.2.3.4, nonsense", "10.0.0.1"),
+        ("10.0.0.1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("::ffff:10.0.0.1", "1.2.3.4", "1.2.3.4"),
+        ("testclient", "1.2.3.4", "testclient"),
+    ],
+)
+def test_a_visitor_is_counted_and_not_the_proxy(peer: str, forwarded: str, found: str) -> None:
+    assert visitor(peer, forwarded, check_networks(["10.0.0.0/8"])) == found
+
+
+def test_too_much_at_once_is_answered_503(tmp_path: Path) -> None:
+    with service_here(tmp_path, most_waiting=0) as here:
+        experiment = here.create()
+        answer = here.http.post(f"/v1/experiments/{experiment}/decisions", json={})
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+
+def test_connections_are_bounded_and_silent_ones_are_refused(tmp_path: Path) -> None:
+    options = {"most-connections": "5"}
+    with process(tmp_path, **options) as service:
+        address = ("127.0.0.1", service.port)
+        silent = [socket.create_connection(address) for _ in range(5)]
+        time.sleep(0.5)
+        answer = httpx.get(f"{service.url}/livez")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        for one in silent:
+            one.close()
+        time.sleep(0.5)
+        assert httpx.get(f"{service.url}/livez").status_code == 200
+        log = service.log.read_text()
+        assert service.key not in log, "the key is in its file, and nowhere else"
+
+
+def test_the_api_says_that_it_needs_a_key(here: Here) -> None:
+    described = here.http.get("/openapi.json").json()
+    assert described["security"] == [{"key": []}]
+    assert described["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+    assert described["paths"]["/livez"]["get"]["security"] == []
+
+
+def show_config(*arguments: str, **environment: str) -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "bandanna", "serve", "--show-config", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin", "HOME": "/tmp", **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(line.split(" = ", 1) for line in done.stdout.splitlines())
+
+
+def test_settings_come_from_the_command_line_the_environment_and_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "bandanna.toml"
+    file.write_text(
+        'port = 1111\nrate = 7.5\nhost = "0.0.0.0"\nallow-origin = ["https://a.example"]\n'
+    )
+    found = show_config(
+        "--config",
+        str(file),
+        "--host",
+        "127.0.0.2",
+        BANDANNA_PORT="2222",
+        BANDANNA_DATABASE="postgresql://bandanna:hidden@db/x",
+    )
+    assert (found["host"], found["port"], found["rate"]) == ('"127.0.0.2"', "2222", "7.5")
+    assert found["origins"] == '["https://a.example"]'
+    assert found["database"] == '"postgresql://bandanna:***@db/x"'
