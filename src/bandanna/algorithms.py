@@ -22,6 +22,7 @@ from bandanna.theory import (
     ftpl,
     htinf,
     one_bit,
+    phases,
     stationary,
     tsallis,
 )
@@ -65,7 +66,7 @@ class Algorithm:
 
     name: str
     line: str
-    source: Literal["ours", "the paper", "prior work", "no privacy"]
+    source: Literal["ours", "the paper", "prior work", "baseline", "no privacy"]
     bound: Callable[..., Bound] | None = None
     tune: Callable[..., Tuning] | None = None
     release: str = "laplace"
@@ -250,6 +251,25 @@ BANDITS = (
         grows=True,
         needs_rounds=False,
         unproved="it is for losses drawn from one law for each arm; how sure it is is proved.",
+    ),
+    Algorithm(
+        "phased",
+        "phases with few releases, randomised round by round, and a guard",
+        "ours",
+        tune=phases.phased,
+        learner="phased",
+        grows=True,
+        needs_rounds=False,
+        unproved="none is proved: regret is measured, by bandanna reproduce algorithms.",
+    ),
+    Algorithm(
+        "ab-test",
+        "explore 20% of the rounds evenly, one release an arm, then the best arm",
+        "baseline",
+        tune=phases.ab_test,
+        learner="ab-test",
+        grows=True,
+        unproved=phases.AB_TEST_UNPROVED,
     ),
     _published(
         "htinf",

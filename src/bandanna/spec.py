@@ -241,8 +241,24 @@ class Spec:
     )
     guard: bool = _declare(
         bool,
-        "Without it dp-klucb is the algorithm as published, which does not notice changes.",
+        """Without it dp-klucb is the algorithm as published, which does not notice changes, and
+        phased does not notice when the order of arms changes.""",
         True,
+        experts=False,
+    )
+    probes: bool = _declare(
+        bool,
+        """Without them phased does not look at arms it has stopped playing: less regret where
+        nothing changes, and an arm that becomes the best unseen is not found.""",
+        True,
+        experts=False,
+    )
+    explore: float | None = _declare(
+        _optional(partial(checks.within, "explore", low=0.0, high=1.0)),
+        "Share of the rounds in which ab-test explores; 0.2 by default.",
+        None,
+        least=0.0,
+        most=1.0,
         experts=False,
     )
     learner: object = _declare(
@@ -410,6 +426,8 @@ class OptionsAround(FeedbackOptions, total=False):
     confidence: float
     tolerance: float
     guard: bool
+    probes: bool
+    explore: float | None
     release: object
     batch: int | None
     delay: int

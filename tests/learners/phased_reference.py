@@ -233,12 +233,12 @@ def tail(
     scales = (parts[:, None] / (epsilon * played)).ravel()
 
     def weigh(t: float) -> float:
-        law = math.exp(-0.5 * t * t * normal_variance) / np.prod(1 + (t * scales) ** 2)
+        law = math.exp(-0.5 * t * t * normal_variance) / float(np.prod(1 + (t * scales) ** 2))
         return math.sin(t * gap) / t * law
 
     top = 12 / math.sqrt(normal_variance)
     found, _ = integrate.quad(weigh, 0, top, limit=2000, epsabs=1e-13)
-    return max(0.5 - found / math.pi, 0.0)
+    return max(0.5 - float(found) / math.pi, 0.0)
 
 
 __all__ = ["AlarmError", "TextbookPhases", "tail"]

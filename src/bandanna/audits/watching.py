@@ -41,6 +41,10 @@ class WatchedRelease(Release):
         """Open a batch of the release inside."""
         return WatchedTally(self._inside.start(size), self.published, blind=self._blind)
 
+    def start_phase(self) -> WatchedTally:
+        """Open a phase of the release inside."""
+        return WatchedTally(self._inside.start_phase(), self.published, blind=self._blind)
+
     def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:
         """Go on with a batch of the release inside."""
         return self._inside.resume(saved, losses, size)
@@ -81,6 +85,15 @@ class WatchedTally(Tally):
     def add(self, units: int, ticket: Ticket | None = None) -> None:
         """Count a loss, or a 0 in its place."""
         self._inside.add(0 if self._blind else units, ticket)
+
+    def add_to(self, arm: int, units: int) -> None:
+        """Count a loss of an arm, or a 0 in its place."""
+        self._inside.add_to(arm, 0 if self._blind else units)
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """How many losses of each arm are counted."""
+        return self._inside.counts
 
     def fill(self, missing: int) -> None:
         """Count losses that are missing."""

@@ -27,7 +27,8 @@ from bandanna._core.advice import Ticket
 from bandanna._core.grid import UNITS
 from bandanna._core.types import JSON, StateFileError
 from bandanna.learners.base import dump_arrays, load_arrays
-from bandanna.policy.state import WAITING, Batch, Issuer, Slot, State
+from bandanna.policy.runner import draw_phase
+from bandanna.policy.state import WAITING, Batch, Issuer, Phase, Slot, State
 from bandanna.privacy.reading import Told
 from bandanna.privacy.release import Release
 from bandanna.spec import PeopleRule
@@ -141,6 +142,8 @@ def batch_to_dict(batch: Batch) -> JSON:
         "given_up": sorted(batch.given_up),
         "tally": batch.tally.to_dict(),
     }
+    if batch.phase is not None:
+        saved["phase"] = phase_to_dict(batch.phase)
     if batch.slots is None:
         return saved
     return saved | {
@@ -152,6 +155,11 @@ def batch_to_dict(batch: Batch) -> JSON:
         "open_slots": [f"{person:016x}" for person in batch.open_slots if person in batch.slots],
         "unused": batch.unused,
     }
+
+
+def phase_to_dict(phase: Phase) -> JSON:
+    """Return how a phase was planned, and from where its order was drawn: public."""
+    return {"planned": [int(count) for count in phase.planned], "words": list(phase.words)}
 
 
 class Limits(NamedTuple):
@@ -261,7 +269,7 @@ def _batch_from(saved: JSON, decided: int, limits: Limits) -> Batch:
         float(saved["importance"]),
         int(saved["credited"]),
         None if chance is None else float(chance),
-        limits.release.start(size),
+        limits.release.start_phase() if saved.get("phase") else limits.release.start(size),
         None if among is None else tuple(map(int, among)),
         numbers=array("q", (int(one) for one in saved["numbers"])),
         arms=array("l", (int(arm) for arm in saved["arms"])),
@@ -273,7 +281,10 @@ def _batch_from(saved: JSON, decided: int, limits: Limits) -> Batch:
     if limits.people is not None:
         _load_slots(batch, saved)
     counted = batch.counted()
-    batch.tally = limits.release.resume(saved["tally"], counted, size)
+    if saved.get("phase"):
+        _load_phase(batch, saved["phase"], limits.arms)
+    else:
+        batch.tally = limits.release.resume(saved["tally"], counted, size)
     places = range(len(losses))
     good = (
         0 <= choice < limits.choices
@@ -292,6 +303,30 @@ def _batch_from(saved: JSON, decided: int, limits: Limits) -> Batch:
     if not good:
         raise ValueError(f"batch {number} holds impossible values")
     return batch
+
+
+def _load_phase(batch: Batch, saved: JSON, arms: int) -> None:
+    """Draw the order of a phase again, as it was drawn, and count what was observed."""
+    planned = np.zeros(arms)
+    counts = [checks.whole("planned", count, at_least=0) for count in saved["planned"]]
+    words = np.array(saved["words"], dtype=np.uint64)
+    if len(counts) > arms or sum(counts) != batch.size or words.shape != (4,) or not words.any():
+        raise ValueError(f"phase {batch.number} was planned in an impossible way")
+    planned[: len(counts)] = counts
+    batch.phase = draw_phase(planned, words)
+    if batch.slots is None:
+        for played in batch.arms:
+            batch.phase.replay(played)
+        for played, loss in zip(batch.arms, batch.losses, strict=True):
+            if loss != WAITING:
+                batch.tally.add_to(played, loss)
+        return
+    for slot in batch.slots.values():
+        arm = batch.arm_of(slot)
+        if arm is not None:
+            batch.phase.replay(arm)
+            if slot.counts and slot.counted is not None:
+                batch.tally.add_to(arm, slot.counted)
 
 
 def _draw_is_possible(batch: Batch, choices: int) -> bool:

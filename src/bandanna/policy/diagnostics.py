@@ -569,7 +569,13 @@ def stationarity_words(seen: GuardReport | None) -> str:
             f"Losses look steady: {tests:,} comparisons of an arm's releases with its earlier "
             f"ones, no alarm (a false one has probability at most {chance})."
         )
-    told = seen["most_telling"]
+    told = seen.get("most_telling")
+    if told is None:
+        return (
+            f"The order of arms has changed, by {tests:,} comparisons of differences between arms "
+            f"(false alarms: probability about {chance}). What was known before fades; after a "
+            f"change so early or soon the adaptive learner plays."
+        )
     return (
         f"Losses change: after {told['after_rounds']:,} rounds arm {told['arm'] + 1}'s went from "
         f"{told['loss_before']:.3g} to {told['loss_then']:.3g}, beyond the "

@@ -17,7 +17,7 @@ from bandanna.algorithms import (
     names,
     resolve,
 )
-from bandanna.learners import LEARNERS, Exp4, ExpertLearner, FixedArm, Learner
+from bandanna.learners import LEARNERS, AbTest, Exp4, ExpertLearner, FixedArm, Learner, Phased
 from bandanna.planner.plan import (
     Plan,
     Row,
@@ -45,6 +45,7 @@ from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule, Problem, Spec
 from bandanna.theory.exp4 import centred_no_privacy
 from bandanna.theory.one_bit import default_one_bit_batch
+from bandanna.theory.phases import ab_test
 from bandanna.theory.stationary import LONGEST, RACE, dp_klucb, race
 from bandanna.theory.tuning import Tuning, named_learner, paper_batch
 from bandanna.theory.tuning import release as release_by_name
@@ -99,6 +100,7 @@ def private_parts(spec: Spec) -> Resolved:
     spec, why = _with_experts(spec) if spec.experts is not None else _without_experts(spec)
     problem = slot_problem(spec)
     recipe = _within_people(private_recipe(spec, problem), spec, problem)
+    recipe = _with_options(recipe, spec, problem)
     if not spec.guard:
         recipe = _without_guard(recipe, problem)
     if spec.algorithm == RACE:
@@ -246,10 +248,27 @@ def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Re
     )
 
 
+def _with_options(recipe: Recipe, spec: Spec, problem: Problem) -> Recipe:
+    """Return a recipe with what is said of probes and exploration; refuse it of others."""
+    if not spec.probes:
+        if not isinstance(recipe.learner, Phased):
+            raise InputError("probes=False is about phased; other algorithms have no probes.")
+        recipe = recipe._replace(learner=replace(recipe.learner, probes=False))
+    if spec.explore is not None:
+        if not isinstance(recipe.learner, AbTest):
+            raise InputError("explore= is about ab-test; other algorithms do not use it.")
+        recipe = recipe_of(ab_test(problem, explore=spec.explore))
+    return recipe
+
+
 def _without_guard(recipe: Recipe, problem: Problem) -> Recipe:
-    """Return DP-KLUCB as it was published; refuse other algorithms, which have no guard."""
+    """Return an algorithm without its guard; refuse those that have none."""
+    if isinstance(recipe.learner, Phased):
+        return recipe._replace(learner=replace(recipe.learner, guard=False))
     if not hasattr(recipe.learner, "guard"):
-        raise InputError("guard=False is about dp-klucb; other algorithms have no guard.")
+        raise InputError(
+            "guard=False is about dp-klucb and phased; other algorithms have no guard."
+        )
     return recipe_of(dp_klucb(problem, guard=False))
 
 

@@ -43,7 +43,9 @@ from bandanna.policy.transitions import (
     known_as,
     observe,
     open_batch,
+    open_phase,
     owner_of,
+    phase_for,
     sealed_batch,
     within_reach,
 )
@@ -129,12 +131,18 @@ class Policy(OneProcess, Diagnostics):
         self._check_process()
         with self._lock:
             among = None if eligible is None else self.among(eligible)
+            phases = self._parts.runner.phases
             if who is not None:
-                self._learn(sealed_batch(state, among))
-            batch = batch_with_room(state, among) if who is None else batch_for(state, who, among)
+                self._learn(sealed_batch(state, None if phases else among))
+            if phases:
+                batch = phase_for(state, who, among)
+            else:
+                batch = (
+                    batch_with_room(state, among) if who is None else batch_for(state, who, among)
+                )
             if batch is None:
                 batch = self._open_batch(among)
-            return decide(self._parts, state, batch, self.spec.arms, advised, who)
+            return decide(self._parts, state, batch, self.spec.arms, advised, who, among)
 
     def observe(
         self,
@@ -330,6 +338,8 @@ class Policy(OneProcess, Diagnostics):
                 self._learn(batch)
 
     def _open_batch(self, among: Among | None) -> Batch:
+        if self._parts.runner.phases:
+            return open_phase(self._parts, self._state, *self._parts.runner.open_phase())
         drawn, people = self._parts.runner.open(among), self._state.people
         if people is not None and drawn.size and self.spec.per_person is not None:
             left = people.with_slots_left(self.spec.per_person)
@@ -343,6 +353,9 @@ class Policy(OneProcess, Diagnostics):
             released, runner = close(self._state, batch), self._parts.runner
             if released is None:
                 runner.take_back(batch.credited, batch.importance)
+            elif batch.phase is not None:
+                assert not isinstance(released, float)
+                runner.learn_phase(batch.importance, batch.phase.counts, released)
             else:
                 value, rounds = released, batch.size
                 if isinstance(value, float):

@@ -31,7 +31,7 @@ from bandanna._core.compiled import kernel, python_source
 from bandanna._core.dispatch import dispatched
 from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import InputError
-from bandanna.learners import Compiled, CompiledLearner, ExpertLearner
+from bandanna.learners import Compiled, CompiledLearner, ExpertLearner, PhaseLearner
 from bandanna.learners.base import Player as LearnerPlayer
 from bandanna.learners.base import Report
 from bandanna.learners.exp4 import (
@@ -42,10 +42,11 @@ from bandanna.learners.exp4 import (
     exp4_learn_all,
     exp4_update,
 )
+from bandanna.learners.phased_steps import LEAD, LEFT, PHASE, SIZE, draw_from
 from bandanna.learners.sampling import pick
-from bandanna.learners.steps import draw, length, update
+from bandanna.learners.steps import draw, learn_phase_once, length, open_phase_once, update
 from bandanna.policy.parts import Recipe, follows_experts, weighs_in_batches
-from bandanna.policy.state import Among, Drawn, State
+from bandanna.policy.state import Among, Drawn, Phase, State
 from bandanna.privacy.release import Released
 
 
@@ -251,6 +252,30 @@ def pick_once(weights: NDArray[np.float64], stream: Stream) -> int:
     return pick(weights, 0, weights.size, uniform(stream))
 
 
+@kernel
+def order_once(
+    planned: NDArray[np.float64],
+    left: NDArray[np.float64],
+    phase: NDArray[np.float64],
+    order: NDArray[np.int32],
+    stream: Stream,
+) -> None:
+    """Draw the order of a phase, from Python."""
+    for position in range(order.size):
+        order[position] = draw_from(planned, left, phase, stream)[0]
+
+
+def draw_phase(planned: NDArray[np.float64], stream: Stream) -> Phase:
+    """Draw in which order the arms of a phase are played."""
+    words = tuple(int(word) for word in stream)
+    phase = np.zeros(PHASE)
+    phase[SIZE] = phase[LEFT] = planned.sum()
+    phase[LEAD] = planned.argmax()
+    order = np.zeros(int(phase[SIZE]), dtype=np.int32)
+    order_once(planned, planned.copy(), phase, order, stream)
+    return Phase(planned, words, order)
+
+
 # --- for the object a user holds --------------------------------------------------------------
 
 
@@ -275,6 +300,7 @@ class Runner:
         self._learner = learner if isinstance(learner, Compiled) else None
         self._tells = self._learner is not None and self._learner.tells_chance
         self._follows = isinstance(self._play, FollowExpert)
+        self.phases = isinstance(learner, PhaseLearner)
 
     # --- drawing --------------------------------------------------------------------------
 
@@ -331,6 +357,37 @@ class Runner:
         chances[list(self._arms)] = found
         return chances
 
+    # --- phases ---------------------------------------------------------------------------
+
+    def open_phase(self) -> tuple[int, float, Phase]:
+        """Plan a phase and draw the order of its arms; returns its size and what goes with it."""
+        play, stream = self._play, self._stream
+        size, memo = open_phase_once(play.params, play.state, stream)
+        planned = np.zeros(self._count)
+        planned[list(self._arms)] = play.state.planned  # type: ignore[union-attr]
+        return size, memo, draw_phase(planned, stream)
+
+    def draw_any(self, phase: Phase, among: Among | None) -> tuple[int, float]:
+        """Draw an arm where none of the eligible ones is left: by shares, or evenly."""
+        arms = list(self._arms if among is None else among)
+        arms = [arm for arm in arms if arm in self._arms] or list(self._arms)
+        weights = phase.planned[arms]
+        whole = float(weights.sum())
+        weights = weights / whole if whole > 0.0 else np.full(len(arms), 1.0 / len(arms))
+        at = pick_once(weights, self._stream)
+        return arms[at], float(weights[at])
+
+    def learn_phase(
+        self, memo: float, counts: dict[int, int], released: NDArray[np.float64]
+    ) -> None:
+        """Learn from what a phase released; of retired arms there is nothing to learn any more."""
+        rounds, values = np.zeros(len(self._arms)), np.zeros(len(self._arms))
+        for (arm, count), value in zip(counts.items(), released, strict=True):
+            if arm in self._arms:
+                at = self._arms.index(arm) if self._some_retired else arm
+                rounds[at], values[at] = count, value
+        learn_phase_once(self._play.params, self._play.state, memo, rounds, values)
+
     # --- learning -------------------------------------------------------------------------
 
     def learn(
@@ -351,7 +408,9 @@ class Runner:
     def take_back(self, choice: int, importance: float) -> None:
         """Take a draw back whose batch taught nothing."""
         state = self._play.state
-        if self._learner is not None and state is not None and choice in self._arms:
+        if self._learner is None or self.phases:
+            return
+        if state is not None and choice in self._arms:
             self._learner.take_back(state, self._arms.index(choice), importance)
 
     def report(self) -> Report:
@@ -397,7 +456,9 @@ class Runner:
     @cached_property
     def _can_restrict(self) -> bool:
         learner = self._learner
-        return learner is not None and (learner.ranks or self.chances() is not None)
+        if learner is None:
+            return False
+        return learner.phases or learner.ranks or self.chances() is not None
 
 
 Open = Callable[[Play, Stream], tuple[int, float, int]]

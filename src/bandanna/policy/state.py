@@ -10,10 +10,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.advice import Ticket
@@ -61,6 +65,55 @@ class Slot:
 
 
 @dataclass(slots=True, eq=False)
+class Phase:
+    """How the rounds of a phase are shared among arms, and in which order they are played."""
+
+    planned: NDArray[np.float64]
+    """Rounds of each arm."""
+    words: tuple[int, ...]
+    """The stream from which the order was drawn, as it was before."""
+    order: NDArray[np.int32]
+    """The arm of each round. Rounds among some arms take the next of those from further on."""
+    drawn: int = 0
+    """How many of them have been played."""
+    counts: dict[int, int] = field(default_factory=dict)
+    """Once it closed: how many losses of each arm were released."""
+
+    def take(self, among: Among | None = None) -> tuple[int, float] | None:
+        """Return the next arm in the order, or the next eligible one, and its chance.
+
+        The order is a random permutation, so the next eligible arm in it is drawn from what is left
+        of the eligible arms. None where none of them is left.
+        """
+        at, order = self.drawn, self.order
+        if at >= len(order):
+            return None
+        arm = int(order[at])
+        chance = float(self.planned[arm]) / len(order)
+        if among is not None:
+            later = np.flatnonzero(np.isin(order[at:], among))
+            if not later.size:
+                return None
+            found = at + int(later[0])
+            arm = int(order[found])
+            chance = float(np.mean(order[at:][later] == arm))
+            order[at], order[found] = order[found], order[at]
+        self.drawn = at + 1
+        return arm, chance
+
+    def replay(self, arm: int) -> None:
+        """Take a certain arm again, as it was taken before a state was saved."""
+        if self.drawn < len(self.order) and self.order[self.drawn] == arm:
+            self.drawn += 1
+        else:
+            self.take((arm,))
+
+    def chance(self, arm: int) -> float:
+        """Return the share of an arm."""
+        return float(self.planned[arm]) / len(self.order)
+
+
+@dataclass(slots=True, eq=False)
 class Batch:
     """Rounds that are released together; with a rule for people, slots that are.
 
@@ -101,6 +154,8 @@ class Batch:
     """Rounds of people whose slot here had closed: in no slot, and not learned from."""
     used: int = 0
     """Losses that its release counts, once it closed."""
+    phase: Phase | None = None
+    """How arms take turns in it; None where it plays one arm or follows one expert."""
 
     @property
     def full(self) -> bool:
@@ -122,6 +177,16 @@ class Batch:
     def round_of(self, position: int) -> int:
         """Return which decision of the policy a round is."""
         return self.numbers[position]
+
+    def plays(self) -> dict[int, int]:
+        """Return how many of its rounds each arm, or the expert that is followed, was given."""
+        if self.phase is None:
+            return {self.choice: len(self.losses)}
+        return dict(Counter(self.arms[: len(self.losses)]))
+
+    def arm_of(self, slot: Slot) -> int | None:
+        """Return the arm that a slot was given; None before its first round."""
+        return self.arms[slot.rounds[0]] if slot.rounds else None
 
     def counted(self) -> list[int]:
         """Return the losses in its sum so far: of rounds, or of slots that closed."""
@@ -388,7 +453,8 @@ class State:
         """Return how many decisions each arm, or expert, was given so far."""
         found = dict(self.played)
         for batch in self.open.values():
-            found[batch.choice] = found.get(batch.choice, 0) + len(batch.losses)
+            for arm, count in batch.plays().items():
+                found[arm] = found.get(arm, 0) + count
         return found
 
     def issuer_of(self, batch: int, position: int) -> str:

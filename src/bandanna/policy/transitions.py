@@ -27,6 +27,7 @@ from bandanna.policy.state import (
     Batch,
     Drawn,
     People,
+    Phase,
     Slot,
     State,
     Verdict,
@@ -57,17 +58,26 @@ def decide(
     arms: tuple[ArmName, ...],
     advice: Advice | None = None,
     person: int | None = None,
+    among: Among | None = None,
 ) -> Decision:
-    """Add a round to a batch with room, and return what was decided."""
-    arm, ticket = parts.runner.choose(batch.choice, advice)
+    """Add a round to a batch with room, and return what was decided.
+
+    In a phase the arm is drawn for the round, among the eligible arms.
+    """
+    joins = True
+    if batch.phase is None:
+        arm, ticket = parts.runner.choose(batch.choice, advice)
+        chance = parts.runner.chance(batch.chance, ticket)
+    else:
+        ticket = None
+        arm, chance, joins = _arm_in_phase(parts, batch, batch.phase, person, among)
     number = state.rounds
     state.rounds = number + 1  # used up before it is given out
     if batch.slots is None:
         position = _open_round(batch, number, arm, ticket)
     else:
         assert person is not None, "slots belong to persons"
-        position = _open_round_of(parts, state, batch, number, arm, ticket, person)
-    chance = parts.runner.chance(batch.chance, ticket)
+        position = _open_round_of(parts, state, batch, number, arm, ticket, person, joins=joins)
     where = batch.numbers[position], batch.number, position
     return Decision(arms[arm], arm, *where, state.identity, chance)
 
@@ -100,6 +110,44 @@ def batch_for(state: State, person: int, among: Among | None = None) -> Batch | 
                 if among is None or batch.choice in among:
                     return batch
     return batch_with_room(state, among)
+
+
+def phase_for(state: State, person: int | None, among: Among | None = None) -> Batch | None:
+    """Return the phase that the next round is in, if it is open.
+
+    A person stays in the phase in which their slot is open, as long as its arm is eligible. Rounds
+    of all eligible arms share a phase: the arm is drawn without looking at the round's feedback,
+    and so that is in one of the phase's sums.
+    """
+    state.restricted = state.restricted or among is not None
+    if person is not None:
+        assert state.people is not None, "there is no rule for people"
+        last = state.people.batches.get(person)
+        if last is not None and person in last.open_slots:
+            arm = last.arm_of(last.open_slots[person])
+            if among is None or arm is None or arm in among:
+                return last
+    return batch_with_room(state)
+
+
+def _arm_in_phase(
+    parts: Parts, batch: Batch, phase: Phase, person: int | None, among: Among | None
+) -> tuple[int, float, bool]:
+    """Return an arm, its chance, and whether the round may join a slot of its person.
+
+    Someone who has a slot meets its arm again. Where that is not eligible another is drawn, and the
+    feedback is not used: a slot has one arm.
+    """
+    slot = None if person is None or batch.slots is None else batch.slots.get(person)
+    arm = None if slot is None else batch.arm_of(slot)
+    if arm is not None and (among is None or arm in among):
+        return arm, phase.chance(arm), True
+    if arm is None:
+        taken = phase.take(among)
+        if taken is not None:
+            return *taken, True
+    drawn, chance = parts.runner.draw_any(phase, among)
+    return drawn, chance, slot is None or not slot.rounds
 
 
 def sealed_batch(state: State, among: Among | None = None) -> Batch | None:
@@ -136,6 +184,29 @@ def open_batch(
     return batch
 
 
+def open_phase(parts: Parts, state: State, size: int, memo: float, phase: Phase) -> Batch:
+    """Open a phase. Its number is used up first, so that no interrupt gives it out twice."""
+    number = state.batches
+    state.batches = number + 1
+    state.changes += 1
+    lead = int(phase.planned.argmax())
+    batch = Batch(
+        number,
+        size,
+        lead,
+        memo,
+        lead,
+        None,
+        parts.release.start_phase(),
+        slots=None if parts.people is None else {},
+        phase=phase,
+    )
+    state.overlapped = state.overlapped or bool(state.open)
+    state.open[number] = batch
+    state.filling[None] = batch
+    return batch
+
+
 def _open_round(batch: Batch, number: int, arm: int, ticket: Ticket | None) -> int:
     """Add a round and return its position; what an interrupt leaves behind is overwritten."""
     position = len(batch.losses)
@@ -155,8 +226,10 @@ def _open_round_of(
     arm: int,
     ticket: Ticket | None,
     person: int,
+    *,
+    joins: bool = True,
 ) -> int:
-    """Add a round of a person, in their slot where that is open.
+    """Add a round of a person, in their slot where that is open and the round may join it.
 
     A slot that closed while its batch still fills takes no more rounds: its person meets the same
     arm, and that feedback is not used. An interrupt at any line leaves a slot that is closed by
@@ -171,7 +244,7 @@ def _open_round_of(
     batch.owners.append(slot)
     batch.numbers.append(number)
     batch.losses.append(WAITING)
-    if person in batch.open_slots:
+    if joins and person in batch.open_slots:
         slot.rounds.append(position)
         batch.waiting[position] = ticket
         assert parts.people is not None, "there is no rule for people"
@@ -237,7 +310,7 @@ def _count(parts: Parts, batch: Batch, position: int, units: int) -> None:
     batch.ticket = ticket = batch.waiting.pop(position)
     batch.losses[position] = units
     if batch.slots is None:
-        batch.tally.add(units, ticket)
+        _add(batch, position, units, ticket)
     else:
         count_slot(parts, batch, batch.owners[position], ticket)
 
@@ -278,7 +351,15 @@ def count_slot(parts: Parts, batch: Batch, slot: Slot, ticket: Ticket | None) ->
     units = rounded_mean(known) if known and slot.counts else parts.default
     slot.counted = units
     if slot.counts:
+        _add(batch, slot.rounds[0], units, ticket)
+
+
+def _add(batch: Batch, position: int, units: int, ticket: Ticket | None) -> None:
+    """Add a loss to the sum of a batch; in a phase, to that of its arm."""
+    if batch.phase is None:
         batch.tally.add(units, ticket)
+    else:
+        batch.tally.add_to(batch.arms[position], units)
 
 
 def finish(parts: Parts, state: State, person: int) -> list[Batch]:
@@ -320,24 +401,35 @@ def close(state: State, batch: Batch) -> Released | None:
     if state.filling.get(batch.among) is batch:
         del state.filling[batch.among]
     state.missed_before += batch.missed
-    batch.used, decided = batch.count_used(), len(batch.losses)
+    batch.used, plays = batch.count_used(), batch.plays()
     del state.open[batch.number]
-    state.played[batch.choice] = state.played.get(batch.choice, 0) + decided
+    for arm, decided in plays.items():
+        state.played[arm] = state.played.get(arm, 0) + decided
     _erase(state, batch)
     state.changes += 1
     if batch.used == 0:
         return None
     state.released += 1
-    batch.tally.fill(batch.size - batch.used)
+    phase = batch.phase
+    if phase is None:
+        batch.tally.fill(batch.size - batch.used)
+    else:  # every arm's sum counts what it has: nothing is missing
+        phase.counts = batch.tally.counts
     try:
         released = batch.tally.publish()
     except BaseException as error:
         raise without_frames(error) from None
     if isinstance(released, float):
-        so_far = state.totals.get(batch.choice, Told())
-        mean = rescaled(released, batch.size, batch.used)
-        state.totals[batch.choice] = so_far.and_also(mean, batch.used)
+        _note(state, batch.choice, rescaled(released, batch.size, batch.used), batch.used)
+    elif phase is not None:
+        for (arm, count), value in zip(phase.counts.items(), released, strict=True):
+            _note(state, arm, float(value), count)
     return released
+
+
+def _note(state: State, choice: int, mean: float, count: int) -> None:
+    """Note what was released of an arm or expert."""
+    state.totals[choice] = state.totals.get(choice, Told()).and_also(mean, count)
 
 
 def _erase(state: State, batch: Batch) -> None:

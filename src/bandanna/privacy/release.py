@@ -28,7 +28,7 @@ from bandanna.privacy.faces import Memory
 from bandanna.privacy.mechanism import Bins, Mechanism
 
 Released = float | NDArray[np.float64]
-"""What leaves: a mean loss, or one for each expert."""
+"""What leaves: a mean loss, or one for each expert, or for each arm played in a phase."""
 
 
 class Tally(ABC):
@@ -44,6 +44,15 @@ class Tally(ABC):
     def fill(self, missing: int) -> None:
         """Let losses that are missing say nothing: nothing is added unless a subclass does."""
         assert missing >= 0
+
+    def add_to(self, arm: int, units: int) -> None:
+        """Count one loss of an arm, where each arm of a phase has a sum of its own."""
+        raise AssertionError("this release has no sums for single arms")
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """How many losses of each arm are counted, where each has a sum of its own: public."""
+        raise AssertionError("this release has no sums for single arms")
 
     @abstractmethod
     def publish(self) -> Released:
@@ -68,6 +77,10 @@ class Release(ABC):
     @abstractmethod
     def start(self, size: int | None = None) -> Tally:
         """Open a batch of ``batch`` losses, or of another public size."""
+
+    def start_phase(self) -> Tally:
+        """Open a phase: one sum for each arm that is played in it."""
+        raise InputError(f"a {self.name} release has no sums for single arms.")
 
     @abstractmethod
     def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.advice import Ticket
@@ -50,6 +51,40 @@ class SumTally(Tally):
         return {}
 
 
+class PhaseTally(Tally):
+    """One sum for each arm of a phase. A loss is in one of them, so they cost epsilon together."""
+
+    def __init__(self, release: SumRelease) -> None:
+        self._release = release
+        self._sums: dict[int, list[int]] | None = {}
+
+    def add(self, units: int, ticket: Ticket | None = None) -> None:
+        """Refuse: a phase counts losses by arm."""
+        raise AssertionError("a phase counts losses by arm: add_to")
+
+    def add_to(self, arm: int, units: int) -> None:
+        """Add a loss to the sum of its arm."""
+        assert self._sums is not None, "this phase has been published"
+        total, count = self._sums.get(arm, (0, 0))
+        self._sums[arm] = [total + min(max(units, 0), UNITS), count + 1]
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """How many losses are in the sum of each arm, in the order of arms: public."""
+        assert self._sums is not None, "this phase has been published"
+        return {arm: self._sums[arm][1] for arm in sorted(self._sums)}
+
+    def publish(self) -> NDArray[np.float64]:
+        """Publish the mean of each arm that was played, in the order of arms, once."""
+        sums, self._sums = self._sums, None
+        assert sums is not None, "this phase has been published"
+        return np.array([self._release.release(*sums[arm]) for arm in sorted(sums)])
+
+    def to_dict(self) -> JSON:
+        """Nothing: the sums are those of the losses that are kept with the batch."""
+        return {}
+
+
 class SumRelease(Release):
     """A release that needs only the sum of a batch's losses, and publishes one number."""
 
@@ -68,6 +103,10 @@ class SumRelease(Release):
     def start(self, size: int | None = None) -> Tally:
         """Open a batch."""
         return SumTally(self, self.batch if size is None else size)
+
+    def start_phase(self) -> PhaseTally:
+        """Open a phase."""
+        return PhaseTally(self)
 
     def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:
         """Add what was observed so far."""

@@ -9,7 +9,7 @@ so does ``play_phases`` in ``phases.py``.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,8 +99,9 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
     play = start_play(recipe, None, streams[ARMS])
     around = recipe.release.fast(), environment.params(), environment.memory()
     if isinstance(recipe.learner, PhaseLearner):
-        phase = open_sums(environment.arms)
-        play_phases(play.params, play.state, *around, streams, stops, result, phase)
+        learner, phase = recipe.learner, open_sums(environment.arms)
+        state = cast(NamedTuple, play.state)
+        play_phases(learner.params(), state, *around, streams, stops, result, phase)
     else:
         loop(play, *around, recipe.batch, streams, stops, result)
     if isinstance(recipe.learner, Compiled) and play.state is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bandanna._core.types import JSON
-from bandanna.policy.codec import batch_to_dict
+from bandanna.policy.codec import batch_to_dict, phase_to_dict
 from bandanna.policy.state import WAITING, Batch
 from bandanna.store.rows import Feedback, OpenBatch
 
@@ -12,7 +12,9 @@ def kept_of(batch: Batch) -> JSON:
     """Return what is kept of a batch beside single rounds; of slots, everything is private."""
     if batch.slots is not None:
         return {"slots": batch_to_dict(batch)}
-    drawn = {"credited": batch.credited, "chance": batch.chance, "among": batch.among}
+    drawn: JSON = {"credited": batch.credited, "chance": batch.chance, "among": batch.among}
+    if batch.phase is not None:
+        drawn["phase"] = phase_to_dict(batch.phase)
     return {"drawn": drawn, "tally": batch.tally.to_dict()}
 
 

@@ -270,6 +270,11 @@ class Desk:
 
     def _note_release(self, batch: Batch, released: Released | None) -> None:
         """Note what a batch released, and of how many losses; of none, if nothing in it counted."""
+        if batch.phase is not None and not isinstance(released, float | None):
+            for (arm, count), mean in zip(batch.phase.counts.items(), released, strict=True):
+                note = Release(batch.number, arm, count, float(mean), self._now)
+                self._releases.append(note)
+            return
         value: float | list[float] = MIDDLE
         if isinstance(released, float):
             value = rescaled(released, batch.size, batch.used)

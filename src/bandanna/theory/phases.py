@@ -1,0 +1,63 @@
+"""How learners that play phases are run: Laplace noise on one sum for each arm of a phase.
+
+Privacy: a round's feedback is in exactly one of the sums of its phase, whichever its arm, because
+the arm is drawn without looking at it; it moves that sum by at most 1. So all sums of a phase
+together are epsilon-private, phases are disjoint, and what is played next is computed from sums
+that were released: epsilon for the whole run.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bandanna._core import checks
+from bandanna._core.types import JSON, InputError
+from bandanna.problem import Problem
+from bandanna.theory.tuning import Tuning
+
+AB_TEST_UNPROVED = (
+    "none for arbitrary losses: if the best arm changes after the exploration, regret is linear. "
+    "On steady losses it is at most the exploration's plus what a wrong choice costs."
+)
+EXPLORE = 0.2
+"""Share of the rounds that the A/B test explores in."""
+
+
+FIRST, OPENING, LONGEST_FIRST, LONGEST = 5.0, 0.03, 0.2, 2**22
+"""What decides the length of the first phase; ``learners.phased_steps`` has the same numbers."""
+
+
+def first_phase(problem: Problem) -> int:
+    """Return the length of phased's first phase: noise is about as large as sampling then."""
+    epsilon, rounds = problem.epsilon, problem.rounds
+    size = FIRST * problem.arms / (epsilon * min(epsilon, 1.0))
+    if rounds is not None:
+        size = min(max(size, OPENING * rounds), LONGEST_FIRST * rounds)
+    return math.ceil(min(max(size, 2.0), LONGEST))
+
+
+def _release(problem: Problem, first: int) -> JSON:
+    shape = {"epsilon": problem.epsilon, "batch": first, "longest": checks.MAX_ROUNDS}
+    return {"name": "laplace", **shape}
+
+
+def phased(
+    problem: Problem, batch: int | None = None, *, guard: bool = True, probes: bool = True
+) -> Tuning:
+    """Phases of lengths by epsilon, arms and rounds; without rounds they grow."""
+    shape = {"arms": problem.arms, "epsilon": problem.epsilon, "rounds": problem.rounds}
+    learner = {"name": "phased", **shape, "guard": guard, "probes": probes}
+    return Tuning(learner, _release(problem, first_phase(problem)))
+
+
+def ab_test(problem: Problem, batch: int | None = None, *, explore: float = EXPLORE) -> Tuning:
+    """Explore a share of the rounds in one phase, then play one arm."""
+    rounds = problem.horizon("ab-test")
+    if explore * rounds < problem.arms:
+        enough = math.ceil(problem.arms / explore)
+        raise InputError(
+            f"ab-test explores {explore:.0%} of {rounds} rounds: too few to play each of "
+            f"{problem.arms} arms once. {enough} rounds are enough."
+        )
+    learner = {"name": "ab-test", "arms": problem.arms, "rounds": rounds, "explore": explore}
+    return Tuning(learner, _release(problem, max(math.floor(explore * rounds), 1)))
