@@ -204,7 +204,9 @@ BANDITS = (
         "our one-bit release and centred EXP3: the smallest guarantee for few arms",
         "ours",
         exp3.one_bit_bound,
+        exp3.one_bit_exp3,
         release="one-bit",
+        needs_rounds=False,
         late=True,
     ),
     Algorithm(

@@ -34,6 +34,11 @@ from bandanna.learners.adaptive_steps import (
     watch_once,
 )
 from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
+from bandanna.learners.centred_exp3 import (
+    CentredExp3Params,
+    CentredExp3State,
+    take_back_once,
+)
 from bandanna.learners.net import NetReport
 from bandanna.learners.worse import FIRST_VARIANCE
 
@@ -161,6 +166,13 @@ class Adaptive(CompiledLearner):
         if net["switched"]:
             net["after"] = int(state.totals[SWITCHED])
         return Report(regret=met, net=net)
+
+    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+        """Forget a draw whose batch taught nothing, where centred EXP3 made it."""
+        assert isinstance(state, AdaptiveState)
+        if state.totals[RATE]:
+            exp3 = CentredExp3Params(float(state.totals[RATE]), 0.0)
+            take_back_once(exp3, CentredExp3State(state.losses, state.chances, state.rest))
 
     def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
         """Return a learner for other arms: its budget was for those that there were."""

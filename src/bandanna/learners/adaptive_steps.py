@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import kernel, step
 from bandanna._core.streams import Stream, uniform
-from bandanna.learners.centred_exp3 import CentredExp3Params, CentredExp3State, centred_update
+from bandanna.learners.centred_exp3 import (
+    CentredExp3Params,
+    CentredExp3State,
+    centred_draw,
+    centred_update,
+)
 from bandanna.learners.log_barrier import BEARABLE, higher_orders, solve_log_barrier, step_cost
 from bandanna.learners.net import rate_for, rest_paid, rest_regret, within_unit
 from bandanna.learners.sampling import capped_inverse, pick
@@ -80,12 +85,14 @@ def adaptive_draw(
     params: AdaptiveParams, state: AdaptiveState, stream: Stream
 ) -> tuple[int, float]:
     """Draw an arm."""
-    if state.totals[RATE] == 0.0:
-        root, slope = solve_log_barrier(
-            state.losses, state.predictions, state.rates, state.chances, state.solution[ROOT]
-        )
-        state.solution[ROOT] = root
-        state.solution[SLOPE] = slope
+    if state.totals[RATE] > 0.0:
+        exp3 = CentredExp3Params(state.totals[RATE], 0.0)
+        return centred_draw(exp3, CentredExp3State(state.losses, state.chances, state.rest), stream)
+    root, slope = solve_log_barrier(
+        state.losses, state.predictions, state.rates, state.chances, state.solution[ROOT]
+    )
+    state.solution[ROOT] = root
+    state.solution[SLOPE] = slope
     arm = pick(state.chances, 0, state.chances.size, uniform(stream))
     return arm, capped_inverse(state.chances[arm])
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core.compiled import step
+from bandanna._core.compiled import kernel, step
 from bandanna._core.streams import Stream, uniform
 from bandanna.learners.base import aligned_zeros
 from bandanna.learners.centring import entropy_baseline
@@ -24,6 +24,7 @@ class CentredExp3Params(NamedTuple):
     """Numbers for the compiled steps."""
 
     learning_rate: float
+    """0 where it falls with the number of losses."""
     share: float
 
 
@@ -45,9 +46,36 @@ def start_centred(arms: int) -> CentredExp3State:
 
 
 @step
-def _draw(params: CentredExp3Params, state: CentredExp3State, stream: Stream) -> tuple[int, float]:
+def centred_draw(
+    params: CentredExp3Params, state: CentredExp3State, stream: Stream
+) -> tuple[int, float]:
+    """Draw an arm, and add ``b_i - 1/2`` to every arm's loss.
+
+    That part of the estimate does not depend on the loss. Added here it has the baselines of the
+    draw, however late the loss comes.
+    """
     arm = pick(state.chances, 0, state.chances.size, uniform(stream))
+    add_baselines(params, state, 1.0)
     return arm, capped_inverse(state.chances[arm])
+
+
+@step
+def add_baselines(params: CentredExp3Params, state: CentredExp3State, sign: float) -> None:
+    """Add what an estimate adds to all arms, or take it away again."""
+    rate = current_rate(params, state)
+    for i in range(state.losses.size):
+        baseline, cost = entropy_baseline(state.chances[i] / rate)
+        state.losses[i] += sign * (baseline - 0.5)
+        state.cost[1] += sign * cost
+
+
+@step
+def current_rate(params: CentredExp3Params, state: CentredExp3State) -> float:
+    """Return the learning rate; where none is given, ``2 sqrt(ln(K) / (K t))`` of step t."""
+    if params.learning_rate > 0.0:
+        return params.learning_rate
+    arms = state.losses.size
+    return 2.0 * math.sqrt(math.log(arms) / (arms * (state.cost[0] + 1.0)))
 
 
 @step
@@ -59,20 +87,15 @@ def centred_update(
     loss: float,
     rounds: int,
 ) -> None:
-    """Add ``b_i - 1/2`` to every arm, and ``(loss - b) / chance`` to the one that was played."""
-    losses, chances, rate = state.losses, state.chances, params.learning_rate
-    cost = 0.0
+    """Add ``(loss - b) / chance`` to the arm that was played, and follow the losses."""
+    losses, chances = state.losses, state.chances
+    baseline, _ = entropy_baseline(1.0 / (importance * current_rate(params, state)))
+    losses[arm] += (loss - baseline) * importance
+    state.cost[0] += 1.0
+    rate = current_rate(params, state)
     smallest = math.inf
     for i in range(losses.size):
-        z = chances[i] / rate
-        baseline, arm_cost = entropy_baseline(z)
-        cost += arm_cost
-        losses[i] += baseline - 0.5
-        if i == arm:
-            losses[i] += (loss - baseline) * importance
         smallest = min(smallest, losses[i])
-    state.cost[0] += 1.0
-    state.cost[1] += cost
     total = 0.0
     for i in range(losses.size):
         losses[i] -= smallest
@@ -94,4 +117,10 @@ def _share(params: CentredExp3Params, state: CentredExp3State) -> None:
         state.losses[i] = -math.log(state.chances[i]) / params.learning_rate
 
 
-register(CentredExp3Params, _draw, centred_update)
+@kernel
+def take_back_once(params: CentredExp3Params, state: CentredExp3State) -> None:
+    """Take back the newest draw, from Python."""
+    add_baselines(params, state, -1.0)
+
+
+register(CentredExp3Params, centred_draw, centred_update)

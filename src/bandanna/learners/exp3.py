@@ -14,7 +14,13 @@ from bandanna._core.compiled import python_source, step
 from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import InputError
 from bandanna.learners.base import CompiledLearner
-from bandanna.learners.centred_exp3 import CentredExp3Params, CentredExp3State, start_centred
+from bandanna.learners.centred_exp3 import (
+    CentredExp3Params,
+    CentredExp3State,
+    current_rate,
+    start_centred,
+    take_back_once,
+)
 from bandanna.learners.exp3_weights import (
     LARGEST,
     REFRESH,
@@ -45,7 +51,8 @@ class Exp3(CompiledLearner):
         Number of arms K, at least 2.
     learning_rate
         Above 0. ``sqrt(2 log(K) / (K T))`` is the usual choice for T losses in [0, 1], twice
-        that when centred.
+        that when centred. None, when centred, is ``2 sqrt(log(K) / (K t))`` at the t-th loss, for
+        any number of losses: the bound is ``sqrt(K T log(K))`` and lower orders.
     mixing
         Share of uniform draws, from 0 to 1.
     centred
@@ -73,7 +80,7 @@ class Exp3(CompiledLearner):
     """
 
     arms: int
-    learning_rate: float
+    learning_rate: float | None
     mixing: float = 0.0
     centred: bool = False
     share: float = 0.0
@@ -82,7 +89,10 @@ class Exp3(CompiledLearner):
 
     def __post_init__(self) -> None:
         checks.settle(self, arms=checks.arms(self.arms))
-        checks.positive("learning_rate", self.learning_rate)
+        if self.learning_rate is None and (self.share or not self.centred):
+            raise InputError("learning_rate=None needs centred=True and no share.")
+        if self.learning_rate is not None:
+            checks.positive("learning_rate", self.learning_rate)
         checks.within("mixing", self.mixing, 0.0, 1.0)
         if not 0.0 <= checks.as_float(self.share) < 1.0:
             raise InputError(f"share must be a number from 0 to below 1; got {self.share!r}.")
@@ -94,7 +104,8 @@ class Exp3(CompiledLearner):
     def params(self) -> Exp3Params | CentredExp3Params:
         """Return the numbers for the compiled steps."""
         if self.centred:
-            return CentredExp3Params(float(self.learning_rate), float(self.share))
+            return CentredExp3Params(float(self.learning_rate or 0.0), float(self.share))
+        assert self.learning_rate is not None
         return Exp3Params(float(self.learning_rate), float(self.mixing), block_bits(self.arms))
 
     def start(self) -> Exp3State | CentredExp3State:
@@ -113,8 +124,18 @@ class Exp3(CompiledLearner):
             assert isinstance(params, Exp3Params)
             python_source(refresh)(params, state)
         else:
-            weights = np.exp(-self.learning_rate * (state.losses - state.losses.min()))
+            params = self.params()
+            assert isinstance(params, CentredExp3Params)
+            rate = python_source(current_rate)(params, state)
+            weights = np.exp(-rate * (state.losses - state.losses.min()))
             state.chances[:] = weights / weights.sum()
+
+    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+        """Forget a draw whose batch taught nothing: with late feedback, nearly."""
+        if isinstance(state, CentredExp3State):
+            params = self.params()
+            assert isinstance(params, CentredExp3Params)
+            take_back_once(params, state)
 
     def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw: the weights' shares, mixed with the uniform."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+from bandanna._core.types import JSON
 from bandanna.problem import Problem
 from bandanna.theory.centred import one_bit_centred_exp3, tracking_choices, tracking_share
 from bandanna.theory.delay import late_exp3
 from bandanna.theory.noisy_weights import Weights, noisy_spread, noisy_weights
-from bandanna.theory.one_bit import one_bit_price
+from bandanna.theory.one_bit import default_one_bit_batch, one_bit_price
 from bandanna.theory.search import best_batch
 from bandanna.theory.tuning import (
     PAPER,
@@ -159,6 +160,17 @@ def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
     if problem.delay:
         return late_exp3(problem, batch)
     return _centred_bound(problem, batch, 0)
+
+
+def one_bit_exp3(problem: Problem, batch: int | None = None) -> Tuning:
+    """Centred EXP3 on released bits; without a horizon, its rate falls with the number of bits."""
+    if problem.rounds is None:
+        parts: JSON = {**learner("exp3", problem.arms, centred=True), "learning_rate": None}
+        batch = default_one_bit_batch(problem.epsilon) if batch is None else batch
+        return Tuning(parts, release("one-bit", problem, batch))
+    found = one_bit_bound(problem, batch)
+    parts = learner("exp3", problem.arms, **found.settings)
+    return Tuning(parts, release("one-bit", problem, found.batch))
 
 
 def tracking_bound(problem: Problem, batch: int | None = None) -> Bound:
