@@ -15,7 +15,7 @@ from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import ANY
 from bandanna.cli.data import NO_COLUMNS, LogColumns, read_log, takes_log_columns, without_log
 from bandanna.cli.options import whole_number
-from bandanna.cli.tables import print_table
+from bandanna.cli.tables import print_sample, print_table
 from bandanna.planner.plan import FOR_SLOTS, percent
 
 if TYPE_CHECKING:
@@ -415,9 +415,12 @@ def plan(
         if ahead is not None:
             more = {"range_advice": ahead.range_advice, "least_private": ahead.least}
             shown["forecast"] = ahead.forecast.to_dict() | more
+            shown["log"] = None if log is None else log.sample.to_dict()
         typer.echo(json.dumps(shown, indent=2, allow_nan=False))
         return
     if ahead is not None:
+        if log is not None:
+            print_sample(log.sample)
         print_forecast(ahead)
     if answer:
         typer.echo(answer)

@@ -23,7 +23,7 @@ from bandanna.cli.data import (
     without_log,
 )
 from bandanna.cli.options import announce, takes_spec_options, whole_number, without_nan
-from bandanna.cli.tables import print_table
+from bandanna.cli.tables import print_sample, print_table
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment
@@ -45,6 +45,7 @@ def print_json(results: Results, policies: dict[str, Policy], setting: dict[str,
         "segments": results.segments,
         "against": results.against,
         "about": results.about,
+        "log": None if results.sample is None else results.sample.to_dict(),
         "uniform_regret": float(results.uniform_regret[-1]),
         "rows": rows,
     }
@@ -82,6 +83,8 @@ def print_results(
         name = shown_name(str(row["policy"]), policies[str(row["policy"])].algorithm)
         rows.append([name, promise, f"{row['batch']:,}", *values])
     experts = f"{setting['experts']} experts, " if "experts" in setting else ""
+    if results.sample is not None:
+        print_sample(results.sample)
     print_table(
         f"Regret after {setting['rounds']:,} rounds, {setting['arms']} arms, {experts}"
         f"{setting['environment']}, {setting['replicates']} runs",
@@ -112,8 +115,9 @@ def _caption(results: Results) -> str:
         if results.comparator != "experts"
         else f"Following experts at random (uniform) has {results.uniform_regret[-1]:,.0f}.",
     ]
-    lines += [f"{note[0].upper()}{note[1:]}." for note in results.notes]
-    if results.best_arm is not None and results.arm_names:
+    notes = [note for note in results.notes if not note.startswith("log: ")]  # said above
+    lines += [f"{note[0].upper()}{note[1:]}." for note in notes]
+    if results.best_arm is not None and results.arm_names and results.sample is None:
         lines.append(f"The best arm is {results.arm_names[results.best_arm]}.")
     if results.best_expert is not None and results.expert_names:
         lines.append(f"The best expert is {results.expert_names[results.best_expert]}.")

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from bandanna.environments.sample import LogSample
 
 PLAIN_WIDTH = 110
+MOST_ARMS = 30
 
 
 def print_table(
@@ -27,6 +34,19 @@ def print_table(
     needed = Measurement.get(console, console.options.update(width=10_000), table).maximum
     console.width = max(console.width, needed)
     console.print(table)
+
+
+def print_sample(sample: LogSample) -> None:
+    """Print what a log says about its arms, before anything that is made from it."""
+    from bandanna.environments.sample import AS_TRUE, UNPROTECTED
+
+    print_table(
+        "The log is a sample",
+        ["arm", "rows", f"mean {sample.outcome}".strip(), "standard error"],
+        sample.rows[:MOST_ARMS],
+        f"{UNPROTECTED}\n{AS_TRUE}",
+    )
+    typer.echo(sample.sentence)
 
 
 def _looks_numeric(text: str) -> bool:

@@ -18,6 +18,7 @@ from bandanna.environments.advised_log import AdvisedLog
 from bandanna.environments.base import Environment, edges_of_best
 from bandanna.environments.log import Log, read_log
 from bandanna.environments.returning import log_by_person
+from bandanna.environments.sample import LogSample, sample_of
 from bandanna.environments.segments import segment_of
 from bandanna.environments.steps import Memory, register
 
@@ -339,6 +340,11 @@ class Logged(Environment):
             if self.how == "resample"
             else f"replay by rejection: a run uses {self.rounds:,} of {rows}{blocks}"
         )
+
+    @property
+    def sample(self) -> LogSample:
+        """What the log says about its arms, and how surely: unprotected, like the log."""
+        return sample_of(self.log, reward=self.reward, outcome=self.outcome)
 
     @property
     def content(self) -> str:

@@ -179,10 +179,15 @@ class Headline:
             )
         if arm is None:
             return f"{name} has the smallest regret of the private algorithms"
-        return (
-            f"{arm_name(self.about, arm)} is the best of {self.best['arms']} arms, and {name} "
-            f"plays it most in {self.best['found']:.0%} of the runs"
-        )
+        found = f"{name} plays it most in {self.best['found']:.0%} of the runs"
+        sample = self.about.get("sample")
+        if sample is not None and not (sample["clearly"] and sample["best"] == self._name(arm)):
+            said = sample["sentence"].rstrip(".")
+            return f"{said}. In the rehearsal {self._name(arm)} is the best, and {found}"
+        return f"{self._name(arm)} is the best of {self.best['arms']} arms, and {found}"
+
+    def _name(self, arm: int) -> str:
+        return arm_name(self.about, arm)
 
     @property
     def _elsewhere(self) -> str:

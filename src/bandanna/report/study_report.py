@@ -11,6 +11,7 @@ from altair.typing import ChartType
 
 from bandanna._core.documents import write_whole
 from bandanna._core.types import JSON, Guarantee, InputError
+from bandanna.environments.sample import AS_TRUE, UNPROTECTED
 from bandanna.report.charts import audit_chart, save_chart
 from bandanna.report.headline import Headline, answer, arms_as_released, leads, listed, winners
 from bandanna.report.study_charts import study_charts
@@ -208,6 +209,8 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         leads=_said(first),
         answer=answer(table),
         arms=_arms(results, first),
+        samples=_samples(results),
+        unprotected=f"{UNPROTECTED} {AS_TRUE}",
         caveats=caveats(results, table),
         setting=_setting(results, table),
         charts=list(drawn),
@@ -224,6 +227,12 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         # Inside a script element no text may look like the end of one.
         specs=json.dumps(specs, allow_nan=False).replace("</", "<\\/"),
     )
+
+
+def _samples(results: StudyResults) -> list[JSON]:
+    """Return what each log says about its arms, and how surely."""
+    places = results.index["places"].items()
+    return [{"place": place, **about["sample"]} for place, about in places if about.get("sample")]
 
 
 def _said(first: list[Headline]) -> list[str]:

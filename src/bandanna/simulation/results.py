@@ -13,6 +13,7 @@ from bandanna._core.extras import need
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import InputError
 from bandanna.environments.base import COMPARATORS, Comparator
+from bandanna.environments.sample import UNPROTECTED, LogSample
 from bandanna.simulation.policy_runs import Answers, Guard, PolicyRuns, statistics
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Results:
     expert_names: tuple[str, ...] = ()
     about: str = ""
     """How data were used, where there were any."""
+    sample: LogSample | None = None
+    """What the log says about its arms and how surely, where there is one."""
     ahead: Floats | None = None
     """What the best arm, or expert, of each segment loses less than the best fixed one, before
     each checkpoint; None where the best does not change."""
@@ -146,6 +149,8 @@ class Results:
     def notes(self) -> list[str]:
         """What else there is to say, in sentences: about changes, guards and nets."""
         said = [f"data: {self.about}"] if self.about else []
+        if self.sample is not None:
+            said.append(f"log: {self.sample.sentence} {UNPROTECTED}")
         if self.ahead is not None:
             what = "expert" if self.comparator == "experts" else "arm"
             said.append(

@@ -124,6 +124,7 @@ def simulate(
         arm_names=environment.arm_names,
         expert_names=environment.expert_names,
         about=environment.about,
+        sample=getattr(environment, "sample", None),
         ahead=None if followed is None else (fixed - followed) * span,
         segments=1 if edges is None else edges.size - 1,
     )

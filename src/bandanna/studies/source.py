@@ -86,6 +86,7 @@ class Source:
             "about": getattr(made, "about", ""),
             "outcome": data.outcome if isinstance(data, Logged) else "",
             "reward": isinstance(data, Logged) and data.reward,
+            "sample": data.sample.to_dict() if isinstance(data, Logged) else None,
         }
 
 
