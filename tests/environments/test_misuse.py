@@ -102,14 +102,17 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
     assert read(write(tmp_path, rows, "utf-8-sig")).arm_names == ("a", "b")
 
 
-def test_the_range_that_was_typed_is_not_suggested(tmp_path: Path) -> None:
+def test_the_range_that_was_typed_is_not_suggested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANDANNA_QUIET", "1")
     path = write(tmp_path, "\n".join(["arm,outcome", *["a,25", "b,0"] * 100]))
     with pytest.raises(bd.InputError, match=r"100 of 200 outcomes .* 0 to 20\.") as caught:
         read(path, loss_range=(0, 20))
     assert "--clip or clip=True" in str(caught.value)
     assert "--range 0,20" not in str(caught.value)
     asked = ["simulate", "--log", path, "--arm", "arm", "--outcome", "outcome", "--range", "0,20"]
-    asked += ["--replicates", "2", "--algorithms", "uniform", "--quiet"]
+    asked += ["--replicates", "2", "--algorithms", "uniform"]
     assert CliRunner().invoke(app, asked).exit_code != 0
     done = CliRunner().invoke(app, [*asked, "--clip"])
     assert done.exit_code == 0, done.output
@@ -134,3 +137,13 @@ def test_a_negative_share_says_only_that() -> None:
     results = bd.simulate(bd.PrivateBandit(2, 1.0), table, replicates=2)
     assert " - of uniform" in repr(results)
     assert np.isnan(results.summary()[0]["share_of_uniform"])
+
+
+def test_a_weak_epsilon_is_said_to_be_weak(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BANDANNA_QUIET", raising=False)
+    for command in (["plan"], ["simulate", "--replicates", "2", "--algorithms", "uniform"]):
+        asked = [*command, "--arms", "2", "--rounds", "1000", "--epsilon"]
+        weak = CliRunner().invoke(app, [*asked, "10"])
+        assert "note: epsilon 10 is weak" in weak.output
+        assert "99.996% of the time" in weak.output
+        assert "is weak" not in CliRunner().invoke(app, [*asked, "1"]).output

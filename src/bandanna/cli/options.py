@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from bandanna._core import checks
-from bandanna._core.types import InputError
+from bandanna._core.types import WEAK_EPSILON, Guarantee, InputError, weakness
 from bandanna.spec import parameters
 
 
@@ -43,6 +43,14 @@ def announce(seconds: float) -> None:
     """Say before long work how long it may take, unless quiet was asked for."""
     if seconds > LONG and not os.environ.get("BANDANNA_QUIET"):
         typer.echo(f"this may take {duration(seconds)}, by a rough guess", err=True)
+
+
+def note_weak(epsilon: float | None, *, quiet: bool = False) -> None:
+    """Say before anything is planned that an epsilon is weak, unless quiet was asked for."""
+    quiet = quiet or bool(os.environ.get("BANDANNA_QUIET"))
+    if not quiet and epsilon is not None and WEAK_EPSILON < epsilon < math.inf:
+        promise = Guarantee(epsilon, 0.0, "", "central", "", "")
+        typer.echo(f"note: epsilon {epsilon:g} is weak: {weakness(promise)}", err=True)
 
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars and no estimates of time.")]

@@ -14,7 +14,7 @@ from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import ANY
 from bandanna.cli.data import NO_COLUMNS, LogColumns, read_log, takes_log_columns, without_log
-from bandanna.cli.options import whole_number
+from bandanna.cli.options import note_weak, whole_number
 from bandanna.cli.tables import print_sample, print_table
 from bandanna.planner.plan import FOR_SLOTS, percent
 
@@ -379,6 +379,7 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Compare guarantees; with --regret, leave out rounds, epsilon or arms to be told them."""
+    note_weak(epsilon, quiet=as_json)
     if goal is not None:
         size = "2" if arms is None else arms, people or rounds
         print_answer_plan(goal, size, epsilon, gap, base_rate, confidence, as_json=as_json)

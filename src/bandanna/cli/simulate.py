@@ -22,7 +22,7 @@ from bandanna.cli.data import (
     takes_log_columns,
     without_log,
 )
-from bandanna.cli.options import announce, takes_spec_options, whole_number, without_nan
+from bandanna.cli.options import announce, note_weak, takes_spec_options, whole_number, without_nan
 from bandanna.cli.tables import print_sample, print_table
 
 if TYPE_CHECKING:
@@ -198,6 +198,7 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Compare algorithms by their regret over many runs."""
+    note_weak(epsilon, quiet=as_json)
     horizon = None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS)
     count = None if arms is None else whole_number("--arms", arms)
     advisers = None if experts is None else whole_number("--experts", experts)
