@@ -1,4 +1,4 @@
-"""The source tree stays as CONTRIBUTING shows it: no import cycles, every package on the map."""
+"""The source tree is as docs/architecture.md shows it: no import cycles, every package named."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "bandanna"
 SOURCES = {path: path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
 LONG = 600
 """Lines above which a file is worth a second look: it may hold more than one thought."""
-MAP = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+MAP = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 
 
 def module_name(path: Path) -> str:
