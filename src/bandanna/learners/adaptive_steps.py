@@ -127,8 +127,8 @@ def _learn(
 ) -> None:
     """Add the estimate ``m_i + 1[i = arm] (loss - m) / chance``; raise the arm's rate by its cost.
 
-    With late feedback predictions and rates are the newest. They do not depend on which arm this
-    late draw gave, so the estimate is as unbiased as it would have been.
+    With late feedback predictions and rates are the newest. The estimate is then unbiased if how
+    late a loss comes does not depend on the arm.
     """
     chance, rate = state.chances[arm], state.rates[arm]
     exposed = max(1.0 - chance * chance / (rate * state.solution[SLOPE]), LEAST_EXPOSED)

@@ -4,9 +4,9 @@ The estimate of arm ``i`` is ``b_i + 1[I = i] (loss - b_i) / p_i``: unbiased for
 ``b_i`` that does not depend on the arm drawn. The two here make the worst cost of a step smallest,
 for entropy (EXP3, EXP4) and for square roots (Tsallis-INF). Proofs: ``docs/theory/centred.md``.
 
-With late feedback the baseline is judged by the newest distribution, for the arm played and for
-all others alike. That one does not depend on which arm this late draw gave, so the estimate stays
-unbiased.
+EXP3 adds all baselines when it draws, so they are those of the draw however late a loss comes. EXP4
+and Tsallis-INF take those of the newest distribution: with late feedback their estimates are
+unbiased if how late a loss comes does not depend on the arm.
 """
 
 from __future__ import annotations

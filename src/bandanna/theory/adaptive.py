@@ -137,7 +137,7 @@ def adaptive_clamp(arms: int, losses: int, noise: float) -> float:
     """Return how far outside [0, 1] losses are cut: further in longer runs."""
     allowed = 2.0 * CUT * math.sqrt(0.5 * arms * math.log(arms))
     scales = math.log(max(math.sqrt(losses) * noise / allowed, 1.0))
-    return max(0.5, noise * (scales + 1.0))
+    return max(0.5, noise * (max(scales, 1.0) + 1.0))
 
 
 def adaptive_promise(problem: Problem, batch: int) -> float | None:
