@@ -215,3 +215,78 @@ def test_settings_come_from_the_command_line_the_environment_and_a_file(tmp_path
     assert (found["host"], found["port"], found["rate"]) == ('"127.0.0.2"', "2222", "7.5")
     assert found["origins"] == '["https://a.example"]'
     assert found["database"] == '"postgresql://bandanna:***@db/x"'
+
+
+def test_events_are_forgotten_after_a_time_and_batches_stay_whole(here: Here) -> None:
+    experiment = here.create(epsilon=0.2, keep_seconds=100)
+    path = f"/v1/experiments/{experiment}"
+    k = 0
+    while here.http.get(path).json()["released"] < 1:
+        here.decide(experiment, event_id=f"{k}")
+        here.reward(f"{k}", reward=1)
+        k += 1
+    here.decide(experiment, event_id="open")
+    here.clock.now += 101
+    (part,) = here.core.store.experiments(experiment)
+    assert here.core.store.forget_events(part.number, here.clock.now - 100) == k
+    assert here.reward("0", reward=1) == 404
+    assert here.reward("open", reward=1) == 204
+    assert here.core._keeps == {part.number: 100}
+
+
+def test_an_event_is_erased_and_its_batch_goes_on(here: Here) -> None:
+    experiment = here.create(epsilon=0.2)
+    path = f"/v1/experiments/{experiment}"
+    for name in ("one", "two"):
+        here.decide(experiment, event_id=name)
+    here.reward("one", reward=1)
+    for name in ("one", "two"):
+        assert here.http.post(f"{path}/events/{name}/erase").status_code == 204
+        assert here.http.post(f"{path}/events/{name}/erase").status_code == 404
+        assert here.reward(name, reward=1) == 404
+    content = Path(here.settings.database.removeprefix("sqlite:///")).read_bytes()
+    here.core.store.tidy()
+    content = Path(here.settings.database.removeprefix("sqlite:///")).read_bytes()
+    assert b"erased_" in content
+    for k in range(60):
+        here.decide(experiment, event_id=f"{k}")
+        assert here.reward(f"{k}", reward=1) == 204
+    assert here.http.get(path).json()["released"] > 0
+
+
+def test_an_experiment_is_erased_and_the_service_starts_again(tmp_path: Path) -> None:
+    with service_here(tmp_path) as here:
+        experiment, other = here.create(epsilon=100.0, algorithm="exp3"), here.create()
+        path = f"/v1/experiments/{experiment}"
+        here.decide(experiment, event_id="one")
+        here.reward("one", reward=1)
+        key = here.key("read", experiment=experiment)
+        assert here.http.delete(path).status_code == 409, "it still decides"
+        here.http.post(f"{path}/stop")
+        assert here.http.delete(path).status_code == 204
+        assert here.http.get(path).status_code == 404
+        assert here.http.get(path, headers=bearer(key)).status_code in (401, 404)
+    with service_here(tmp_path) as here:
+        assert [one["id"] for one in here.http.get("/v1/experiments").json()] == [other]
+
+
+def test_polling_all_flags_decides_once(here: Here) -> None:
+    here.create(name="button", deadline_seconds=100)
+    same = [here.create(name="twice"), here.create(name="twice")]
+    path = "/ofrep/v1/evaluate/flags"
+    body = {"context": {"targetingKey": "user", "event_id": "request-1"}}
+    first = here.http.post(path, json=body)
+    flags = {flag["key"]: flag for flag in first.json()["flags"]}
+    assert set(flags) == {"button", *same}
+    assert {flag["metadata"]["event_id"] for flag in flags.values()} == {"request-1"}
+    tag = {"If-None-Match": first.headers["etag"]}
+    again = here.http.post(path, json=body, headers=tag)
+    assert (again.status_code, again.content) == (304, b"")
+    assert here.http.post(path, json=body).json() == first.json(), "the same event"
+    decided = [one["decided"] for one in here.http.get("/v1/experiments").json()]
+    assert decided == [1, 1, 1]
+    here.clock.now += 60
+    assert here.http.post(path, json=body, headers=tag).status_code == 200
+    new = here.create(name="new")
+    assert here.http.post(path, json=body, headers=tag).status_code == 200
+    here.http.post(f"/v1/experiments/{new}/stop")

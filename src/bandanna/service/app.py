@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -24,6 +25,8 @@ from bandanna.version import __version__
 logger = logging.getLogger("bandanna.service")
 
 SWEEP_SECONDS = 1.0
+FORGET_SECONDS = 600.0
+"""How often events are looked for that need not be kept longer."""
 
 
 def make_app(core: Core) -> FastAPI:
@@ -78,10 +81,14 @@ def make_app(core: Core) -> FastAPI:
 
 async def _look_after(core: Core, metrics: Metrics, ring: KeyRing) -> None:
     """Expire what is due and erase traces, every second; trouble passes or is alerted on."""
+    next_forget = 0.0
     while True:
         try:
             await core.sweep()
             await core.tidy()
+            if time.monotonic() >= next_forget:
+                await core.forget()
+                next_forget = time.monotonic() + FORGET_SECONDS
             if ring.age > REFRESH_SECONDS:  # open streams end when their key is revoked
                 await run_in_threadpool(ring.refresh)
             metrics.available.set(core.writer.available)

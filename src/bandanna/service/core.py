@@ -24,7 +24,7 @@ from bandanna.service.views import View, Views
 from bandanna.store import ConflictError, SqlStore, read_secret
 from bandanna.store.desk import Desk
 from bandanna.store.given import Given
-from bandanna.store.guard import Guard, default_guard
+from bandanna.store.guard import Guard, default_guard, name_of
 from bandanna.store.rows import Event, Experiment
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
 
@@ -82,6 +82,8 @@ class Core:
         self.views, self.live, self.audits = Views(self.store), Live(self), Audits()
         self._known: dict[str, list[Experiment]] = {}
         self._deadlines: dict[int, float | None] = {}
+        self._keeps: dict[int, float] = {}
+        """How long events are kept, where that is limited."""
         self._next_look: dict[int, float] = {}
         self._offset = 0.0
         """Of the clock against one that is never set."""
@@ -163,6 +165,28 @@ class Core:
         """Take no more decisions in an experiment."""
         await self.find(identity)
         await run_in_threadpool(self.store.stop, identity)
+
+    async def erase(self, identity: str) -> None:
+        """Delete everything of a stopped experiment."""
+        parts = await self.current(identity)
+        if not parts[0].stopped:
+            raise ConflictError("this experiment still decides: stop it first.")
+        if self.guard is not None:  # first: a guard that expects too little refuses nothing
+            names = [name_of(part.id, part.segment) for part in parts]
+            await run_in_threadpool(self.guard.forget, names)
+        await run_in_threadpool(self.store.erase, identity)
+        self._known.pop(identity, None)
+
+    async def erase_event(self, identity: str, name: str) -> None:
+        """Forget the id of an event; what it may have fed into an open batch stays there."""
+        owner = (await self.find(identity))[0].owner
+        if not await run_in_threadpool(self.store.erase_event, owner, name):
+            raise UnknownError(f"there is no such event {name!r}.")
+
+    async def forget(self) -> None:
+        """Forget events that are older than their experiments keep them."""
+        for number, seconds in list(self._keeps.items()):
+            await run_in_threadpool(self.store.forget_events, number, self.clock() - seconds)
 
     async def look(self, part: Experiment, what: Callable[[View], T]) -> T:
         """Ask a part of an experiment something, as it was last committed."""
@@ -263,6 +287,8 @@ class Core:
         new = set(self.store.numbers()) - self._deadlines.keys()
         for one in self.store.experiments(after=min(new) - 1) if new else ():
             self._deadlines[one.number] = one.settings.get("deadline_seconds")
+            if one.settings.get("keep_seconds") is not None:
+                self._keeps[one.number] = one.settings["keep_seconds"]
 
     async def tidy(self) -> None:
         """Erase what is left of feedback that was deleted since the last time."""

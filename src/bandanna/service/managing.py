@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
-from bandanna.service.access import CanManageAll, CoreHere
+from bandanna.service.access import CanManage, CanManageAll, CoreHere
 from bandanna.service.keys import make_key
 from bandanna.service.models import Document, Label, moment
-from bandanna.service.routes import PROBLEMS
+from bandanna.service.routes import PROBLEMS, EventPath, ExperimentPath
 from bandanna.store import KeyRow
 from bandanna.store.writer import UnknownError
 
@@ -112,3 +112,28 @@ async def trail(
     rows = await run_in_threadpool(core.store.trail, after, limit)
     entries = [{**row._asdict(), "at": moment(row.at)} for row in rows]
     return {"entries": entries, "next": rows[-1].number if len(rows) == limit else None}
+
+
+@router.delete("/experiments/{experiment}", status_code=204, response_class=Response)
+async def erase(experiment: ExperimentPath, core: CoreHere, key: CanManageAll) -> None:
+    """Delete everything of a stopped experiment, its releases and keys included.
+
+    What was released before cannot be taken back: the guarantee about it still holds.
+    """
+    await core.erase(experiment)
+    await core.note(key.id, "experiment erased", experiment)
+
+
+@router.post(
+    "/experiments/{experiment}/events/{event}/erase", status_code=204, response_class=Response
+)
+async def erase_event(
+    experiment: ExperimentPath, event: EventPath, core: CoreHere, key: CanManage
+) -> None:
+    """Forget the id of an event.
+
+    Feedback in an open batch cannot be taken out of it: it is released with the others, protected
+    by epsilon, and no id leads to it. An id that comes again is a new event.
+    """
+    await core.erase_event(experiment, event)
+    await core.note(key.id, "event erased", experiment)

@@ -109,6 +109,11 @@ class NewExperiment(SpecBody):
         default=None, description="When feedback has not come by then, the default loss is counted."
     )
     decisions_per_second: Often | None = Field(default=None, description=LATE)
+    keep_seconds: Seconds | None = Field(
+        default=None,
+        description="Events are forgotten this long after their decision, once their batch is "
+        "released. An id that comes again is then a new event. Kept for ever, if left out.",
+    )
     segments: (
         Annotated[list[Label], Field(min_length=1, max_length=1000, json_schema_extra=DIFFERENT)]
         | None

@@ -8,10 +8,14 @@ the context holds an ``event_id`` that this experiment has seen before.
 
 from __future__ import annotations
 
+import hashlib
+import json
+from asyncio import gather
+from collections import Counter
 from typing import Annotated
 
-from fastapi import APIRouter, Path
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Header, Path
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
 from bandanna._core.types import JSON, BandannaError, InputError
@@ -20,7 +24,7 @@ from bandanna.service.core import Core
 from bandanna.service.models import EventId, Problem
 from bandanna.service.routes import PROBLEMS
 from bandanna.service.signing import is_local
-from bandanna.store import ConflictError
+from bandanna.store import ConflictError, KeyRow
 from bandanna.store.rows import Experiment
 from bandanna.store.writer import UnknownError
 
@@ -78,28 +82,59 @@ async def evaluate(
         return JSONResponse(content, status_code=400)
 
 
-@router.post("/flags")
-async def evaluate_all(request: Evaluation, core: CoreHere, access: CanDecide) -> JSON:
+@router.post("/flags", response_model=None, responses={304: {"description": "The same as before"}})
+async def evaluate_all(
+    request: Evaluation,
+    core: CoreHere,
+    access: CanDecide,
+    known: Annotated[str | None, Header(alias="If-None-Match", max_length=1000)] = None,
+) -> Response:
     """Evaluate every flag that runs and needs neither advice nor a person, as deferred decisions.
 
+    A flag's key is its experiment's name, or its id where several that run have the same name.
     Those with segments are evaluated if the context's segment is one of theirs.
 
-    Whoever shows one activates its event, or rewards it; the others expire without counting.
+    Whoever shows one activates its event, or rewards it; the others expire without counting. With
+    the ``ETag`` of an earlier answer in ``If-None-Match`` nothing is decided (304) while the
+    context and the flags are the same and the decisions have at least half their time left.
     """
-    flags: list[JSON] = []
-    segment = request.context.segment
-    for parts in await core.all_experiments():
-        one, context = parts[0], Context(segment=segment if parts[0].segment else None)
-        asks = any(one.settings.get(name) is not None for name in ("experts", "per_person"))
-        plain = not asks and not is_local(one.settings)
-        here = not one.segment or segment in [part.segment for part in parts]
-        if plain and here and not one.stopped and access.experiment in (None, one.id):
-            try:
-                flags.append(await _decide(core, one.id, one, context, defer=True))
-            except BandannaError as error:
-                content = {"key": one.id, "errorCode": "GENERAL", "errorDetails": str(error)}
-                flags.append(content)
-    return {"flags": flags}
+    context = request.context
+    chosen = [
+        one for one in await core.all_experiments(running=True) if _fits(one, context, access)
+    ]
+    tag = _tag(context, chosen, core.clock())
+    if known is not None and tag in [one.strip() for one in known.split(",")]:
+        return Response(status_code=304, headers={"ETag": tag})
+    names = Counter(parts[0].name for parts in chosen)
+    keys = [p[0].name if names[p[0].name] == 1 else p[0].id for p in chosen]
+    flags = await gather(
+        *(_flag(core, key, parts[0], context) for key, parts in zip(keys, chosen, strict=True))
+    )
+    return JSONResponse({"flags": flags}, headers={"ETag": tag})
+
+
+def _fits(parts: list[Experiment], context: Context, access: KeyRow) -> bool:
+    """Whether a flag can be evaluated in a context, and may be with a key."""
+    one = parts[0]
+    asks = any(one.settings.get(name) is not None for name in ("experts", "per_person"))
+    here = not one.segment or context.segment in [part.segment for part in parts]
+    return not asks and not is_local(one.settings) and here and access.experiment in (None, one.id)
+
+
+def _tag(context: Context, chosen: list[list[Experiment]], now: float) -> str:
+    """Return what stays the same while the same decisions can be shown."""
+    deadlines = [parts[0].settings.get("deadline_seconds") for parts in chosen]
+    shortest = min((one for one in deadlines if one is not None), default=None)
+    period = 0 if shortest is None else int(now // (shortest / 2))
+    about = [context.model_dump_json(), period, *sorted(parts[0].id for parts in chosen)]
+    return f'"{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]}"'
+
+
+async def _flag(core: Core, key: str, experiment: Experiment, context: Context) -> JSON:
+    try:
+        return await _decide(core, key, experiment, context, defer=True)
+    except BandannaError as error:
+        return {"key": key, "errorCode": "GENERAL", "errorDetails": str(error)}
 
 
 async def _decide(

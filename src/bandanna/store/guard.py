@@ -328,6 +328,16 @@ class Guard:
         with self._transaction() as connection:
             self._write_counts(connection, counts)
 
+    def forget(self, names: Iterable[str]) -> None:
+        """Expect no release any more of experiments that were erased, by ``name_of``."""
+        gone = list(names)
+        here = self._here(_MARKS) & _MARKS.c.experiment.in_(gone)
+        with self._transaction() as connection:
+            connection.execute(update(_MARKS).where(here).values(NOTHING._asdict()))
+        for name in gone:
+            self.marks.pop(name, None)
+            self._missed.pop(name, None)
+
     def remember_revoked(self, keys: Iterable[str]) -> None:
         """Keep the ids of revoked keys, so that an older copy does not revive them."""
         new = frozenset(keys) - self.revoked

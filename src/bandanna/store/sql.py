@@ -210,6 +210,44 @@ class SqlStore(Store):
         with named_trouble(), self._reading.connect() as connection:
             return read_totals(connection, experiment)
 
+    def forget_events(self, experiment: int, before: float) -> int:
+        """Forget events decided before a moment whose batch is released; returns how many."""
+        event, batch = EVENTS.c, BATCHES.c
+        opened = select(batch.number).where(batch.experiment == experiment)
+        query = delete(EVENTS).where(event.experiment == experiment, event.made_at < before)
+        with self._change() as connection:
+            return int(connection.execute(query.where(event.batch.not_in(opened))).rowcount)
+
+    def erase_event(self, owner: int, name: str) -> bool:
+        """Forget the id of an event; returns whether there was one.
+
+        In an open batch its place is kept, under a random name: the feedback that it may hold is
+        released with the batch.
+        """
+        event, batch = EVENTS.c, BATCHES.c
+        here = (event.owner == owner) & (event.id == name)
+        opened = select(batch.number).where(batch.experiment == event.experiment)
+        with self._change() as connection:
+            gone = connection.execute(delete(EVENTS).where(here, event.batch.not_in(opened)))
+            new = f"erased_{secrets.token_hex(16)}"
+            kept = connection.execute(update(EVENTS).where(here).values(id=new))
+            return bool(gone.rowcount + kept.rowcount)
+
+    def erase(self, identity: str) -> None:
+        """Delete everything of a stopped experiment, its releases and keys included."""
+        one = EXPERIMENTS.c
+        with self._change() as connection:
+            run = connection.execute
+            rows = run(select(one.number, one.stopped).where(one.id == identity).with_for_update())
+            found = {row.number: row.stopped for row in rows}
+            if not all(found.values()):
+                raise ConflictError("this experiment still decides: stop it first.")
+            for table in (EVENTS, BATCHES, FEEDBACK, RELEASES, PEOPLE):
+                run(delete(table).where(table.c.experiment.in_(found)))
+            run(delete(KEYS).where(KEYS.c.experiment == identity))
+            run(delete(FACTS).where(FACTS.c.name == TOLD + identity))
+            run(delete(EXPERIMENTS).where(one.id == identity))
+
     def charge(self, experiment: int, resumed: int) -> None:
         """Set how often an experiment was resumed from older copies."""
         table = EXPERIMENTS
