@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.contextual import ContextTable, Fitted, simulate_context
+from bandanna.contextual import ContextTable, simulate_context
+from bandanna.contextual.digits import digits_table
 from bandanna.privacy.epochs import PROTECTS
-
-PUBLIC_IMAGES = 600
+from bandanna.reproduce.context import one_category
 
 
 def numbered(rows: NDArray[Any]) -> tuple[dict[str, NDArray[Any]], dict[str, tuple[float, float]]]:
@@ -45,19 +45,6 @@ def made(features: int, arms: int, informative: int, clusters: int, seed: int) -
     return classes(rows, labels)
 
 
-def by_category(*, informative: bool) -> ContextTable:
-    """One category among six noise features; it decides which arm is best, or nothing does."""
-    rng = np.random.default_rng(5)
-    kind = rng.integers(0, 3, 4000)
-    columns: dict[str, object] = {"kind": kind}
-    columns |= {f"noise{i}": rng.uniform(-1, 1, 4000) for i in range(6)}
-    features = {"kind": [0, 1, 2]} | {f"noise{i}": (-1, 1) for i in range(6)}
-    rewards = np.tile([0.3, 0.4, 0.5], (4000, 1))
-    if informative:
-        rewards = np.where(kind[:, np.newaxis] == np.arange(3), 0.6, 0.3)
-    return ContextTable.from_rewards(columns, features, rewards)
-
-
 def linear() -> ContextTable:
     rng = np.random.default_rng(6)
     rows = rng.uniform(-1, 1, (4000, 8))
@@ -76,34 +63,13 @@ def tuned() -> dict[str, ContextTable]:
     for seed, (size, arms, informative) in enumerate([(18, 7, 8), (10, 5, 4), (20, 10, 10)]):
         found[f"made {size}x{arms}"] = made(size, arms, informative, 1, seed)
     found["linear"] = linear()
-    found["category"] = by_category(informative=True)
-    found["none"] = by_category(informative=False)
+    found["category"] = one_category(informative=True)
+    found["none"] = one_category(informative=False)
     return found
 
 
-def pooled_digits() -> ContextTable:
-    """Digits as means of 2 by 2 pixels, with the range that pixels have."""
-    from sklearn.datasets import load_digits
-
-    data = load_digits()
-    pixels = data.data.reshape(-1, 4, 2, 4, 2).mean((2, 4)).reshape(-1, 16)
-    features = {f"x{i}": (0, 16) for i in range(16)}
-    return ContextTable.from_labels(numbered(pixels)[0], features, data.target)
-
-
-def component_digits(components: int = 20) -> ContextTable:
-    """Digits as principal components of images that count as public."""
-    from sklearn.datasets import load_digits
-    from sklearn.decomposition import PCA
-
-    data = load_digits()
-    public = data.data[:PUBLIC_IMAGES]
-    encoder = Fitted(PCA(components, random_state=0).fit(public), public)
-    return ContextTable.from_labels(data.data[PUBLIC_IMAGES:], encoder, data.target[PUBLIC_IMAGES:])
-
-
 def judged() -> dict[str, ContextTable]:
-    found = {"digits, 16 pixels": pooled_digits(), "digits, 20 components": component_digits()}
+    found = {"digits, 16 pixels": digits_table(None), "digits, 20 components": digits_table(20)}
     for seed, (size, arms, informative) in enumerate([(18, 7, 10), (12, 6, 5)], start=50):
         found[f"made {size}x{arms}, two clusters"] = made(size, arms, informative, 2, seed)
     return found

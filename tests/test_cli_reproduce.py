@@ -26,6 +26,7 @@ VERDICTS = {
     "people": [YES] * 7,
     "algorithms": [YES] * 3,
     "local": [YES] * 4,
+    "context": [YES] * 4,
     "limits": [YES] * 3,
 }
 

@@ -6,20 +6,21 @@ import time
 
 import numpy as np
 import pytest
-from benchmarks.context import by_category, component_digits, pooled_digits
 
 import bandanna as bd
 from bandanna.contextual import ContextTable, simulate_context
+from bandanna.contextual.digits import digits_table
 from bandanna.privacy.epochs import PROTECTS, Protects
+from bandanna.reproduce.context import one_category
 
 
 @pytest.mark.parametrize(
     ("protects", "least"), [("feedback", 0.65), ("context and feedback", 0.55)]
 )
-@pytest.mark.parametrize("table", [pooled_digits, component_digits])
-def test_digits(table: object, protects: Protects, least: float) -> None:
+@pytest.mark.parametrize("components", [None, 20])
+def test_digits(components: int | None, protects: Protects, least: float) -> None:
     pytest.importorskip("sklearn")
-    made = table()  # type: ignore[operator]
+    made = digits_table(components)
     run = simulate_context(made, 1.0, 1e-6, 100_000, protects)
     assert run.last_fifth > least
     assert run.single < 0.12
@@ -27,7 +28,7 @@ def test_digits(table: object, protects: Protects, least: float) -> None:
 
 @pytest.mark.parametrize("protects", PROTECTS)
 def test_an_informative_category_is_found_among_noise(protects: Protects) -> None:
-    run = simulate_context(by_category(informative=True), 1.0, 1e-6, 100_000, protects)
+    run = simulate_context(one_category(informative=True), 1.0, 1e-6, 100_000, protects)
     assert run.single < 0.41
     assert run.last_fifth > 0.57  # 0.6 if the category is always followed
 
@@ -42,7 +43,7 @@ def test_contexts_that_say_nothing_cost_little(protects: Protects, rounds: int) 
     without = 0.5 + float(alone.regret("alone").mean()) / rounds
     runs = [
         simulate_context(
-            by_category(informative=False), 1.0, 1e-6, rounds, protects, seed=seed, bernoulli=True
+            one_category(informative=False), 1.0, 1e-6, rounds, protects, seed=seed, bernoulli=True
         )
         for seed in range(5)
     ]

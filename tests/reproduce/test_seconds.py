@@ -17,7 +17,7 @@ from bandanna.simulation.policy_runs import PolicyRuns
 from bandanna.simulation.requests import by_name, checkpoint_rounds, seconds_of
 from bandanna.simulation.results import Results
 
-SIMULATED = [name for name in REPRODUCTIONS if name not in ("regimes", "leakage")]
+SIMULATED = [name for name in REPRODUCTIONS if name not in ("regimes", "leakage", "context")]
 
 
 class Dry:

@@ -19,6 +19,7 @@ REPRODUCTIONS: dict[str, str] = {
     "people": "protecting persons who come back costs no more than protecting rounds (ours)",
     "algorithms": "which algorithm has the least regret in which world (ours)",
     "local": "what privacy on the device costs, and which algorithm suits it (ours)",
+    "context": "deciding by context learns, with feedback or both protected (ours)",
     "limits": "no private algorithm of a certain kind has small regret",
 }
 """Names and claims; each name is a module of this package with a function ``reproduce(quick)``."""
