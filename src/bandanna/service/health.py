@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import time
 from collections.abc import Callable
 
@@ -29,8 +29,7 @@ DAY_SECONDS = 86_400.0
 
 def free_bytes(core: Core) -> int:
     """Return how much room is left where the database or the rollback guard is."""
-    found = os.statvfs(core.disk)
-    return found.f_bavail * found.f_frsize
+    return shutil.disk_usage(core.disk).free
 
 
 def _database(core: Core) -> str | None:
