@@ -40,14 +40,13 @@ def passed(journey: Callable[[], object]) -> tuple[int, int]:
         if event == "call" and code.co_filename.startswith(PACKAGE):
             seen.add((code.co_filename, code.co_name, code.co_firstlineno))
 
-    threading.setprofile_all_threads(note) if sys.version_info >= (3, 12) else None
     threading.setprofile(note)
     sys.setprofile(note)
     try:
         journey()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     named = {one for one in seen if not one[1].startswith("<")}
     return len(named), len({file for file, _, _ in named})
 
@@ -97,7 +96,7 @@ def a_reward(folder: Path) -> tuple[int, int]:
         journey()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return counted[0]
 
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         privatize,
     )
     from bandanna.privacy.range import private_range
-    from bandanna.problem import Problem
     from bandanna.simulation import Results, simulate
+    from bandanna.spec import Problem
     from bandanna.studies import Study, StudyResults
 
 _HOMES = {
@@ -56,7 +56,7 @@ _HOMES = {
     "load": "bandanna.policy",
     "private_range": "bandanna.privacy.range",
     "privatize": "bandanna.policy",
-    "Problem": "bandanna.problem",
+    "Problem": "bandanna.spec",
     "plan": "bandanna.planner.plan",
     "Results": "bandanna.simulation",
     "Study": "bandanna.studies",

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Literal
 
 from bandanna._core.types import JSON, InputError, Model
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory import (
     adaptive,
     batched_exp4,

@@ -353,7 +353,7 @@ class Spec:
             raise InputError("rounds_per_slot goes with per_person, the slots a person may have.")
         if self.people is not None and self.per_person is None:
             raise InputError("people= goes with per_person=, the slots a person may have.")
-        checks.settle(self, **values)
+        checks.set_fields(self, **values)
 
     @property
     def problem(self) -> Problem:
@@ -534,7 +534,7 @@ class Problem:
         declared, values = parameters(), vars(self)
         own = {"arms": checks.arms, "experts": _optional(_whole("experts", 1))}
         checked = {name: own.get(name, declared[name].check)(values[name]) for name in values}
-        checks.settle(self, **checked)
+        checks.set_fields(self, **checked)
 
     @property
     def size(self) -> tuple[int, int, float]:
@@ -550,8 +550,6 @@ class Problem:
     def num_experts(self) -> int:
         """The number of experts, for formulas about several of them."""
         return checks.whole("experts", self.experts, at_least=2)
-
-    advisers = num_experts
 
     def horizon(self, name: str, instead: str = "one-bit or htinf") -> int:
         """Require the number of rounds for something, and say what does without."""

@@ -24,7 +24,7 @@ from bandanna.learners.adaptive_steps import (
 )
 from bandanna.learners.net import rate_for, rest_regret, within_unit
 from bandanna.learners.steps import draw_once, update_once
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.adaptive import adaptive, adaptive_clamp, released_noise
 from bandanna.theory.centred import centred_regret
 

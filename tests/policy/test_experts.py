@@ -12,7 +12,7 @@ import bandanna as bd
 from bandanna.algorithms import algorithms
 from bandanna.learners import Htinf
 from bandanna.planner.plan import row_of
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 
 
 def test_the_example_of_the_readme_runs() -> None:

@@ -15,7 +15,7 @@ from bandanna.policy.codec import learned_to_dict
 from bandanna.policy.facade import policy_from_dict
 from bandanna.policy.transitions import batch_with_room, rescaled
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease
-from bandanna.privacy.reading import Told
+from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.sums import SumRelease
 from tests.contracts.policies import PLAIN, PRIVATE, advise, make
 
@@ -83,7 +83,7 @@ def test_totals_are_right_on_average_and_intervals_hardly_ever_miss(release: Sum
     law = release.law()
     assert law is not None
     for _ in range(1000):
-        told = Told()
+        told = ArmTotals()
         for _ in range(25):
             told = told.and_also(release.release(total), 3)
         arm = release.totals(told)
@@ -98,7 +98,7 @@ def test_totals_are_right_on_average_and_intervals_hardly_ever_miss(release: Sum
 def test_longer_batches_weigh_more() -> None:
     """Noise is on sums: with sizes 1 and 99 the mean is of rounds, and noise is there twice."""
     release = LaplaceRelease(1.0, 1, longest=99)
-    told = Told().and_also(1.0, 1).and_also(0.2, 99)
+    told = ArmTotals().and_also(1.0, 1).and_also(0.2, 99)
     arm = release.totals(told)
     assert (arm.total, arm.terms, arm.releases) == pytest.approx((20.8, 100, 2))
     assert point(arm) == pytest.approx(0.208)
@@ -107,7 +107,7 @@ def test_longer_batches_weigh_more() -> None:
 def test_bits_of_batches_that_were_not_whole_tell_less() -> None:
     """Missing slots count 1/2 in a batch, and come out of the estimate again."""
     release = OneBitRelease(1.0, 10)
-    whole, half = Told(), Told()
+    whole, half = ArmTotals(), ArmTotals()
     for bit in (1.0, 0.0, 0.0, 1.0, 0.0):
         whole = whole.and_also(bit, 10)
         half = half.and_also(rescaled(bit, 10, 5), 5)

@@ -34,16 +34,16 @@ def test_losses_and_other_batches_are_refused_without_repeating_them() -> None:
 
 def test_it_has_the_law_of_the_one_bit_release_in_batches_of_one() -> None:
     release = DeviceRelease(0.7)
-    assert release.here() == OneBitRelease(0.7, 1)
-    assert (release.a, release.b) == (release.here().a, release.here().b)
-    assert release.fast() == release.here().fast()
+    assert release.in_process() == OneBitRelease(0.7, 1)
+    assert (release.a, release.b) == (release.in_process().a, release.in_process().b)
+    assert release.fast() == release.in_process().fast()
 
 
 def test_a_bit_that_never_came_has_the_mean_of_the_default_loss() -> None:
     """20,000 draws; a false alarm beyond five standard deviations is rarer than 1e-6."""
     release, draws = DeviceRelease(1.0), 20_000
     for units in (0, UNITS // 2, UNITS):
-        share = sum(release.stand_in(units) for _ in range(draws)) / draws
+        share = sum(release.default_feedback(units) for _ in range(draws)) / draws
         chance = release.bins(units).chances[1]
         assert abs(share - chance) < 5.0 * (chance * (1 - chance) / draws) ** 0.5
 

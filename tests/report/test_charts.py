@@ -10,8 +10,8 @@ from bandanna._core.types import InputError
 from bandanna.audits.leakage import exp3_leakage, paper_construction
 from bandanna.learners import Exp3
 from bandanna.planner.regimes import RegimeMap, place_of
-from bandanna.problem import Problem
 from bandanna.report.charts import audit_chart, leakage_chart, regimes_chart, save_chart
+from bandanna.spec import Problem
 
 LEAKAGE = exp3_leakage(Exp3(2, 0.01, 0.01), *paper_construction(3000))
 ROWS = [

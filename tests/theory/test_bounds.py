@@ -12,7 +12,7 @@ import bandanna as bd
 from bandanna.algorithms import find
 from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switching
 from bandanna.planner.plan import Row, row_of
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory import htinf
 from bandanna.theory.one_bit import one_bit_bound
 

@@ -12,7 +12,7 @@ from bandanna.algorithms import find
 from bandanna.environments import OneGoodExpert, SwitchingExperts
 from bandanna.planner.plan import row_of
 from bandanna.privacy.calibration import closed_forms
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.batched_exp4 import Batched
 from bandanna.theory.calibrated_exp4 import best_calibrated, calibrated_bound, calibrated_terms
 
@@ -41,7 +41,7 @@ def test_no_point_of_a_wide_grid_has_a_smaller_bound(problem: Problem) -> None:
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def test_the_bound_agrees_with_a_second_computation(problem: Problem) -> None:
-    (arms, rounds, epsilon), experts = problem.size, problem.advisers
+    (arms, rounds, epsilon), experts = problem.size, problem.num_experts
     (tau, eta, gamma), _ = best_calibrated(problem)
     pure, normal = closed_forms(epsilon, problem.delta, experts)
     n, unit = rounds // tau, arms / gamma / 2**30

@@ -16,8 +16,8 @@ from bandanna.algorithms import Algorithm, algorithms, find, names, register
 from bandanna.environments import Bernoulli
 from bandanna.planner.plan import Row, plan, row_of
 from bandanna.policy.parts import recipe_of
-from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
+from bandanna.spec import Problem
 from bandanna.theory.tuning import Bound, Tuning
 
 BANDITS = [Problem(4, 10**6, 0.5), Problem(2, 10**7, 0.03), Problem(3, 10**6, 2.0)]

@@ -13,7 +13,7 @@ from bandanna._core.streams import new_stream
 from bandanna.algorithms import algorithms, find
 from bandanna.learners.exp3 import Exp3
 from bandanna.planner.plan import plan, row_of
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.delay import late_cost, late_exp3, outstanding, overlaps
 
 

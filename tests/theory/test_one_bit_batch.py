@@ -5,7 +5,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.one_bit import best_one_bit_batch, default_one_bit_batch, one_bit_bound
 
 

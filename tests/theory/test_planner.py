@@ -12,7 +12,7 @@ import bandanna as bd
 from bandanna.algorithms import ALGORITHMS, algorithms
 from bandanna.planner.inverse import ask, says_something_from
 from bandanna.planner.plan import plan, row_of
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 
 
 def test_plans_list_what_does_not_apply_and_never_as_a_number() -> None:

@@ -10,7 +10,7 @@ import bandanna as bd
 from bandanna.planner.inverse import places_for
 from bandanna.planner.plan import plan
 from bandanna.privacy.composition import Place, keeps, place_for
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 
 PERSON = Problem(arms=3, rounds=10**6, epsilon=1.0, delta=1e-6)
 

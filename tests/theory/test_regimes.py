@@ -9,7 +9,7 @@ import pytest
 
 from bandanna.planner.plan import plan
 from bandanna.planner.regimes import RATES, REGIMES, RegimeMap, place_of, rates, regime_map
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import bandanna as bd
 from bandanna.algorithms import find
 from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switching
 from bandanna.planner.plan import row_of
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory import batched_exp4, exp3, exp4, ftpl, htinf
 from bandanna.theory.noisy_weights import noisy_spread
 from bandanna.theory.search import lowest_point

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tests.toys.learner
 import tests.toys.release  # noqa: F401  # both are registered when they are imported
 from bandanna.algorithms import Algorithm, register
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.tuning import Tuning
 
 

@@ -36,7 +36,7 @@ class Stay(learners.CompiledLearner):
     name: ClassVar[str] = "toy-stay"
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
 
     def params(self) -> StayParams:
         """Return the numbers for the steps."""

@@ -13,7 +13,7 @@ MAX_ROUNDS = 10**12
 """More losses than this, in grid units, would not fit a 64-bit sum."""
 
 MAX_ARMS = 10**7
-MAX_SLOTS = MAX_PLACES = 10**6
+MAX_SLOTS = 10**6
 """More slots than this a person does not have."""
 
 MIN_EPSILON, MAX_EPSILON = 1e-9, 100.0
@@ -101,7 +101,7 @@ def loss_range(value: object) -> tuple[float, float]:
     return low, high
 
 
-def settle(thing: object, **values: object) -> None:
+def set_fields(thing: object, **values: object) -> None:
     """Store checked values in a frozen dataclass, as plain Python numbers."""
     for name, value in values.items():
         object.__setattr__(thing, name, value)

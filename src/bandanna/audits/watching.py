@@ -136,9 +136,9 @@ def watch(
     ``agreed``: there, one loss counts for all of them.
     """
     copy = policy.rehearse(new_stream([*seed, 0]), new_stream([*seed, 1]))
-    inside = policy.recipe.release.here() if exact else copy._parts.release
+    inside = policy.recipe.release.in_process() if exact else copy._parts.release
     copy._parts.release = watched = WatchedRelease(inside, blind=blind)
-    advisers = np.random.default_rng([*seed, 2])
+    advice_rng = np.random.default_rng([*seed, 2])
     low, high = policy.loss_range
     waiting: deque[Decision] = deque()
     decisions: list[Decision] = []
@@ -146,7 +146,7 @@ def watch(
         if policy.experts is None:
             decision = copy.decide()
         else:
-            votes = advisers.integers(0, len(policy.arms), policy.experts)
+            votes = advice_rng.integers(0, len(policy.arms), policy.experts)
             room = batch_with_room(copy.state)
             unanimous = agreed == (copy.state.batches if room is None else room.number)
             decision = copy.decide(votes * 0 if unanimous else votes)

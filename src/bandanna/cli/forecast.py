@@ -9,8 +9,8 @@ from bandanna._core.types import InputError
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, Logged
-    from bandanna.problem import Problem
     from bandanna.simulation.forecast import Forecast
+    from bandanna.spec import Problem
 
 HELD = 0.99
 """Share of a log's outcomes that a narrower range would hold."""

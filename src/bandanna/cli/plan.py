@@ -195,7 +195,7 @@ def answered(
     """Fill in what is asked for; return the plan for it and the answer in words."""
     from bandanna.planner.inverse import ask
     from bandanna.planner.plan import plan as make_plan
-    from bandanna.problem import Problem
+    from bandanna.spec import Problem
 
     missing = [name for name in NEEDED if given[name] is None]
     asked = [*missing, *(["experts"] if most_experts else [])]
@@ -229,7 +229,7 @@ def for_people(
     """Plan for persons; or answer how many places they may have."""
     from bandanna.planner.inverse import places_for
     from bandanna.planner.plan import plan as make_plan
-    from bandanna.problem import Problem
+    from bandanna.spec import Problem
 
     if per_person is None:
         raise InputError("--people goes with --per-person, the places each may have.")

@@ -201,17 +201,17 @@ def simulate(
     note_weak(epsilon, quiet=as_json)
     horizon = None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS)
     count = None if arms is None else whole_number("--arms", arms)
-    advisers = None if experts is None else whole_number("--experts", experts)
+    num_experts = None if experts is None else whole_number("--experts", experts)
     source: Environment | ExpertEnvironment
     if log is not None:
-        if (environment, count, advisers) != (None,) * 3:
+        if (environment, count, num_experts) != (None,) * 3:
             raise InputError("--log brings its arms; leave out --environment and sizes.")
         source = read_log(log, columns, advice=advice, rounds=horizon, replay=replay).place()
         environment = log.name
     elif replay or any(columns._replace(loss_range=None, person=None)):  # a table has these too
         raise without_log("--log")
     elif returning is not None:
-        if environment not in (None, "returning") or advisers is not None or columns.person:
+        if environment not in (None, "returning") or num_experts is not None or columns.person:
             raise InputError("--returning is an environment of its own, and without experts.")
         from bandanna.environments import make_environment
 
@@ -219,12 +219,12 @@ def simulate(
         chance: JSON = {"returning": returning}
         source = make_environment(environment, count, horizon or 100_000, **chance)
     else:
-        environment = environment or ("bernoulli" if advisers is None else "one-good")
+        environment = environment or ("bernoulli" if num_experts is None else "one-good")
         source = make_place(
             environment,
             count,
             horizon,
-            advisers,
+            num_experts,
             spread,
             advice,
             read_range(columns.loss_range),

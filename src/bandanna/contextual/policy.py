@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from bandanna._core import checks
-from bandanna._core.checks import MAX_PLACES
+from bandanna._core.checks import MAX_SLOTS
 from bandanna._core.grid import check_range, feedback_to_units
 from bandanna._core.html import paragraph
 from bandanna._core.streams import Stream, new_stream
@@ -140,7 +140,7 @@ class PrivateContextual(OneProcess):
         self.clip = bool(clip)
         self.resumed = 0
         size = len(self.arms), checks.whole("features", self.encoder.size, 1, MAX_FEATURES)
-        slots = 1 if per_person is None else checks.whole("per_person", per_person, 1, MAX_PLACES)
+        slots = 1 if per_person is None else checks.whole("per_person", per_person, 1, MAX_SLOTS)
         known = per_person is not None
         trial = EpochRelease(protects, epsilon, delta, *size, slots, by_person=known)
         first = first_end(self.rounds, *size, trial.scale, both=trial.both)

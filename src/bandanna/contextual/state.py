@@ -193,7 +193,7 @@ class State:
         state.counted = checks.whole("counted", data["counted"], 0, state.decided)
         if data["people"] is not None:
             state.people = People()
-            state.people.load(data["people"], checks.MAX_PLACES)
+            state.people.load(data["people"], checks.MAX_SLOTS)
         state.opened = checks.whole("opened", data["opened"], 0)
         state.sizes = [checks.rounds(size) for size in data["sizes"]]
         if len(state.sizes) != state.opened:

@@ -63,7 +63,7 @@ class AbTest(PhaseLearner):
     per_arm: ClassVar[tuple[str, ...]] = ("sums", "rounds", "planned", "left")
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms), rounds=checks.rounds(self.rounds))
+        checks.set_fields(self, arms=checks.arms(self.arms), rounds=checks.rounds(self.rounds))
         checks.positive("explore", self.explore)
         checks.within("explore", self.explore, 0.0, 1.0)
 

@@ -99,9 +99,9 @@ class Adaptive(CompiledLearner):
     )
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
         if self.losses is not None:
-            checks.settle(self, losses=checks.whole("losses", self.losses, at_least=1))
+            checks.set_fields(self, losses=checks.whole("losses", self.losses, at_least=1))
         if self.memory is not None and not checks.as_float(self.memory) >= 1.0:
             raise InputError(f"memory must be None or at least 1 loss; got {self.memory!r}.")
         checks.positive("first_rate", self.first_rate)

@@ -124,12 +124,12 @@ class DpKlucb(CompiledLearner):
     )
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
         checks.epsilon(self.epsilon)
         checks.within("growth", self.growth, 1.01, 100.0)
         checks.within("false_alarm", self.false_alarm, 1e-12, 1.0)
         if self.rounds is not None:
-            checks.settle(self, rounds=checks.rounds(self.rounds))
+            checks.set_fields(self, rounds=checks.rounds(self.rounds))
 
     def params(self) -> DpKlucbParams:
         """Return the numbers for the compiled steps."""

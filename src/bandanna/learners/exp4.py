@@ -69,7 +69,7 @@ class Exp4(ExpertLearner):
 
     def __post_init__(self) -> None:
         experts = checks.whole("experts", self.experts, at_least=1, at_most=MAX_EXPERTS)
-        checks.settle(self, experts=experts, arms=checks.arms(self.arms))
+        checks.set_fields(self, experts=experts, arms=checks.arms(self.arms))
         checks.positive("learning_rate", self.learning_rate)
         checks.within("mixing", self.mixing, 0.0, 1.0)
         if self.centred and self.mixing:

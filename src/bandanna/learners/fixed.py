@@ -49,7 +49,7 @@ class FixedArm(CompiledLearner):
         arm = checks.whole("arm", self.arm, 0)
         if arm >= arms:
             raise InputError(f"arm must be an index below arms = {arms}; got {self.arm!r}.")
-        checks.settle(self, arms=arms, arm=arm)
+        checks.set_fields(self, arms=arms, arm=arm)
 
     def params(self) -> FixedArmParams:
         """Return the numbers for the compiled steps."""

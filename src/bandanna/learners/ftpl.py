@@ -59,7 +59,7 @@ class Ftpl(CompiledLearner):
     per_arm: ClassVar[tuple[str, ...]] = ("losses",)
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
         checks.positive("learning_rate", self.learning_rate)
         checks.whole("resamples", self.resamples, at_least=1)
 

@@ -64,7 +64,7 @@ class Htinf(CompiledLearner):
     per_arm: ClassVar[tuple[str, ...]] = FTRL_PER_ARM
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
         if checks.within("alpha", self.alpha, 1.0, 2.0) == 1.0:
             raise InputError("alpha must be above 1 and at most 2; got 1.")
         checks.positive("sigma", self.sigma)

@@ -58,7 +58,7 @@ class KlUcb(CompiledLearner):
     per_arm: ClassVar[tuple[str, ...]] = ("losses", "plays", "waiting")
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
 
     def params(self) -> KlUcbParams:
         """Return the numbers for the compiled steps."""

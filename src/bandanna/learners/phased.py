@@ -83,13 +83,13 @@ class Phased(PhaseLearner):
     )
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
         if self.arms > MOST_ARMS:
             raise InputError(f"phased plays at most {MOST_ARMS:,} arms; got {self.arms:,}.")
         checks.epsilon(self.epsilon)
         checks.within("false_alarm", self.false_alarm, 1e-12, 1.0)
         if self.rounds is not None:
-            checks.settle(self, rounds=checks.rounds(self.rounds))
+            checks.set_fields(self, rounds=checks.rounds(self.rounds))
 
     def params(self) -> PhasedParams:
         """Return the numbers for the compiled steps."""

@@ -101,7 +101,7 @@ class Race(CompiledLearner):
     )
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
         checks.epsilon(self.epsilon)
         checks.within("confidence", self.confidence, 0.5, 1.0 - 1e-12)
         checks.within("tolerance", self.tolerance, 0.0, 1.0)

@@ -54,7 +54,7 @@ class Thompson(CompiledLearner):
     per_arm: ClassVar[tuple[str, ...]] = ("ones", "zeros")
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
 
     def params(self) -> ThompsonParams:
         """Return the numbers for the compiled steps."""

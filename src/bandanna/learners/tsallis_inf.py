@@ -81,13 +81,13 @@ class TsallisInf(CompiledLearner):
     per_arm: ClassVar[tuple[str, ...]] = FTRL_PER_ARM
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
         if self.estimator not in ESTIMATORS:
             raise InputError(
                 f"estimator must be one of {', '.join(ESTIMATORS)}; got {self.estimator!r}."
             )
         if self.losses is not None:
-            checks.settle(self, losses=checks.whole("losses", self.losses, SHORTEST))
+            checks.set_fields(self, losses=checks.whole("losses", self.losses, SHORTEST))
             if self.estimator != "centred":
                 raise InputError(f"losses needs estimator='centred'; got {self.estimator!r}.")
 

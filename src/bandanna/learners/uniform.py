@@ -42,7 +42,7 @@ class Uniform(CompiledLearner):
     per_arm: ClassVar[tuple[str, ...]] = ("updates",)
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
 
     def params(self) -> UniformParams:
         """Return the numbers for the compiled steps."""

@@ -46,7 +46,7 @@ class AnswerProblem:
     confidence: float = 0.95
 
     def __post_init__(self) -> None:
-        checks.settle(self, arms=checks.arms(self.arms), epsilon=checks.epsilon(self.epsilon))
+        checks.set_fields(self, arms=checks.arms(self.arms), epsilon=checks.epsilon(self.epsilon))
         checks.within("confidence", self.confidence, 0.5, 1.0 - 1e-9)
         if not 0.0 < self.base_rate < 1.0 or not 0.0 < self.gap <= 1.0 - self.base_rate:
             raise InputError(

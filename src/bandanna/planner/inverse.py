@@ -8,11 +8,11 @@ from functools import partial
 from typing import NamedTuple
 
 from bandanna._core import checks
-from bandanna._core.checks import MAX_PLACES
+from bandanna._core.checks import MAX_SLOTS
 from bandanna._core.types import InputError
 from bandanna.algorithms import Algorithm
 from bandanna.planner.plan import Row, any_arm, plan, row_of
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.search import TOLERANCE
 
 MOST_ARMS = 10**6
@@ -78,7 +78,7 @@ def places_for(target: float, problem: Problem) -> Answer:
             f"a regret of {target:g} of the places is not guaranteed even if everyone has one of "
             f"the {problem.rounds:,}: the best is {share(1):.3g}. Use more of them."
         )
-    value = _smallest(lambda places: share(places) > target, 2, MAX_PLACES) - 1
+    value = _smallest(lambda places: share(places) > target, 2, MAX_SLOTS) - 1
     words = f"Up to {value:,} places a person, regret of at most {target:g} of the places"
     return Answer(value, problem, f"{words} is guaranteed.")
 

@@ -24,7 +24,7 @@ from bandanna.algorithms import (
     check_losses,
 )
 from bandanna.privacy.composition import check_places, place_for
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.tuning import Bound
 
 
@@ -449,7 +449,7 @@ def plan(
     problem.horizon("a plan")
     problem = _in_world(problem, losses, changes)
     if problem.advised:
-        problem = replace(problem, experts=problem.advisers)
+        problem = replace(problem, experts=problem.num_experts)
     if local and (problem.advised or per_person is not None):
         raise InputError(
             "devices ask for arms without experts, and keep their persons' budgets themselves: "

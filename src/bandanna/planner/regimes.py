@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from bandanna._core.types import JSON
 from bandanna.planner.plan import plan
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 
 RATIOS = (0.5, 10.0, 1e3, 1e5)
 ROUNDS = tuple(round(10 ** (half / 2)) for half in range(6, 25))
@@ -37,7 +37,7 @@ RATES: dict[str, Callable[[int, int, int, float], float]] = {
 
 def rates(problem: Problem) -> dict[str, float]:
     """Return the three rates at a problem."""
-    return {name: rate(problem.advisers, *problem.size) for name, rate in RATES.items()}
+    return {name: rate(problem.num_experts, *problem.size) for name, rate in RATES.items()}
 
 
 class Regime(NamedTuple):
@@ -50,7 +50,7 @@ class Regime(NamedTuple):
 
     def contains(self, problem: Problem) -> bool:
         """Whether a problem is in the regime."""
-        return self.holds(problem.advisers, *problem.size)
+        return self.holds(problem.num_experts, *problem.size)
 
 
 REGIMES = (
@@ -82,7 +82,7 @@ class Place(NamedTuple):
     @property
     def ratio(self) -> float:
         """Experts for each arm, N/K."""
-        return self.problem.advisers / self.problem.arms
+        return self.problem.num_experts / self.problem.arms
 
     @property
     def best(self) -> str | None:

@@ -29,7 +29,7 @@ from bandanna._core.types import JSON, StateFileError
 from bandanna.learners.base import dump_arrays, load_arrays
 from bandanna.policy.runner import draw_phase
 from bandanna.policy.state import WAITING, Batch, Issuer, Phase, Slot, State
-from bandanna.privacy.reading import Told
+from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.release import Release
 from bandanna.spec import PeopleRule
 
@@ -220,7 +220,7 @@ def _load_learned(state: State, saved: JSON, limits: Limits) -> None:
     else:
         state.learned.load_state(saved["learner"])
     for choice, count, *sums in saved["totals"]:
-        totals = Told(int(count), *map(float, sums))
+        totals = ArmTotals(int(count), *map(float, sums))
         possible = totals.rounds >= totals.batches >= 1 and all(map(math.isfinite, totals))
         if not 0 <= choice < limits.choices or not possible:
             raise ValueError(f"what was released of {choice} is impossible")

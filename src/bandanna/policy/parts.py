@@ -303,7 +303,7 @@ def _with_replaced(entry: Algorithm, problem: Problem, spec: Spec) -> Recipe:
 def _for_devices(entry: Algorithm, problem: Problem, spec: Spec) -> Recipe:
     """Return what runs on bits released here in batches of one, and let devices release them."""
     release = DeviceRelease(problem.epsilon, 1 if spec.batch is None else spec.batch)
-    here = spec.but(release=release.here().name, batch=1)
+    here = spec.but(release=release.in_process().name, batch=1)
     return Recipe(_with_replaced(entry, problem, here).learner, release)
 
 
@@ -462,7 +462,7 @@ def plan_of(
     That is the bound of whichever algorithm, at the policy's batch, has just these parts.
     """
     entry = find(algorithm, advised=problem.advised)
-    recipe = recipe._replace(release=recipe.release.here())
+    recipe = recipe._replace(release=recipe.release.in_process())
     others = [row for row in algorithms(advised=problem.advised) if row != entry]
     same = [
         row_of(candidate, problem, batch)

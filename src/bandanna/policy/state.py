@@ -24,7 +24,7 @@ from bandanna._core.advice import Ticket
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, InputError
 from bandanna.learners.base import Player as LearnerPlayer
-from bandanna.privacy.reading import Told
+from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.release import Tally
 
 WAITING = -1
@@ -423,7 +423,7 @@ class State:
     """Whether arms were added or retired."""
     played: dict[int, int] = field(default_factory=dict)
     """Decisions of closed batches that each arm, or expert, was given: public."""
-    totals: dict[int, Told] = field(default_factory=dict)
+    totals: dict[int, ArmTotals] = field(default_factory=dict)
     """What was released of each arm, or expert, that batches were opened with: public."""
     open: dict[int, Batch] = field(default_factory=dict)
     filling: dict[Among | None, Batch] = field(default_factory=dict)

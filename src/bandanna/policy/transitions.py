@@ -32,7 +32,7 @@ from bandanna.policy.state import (
     State,
     Verdict,
 )
-from bandanna.privacy.reading import Told
+from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.release import Release, Released
 from bandanna.spec import PeopleRule
 
@@ -323,7 +323,7 @@ def give_up(parts: Parts, state: State, decision: Decision) -> Batch | None:
     batch = find(state, decision)
     position = decision.position
     if batch is not None and position in batch.waiting:
-        units = parts.release.stand_in(parts.default)
+        units = parts.release.default_feedback(parts.default)
         batch.given_up.add(position)
         if batch.slots is None:
             _count(parts, batch, position, units)
@@ -429,7 +429,7 @@ def close(state: State, batch: Batch) -> Released | None:
 
 def _note(state: State, choice: int, mean: float, count: int) -> None:
     """Note what was released of an arm or expert."""
-    state.totals[choice] = state.totals.get(choice, Told()).and_also(mean, count)
+    state.totals[choice] = state.totals.get(choice, ArmTotals()).and_also(mean, count)
 
 
 def _erase(state: State, batch: Batch) -> None:

@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bandanna._core import checks
-from bandanna._core.checks import MAX_EPSILON, MAX_PLACES, MIN_EPSILON
+from bandanna._core.checks import MAX_EPSILON, MAX_SLOTS, MIN_EPSILON
 from bandanna._core.types import InputError
 
 ULP = 2.0**-53
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 def check_places(places: object) -> int:
     """Require a number of places a person may have."""
-    return checks.whole("per_person", places, at_least=1, at_most=MAX_PLACES)
+    return checks.whole("per_person", places, at_least=1, at_most=MAX_SLOTS)
 
 
 def composed_delta(epsilon: float, each: Place, places: int) -> float:
@@ -154,9 +154,9 @@ def places_for(epsilon: float, delta: float, each: Place) -> int:
     (100, 4)
     """
     low, high = 0, 1
-    while high <= MAX_PLACES and keeps(epsilon, delta, each, high):
+    while high <= MAX_SLOTS and keeps(epsilon, delta, each, high):
         low, high = high, 2 * high
-    high = min(high, MAX_PLACES + 1)
+    high = min(high, MAX_SLOTS + 1)
     while low + 1 < high:
         middle = (low + high) // 2
         low, high = (middle, high) if keeps(epsilon, delta, each, middle) else (low, middle)

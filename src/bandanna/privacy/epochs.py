@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna._core.checks import MAX_PLACES
+from bandanna._core.checks import MAX_SLOTS
 from bandanna._core.compiled import kernel
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, discrete_laplace, normal
@@ -194,7 +194,7 @@ class EpochMechanism(Mechanism):
         possible = {
             "units": self.units == GRID,
             "features": self.features <= MAX_FEATURES,
-            "slots": self.slots <= (MAX_PLACES if self.by_person else 1),
+            "slots": self.slots <= (MAX_SLOTS if self.by_person else 1),
             "multiplier": 1e-3 <= self.multiplier <= 1e15,
             "delta": delta == 0 or SMALLEST_DELTA <= delta < 1,
         }
@@ -406,13 +406,13 @@ class EpochRelease:
         if self.protects not in PROTECTS:
             known = " or ".join(map(repr, PROTECTS))
             raise InputError(f"protects must be {known}; got {self.protects!r}.")
-        checks.settle(
+        checks.set_fields(
             self,
             epsilon=checks.epsilon(self.epsilon),
             delta=checks.delta(self.delta),
             arms=checks.arms(self.arms),
             features=checks.whole("features", self.features, 1, MAX_FEATURES),
-            slots=checks.whole("slots", self.slots, 1, MAX_PLACES),
+            slots=checks.whole("slots", self.slots, 1, MAX_SLOTS),
             shortest=checks.whole("shortest", self.shortest, 1, MOST_ROUNDS),
         )
         if self.slots > 1 and not self.by_person:

@@ -40,7 +40,7 @@ from bandanna.privacy.mechanism import (
     on_the_grid,
 )
 from bandanna.privacy.noise import discrete_laplace_noise, within_reach
-from bandanna.privacy.reading import Told
+from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.release import Tally
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.privacy.sums import PureRelease
@@ -116,7 +116,9 @@ class LaplaceRelease(PureRelease):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.longest is not None:
-            checks.settle(self, longest=checks.whole("longest", self.longest, max(self.batch, 2)))
+            checks.set_fields(
+                self, longest=checks.whole("longest", self.longest, max(self.batch, 2))
+            )
 
     def start(self, size: int | None = None) -> Tally:
         """Open a batch, of another size than ``batch`` only if the promise is about such."""
@@ -172,7 +174,7 @@ class LaplaceRelease(PureRelease):
         """Return that of sums with Laplace noise; the discrete law's moments do not exceed it."""
         return law_of(laplace_scale(self.epsilon) / UNITS)
 
-    def totals(self, told: Told) -> Totals:
+    def totals(self, told: ArmTotals) -> Totals:
         """Return the sum of the released sums, with noise once for each batch."""
         return Totals(told.total, told.rounds, told.batches)
 

@@ -81,11 +81,11 @@ class DeviceRelease(OneBitRelease):
             raise InputError(f"a device releases batches of 1; got {size!r}.")
         return BitTally()
 
-    def here(self) -> OneBitRelease:
+    def in_process(self) -> OneBitRelease:
         """Return the release that does here what devices do: the same law, for losses."""
         return OneBitRelease(self.epsilon, 1)
 
-    def stand_in(self, units: int) -> int:
+    def default_feedback(self, units: int) -> int:
         """Draw the bit of a device that never answered, from the default loss."""
         return int(self.release(units))
 

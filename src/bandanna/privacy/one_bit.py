@@ -49,7 +49,7 @@ from bandanna.privacy.mechanism import (
 )
 from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
 from bandanna.privacy.rational import log_of
-from bandanna.privacy.reading import Told
+from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.release import Tally
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.privacy.sums import PureRelease
@@ -145,7 +145,7 @@ class OneBitRelease(PureRelease):
     def __post_init__(self) -> None:
         super().__post_init__()
         a, b = one_bit_integers(self.epsilon, UNITS)
-        checks.settle(self, a=a, b=b)
+        checks.set_fields(self, a=a, b=b)
 
     @property
     def denominator(self) -> int:
@@ -204,7 +204,7 @@ class OneBitRelease(PureRelease):
         """Return that of bits, which have no noise but their own chance."""
         return law_of()
 
-    def totals(self, told: Told) -> Totals:
+    def totals(self, told: ArmTotals) -> Totals:
         """Return how many bits were 1, of how many, and how their mean depends on the mean loss.
 
         Slots that are missing from a batch count 1/2 (``policy/transitions.py``): the mean of the

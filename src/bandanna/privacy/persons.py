@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bandanna._core.checks import MAX_EPSILON, MAX_PLACES, MIN_EPSILON
+from bandanna._core.checks import MAX_EPSILON, MAX_SLOTS, MIN_EPSILON
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.privacy.composition import Place, composed_epsilon, costs, keeps
 from bandanna.privacy.mechanism import TOLERANCE, Finding, Mechanism, PrivacyLoss, float_of
@@ -53,8 +53,8 @@ def for_person(promise: Guarantee, epsilon: float, delta: float, places: int) ->
 def impossible_places(data: JSON) -> Iterator[Finding]:
     """Numbers that no certificate for persons has."""
     places, epsilon, delta = (data[key] for key in PERSON_ENTRIES)
-    if type(places) is not int or not 1 <= places <= MAX_PLACES:
-        yield Finding("places", False, f"must be a whole number from 1 to {MAX_PLACES}")
+    if type(places) is not int or not 1 <= places <= MAX_SLOTS:
+        yield Finding("places", False, f"must be a whole number from 1 to {MAX_SLOTS}")
     if type(epsilon) not in (int, float) or not MIN_EPSILON <= float_of(epsilon) <= MAX_EPSILON:
         yield Finding("place_epsilon", False, f"must be from {MIN_EPSILON:g} to {MAX_EPSILON:g}")
     if type(delta) not in (int, float) or not 0.0 <= float_of(delta) < 1.0:

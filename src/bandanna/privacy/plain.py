@@ -30,7 +30,7 @@ class PlainRelease(SumRelease):
     name: ClassVar[str] = "plain"
 
     def __post_init__(self) -> None:
-        checks.settle(self, batch=checks.whole("batch", self.batch, at_least=1))
+        checks.set_fields(self, batch=checks.whole("batch", self.batch, at_least=1))
 
     def release(self, total: int, size: int | None = None) -> float:
         """Publish the mean."""
@@ -76,7 +76,7 @@ class SilentRelease(SumRelease):
     name: ClassVar[str] = "silent"
 
     def __post_init__(self) -> None:
-        checks.settle(self, batch=checks.whole("batch", self.batch, at_least=1))
+        checks.set_fields(self, batch=checks.whole("batch", self.batch, at_least=1))
 
     def release(self, total: int, size: int | None = None) -> float:
         """Publish 0."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Told(NamedTuple):
+class ArmTotals(NamedTuple):
     """What a release has told of one arm: values of batches, all of them public."""
 
     batches: int = 0
@@ -14,9 +14,9 @@ class Told(NamedTuple):
     rounds: float = 0.0
     """Sum of the sizes."""
 
-    def and_also(self, value: float, size: int) -> Told:
+    def and_also(self, value: float, size: int) -> ArmTotals:
         """Add the value of a batch."""
-        return Told(self.batches + 1, self.total + size * value, self.rounds + size)
+        return ArmTotals(self.batches + 1, self.total + size * value, self.rounds + size)
 
     @property
     def mean(self) -> float:

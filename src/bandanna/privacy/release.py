@@ -86,11 +86,11 @@ class Release(ABC):
     def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:
         """Go on with an open batch from what its tally's ``to_dict`` gave, checked."""
 
-    def here(self) -> Release:
+    def in_process(self) -> Release:
         """Return the release that does the same to losses in this process: itself as a rule."""
         return self
 
-    def stand_in(self, units: int) -> int:
+    def default_feedback(self, units: int) -> int:
         """Return what is counted for feedback that never came, given the default loss."""
         return units
 

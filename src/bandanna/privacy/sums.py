@@ -17,7 +17,7 @@ from bandanna._core.types import JSON, Guarantee
 from bandanna.inference import Law, Totals
 from bandanna.privacy.faces import SumMemory, publish_once
 from bandanna.privacy.mechanism import Mechanism
-from bandanna.privacy.reading import Told
+from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.release import Release, Seeded, Tally
 from bandanna.privacy.statements import PROTECTED
 
@@ -96,7 +96,7 @@ class SumRelease(Release):
         """Return how what it publishes depends on mean losses; None where it does not."""
         return None
 
-    def totals(self, told: Told) -> Totals:
+    def totals(self, told: ArmTotals) -> Totals:
         """Return what it has published of an arm, for ``bandanna.inference``."""
         return Totals(told.total, told.rounds)
 
@@ -151,7 +151,7 @@ class PureRelease(SumRelease):
 
     def __post_init__(self) -> None:
         batch = checks.whole("batch", self.batch, at_least=1)
-        checks.settle(self, epsilon=checks.epsilon(self.epsilon), batch=batch)
+        checks.set_fields(self, epsilon=checks.epsilon(self.epsilon), batch=batch)
 
     def promise(
         self,

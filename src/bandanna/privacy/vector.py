@@ -256,13 +256,13 @@ class VectorRelease(EstimateRelease):
         batch = checks.whole("batch", self.batch, at_least=1, at_most=MAX_BATCH)
         checks.positive("mixing", self.mixing)
         checks.within("mixing", self.mixing, 0.0, 1.0)
-        checks.settle(self, epsilon=epsilon, delta=delta, experts=experts, batch=batch)
-        checks.settle(self, arms=checks.arms(self.arms), mixing=float(self.mixing))
+        checks.set_fields(self, epsilon=epsilon, delta=delta, experts=experts, batch=batch)
+        checks.set_fields(self, arms=checks.arms(self.arms), mixing=float(self.mixing))
         if self.preset not in ("calibrated", "paper"):
             raise InputError(f"preset must be calibrated or paper; got {self.preset!r}.")
         paper = self.preset == "paper"
         noise = paper_noise(epsilon, delta, experts) if paper else None
-        checks.settle(self, noise=noise or calibrate(epsilon, delta, experts))
+        checks.set_fields(self, noise=noise or calibrate(epsilon, delta, experts))
 
     def release(self, sums: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
         """Publish a batch's sums. Call it once for each batch.

@@ -11,9 +11,9 @@ from bandanna.planner.plan import row_of
 from bandanna.policy.diagnostics import CONFIDENCE, ArmSummary
 from bandanna.policy.parts import slot_problem
 from bandanna.policy.policy import Policy
-from bandanna.problem import Problem
 from bandanna.service.models import moment
 from bandanna.service.steady import steadiness
+from bandanna.spec import Problem
 from bandanna.store.totals import Point, ReleaseTotals
 
 

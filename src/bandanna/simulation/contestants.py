@@ -16,10 +16,10 @@ from bandanna.algorithms import AUTO, find
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.learners import FixedArm
 from bandanna.policy import Bandit, Experts, Policy, PrivateBandit, PrivateExperts
-from bandanna.problem import Problem
 from bandanna.simulation.comparators import best_expert
 from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.runs import simulate
+from bandanna.spec import Problem
 from bandanna.theory.tuning import LEARNERS_BY_NAME
 
 BEST_EXPERT = "best-expert"

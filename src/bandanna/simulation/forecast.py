@@ -13,7 +13,6 @@ from bandanna.algorithms import ALGORITHMS, algorithms
 from bandanna.environments import Environment
 from bandanna.planner.plan import plan
 from bandanna.policy import Policy
-from bandanna.problem import Problem
 from bandanna.simulation.contestants import (
     NO_PRIVACY,
     make_policy,
@@ -24,6 +23,7 @@ from bandanna.simulation.contestants import (
 from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
+from bandanna.spec import Problem
 
 RUNS, FEW = 40, 6
 MOST_STEPS = 3e9

@@ -21,11 +21,11 @@ from bandanna.environments import (
 )
 from bandanna.planner.plan import planned
 from bandanna.policy import Policy
-from bandanna.problem import Problem
 from bandanna.simulation.contestants import NO_PRIVACY, make_policy, strongest
 from bandanna.simulation.progress import Progress
 from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.runs import simulate
+from bandanna.spec import Problem
 
 RUNS, EXPERT_RUNS = 20, 5
 MOST_STEPS = 2e8
@@ -71,7 +71,7 @@ def expert_family(problem: Problem) -> dict[str, ExpertEnvironment]:
     """Return a good expert among guessers, a hardly better one, groups, and one that changes."""
     arms, rounds, _ = problem.size
     barely = min(0.9, 1.0 / arms + 4.0 * float(np.sqrt(arms / rounds)))
-    size = problem.advisers, arms, rounds
+    size = problem.num_experts, arms, rounds
     return {
         "one-good": OneGoodExpert(*size),
         "hard one-good": OneGoodExpert(*size, quality=barely),
@@ -135,7 +135,7 @@ def _for_place(
 def _too_long(policy: Policy, problem: Problem) -> bool:
     arms, rounds, _ = problem.size
     if problem.advised:  # advice is looked at every round
-        return EXPERT_RUNS * 4 * float(rounds) * (10 + problem.advisers) > MOST_ADVICE
+        return EXPERT_RUNS * 4 * float(rounds) * (10 + problem.num_experts) > MOST_ADVICE
     # FTPL draws every arm about as often as it has arms to tell the chances by repetition.
     each = arms**2 if policy.recipe.learner.name == "ftpl" else 1 + arms // 10
     return RUNS * 5 * rounds / policy.batch * each > MOST_STEPS

@@ -16,9 +16,9 @@ from bandanna._core.types import JSON
 from bandanna.algorithms import needs_epsilon
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policy import Policy
-from bandanna.problem import Problem
 from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.requests import seconds_of
+from bandanna.spec import Problem
 from bandanna.studies.schema import AXES, OWN, Setting
 from bandanna.studies.source import Data, Source
 

@@ -101,7 +101,7 @@ class Study:
     folder: Path = field(default_factory=Path, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        checks.settle(
+        checks.set_fields(
             self,
             grid=checked_grid(self.grid),
             replicates=whole_number("replicates", 1)(self.replicates),

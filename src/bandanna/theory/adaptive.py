@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from bandanna._core.types import UNITS, InputError
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.centred import (
     centred_regret,
     one_bit_centred_exp3,

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from bandanna.privacy.calibration import paper_noise
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory import exp4
 from bandanna.theory.noisy_weights import Weights
 from bandanna.theory.search import best_batch, lowest_point
@@ -41,7 +41,12 @@ def tuning(problem: Problem, found: Batched, preset: str) -> Tuning:
 def theorem(problem: Problem) -> Batched:
     """Theorem "Private, Batched EXP4": as printed, with the batch rounded to a whole number."""
     rounds = problem.horizon("batched-exp4")
-    arms, epsilon, delta, experts = problem.arms, problem.epsilon, problem.delta, problem.advisers
+    arms, epsilon, delta, experts = (
+        problem.arms,
+        problem.epsilon,
+        problem.delta,
+        problem.num_experts,
+    )
     paper_noise(epsilon, delta, experts)  # before the parameters: refuses what cannot be
     spread, log_n = experts * math.log(1.0 / delta), math.log(experts)
 
@@ -80,7 +85,7 @@ def paper_bound(problem: Problem) -> Bound:
     arms, rounds, epsilon = problem.size
     check_epsilon(problem)
     found = theorem(problem)
-    experts = problem.advisers
+    experts = problem.num_experts
     spread, logs = experts * math.log(1.0 / problem.delta), math.log(experts * rounds)
     log_n = math.log(experts)
     first = 100.0 * math.sqrt(arms) * rounds ** (2 / 3) * (logs * log_n / epsilon) ** (1 / 3)
@@ -107,7 +112,7 @@ def tight_bound(problem: Problem, batch: int | None = None) -> Bound:
     """Batched EXP4 with the paper's noise, the rest chosen to make the bound smallest."""
     arms, rounds, epsilon = problem.size
     check_epsilon(problem)
-    experts = problem.advisers
+    experts = problem.num_experts
     multiple = arms * paper_noise(epsilon, problem.delta, experts).composed
     log_n = math.log(experts)
 

@@ -13,7 +13,7 @@ from bandanna.privacy.calibration import (
     calibrate,
     smallest_closed_form,
 )
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.batched_exp4 import Batched, tuning
 from bandanna.theory.search import lowest_point
 from bandanna.theory.tuning import Bound, Tuning, checked_batch
@@ -38,7 +38,7 @@ def calibrated_bound(problem: Problem, batch: int | None = None) -> Bound:
 
 def calibrated_delta(problem: Problem) -> float:
     """Return what it spends of delta: nothing where pure noise is the smallest."""
-    noise = calibrate(problem.epsilon, problem.delta, problem.advisers)
+    noise = calibrate(problem.epsilon, problem.delta, problem.num_experts)
     return 0.0 if math.isfinite(noise.pure) else problem.delta
 
 
@@ -54,7 +54,7 @@ def calibrated_terms(problem: Problem, noise: Calibration, found: Batched) -> di
     per_unit, unit = arms / (gamma * batch), arms / (gamma * GRID)
     return {
         "gamma T": gamma * played,
-        "tau log(N) / eta": keep * batch * math.log(problem.advisers) / eta,
+        "tau log(N) / eta": keep * batch * math.log(problem.num_experts) / eta,
         "eta T (1 + (K - 1)/tau) / 2": 0.5 * eta * keep * played * (1.0 + (arms - 1.0) / batch),
         "noise: T log E exp(eta Z) / eta": keep * played * _log_moment(noise, eta, per_unit) / eta,
         "rounding": played * unit * (3.0 + unit / 2.0),
@@ -79,7 +79,7 @@ def best_calibrated(problem: Problem, batch: int | None = None) -> tuple[Batched
     over their logarithms finds the best. Of pure Laplace and Gaussian noise, the smaller.
     """
     arms, rounds, epsilon = problem.size
-    experts = problem.advisers
+    experts = problem.num_experts
     noise = smallest_closed_form(epsilon, problem.delta, experts)
     if noise.deviation * GRID > MOST_NOISE:
         calibrate(epsilon, problem.delta, experts)  # refuses, unless composed noise still fits

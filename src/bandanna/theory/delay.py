@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.one_bit import one_bit_price
 from bandanna.theory.search import best_batch
 from bandanna.theory.tuning import Bound, checked_batch
@@ -97,7 +97,7 @@ def _regret(bound: Bound) -> float:
 def late_exp4(problem: Problem) -> Bound:
     """EXP4 on single released bits that come late, at the rate that suits the delay."""
     arms, rounds, epsilon = problem.size
-    choices, slope = math.log(problem.advisers), math.tanh(epsilon / 2.0)
+    choices, slope = math.log(problem.num_experts), math.tanh(epsilon / 2.0)
     pairs = overlaps(rounds, problem.delay)
     rate = math.sqrt(choices / late_cost(1.0, slope, pairs + rounds * arms / (1.0 + slope)))
     return Bound(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from bandanna._core.types import JSON
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.centred import one_bit_centred_exp3, tracking_choices, tracking_share
 from bandanna.theory.delay import late_exp3
 from bandanna.theory.noisy_weights import Weights, noisy_spread, noisy_weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from bandanna._core.types import JSON
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.centred import one_bit_centred_exp4
 from bandanna.theory.delay import late_exp4
 from bandanna.theory.noisy_weights import Weights, noisy_weights
@@ -28,7 +28,7 @@ def learner(problem: Problem, found: Weights) -> JSON:
 
 def no_privacy(problem: Problem) -> Tuning:
     """EXP4 on losses in [0, 1]: no mixing is needed."""
-    rounds, choices = problem.horizon("exp4"), math.log(problem.advisers)
+    rounds, choices = problem.horizon("exp4"), math.log(problem.num_experts)
     rate = math.sqrt(2.0 * choices / (rounds * problem.arms))
     return Tuning(learner(problem, Weights(rate)), release("plain", problem, 1))
 
@@ -38,14 +38,14 @@ def no_privacy_bound(problem: Problem) -> Bound:
     arms, rounds, _ = problem.size
     return Bound(
         "EXP4 (Auer and others 2002)",
-        {"sqrt(2 T K log N)": math.sqrt(2.0 * rounds * arms * math.log(problem.advisers))},
+        {"sqrt(2 T K log N)": math.sqrt(2.0 * rounds * arms * math.log(problem.num_experts))},
     )
 
 
 def centred_no_privacy(problem: Problem) -> Tuning:
     """Centred EXP4 on losses in [0, 1], as for bits that are never flipped."""
     rounds, never = problem.horizon("centred-exp4"), 40.0
-    found = one_bit_centred_exp4(problem.arms, problem.advisers, rounds, never)
+    found = one_bit_centred_exp4(problem.arms, problem.num_experts, rounds, never)
     parts = learner(problem, Weights(found.learning_rate)) | {"centred": True}
     return Tuning(parts, release("plain", problem, 1))
 
@@ -55,8 +55,8 @@ def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
     if problem.delay:
         return late_exp4(problem)
     arms, rounds, epsilon = problem.size
-    found = one_bit_centred_exp4(arms, problem.advisers, rounds, epsilon)
-    choices, slope = math.log(problem.advisers), math.tanh(epsilon / 2.0)
+    found = one_bit_centred_exp4(arms, problem.num_experts, rounds, epsilon)
+    choices, slope = math.log(problem.num_experts), math.tanh(epsilon / 2.0)
     leading = math.sqrt(rounds * arms * choices / 2.0) / slope
     return Bound(
         "one-bit release and centred EXP4 (docs/theory/centred.md)",
@@ -70,7 +70,7 @@ def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
 
 def local(problem: Problem) -> Tuning:
     """Theorem "Locally Private EXP4"."""
-    arms, epsilon, choices = problem.arms, min(problem.epsilon, 1.0), math.log(problem.advisers)
+    arms, epsilon, choices = problem.arms, min(problem.epsilon, 1.0), math.log(problem.num_experts)
 
     def at(horizon: int) -> Weights:
         log_term = math.log(arms * horizon)
@@ -93,7 +93,7 @@ def local_bound(problem: Problem) -> Bound:
     arms, rounds, epsilon = problem.size
     check_epsilon(problem)
     local(problem)
-    log_term, choices = math.log(arms * rounds), math.log(problem.advisers)
+    log_term, choices = math.log(arms * rounds), math.log(problem.num_experts)
     leading = 16.0 * math.sqrt(rounds * arms * choices) * log_term / epsilon
     source = f"{PAPER}, Theorem 'Locally Private EXP4'"
     return Bound(source, {"16 sqrt(T K log N) log(K T) / eps": leading, "1": 1.0})
@@ -102,7 +102,7 @@ def local_bound(problem: Problem) -> Bound:
 def tight_bound(problem: Problem, batch: int | None = None) -> Bound:
     """Locally private EXP4, ``2 sqrt(C(1/eps) T K log N)``, for any epsilon."""
     arms, rounds, epsilon = problem.size
-    terms, settings = noisy_weights(math.log(problem.advisers), arms, rounds, 1.0 / epsilon)
+    terms, settings = noisy_weights(math.log(problem.num_experts), arms, rounds, 1.0 / epsilon)
     return Bound(
         f"local EXP4, tight constants ({PROOF})",
         {

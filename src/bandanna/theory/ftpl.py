@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.noisy_weights import Spread
 from bandanna.theory.search import best_batch
 from bandanna.theory.tuning import (

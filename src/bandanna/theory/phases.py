@@ -12,7 +12,7 @@ import math
 
 from bandanna._core import checks
 from bandanna._core.types import JSON, InputError
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.tuning import Tuning
 
 AB_TEST_UNPROVED = (

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from bandanna._core import checks
 from bandanna._core.types import InputError
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.tuning import Tuning
 
 LONGEST = checks.MAX_ROUNDS

@@ -6,7 +6,7 @@ Proofs: ``docs/theory/tsallis-inf.md`` and ``docs/theory/centred.md``.
 from __future__ import annotations
 
 from bandanna._core.types import JSON
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 from bandanna.theory.centred import centred_tsallis_regret, one_bit_centred_tsallis
 from bandanna.theory.one_bit import one_bit_price
 from bandanna.theory.tuning import Bound, TooFewRoundsError, Tuning, checked_batch, learner, release

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bandanna._core import checks
 from bandanna._core.types import JSON, InputError
-from bandanna.problem import Problem
+from bandanna.spec import Problem
 
 
 @dataclass(frozen=True)
