@@ -22,6 +22,8 @@ for name in ("register_at_fork", "fork", "forkpty", "getuid", "geteuid", "getgid
 # The standard library knows where it is; the rest must look.
 import asyncio, concurrent.futures, multiprocessing.util, shutil, socket, subprocess, tempfile
 
+# On Windows this asks the system by another call.
+shutil.disk_usage = lambda path: types.SimpleNamespace(total=2**41, used=2**40, free=2**40)
 sys.modules.update(dict.fromkeys(("fcntl", "grp", "pwd", "resource", "termios", "uvloop")))
 for name in ("SIGHUP", "SIGKILL", "SIGUSR1", "SIGALRM", "SIGQUIT"):
     delattr(signal, name)
