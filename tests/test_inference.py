@@ -18,6 +18,7 @@ from bandanna.inference import (
     Law,
     Totals,
     difference_interval,
+    evidence_against,
     evidence_below,
     fixed_difference_interval,
     fixed_evidence,
@@ -135,6 +136,15 @@ def test_difference_and_evidence_agree() -> None:
     assert difference_interval(law, b, a, ALPHA) == pytest.approx((-high, -low))
     wide = [mean_interval(law, arm, ALPHA) for arm in (a, b)]
     assert high - low < (wide[0].high - wide[0].low) + (wide[1].high - wide[1].low)
+
+
+def test_an_interval_ends_where_the_evidence_reaches_its_level() -> None:
+    law, arm, level = law_of(2.0), Totals(300.0, 1_000, 8), math.log(2.0 / ALPHA)
+    low, high = mean_interval(law, arm, ALPHA)
+    assert evidence_against(law, arm, low)[0] == pytest.approx(level, abs=1e-6)
+    assert evidence_against(law, arm, high)[1] == pytest.approx(level, abs=1e-6)
+    assert max(evidence_against(law, arm, 0.3)) < level
+    assert evidence_against(law, Totals(), 0.3) == (-math.inf, -math.inf)
 
 
 def test_the_evidence_is_the_least_over_common_means() -> None:

@@ -240,6 +240,13 @@ def _mean_ends(law: Law, arm: Totals, level: float, work: Floats) -> tuple[float
 
 
 @kernel
+def _against(law: Law, arm: Totals, mean: float, work: Floats) -> tuple[float, float]:
+    above, _ = _single(law, arm, mean, 1.0, work)
+    below, _ = _single(law, arm, mean, -1.0, work)
+    return above, below
+
+
+@kernel
 def _evidence(law: Law, a: Totals, b: Totals, apart: float, work: Floats) -> float:
     return least_evidence(law, a, b, apart, work)[0]
 
@@ -267,6 +274,14 @@ def mean_interval(law: Law, arm: Totals, alpha: float) -> Interval:
     if arm.terms <= 0.0:
         return Interval(0.0, 1.0)
     return Interval(*_mean_ends(law, _floats(arm), math.log(2.0 / alpha), scratch()))
+
+
+def evidence_against(law: Law, arm: Totals, mean: float) -> tuple[float, float]:
+    """Return the log evidence that an arm's mean loss is above a value, and that it is below."""
+    if arm.terms <= 0.0:
+        return -math.inf, -math.inf
+    found: tuple[float, float] = _against(law, _floats(arm), float(mean), scratch())
+    return found
 
 
 def evidence_below(law: Law, a: Totals, b: Totals, margin: float = 0.0) -> float:

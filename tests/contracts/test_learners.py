@@ -24,10 +24,12 @@ from bandanna.learners import (
     Ftpl,
     Htinf,
     KlUcb,
+    Race,
     Thompson,
     TsallisInf,
     Uniform,
 )
+from bandanna.learners.steps import CHOSEN
 
 LEARNERS_UNDER_TEST: dict[str, CompiledLearner] = {
     "exp3": Exp3(4, learning_rate=0.05, mixing=0.05),
@@ -50,6 +52,7 @@ LEARNERS_UNDER_TEST: dict[str, CompiledLearner] = {
     "kl-ucb": KlUcb(4),
     "dp-klucb": DpKlucb(4, epsilon=0.5),
     "dp-klucb without guard": DpKlucb(4, epsilon=0.5, guard=False),
+    "race": Race(4, epsilon=0.5),
     "thompson": Thompson(4),
     "uniform": Uniform(4),
     "fixed": FixedArm(4, arm=2),
@@ -68,7 +71,7 @@ def play(
     for t in range(rounds):
         arm, importance = player.draw()
         assert 0 <= arm < learner.arms
-        assert 1.0 - 1e-9 <= importance < math.inf
+        assert importance == CHOSEN or 1.0 - 1e-9 <= importance < math.inf
         player.update(arm, importance, loss_of(t, arm))
         arms.append(arm)
     return arms
@@ -77,7 +80,7 @@ def play(
 def moves_all(learner: CompiledLearner) -> bool:
     settings = learner.to_dict()
     return (
-        learner.name in ("adaptive", "kl-ucb", "thompson", "dp-klucb")
+        learner.name in ("adaptive", "kl-ucb", "thompson", "dp-klucb", "race")
         or bool(settings.get("centred"))
         or settings.get("estimator") == "centred"
     )
@@ -101,7 +104,7 @@ def test_same_stream_same_decisions(learner: CompiledLearner) -> None:
         return (t * 7 + arm * 3) % 11 / 10
 
     assert play(learner, 300, loss, seed=5) == play(learner, 300, loss, seed=5)
-    if learner.name not in ("fixed", "kl-ucb", "dp-klucb"):  # they draw nothing
+    if learner.name not in ("fixed", "kl-ucb", "dp-klucb", "race"):  # they draw nothing
         assert play(learner, 300, loss, seed=5) != play(learner, 300, loss, seed=6)
 
 
@@ -119,7 +122,7 @@ def test_no_loss_makes_it_lose_its_mind(
     player = learner.play(new_stream(seed))
     for _ in range(300):
         arm, importance = player.draw()
-        assert 1.0 - 1e-9 <= importance < math.inf
+        assert importance == CHOSEN or 1.0 - 1e-9 <= importance < math.inf
         noise = size * (sign or rng.choice([-1.0, 1.0])) * rng.random()
         player.update(arm, importance, float(noise))
     for values in player.state_dict().values():
