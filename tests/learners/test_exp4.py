@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.learners import Exp4
-from bandanna.learners.exp4 import exp4_choose, exp4_learn, exp4_learn_all
-from bandanna.learners.exp4_weights import SMALL, TINY, Exp4State, exp_small, exp_tiny
+from bandanna.learners.exp4 import (
+    SMALL,
+    TINY,
+    Exp4State,
+    exp4_choose,
+    exp4_learn,
+    exp4_learn_all,
+    exp_small,
+    exp_tiny,
+)
 from tests.laws import assert_law
 
 

@@ -19,8 +19,14 @@ from bandanna._core.compiled import kernel
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import InputError
 from bandanna.audits.attack import AuditResult, audit
-from bandanna.learners.exp3 import Exp3, exp3_draw, exp3_importance, exp3_update
-from bandanna.learners.exp3_weights import Exp3Params, Exp3State
+from bandanna.learners.exp3 import (
+    Exp3,
+    Exp3Params,
+    Exp3State,
+    exp3_draw,
+    exp3_importance,
+    exp3_update,
+)
 
 Floats = NDArray[np.float64]
 Arms = NDArray[np.int64]

@@ -12,11 +12,13 @@ from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream
 from bandanna.learners.base import CompiledLearner
-from bandanna.learners.exp3 import Exp3, exp3_draw, exp3_update
-from bandanna.learners.exp3_weights import (
+from bandanna.learners.exp3 import (
+    Exp3,
     Exp3Params,
     Exp3State,
     block_bits,
+    exp3_draw,
+    exp3_update,
     mixed_chances,
     start_exp3,
 )

@@ -11,6 +11,7 @@ instructions without reordering them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -23,21 +24,125 @@ from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import InputError
 from bandanna.learners.base import ExpertLearner, aligned_zeros
-from bandanna.learners.exp4_learning import exp4_learn, exp4_learn_all, exp4_update
-from bandanna.learners.exp4_weights import LANES, Exp4Params, Exp4State, lane_sum
+from bandanna.learners.centring import entropy_baseline
 from bandanna.learners.sampling import capped_inverse, pick
 
-__all__ = [
-    "Exp4",
-    "Exp4Params",
-    "Exp4State",
-    "advised_arm",
-    "exp4_choose",
-    "exp4_learn",
-    "exp4_learn_all",
-    "exp4_update",
-    "support",
-]
+# --- weights ----------------------------------------------------------------------------------
+
+SMALLEST, LARGEST = 1e-9, 1e9
+"""Weights are rebuilt from the losses when their sum leaves this interval."""
+
+NEGLIGIBLE = 1e-280
+"""Weights below this become zero until they are rebuilt: numbers near the end of the range of
+floats are slow, and the share of such an expert is below 10**-270 anyway."""
+
+MOST_GROWTH = 300.0
+"""Negative losses let weights grow, zeros excepted. Before a zero could have grown by more than
+``exp(300)``, which is still negligible, all are rebuilt."""
+
+LANES = 8
+TINY, SMALL = 1.0 / 16.0, 0.25
+"""Up to these the exponential is a short polynomial, exact to rounding, and vectorised."""
+
+
+class Exp4Params(NamedTuple):
+    """Numbers for the compiled steps."""
+
+    learning_rate: float
+    mixing: float
+    arms: int
+    centred: bool
+
+
+class Exp4State(NamedTuple):
+    """Estimated losses of the experts (up to a common constant), their weights, and their sum."""
+
+    losses: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    total: NDArray[np.float64]
+    """Sum of the weights, and by how much they may have grown since they were rebuilt."""
+    scratch: NDArray[np.float64]
+    """Room to compute in; means nothing between steps."""
+    scratch_arms: NDArray[np.float64]
+    """The same, for arms; empty unless centred."""
+    cost: NDArray[np.float64]
+    """When centred, updates so far and what they cost (``bandanna.learners.centred_exp3``)."""
+
+
+@step
+def lane_sum(weights: NDArray[np.float64]) -> float:
+    """Sum in eight lanes."""
+    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
+    size = weights.size
+    whole = size - size % LANES
+    for j in range(0, whole, LANES):
+        a0 += weights[j]
+        a1 += weights[j + 1]
+        a2 += weights[j + 2]
+        a3 += weights[j + 3]
+        a4 += weights[j + 4]
+        a5 += weights[j + 5]
+        a6 += weights[j + 6]
+        a7 += weights[j + 7]
+    for j in range(whole, size):
+        a0 += weights[j]
+    return ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
+
+
+@step
+def exp_tiny(x: float) -> float:
+    """The exponential for |x| <= 1/16: the first neglected term is below 2**-54."""
+    p = 1.0 / 5040.0 + x * (1.0 / 40320.0)
+    p = 1.0 / 720.0 + x * p
+    p = 1.0 / 120.0 + x * p
+    p = 1.0 / 24.0 + x * p
+    p = 1.0 / 6.0 + x * p
+    p = 0.5 + x * p
+    p = 1.0 + x * p
+    return 1.0 + x * p
+
+
+@step
+def exp_small(x: float) -> float:
+    """The exponential for |x| <= 1/4: the first neglected term is below 2**-52."""
+    p = 1.0 / 3628800.0 + x * (1.0 / 39916800.0)
+    p = 1.0 / 362880.0 + x * p
+    p = 1.0 / 40320.0 + x * p
+    p = 1.0 / 5040.0 + x * p
+    p = 1.0 / 720.0 + x * p
+    p = 1.0 / 120.0 + x * p
+    p = 1.0 / 24.0 + x * p
+    p = 1.0 / 6.0 + x * p
+    p = 0.5 + x * p
+    p = 1.0 + x * p
+    return 1.0 + x * p
+
+
+@step
+def rebuild(params: Exp4Params, state: Exp4State) -> None:
+    """Compute the weights anew from the losses, the smallest of which becomes zero."""
+    losses = state.losses
+    smallest = losses[0]
+    for j in range(losses.size):
+        smallest = min(smallest, losses[j])
+    for j in range(losses.size):
+        losses[j] -= smallest
+        weight = math.exp(-params.learning_rate * losses[j])
+        state.weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    state.total[0] = lane_sum(state.weights)
+    state.total[1] = 0.0
+
+
+@step
+def settle(params: Exp4Params, state: Exp4State, growth: float) -> None:
+    """Sum the weights anew after an update in which they grew by ``exp(growth)`` at most."""
+    state.total[0] = lane_sum(state.weights)
+    state.total[1] += max(growth, 0.0)
+    if not SMALLEST < state.total[0] < LARGEST or state.total[1] > MOST_GROWTH:
+        rebuild(params, state)
+
+
+# --- the learner, and how it draws -------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -170,3 +275,125 @@ def support(
         for j in range(weights.size):
             scratch[j] = weights[j] * advice[arm, j]
     return lane_sum(scratch)
+
+
+# --- learning ---------------------------------------------------------------------------------
+#
+# Several loops are written more than once: one that chooses inside would not be vectorised.
+
+
+@step
+def exp4_update(
+    params: Exp4Params, state: Exp4State, advice: Advice, arm: int, importance: float, loss: float
+) -> None:
+    """Learn from one loss of an arm that was drawn with that importance on that advice.
+
+    Centred EXP4 needs the advice on all arms; plain EXP4 only that on the arm played.
+    """
+    if params.centred:
+        _learn_centred(params, state, advice, arm, importance, loss)
+    else:
+        exp4_learn(params, state, advice, arm, loss * importance)
+
+
+@step
+def _learn_centred(
+    params: Exp4Params, state: Exp4State, advice: Advice, arm: int, importance: float, loss: float
+) -> None:
+    """Estimate the losses of all arms, and count them for every expert as far as it advised them.
+
+    The arms' probabilities, on which the baselines depend, are those the newest weights give.
+    """
+    estimates, losses, weights = state.scratch_arms, state.losses, state.weights
+    _probabilities(state, advice)
+    cost = 0.0
+    growth = 0.0
+    for i in range(params.arms):
+        z = estimates[i] / params.learning_rate
+        baseline, arm_cost = entropy_baseline(z)
+        cost += arm_cost
+        estimates[i] = baseline - 0.5
+        if i == arm:
+            estimates[i] += (loss - baseline) * importance
+        growth = max(growth, -params.learning_rate * estimates[i])
+    state.cost[0] += 1.0
+    state.cost[1] += cost
+    if advice.ndim == 1:
+        for j in range(weights.size):
+            losses[j] += estimates[advice[j]]
+        for i in range(params.arms):
+            estimates[i] = math.exp(-params.learning_rate * estimates[i])
+        for j in range(weights.size):
+            weight = weights[j] * estimates[advice[j]]
+            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    else:
+        scratch = state.scratch
+        for j in range(weights.size):
+            scratch[j] = 0.0
+        for i in range(params.arms):
+            for j in range(weights.size):
+                scratch[j] += estimates[i] * advice[i, j]
+        for j in range(weights.size):
+            losses[j] += scratch[j]
+            weight = weights[j] * math.exp(-params.learning_rate * scratch[j])
+            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    settle(params, state, growth)
+
+
+@step
+def _probabilities(state: Exp4State, advice: Advice) -> None:
+    """Fill the room for arms with their probabilities: the advice mixed by the weights."""
+    chances, weights = state.scratch_arms, state.weights
+    scale = 1.0 / state.total[0]
+    for i in range(chances.size):
+        chances[i] = 0.0
+    if advice.ndim == 1:
+        for j in range(weights.size):
+            chances[advice[j]] += weights[j] * scale
+    else:
+        for i in range(chances.size):
+            total = 0.0
+            for j in range(weights.size):
+                total += weights[j] * advice[i, j]
+            chances[i] = total * scale
+
+
+@step
+def exp4_learn(
+    params: Exp4Params, state: Exp4State, advice: Advice, arm: int, estimate: float
+) -> None:
+    """Count an estimated loss of an arm for every expert, as far as it advised the arm."""
+    losses, weights = state.losses, state.weights
+    exponent = -params.learning_rate * estimate
+    if advice.ndim == 1:
+        factor = math.exp(exponent)
+        for j in range(weights.size):
+            says_so = advice[j] == arm
+            losses[j] += estimate if says_so else 0.0
+            weight = weights[j] * (factor if says_so else 1.0)
+            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    # Three times the same loop: one that chooses inside would not be vectorised.
+    elif abs(exponent) <= TINY:
+        for j in range(weights.size):
+            losses[j] += estimate * advice[arm, j]
+            weight = weights[j] * exp_tiny(exponent * advice[arm, j])
+            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    elif abs(exponent) <= SMALL:
+        for j in range(weights.size):
+            losses[j] += estimate * advice[arm, j]
+            weight = weights[j] * exp_small(exponent * advice[arm, j])
+            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    else:
+        for j in range(weights.size):
+            losses[j] += estimate * advice[arm, j]
+            weight = weights[j] * math.exp(exponent * advice[arm, j])
+            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+    settle(params, state, exponent)
+
+
+@step
+def exp4_learn_all(params: Exp4Params, state: Exp4State, estimates: NDArray[np.float64]) -> None:
+    """Count an estimated loss for each expert."""
+    for j in range(estimates.size):
+        state.losses[j] += estimates[j]
+    rebuild(params, state)
