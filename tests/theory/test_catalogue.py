@@ -131,11 +131,11 @@ def test_pure_noise_spends_no_delta_and_a_batch_of_one_of_vectors_is_central() -
     assert 1 in batches
 
 
-def test_the_table_in_the_readme_lists_the_catalogue() -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
+def test_the_table_in_the_guide_lists_the_catalogue() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "bandits.md").read_text()
     for entry in algorithms(advised=False):
         row = f"| `{entry.name}` | {entry.line} | {entry.source} |"
-        assert (row in readme) == entry.private, entry.name
+        assert (row in guide) == entry.private, entry.name
     experts = (Path(__file__).parents[2] / "docs" / "experts.md").read_text()
     for name in names(advised=True, private=True):
         assert f"`{name}`" in experts, name
