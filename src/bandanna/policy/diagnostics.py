@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.inference import Totals
-from bandanna.learners import Adaptive
 from bandanna.learners.net import NetReport
 from bandanna.learners.stationarity import GuardReport
 from bandanna.planner.plan import Happened, Plan
@@ -541,10 +540,10 @@ class Diagnostics:
 
 def knows_its_noise(recipe: Recipe) -> bool:
     """Whether the bound that a learner keeps is about the noise that its releases have."""
-    learner, release = recipe
-    if not isinstance(learner, Adaptive) or not isinstance(release, LaplaceRelease):
+    release, noise = recipe.release, getattr(recipe.learner, "noise", None)
+    if noise is None or not isinstance(release, LaplaceRelease):
         return True
-    return learner.noise * release.batch * release.epsilon >= 1.0
+    return float(noise) * release.batch * release.epsilon >= 1.0
 
 
 def net_words(net: NetReport | None) -> str:

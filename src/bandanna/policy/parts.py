@@ -17,7 +17,7 @@ from bandanna.algorithms import (
     names,
     resolve,
 )
-from bandanna.learners import LEARNERS, AbTest, Exp4, ExpertLearner, FixedArm, Learner, Phased
+from bandanna.learners import LEARNERS, Exp4, ExpertLearner, FixedArm, Learner
 from bandanna.planner.plan import (
     Plan,
     Row,
@@ -251,11 +251,11 @@ def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Re
 def _with_options(recipe: Recipe, spec: Spec, problem: Problem) -> Recipe:
     """Return a recipe with what is said of probes and exploration; refuse it of others."""
     if not spec.probes:
-        if not isinstance(recipe.learner, Phased):
+        if not hasattr(recipe.learner, "probes"):
             raise InputError("probes=False is about phased; other algorithms have no probes.")
-        recipe = recipe._replace(learner=replace(recipe.learner, probes=False))
+        recipe = _with_learner(recipe, probes=False)
     if spec.explore is not None:
-        if not isinstance(recipe.learner, AbTest):
+        if not hasattr(recipe.learner, "explore"):
             raise InputError("explore= is about ab-test; other algorithms do not use it.")
         recipe = recipe_of(ab_test(problem, explore=spec.explore))
     return recipe
@@ -263,13 +263,19 @@ def _with_options(recipe: Recipe, spec: Spec, problem: Problem) -> Recipe:
 
 def _without_guard(recipe: Recipe, problem: Problem) -> Recipe:
     """Return an algorithm without its guard; refuse those that have none."""
-    if isinstance(recipe.learner, Phased):
-        return recipe._replace(learner=replace(recipe.learner, guard=False))
     if not hasattr(recipe.learner, "guard"):
         raise InputError(
             "guard=False is about dp-klucb and phased; other algorithms have no guard."
         )
-    return recipe_of(dp_klucb(problem, guard=False))
+    if recipe.learner.name == "dp-klucb":  # its first batches are single rounds then
+        return recipe_of(dp_klucb(problem, guard=False))
+    return _with_learner(recipe, guard=False)
+
+
+def _with_learner(recipe: Recipe, **changes: object) -> Recipe:
+    """Return a recipe whose learner has other parameters."""
+    saved: JSON = recipe.learner.to_dict() | changes
+    return recipe._replace(learner=_learner(saved))
 
 
 def _with_replaced(entry: Algorithm, problem: Problem, spec: Spec) -> Recipe:
