@@ -28,8 +28,11 @@ def epoch_ends(rounds: int, first: int) -> tuple[int, ...]:
     (1527, 2442, 3907, 6250, 10000)
     """
     ends = [rounds]
-    while ends[-1] / GROWTH >= first and ends[-1] > 1:
-        ends.append(math.ceil(ends[-1] / GROWTH))
+    while ends[-1] / GROWTH >= first:
+        before = math.ceil(ends[-1] / GROWTH)
+        if before == ends[-1]:  # 1 or 2
+            break
+        ends.append(before)
     return tuple(reversed(ends))
 
 

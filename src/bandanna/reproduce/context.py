@@ -117,7 +117,7 @@ def _without_context(settings: JSON) -> float:
     world = Bernoulli([1.0 - mean for mean in MEANS], rounds)
     policies = {"alone": PrivateBandit(len(MEANS), settings["epsilon"], rounds)}
     runs = simulate(policies, world, replicates=20, seed=1, checkpoints=1)
-    return 1.0 - max(MEANS) + float(runs.regret("alone").mean()) / rounds
+    return float(1.0 - max(MEANS) + runs.regret("alone").mean() / rounds)
 
 
 def _curve(panel: str, name: str, runs: list[ContextRun], parts: int) -> list[Point]:
