@@ -169,3 +169,36 @@ def test_the_page_holds_nothing_and_loads_nothing_from_elsewhere(running: Proces
         assert "https://" not in answer.text
     assert httpx.get(f"{running.url}/page/../core.py").status_code in (401, 404, 422)
     assert httpx.get(f"{running.url}/page/none").status_code == 422
+
+
+def test_a_reader_is_offered_nothing_to_change(running: Process, browser: Any) -> None:
+    with bd.Client(running.url, running.key) as client:
+        bandit = client.create("read only", ["a", "b"], 1.0, rounds=1000)
+        play(bandit, 30)
+    header = {"Authorization": f"Bearer {running.key}"}
+    body = {"name": "reader", "scopes": ["read"]}
+    made = httpx.post(f"{running.url}/v1/keys", json=body, headers=header).json()
+    open_page(browser, running)
+    browser.execute_script("sessionStorage.setItem('key', arguments[0])", made["key"])
+    browser.get("about:blank")
+    browser.get(f"{running.url}/")
+    until(browser, lambda d: "read only" in text(d, "list"))
+    assert not browser.find_element("id", "making").is_displayed()
+    browser.get("about:blank")
+    browser.get(f"{running.url}/#{bandit.id}")
+    until(browser, lambda d: "Feedback has come for 100%" in text(d, "health"))
+    assert not browser.find_element("id", "stop").is_displayed()
+    assert "the best" in text(browser, "answer")
+
+
+def test_the_page_reconnects_by_itself(tmp_path: Path, browser: Any) -> None:
+    with process(tmp_path) as here, bd.Client(here.url, here.key, patience=60) as client:
+        bandit = client.create("reconnect", ["a", "b"], 1.0, rounds=1000)
+        open_page(browser, here, bandit.id)
+        until(browser, lambda d: "Nothing has been decided" in text(d, "health"))
+        here.kill()
+        until(browser, lambda d: "connection was lost" in text(d, "connection"))
+        here.start()
+        play(bandit, 10)
+        until(browser, lambda d: "of 10 decisions" in text(d, "health"))
+        until(browser, lambda d: text(d, "connection") == "")

@@ -155,10 +155,16 @@ class Core:
         return found
 
     async def all_experiments(
-        self, after: str | None = None, limit: int = 1_000_000, *, running: bool = False
+        self,
+        after: str | None = None,
+        limit: int = 1_000_000,
+        *,
+        running: bool = False,
+        newest: bool = False,
     ) -> list[list[Experiment]]:
         """Return experiments as they are now, each with its parts, without what was learned."""
-        rows = await run_in_threadpool(lambda: self.store.overview(after, limit, running=running))
+        which = {"running": running, "newest": newest}
+        rows = await run_in_threadpool(lambda: self.store.overview(after, limit, **which))
         return grouped(rows)
 
     async def stop(self, identity: str) -> None:

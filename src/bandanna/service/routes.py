@@ -89,15 +89,17 @@ async def experiments(
     after: Annotated[str | None, Query(max_length=100, description="Those made later.")] = None,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     running: Annotated[bool, Query(description="Only those that are not stopped.")] = False,
+    newest: Annotated[bool, Query(description="The newest first, not the oldest.")] = False,
 ) -> list[ExperimentAnswer]:
     """List the experiments that the key opens, oldest first; ``Link`` leads to the next page."""
     if key.experiment is not None:
         found = [] if after == key.experiment else [await core.current(key.experiment)]
         return [experiment_answer(one) for one in found if not (running and one[0].stopped)]
-    rows = await core.all_experiments(after, limit, running=running)
+    rows = await core.all_experiments(after, limit, running=running, newest=newest)
     if len(rows) == limit:
         more = f"/v1/experiments?after={rows[-1][0].id}&limit={limit}"
-        response.headers["Link"] = f'<{more}{"&running=true" if running else ""}>; rel="next"'
+        more += "&running=true" * running + "&newest=true" * newest
+        response.headers["Link"] = f'<{more}>; rel="next"'
     return [experiment_answer(one) for one in rows]
 
 

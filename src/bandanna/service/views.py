@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from bandanna._core.types import JSON
 from bandanna.policy.policy import Policy
+from bandanna.service.models import moment
 from bandanna.service.results import summary
 from bandanna.store import SqlStore
 from bandanna.store.assembly import without_batches
@@ -86,10 +87,8 @@ class Views:
             totals = self._totals(entry, view)
             key = view.part.version, entry.totals_of
             if entry.results is None or entry.results[:2] != key:
-                entry.results = (
-                    *key,
-                    summary(view.policy, totals, view.committed.slots, view.missed),
-                )
+                said = summary(view.policy, totals, view.committed.slots, view.missed)
+                entry.results = *key, said | {"health": _health(view.committed)}
             return entry.results[2]
 
     def _entry(self, number: int) -> _Entry:
@@ -118,3 +117,15 @@ class Views:
             now = time.monotonic()
             entry.next_totals = now + REST * (now - began)
         return entry.totals
+
+
+def _health(found: Committed) -> JSON:
+    """Return what shows whether feedback comes and batches are released."""
+    counters = found.experiment.head["counters"]
+    times = {"oldest_open_at": found.open_since, "last_release_at": found.released_at}
+    return {
+        "decided": counters["rounds"],
+        "observed": found.experiment.observed,
+        "open_batches": found.open,
+        **{name: None if at is None else moment(at) for name, at in times.items()},
+    }

@@ -157,6 +157,10 @@ class Committed(NamedTuple):
     """Slots that people have taken."""
     given_up: int
     """Rounds in open batches whose feedback did not come."""
+    open_since: float | None
+    """When the oldest open batch was begun."""
+    released_at: float | None
+    """When something was released last."""
 
 
 class TrailRow(NamedTuple):

@@ -122,23 +122,29 @@ class SqlStore(Store):
         return [(row.id, row.stopped) for row in self._rows(query.order_by(one.number.desc()))]
 
     def overview(
-        self, after: str | None = None, limit: int = 1_000_000, *, running: bool = False
+        self,
+        after: str | None = None,
+        limit: int = 1_000_000,
+        *,
+        running: bool = False,
+        newest: bool = False,
     ) -> list[Experiment]:
         """Return experiments with all their segments, without what was learned.
 
-        In the order of their making, after the one with an id, at most so many.
+        In the order of their making or the newest first, after the one with an id, at most so many.
         """
         one = EXPERIMENTS.c
         first = select(one.number).where(one.number == one.owner)
         if after is not None:
             begin = select(func.max(one.owner)).where(one.id == after).scalar_subquery()
-            first = first.where(one.number > begin)
+            first = first.where(one.number < begin if newest else one.number > begin)
         if running:
             first = first.where(~one.stopped)
-        first = first.order_by(one.number).limit(limit)
+        first = first.order_by(one.number.desc() if newest else one.number).limit(limit)
         light = case((one.counters == "", one.head), else_="{}").label("head")
         columns = [light if column.name == "head" else column for column in EXPERIMENTS.columns]
-        query = select(*columns).where(one.owner.in_(first)).order_by(one.owner, one.number)
+        order = one.owner.desc() if newest else one.owner
+        query = select(*columns).where(one.owner.in_(first)).order_by(order, one.number)
         return [experiment_of(row) for row in self._rows(query)]
 
     def measured(self, limit: int = 2_000) -> list[Measured]:
@@ -199,11 +205,22 @@ class SqlStore(Store):
                 feedback.experiment == experiment, feedback.given_up
             ),
         }
-        columns = [query.scalar_subquery().label(f"n_{name}") for name, query in counts.items()]
+        event, release = EVENTS.c, RELEASES.c
+        begun = (event.experiment == batch.experiment) & (event.batch == batch.number)
+        oldest = select(func.min(event.made_at)).select_from(BATCHES).join(EVENTS, begun)
+        newest = select(release.released_at).where(release.experiment == experiment)
+        times = {
+            "open_since": oldest.where(batch.experiment == experiment, event.position == 0),
+            "released_at": newest.order_by(release.sequence.desc()).limit(1),
+        }
+        queries = counts | times
+        columns = [query.scalar_subquery().label(f"n_{name}") for name, query in queries.items()]
         here = EXPERIMENTS.c.number == experiment
         row = self._rows(select(EXPERIMENTS, *columns).where(here))[0]
         found = {name: int(row._mapping[f"n_{name}"] or 0) for name in counts}
-        return Committed(experiment_of(row, [f"n_{name}" for name in counts]), **found)
+        moments = {name: row._mapping[f"n_{name}"] for name in times}
+        experiment_row = experiment_of(row, [f"n_{name}" for name in queries])
+        return Committed(experiment_row, **found, **moments)
 
     def totals(self, experiment: int) -> ReleaseTotals:
         """Return what the releases of an experiment add up to."""

@@ -66,12 +66,26 @@ function row(one) {
   return line;
 }
 
+let mine = { scopes: [], experiment: null };
+const may = (scope) => mine.scopes.includes(scope) || mine.scopes.includes("manage");
+
+// A page of experiments, the newest first; returns where the next page is.
+async function list(path) {
+  const answer = await ask(path);
+  const found = await answer.json();
+  $("list").append(...found.map(row));
+  const next = /<([^>]*)>/.exec(answer.headers.get("Link") ?? "");
+  $("more").hidden = next === null;
+  $("more").onclick = guarded(() => list(next[1]));
+  return found.length;
+}
+
 async function home() {
-  const found = await json("/v1/experiments");
-  $("list").replaceChildren(...found.reverse().map(row));
-  $("none").hidden = found.length > 0;
+  $("list").replaceChildren();
+  $("none").hidden = (await list("/v1/experiments?newest=true&limit=100")) > 0;
+  $("making").hidden = !may("manage") || mine.experiment !== null;
   show("home");
-  planned();
+  if (!$("making").hidden) planned();
 }
 
 const lines = (id) => $(id).value.split("\n").map((line) => line.trim()).filter(Boolean);
@@ -102,9 +116,35 @@ const make = guarded(async () => {
   location.hash = (await json("/v1/experiments", body)).id;
 });
 
+const ago = (at) => {
+  const seconds = Math.max(0, (Date.now() - Date.parse(at)) / 1000);
+  const [size, unit] = seconds < 90 ? [1, "second"] : seconds < 5400 ? [60, "minute"] : seconds < 129600 ? [3600, "hour"] : [86400, "day"];
+  const count = Math.round(seconds / size);
+  return `${number(count)} ${unit}${count === 1 ? "" : "s"} ago`;
+};
+
+// Feedback, open batches and the last release, with a word about what needs attention.
+function healthy(now, { health }) {
+  if (now.stopped) return ["It was stopped: it decides nothing more.", false];
+  if (!health.decided) return ["Nothing has been decided yet.", false];
+  const share = health.observed / health.decided;
+  const said = [`Feedback has come for ${Math.round(100 * share)}% of ${number(health.decided)} decisions.`];
+  said.push(health.last_release_at ? `The last release was ${ago(health.last_release_at)}.` : "Nothing has been released yet.");
+  const stale = health.oldest_open_at !== null && Date.now() - Date.parse(health.oldest_open_at) > 86400000;
+  if (health.open_batches) said.push(`${number(health.open_batches)} open ${health.open_batches === 1 ? "batch waits" : "batches wait"}, the oldest begun ${ago(health.oldest_open_at)}.`);
+  if (stale && !now.settings.deadline_seconds) said.push("It may wait for ever: experiments with deadline_seconds do not.");
+  if (share < 0.2 && health.decided > 100) said.push("Little feedback comes: is it sent?");
+  return [said.join(" "), stale || (share < 0.2 && health.decided > 100)];
+}
+
 function fill(now, results) {
   $("title").textContent = now.name + (now.stopped ? " (stopped)" : "");
   $("stop").disabled = now.stopped;
+  $("stop").hidden = !may("manage");
+  $("answer").textContent = [results.answer.sentence, results.answer.warning].filter(Boolean).join(" ");
+  const [health, attention] = healthy(now, results);
+  $("health").textContent = health;
+  $("health").classList.toggle("attention", attention);
   const bound = results.regret_bound;
   const places = results.places;
   const facts = {
@@ -147,15 +187,35 @@ function told({ public_key, history }) {
   return `Devices are told ${changes.join("; ")}. Pages pin the public key ${public_key}.`;
 }
 
+const pause = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
+
+// Watches an experiment; where the connection is lost, it is tried again, ever more slowly.
 async function watch(id) {
   const stop = new AbortController();
   watching = stop;
-  const answer = await ask(`/v1/experiments/${id}/live${which()}`, undefined, stop.signal);
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let wait = 500;
+  while (!stop.signal.aborted) {
+    try {
+      const answer = await ask(`/v1/experiments/${id}/live${which()}`, undefined, stop.signal);
+      $("connection").textContent = "";
+      wait = 500;
+      await follow(answer.body.pipeThrough(new TextDecoderStream()).getReader());
+    } catch (error) {
+      if (stop.signal.aborted) return;
+      if ([401, 403, 404].includes(error.status)) throw error;
+    }
+    if (stop.signal.aborted) return;
+    $("connection").textContent = "The connection was lost; what is shown may be old. Trying again.";
+    await pause(wait);
+    wait = Math.min(2 * wait, 15000);
+  }
+}
+
+async function follow(reader) {
   let text = "", state = {};
   for (;;) {
     const { value, done } = await reader.read();
-    if (done) break;
+    if (done) return;
     text += value;
     const parts = text.split("\n\n");
     text = parts.pop();
@@ -191,7 +251,7 @@ async function one(id) {
     const short = (value) => String(Number(value.toPrecision(3)));
     $("audit").textContent = `Claimed epsilon ${short(found.claimed)} for ${found.about}; an attack with ${number(found.draws)} draws shows at least ${short(found.audited)}. ${found.note}`;
   }, (error) => { $("audit").textContent = error.message; });
-  watch(id).catch(() => {});
+  guarded(() => watch(id))();
 }
 
 function save(name, blob) {
@@ -207,6 +267,7 @@ const here = () => location.hash.slice(1);
 const go = guarded(async () => {
   watching?.abort();
   if (!sessionStorage.getItem("key")) { show("enter"); return; }
+  mine = await json("/v1/keys/me");
   await (here() ? one(here()) : home());
 });
 
