@@ -22,7 +22,7 @@ from bandanna.policy.answers import AnyTime
 
 MEANS = (0.4, 0.5, 0.7)
 ROUNDS, ALPHA = 600, 0.05
-POLICIES = {
+POLICIES: dict[str, dict[str, object]] = {
     "adaptive": {"algorithm": "adaptive"},
     "one-bit": {"algorithm": "one-bit", "batch": 10},
     "dp-klucb": {"algorithm": "dp-klucb"},

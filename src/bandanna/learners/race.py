@@ -118,8 +118,11 @@ class Race(CompiledLearner):
 
     def start(self) -> RaceState:
         """Return the state before the first round."""
-        known = aligned_zeros(*[self.arms] * 8, 2)
-        state = RaceState(*known, scratch())
+        *known, answer = aligned_zeros(*[self.arms] * 8, 2)
+        sums, plays, releases, waiting, racing, evidence, dropped, beaten = known
+        state = RaceState(
+            sums, plays, releases, waiting, racing, evidence, dropped, beaten, answer, scratch()
+        )
         state.racing[:] = 1.0
         return state
 

@@ -113,7 +113,7 @@ def _runs(
 
 def _without_context(settings: JSON) -> float:
     """Return the mean loss of the default policy where no context says anything."""
-    rounds = settings["rounds"]
+    rounds = int(settings["rounds"])
     world = Bernoulli([1.0 - mean for mean in MEANS], rounds)
     policies = {"alone": PrivateBandit(len(MEANS), settings["epsilon"], rounds)}
     runs = simulate(policies, world, replicates=20, seed=1, checkpoints=1)
