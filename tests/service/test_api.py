@@ -390,11 +390,11 @@ def test_a_database_that_is_gone_is_503_and_comes_back(
     experiment = here.create(epsilon=0.2)
     here.decide(experiment, event_id="one")
 
-    def gone(*_: object) -> Any:
+    def gone(*_: object, **__: object) -> Any:
         raise StoreUnavailableError("the database is gone")
 
     with monkeypatch.context() as patch:
-        for name in ("turn", "check", "experiments"):
+        for name in ("turn", "check", "experiments", "overview"):
             patch.setattr(here.core.store, name, gone)
         assert here.reward("one", reward=1) == 503
         assert here.http.get("/healthz").status_code == 503
