@@ -198,7 +198,10 @@ def test_a_decision_can_travel_as_plain_values() -> None:
         (lambda: bandit(rounds=0), "rounds"),
         (lambda: bandit(rounds=10.5), "rounds"),
         (lambda: bandit(batch=0), "batch"),
-        (lambda: bandit(algorithm="magic"), "there are one-bit, one-bit-exp3, adaptive"),
+        (
+            lambda: bandit(algorithm="magic"),
+            "there are one-bit, one-bit-exp3, one-bit-tsallis, adaptive",
+        ),
         (lambda: bandit(learner="magic"), "there are tsallis-inf"),
         (lambda: bandit(release="magic"), "one-bit, laplace, device"),
         (lambda: bandit(learner=3.5), "river"),

@@ -234,8 +234,10 @@ class Plan:
         if happened.several and not self.problem.delay:
             notes.append(SEVERAL_ROUNDS)
         bound = None if own is None else own.bound
-        if own is not None and bound is not None:
-            wrong = {ARMS_CHANGED: happened.changed, MIXED: happened.mixed}
+        if own is not None and happened.changed:
+            own = replace(own, bound=None, reason=ARMS_CHANGED)
+        elif own is not None and bound is not None:
+            wrong = {MIXED: happened.mixed}
             wrong[OVERLAPPED] = happened.overlapped and not self.problem.delay
             reason = next((text for text, holds in wrong.items() if holds), "")
             if reason:
