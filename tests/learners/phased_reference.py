@@ -76,8 +76,9 @@ class TextbookPhases:
         bold = 0.7 * math.sqrt(max(1 - self.t / self.rounds, 0.02))
         shares = self._shares(fitted, covariance, effects, bold)
         lead = int(shares.argmax())
-        part = 0.025 if shares[lead] > 0.98 else 0.04
-        size = math.ceil(max(part * self.rounds, 2 / self.epsilon))
+        growth, most = (0.25, 0.025) if shares[lead] > 0.98 else (1.0, 0.04)
+        size = min(max(growth * self.t, self._first_size()), most * self.rounds)
+        size = math.ceil(max(size, 2 / self.epsilon))
         if 0 < self.rounds - self.t < 1.5 * size:
             size = self.rounds - self.t
         small = (shares * size * self.epsilon < 1) & (np.arange(self.arms) != lead)
@@ -93,9 +94,14 @@ class TextbookPhases:
         self.look = False
         return planned
 
+    def _first_size(self) -> int:
+        least = self.arms * max(5 / self.epsilon**2, 12)
+        most = self.arms * max(10 / self.epsilon**2, 120)
+        size = max(least, min(0.03 * self.rounds, most))
+        return math.ceil(max(min(size, 0.2 * self.rounds), 2))
+
     def _first(self) -> np.ndarray:
-        size = 5 * self.arms / (self.epsilon * min(self.epsilon, 1))
-        size = math.ceil(min(max(size, 0.03 * self.rounds), 0.2 * self.rounds))
+        size = self._first_size()
         some = min(max(size * self.epsilon // 2, 2), self.arms)
         each, more = divmod(size, some)
         planned = np.zeros(self.arms)

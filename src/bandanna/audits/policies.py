@@ -40,7 +40,14 @@ def audit_canaries(
         [seed],
         exact=exact,
     )
-    guesses = guess(np.array(seen.published))
+    published = np.array(seen.published)
+    if policy.plays_phases:  # the canary is in the sum of its arm
+        arms = np.zeros(batches, dtype=np.int64)
+        for decision in seen.decisions:
+            if decision.position == 0 and decision.batch < batches:
+                arms[decision.batch] = decision.index
+        published = published[np.arange(batches), arms][:, np.newaxis] / policy.batch
+    guesses = guess(published)
     assert guesses is not None
     made = guesses >= 0
     right = int(np.count_nonzero(guesses[made] == coins[made]))
@@ -153,8 +160,9 @@ def _observed(
             agreed=place,
         )
         arms = np.zeros(LENGTH)
-        for decision in reversed(seen.decisions[: LENGTH * policy.batch]):
-            arms[decision.batch] = decision.index
+        for decision in reversed(seen.decisions):
+            if decision.batch < LENGTH:
+                arms[decision.batch] = decision.index
         # From the batch of the canary on, and round to the one before it.
         published = np.roll(np.array(seen.published), -place, axis=0)
         # Noise that is used again shows as another batch's value at a distance of exactly 0.

@@ -31,11 +31,13 @@ class WatchedRelease(Release):
 
     name = "watched"
 
-    def __init__(self, inside: Release, *, blind: bool = False) -> None:
+    def __init__(self, inside: Release, *, blind: bool = False, arms: int = 0) -> None:
         self._inside = inside
         self._blind = blind
         self.batch = inside.batch
         self.published: list[NDArray[np.float64]] = []
+        self._arms = arms
+        """Where phases are played, how many arms there are."""
 
     def start(self, size: int | None = None) -> WatchedTally:
         """Open a batch of the release inside."""
@@ -43,7 +45,8 @@ class WatchedRelease(Release):
 
     def start_phase(self) -> WatchedTally:
         """Open a phase of the release inside."""
-        return WatchedTally(self._inside.start_phase(), self.published, blind=self._blind)
+        inside = self._inside.start_phase()
+        return WatchedTally(inside, self.published, blind=self._blind, arms=self._arms)
 
     def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:
         """Go on with a batch of the release inside."""
@@ -77,10 +80,18 @@ class WatchedRelease(Release):
 class WatchedTally(Tally):
     """Passes on to another tally and keeps what was published."""
 
-    def __init__(self, inside: Tally, published: list[NDArray[np.float64]], *, blind: bool) -> None:
+    def __init__(
+        self,
+        inside: Tally,
+        published: list[NDArray[np.float64]],
+        *,
+        blind: bool,
+        arms: int = 0,
+    ) -> None:
         self._inside = inside
         self._published = published
         self._blind = blind
+        self._arms = arms
 
     def add(self, units: int, ticket: Ticket | None = None) -> None:
         """Count a loss, or a 0 in its place."""
@@ -100,9 +111,15 @@ class WatchedTally(Tally):
         self._inside.fill(missing)
 
     def publish(self) -> Released:
-        """Publish, and keep what was published."""
+        """Publish, and keep what was published: of a phase, the sum of each arm."""
+        counts = self._inside.counts if self._arms else {}
         released = self._inside.publish()
-        self._published.append(np.atleast_1d(np.array(released)))
+        seen = np.atleast_1d(np.array(released))
+        if self._arms:
+            seen = np.zeros(self._arms)
+            for (arm, count), mean in zip(counts.items(), np.atleast_1d(released), strict=True):
+                seen[arm] = count * mean
+        self._published.append(seen)
         return released
 
     def to_dict(self) -> JSON:
@@ -137,7 +154,8 @@ def watch(
     """
     copy = policy.rehearse(new_stream([*seed, 0]), new_stream([*seed, 1]))
     inside = policy.recipe.release.in_process() if exact else copy._parts.release
-    copy._parts.release = watched = WatchedRelease(inside, blind=blind)
+    arms = len(policy.arms) if copy._parts.runner.phases else 0
+    copy._parts.release = watched = WatchedRelease(inside, blind=blind, arms=arms)
     advice_rng = np.random.default_rng([*seed, 2])
     low, high = policy.loss_range
     waiting: deque[Decision] = deque()

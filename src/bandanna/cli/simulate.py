@@ -128,7 +128,7 @@ def _caption(results: Results) -> str:
 
 PolicyOptions = dict[str, Any]
 NO_OPTIONS: PolicyOptions = {}
-WITHOUT = "one-bit,htinf,ldp-exp3,no-privacy"
+WITHOUT = "adaptive,phased,ab-test,one-bit,htinf,no-privacy"
 WITH_EXPERTS = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
 
 

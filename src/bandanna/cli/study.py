@@ -26,7 +26,7 @@ from bandanna.cli.options import announce, can_be_quiet
 if TYPE_CHECKING:
     from bandanna.studies.cell import Skipped
 
-WITHOUT = ("adaptive", "dp-klucb", "one-bit", "one-bit-exp3")
+WITHOUT = ("adaptive", "phased", "ab-test", "dp-klucb", "one-bit-exp3")
 WITH_EXPERTS = ("auto", "adaptive-conversion", "one-bit-conversion", "one-bit-exp4")
 """What a new study compares with no privacy."""
 

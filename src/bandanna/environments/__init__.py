@@ -16,6 +16,7 @@ from bandanna.environments.array import LossTable
 from bandanna.environments.base import COMPARATORS, Environment, World
 from bandanna.environments.digits import DigitsExperts
 from bandanna.environments.drift import SinusoidalDrift
+from bandanna.environments.experiments import CommonEffects, Narrow, Novelty, Waking
 from bandanna.environments.frames import SUFFIXES, is_table
 from bandanna.environments.logged import Logged
 from bandanna.environments.loss_file import read_losses
@@ -46,6 +47,10 @@ ENVIRONMENTS: dict[str, Callable[..., Environment | ExpertEnvironment]] = {
     "barrier": Barrier,
     "trial": ClinicalTrial,
     "returning": Returning,
+    "common-effects": CommonEffects,
+    "novelty": Novelty,
+    "waking": Waking,
+    "narrow": Narrow,
     "one-good": OneGoodExpert,
     "clustered": ClusteredExperts,
     "switching-experts": SwitchingExperts,
@@ -152,6 +157,7 @@ __all__ = [
     "Chunk",
     "ClinicalTrial",
     "ClusteredExperts",
+    "CommonEffects",
     "ConstrainedAdversary",
     "DigitsExperts",
     "Environment",
@@ -160,6 +166,8 @@ __all__ = [
     "LeakageInstance",
     "Logged",
     "LossTable",
+    "Narrow",
+    "Novelty",
     "OneGoodExpert",
     "PunishLeader",
     "PunishRepeats",
@@ -170,6 +178,7 @@ __all__ = [
     "SwitchingExperts",
     "SyntheticExperts",
     "TrialExperts",
+    "Waking",
     "World",
     "as_environment",
     "check_environment",

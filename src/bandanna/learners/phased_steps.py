@@ -46,16 +46,18 @@ PHASE = 12
 A_PHASE = 0.0
 """What goes with a phase; with a batch of the adaptive learner its importance goes."""
 
-FIRST = 5.0
-"""Rounds of each arm in the first phase, times epsilon squared: noise is about as large as
-sampling."""
-OPENING, CONTESTED, SETTLED = 0.03, 0.04, 0.025
-"""Share of the horizon in the first phase, at least; in one where arms compete, and where one arm
-has almost all rounds."""
-LONGEST_FIRST = 0.2
+OPENING, LONGEST_FIRST = 0.03, 0.2
+"""Share of the horizon in the first phase, and the largest."""
+FIRST, ENOUGH, PLENTY = 5.0, 10.0, 120.0
+"""Rounds of each arm in the first phase: at least ``FIRST / epsilon^2``, where noise is about as
+large as sampling, and no more than ``ENOUGH / epsilon^2`` or ``PLENTY``."""
+GROWTH, SETTLED_GROWTH = 1.0, 0.25
+"""A phase's share of the rounds before it, where arms compete and where one has almost all."""
+UNKNOWN = 0.4
+"""The same, times this, where the horizon is not known."""
+CONTESTED, SETTLED = 0.04, 0.025
+"""The same of the horizon, at most."""
 ALMOST_ALL = 0.98
-GROWTH, SETTLED_GROWTH = 0.25, 0.1
-"""Without a horizon: the same as shares of the rounds before the phase."""
 LONGEST = 2.0**22
 """No phase has more rounds: the rounds of an open phase are kept in memory."""
 WORTH = 1.0
@@ -224,14 +226,23 @@ def _begin(state: PhasedState) -> int:
     return int(size)
 
 
+@step
+def _first(params: PhasedParams, arms: int) -> float:
+    """Return the length of the first phase."""
+    square = params.epsilon * params.epsilon
+    size = arms * max(FIRST / square, 0.1 * PLENTY)
+    if params.horizon > 0.0:
+        most = arms * max(ENOUGH / square, PLENTY)
+        size = max(size, min(OPENING * params.horizon, most))
+        size = min(size, LONGEST_FIRST * params.horizon)
+    return float(math.ceil(min(max(size, 2.0), LONGEST)))
+
+
 @part
 def _plan_first(params: PhasedParams, state: PhasedState, stream: Stream) -> None:
     """Give every arm as many rounds; if that were too few to tell anything, some arms at random."""
     arms, planned = state.planned.size, state.planned
-    size = FIRST * arms / (params.epsilon * min(params.epsilon, 1.0))
-    if params.horizon > 0.0:
-        size = min(max(size, OPENING * params.horizon), LONGEST_FIRST * params.horizon)
-    size = math.ceil(min(max(size, 2.0), LONGEST))
+    size = _first(params, arms)
     some = min(max(math.floor(0.5 * size * params.epsilon), 2.0), float(arms))
     each = math.floor(size / some)
     more = size - some * each
@@ -255,8 +266,11 @@ def _plan(params: PhasedParams, state: PhasedState) -> None:
             lead = i
     settled = shares[lead] > ALMOST_ALL
     size = (SETTLED_GROWTH if settled else GROWTH) * phase[ROUNDS]
+    if params.horizon == 0.0:
+        size *= UNKNOWN
+    size = max(size, _first(params, planned.size))
     if params.horizon > 0.0:
-        size = (SETTLED if settled else CONTESTED) * params.horizon
+        size = min(size, (SETTLED if settled else CONTESTED) * params.horizon)
     size = math.ceil(min(max(size, 2.0 / params.epsilon), LONGEST))
     remaining = params.horizon - phase[ROUNDS]
     if remaining > 0.0 and remaining < min(1.5 * size, LONGEST):

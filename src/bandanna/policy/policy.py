@@ -318,6 +318,11 @@ class Policy(OneProcess, Diagnostics):
 
     # --- how it works ---------------------------------------------------------------------
 
+    @property
+    def plays_phases(self) -> bool:
+        """Whether arms take turns in a phase, and each is released once when it is over."""
+        return self._parts.runner.phases
+
     def check_takes(self, *, bits: bool) -> None:
         """Refuse losses where devices send bits, and bits where losses are sent."""
         if self._parts.release.takes_bits and not bits:

@@ -23,16 +23,18 @@ EXPLORE = 0.2
 """Share of the rounds that the A/B test explores in."""
 
 
-FIRST, OPENING, LONGEST_FIRST, LONGEST = 5.0, 0.03, 0.2, 2**22
+OPENING, LONGEST_FIRST, LONGEST = 0.03, 0.2, 2**22
+FIRST, ENOUGH, PLENTY = 5.0, 10.0, 120.0
 """What decides the length of the first phase; ``learners.phased_steps`` has the same numbers."""
 
 
 def first_phase(problem: Problem) -> int:
     """Return the length of phased's first phase: noise is about as large as sampling then."""
     epsilon, rounds = problem.epsilon, problem.rounds
-    size = FIRST * problem.arms / (epsilon * min(epsilon, 1.0))
+    size = problem.arms * max(FIRST / epsilon**2, 0.1 * PLENTY)
     if rounds is not None:
-        size = min(max(size, OPENING * rounds), LONGEST_FIRST * rounds)
+        most = problem.arms * max(ENOUGH / epsilon**2, PLENTY)
+        size = min(max(size, min(OPENING * rounds, most)), LONGEST_FIRST * rounds)
     return math.ceil(min(max(size, 2.0), LONGEST))
 
 

@@ -1,0 +1,84 @@
+"""Audits of policies that play phases: honest ones pass, planted faults are found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bandanna as bd
+from bandanna.audits.policies import audit_canaries, side_door
+from bandanna.audits.watching import WatchedTally
+from bandanna.policy.state import Phase
+from bandanna.privacy.sums import PhaseTally
+
+SIGNIFICANCE = 1e-6
+"""The audits' own: how likely a claim that holds is refused."""
+
+
+def policy(name: str = "phased") -> bd.PrivateBandit:
+    return bd.PrivateBandit(2, 1.0, 60, algorithm=name, seed=1)
+
+
+def canaries() -> Any:
+    return audit_canaries(policy(), batches=400, significance=SIGNIFICANCE)
+
+
+@pytest.mark.parametrize("name", ["phased", "ab-test"])
+def test_honest_policies_pass(name: str) -> None:
+    found = audit_canaries(policy(name), batches=400, significance=SIGNIFICANCE)
+    assert found is not None
+    assert found.epsilon <= found.claimed
+    assert name == "ab-test" or side_door(policy(name)) == ""
+
+
+def test_noise_forgotten_on_one_arms_sum_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    publish = PhaseTally.publish
+
+    def forgetful(self: PhaseTally) -> np.ndarray:
+        assert self._sums is not None
+        exact = {arm: total / (count * 2**20) for arm, (total, count) in self._sums.items()}
+        arms = sorted(exact)
+        values = publish(self)
+        if 0 in exact:
+            values[arms.index(0)] = exact[0]
+        return values
+
+    monkeypatch.setattr(PhaseTally, "publish", forgetful)
+    assert canaries().epsilon > 1.0
+
+
+def test_a_sum_released_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Averaging many releases of the same sum takes the noise away."""
+    publish = PhaseTally.publish
+
+    def again(self: PhaseTally) -> np.ndarray:
+        sums = {arm: list(pair) for arm, pair in (self._sums or {}).items()}
+        values = [publish(self)]
+        for _ in range(15):
+            self._sums = {arm: list(pair) for arm, pair in sums.items()}
+            values.append(publish(self))
+        return np.mean(values, axis=0)
+
+    monkeypatch.setattr(PhaseTally, "publish", again)
+    assert canaries().epsilon > 1.0
+
+
+def test_a_share_that_depends_on_the_running_phase_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = [0]
+    take, add_to = Phase.take, WatchedTally.add_to
+
+    def peek(self: WatchedTally, arm: int, units: int) -> None:
+        seen[0] = units
+        add_to(self, arm, units)
+
+    def leaning(self: Phase, among: Any = None) -> Any:
+        taken = take(self, among)
+        return taken if taken is None or seen[0] == 0 else (0, taken[1])
+
+    monkeypatch.setattr(WatchedTally, "add_to", peek)
+    monkeypatch.setattr(Phase, "take", leaning)
+    assert "changes" in side_door(policy())
