@@ -59,7 +59,7 @@ def test_a_sum_released_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in range(15):
             self._sums = {arm: list(pair) for arm, pair in sums.items()}
             values.append(publish(self))
-        return np.mean(values, axis=0)
+        return np.asarray(np.mean(values, axis=0))
 
     monkeypatch.setattr(PhaseTally, "publish", again)
     assert canaries().epsilon > 1.0
