@@ -55,6 +55,8 @@ class Totals(NamedTuple):
 class Law(NamedTuple):
     """The noise of releases, with the rates that the evidence is averaged over."""
 
+    scale: float
+    """Scale of the Laplace noise, in units of the loss; 0 without noise."""
     rates: Floats
     up: Floats
     down: Floats
@@ -102,7 +104,9 @@ def law_of(scale: float = 0.0) -> Law:
     pairs = np.sqrt(weights[:, None] * weights[None, :]) / (1.0 + apart**2)
     pairs /= pairs.sum()
     noise = np.log1p(-((rates * scale) ** 2))
-    return Law(rates, np.expm1(rates), np.expm1(-rates), noise, np.log(weights), pairs)
+    return Law(
+        float(scale), rates, np.expm1(rates), np.expm1(-rates), noise, np.log(weights), pairs
+    )
 
 
 # --- compiled ---------------------------------------------------------------------------------

@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bandanna._core import checks
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, ArmName, InputError
@@ -25,10 +28,12 @@ from bandanna.inference import (
     fixed_difference_interval,
     fixed_mean_interval,
     mean_interval,
+    phase_difference,
     point,
 )
 
 STEADY = "each arm's outcomes do not change over time"
+FIXED = "outcomes were fixed in advance; they may change over time"
 AT_RANDOM = "rows are independent and chance decided who got which arm"
 ANY_TIME = "It holds at whatever time you look."
 
@@ -44,6 +49,47 @@ class Method(Protocol):
 
     def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
         """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+
+
+class PhaseArm(Totals):
+    """The totals of an arm that was played in phases, and which arm it is."""
+
+    column: int
+
+
+def arm_in_phases(totals: Totals, column: int) -> PhaseArm:
+    """Return totals that know their arm."""
+    arm = PhaseArm(*totals)
+    arm.column = column
+    return arm
+
+
+class InPhases(NamedTuple):
+    """Statements from phases, for any losses that were fixed in advance.
+
+    Means are averages over phases, weighed by the arm's own rounds; differences are averages over
+    the phases in which both arms were played, weighed by how precisely each phase tells them.
+    """
+
+    law: Law
+    counts: NDArray[np.float64]
+    sums: NDArray[np.float64]
+
+    def mean(self, arm: Totals, alpha: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+        return mean_interval(self.law, arm, alpha)
+
+    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        assert isinstance(a, PhaseArm)
+        assert isinstance(b, PhaseArm)
+        columns = self.counts, self.sums, a.column, b.column
+        found = phase_difference(*columns, scale=self.law.scale, alpha=alpha)
+        return Interval(-1.0, 1.0) if found is None else Interval(found.low, found.high)
+
+    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+        return self.difference(a, b, 2.0 * alpha).low > -margin
 
 
 class AnyTime(NamedTuple):

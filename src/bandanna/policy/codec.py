@@ -15,6 +15,7 @@ one; newer ones are refused. A key that was added within a version has its defau
 
 from __future__ import annotations
 
+import itertools
 import math
 from array import array
 from collections.abc import Callable, Iterable
@@ -111,6 +112,7 @@ def learned_to_dict(state: State) -> JSON:
     return {
         "learner": arrays,
         "totals": [[choice, *totals] for choice, totals in state.totals.items()],
+        "phases": [[list(entry) for entry in phase] for phase in state.phases],
         "played": [[choice, count] for choice, count in state.played.items()],
         "retired": sorted(state.retired),
         "changed": state.changed,
@@ -225,6 +227,13 @@ def _load_learned(state: State, saved: JSON, limits: Limits) -> None:
         if not 0 <= choice < limits.choices or not possible:
             raise ValueError(f"what was released of {choice} is impossible")
         state.totals[int(choice)] = totals
+    state.phases = [
+        [(int(arm), int(count), float(mean)) for arm, count, mean in phase]
+        for phase in saved.get("phases", [])
+    ]
+    for arm, count, mean in itertools.chain.from_iterable(state.phases):
+        if not (0 <= arm < limits.choices and count > 0 and math.isfinite(mean)):
+            raise ValueError(f"what was released of {arm} in a phase is impossible")
     state.played = {int(choice): int(count) for choice, count in saved["played"]}
     if not all(0 <= arm < limits.choices and count > 0 for arm, count in state.played.items()):
         raise ValueError("its shares do not fit together")

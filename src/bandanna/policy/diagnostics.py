@@ -9,6 +9,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.inference import Totals
@@ -16,13 +18,18 @@ from bandanna.learners.net import NetReport
 from bandanna.learners.stationarity import GuardReport
 from bandanna.planner.plan import Happened, Plan
 from bandanna.policy.answers import (
+    FIXED,
+    STEADY,
     Answer,
     AnyTime,
     Comparison,
     DroppedArm,
+    InPhases,
+    Method,
     Settled,
     Units,
     answer_from,
+    arm_in_phases,
     compare_from,
     leader_from,
 )
@@ -135,7 +142,7 @@ class Known(NamedTuple):
     names: tuple[ArmName, ...]
     totals: dict[int, Totals]
     rounds: dict[int, float]
-    method: AnyTime | None
+    method: Method | None
 
 
 class Diagnostics:
@@ -394,7 +401,16 @@ class Diagnostics:
         with self._lock:
             names, totals, _, method = self._known()
         units = self._units(outcome)
-        return compare_from(names, totals, method, units, first, second, confidence=confidence)
+        return compare_from(
+            names,
+            totals,
+            method,
+            units,
+            first,
+            second,
+            confidence=confidence,
+            assumption=self._assumption,
+        )
 
     def summary(self) -> Summary:
         """Return what was learned of each arm: chances, and means with 95% intervals.
@@ -436,6 +452,7 @@ class Diagnostics:
             self._units(outcome),
             confidence=confidence,
             among=self._running,
+            assumption=self._assumption,
             warning=stationarity_words(seen) if changing else "",
             settled=settled,
         )
@@ -448,7 +465,36 @@ class Diagnostics:
         totals = {arm: release.totals(values) for arm, values in seen.items()}
         rounds = {arm: values.rounds for arm, values in seen.items()}
         law = release.law()
+        if law is not None and self._in_phases:
+            counts = np.zeros((len(self._state.phases), len(names)))
+            sums = np.zeros_like(counts)
+            for place, phase in enumerate(self._state.phases):
+                for arm, count, mean in phase:
+                    counts[place, arm], sums[place, arm] = count, count * mean
+            totals = {
+                arm: arm_in_phases(
+                    Totals(float(sums[:, arm].sum()), float(counts[:, arm].sum()), float(times)),
+                    arm,
+                )
+                for arm, times in enumerate((counts > 0).sum(axis=0))
+                if times > 0
+            }
+            rounds = {arm: known.terms for arm, known in totals.items()}
+            return Known(names, totals, rounds, InPhases(law, counts, sums))
         return Known(names, totals, rounds, None if law is None else AnyTime(law))
+
+    @property
+    def _in_phases(self) -> bool:
+        """Whether statements can be made that hold for any losses fixed in advance.
+
+        Within a phase arms were played in a random order, and all arms were eligible in each.
+        """
+        state = self._state
+        return bool(state.phases) and not state.restricted and not state.changed
+
+    @property
+    def _assumption(self) -> str:
+        return FIXED if self._in_phases else STEADY
 
     def _units(self, outcome: str) -> Units:
         per = "decisions" if self.people is None else "people"

@@ -429,6 +429,8 @@ class State:
     filling: dict[Among | None, Batch] = field(default_factory=dict)
     """The batch that fills with rounds of the same eligible arms; None stands for all arms."""
     closed: ClosedBatches = field(default_factory=ClosedBatches)
+    phases: list[list[tuple[int, int, float]]] = field(default_factory=list)
+    """What was released of each phase: arm, rounds and mean loss. Public, and kept for few arms."""
     rewarded: bool = False
     """Whether feedback comes as rewards: in which direction answers are given."""
     changes: int = 0

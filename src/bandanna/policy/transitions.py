@@ -36,6 +36,9 @@ from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.release import Release, Released
 from bandanna.spec import PeopleRule
 
+MOST_IN_PHASES = 100
+"""Arms for which each phase is remembered, for statements about losses that change."""
+
 
 @dataclass(slots=True, eq=False)
 class Parts:
@@ -424,6 +427,9 @@ def close(state: State, batch: Batch) -> Released | None:
     elif phase is not None:
         for (arm, count), value in zip(phase.counts.items(), released, strict=True):
             _note(state, arm, float(value), count)
+        if len(phase.planned) <= MOST_IN_PHASES:
+            values = zip(phase.counts.items(), released, strict=True)
+            state.phases.append([(arm, count, float(value)) for (arm, count), value in values])
     return released
 
 
