@@ -17,7 +17,7 @@ import bandanna as bd
 from tests.service.running import Process, process
 
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
-OPERATIONS = 18
+OPERATIONS = 33
 """How many there are, so that none is left out unnoticed."""
 
 
@@ -40,7 +40,7 @@ def test_nothing_that_is_sent_makes_it_fail(running: Process, mode: str) -> None
                 real = {"experiment": experiment.id, "event": event, "key": experiment.id}
                 if parameter["in"] == "path":
                     parameter["schema"]["enum"] = [real[parameter["name"]], "none"]
-        assert path.startswith(("/v1/", "/ofrep/", "/healthz", "/metrics"))
+        assert path.startswith(("/v1/", "/ofrep/", "/livez", "/readyz", "/healthz", "/metrics"))
     schema = schemathesis.openapi.from_dict(document)
     found: list[Any] = [result.ok() for result in schema.get_all_operations()]  # type: ignore[union-attr]
     assert len(found) == OPERATIONS

@@ -57,6 +57,7 @@ class FlagError(BaseModel):
 REFUSALS: dict[int | str, JSON] = {
     400: {"model": FlagError | Problem, "description": "No context that can be used"},
     404: {"model": FlagError, "description": "No such flag"},
+    409: {"model": FlagError, "description": "Stopped, or several that run have this name"},
 }
 
 
