@@ -28,7 +28,6 @@ POLICIES: dict[str, dict[str, object]] = {
     "dp-klucb": {"algorithm": "dp-klucb"},
     "htinf": {"algorithm": "htinf"},
     "ldp-exp3": {"algorithm": "ldp-exp3"},
-    "phased": {"algorithm": "phased"},
     "goal=answer": {"goal": "answer"},
     "uniform, one-bit": {"learner": "uniform", "release": "one-bit", "batch": 5},
 }
