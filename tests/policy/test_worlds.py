@@ -83,7 +83,7 @@ def test_own_bound_is_for_what_was_said_of_changes(options: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"losses": "odd"}, "losses must be one of any, steady, changing; got 'odd'"),
+        ({"losses": "odd"}, "losses must be one of any, changing, steady; got 'odd'"),
         ({"losses": "any", "algorithm": "htinf"}, "chooses the algorithm; leave out 'htinf'"),
         ({"losses": "changing", "rounds": None}, "memory="),
         ({"losses": "any", "rounds": None, "changes": 3}, "give both, or give memory="),
