@@ -14,6 +14,11 @@ from bandanna.contextual.features import Encoder
 from bandanna.contextual.fitting import OUTCOME_VARIANCE, Noise, read_release
 from bandanna.contextual.state import State
 
+CAVEAT = (
+    "These are estimates of a linear model with standard errors, not proven intervals. An arm that "
+    "is seldom played, or not linear in the features, may be far off."
+)
+
 
 @dataclass(frozen=True)
 class ArmAnswer:
@@ -68,6 +73,7 @@ class ContextAnswer:
         lines += [f"  {one.arm}: {one.mean:.3f} +- {one.error:.3f}" for one in self.arms]
         lines.append("features by strength:")
         lines += [f"  {one.feature}: {one.strength:.3f}" for one in self.features]
+        lines.append(CAVEAT)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -90,7 +96,7 @@ def answer_of(
     low, span = loss_range[0], loss_range[1] - loss_range[0]
     average = fitted.moments[0] / fitted.moments[0, 0] * encoder.constant
     coefficients = fitted.scores.coefficients
-    means = 0.5 + coefficients @ average
+    means = np.clip(0.5 + coefficients @ average, 0.0, 1.0)
     spread = np.sqrt(np.maximum(np.einsum("i,aij,j->a", average, fitted.errors, average), 0.0))
     arms = tuple(
         ArmAnswer(name, low + span * float(mean), span * float(error))
