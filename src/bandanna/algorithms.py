@@ -496,7 +496,7 @@ def resolve(
 ) -> tuple[str, Problem, str]:
     """Return the algorithm for a world or as named, the problem with its changes, and why.
 
-    Whoever says nothing says that losses are any; ``in_parts`` says that parts are given.
+    Without either, losses may be anything; ``in_parts`` says that parts are given.
     """
     if losses is None and in_parts:
         algorithm = algorithm or IN_PARTS

@@ -45,7 +45,7 @@ def attack_person(
     seed: int,
     advance: Callable[[], None],
 ) -> JSON:
-    """Attack a bandit through one person who has so many places, and more visits than that."""
+    """Attack a bandit through one person with some slots, who visits more often than that."""
     from bandanna.audits.people import audit_person
     from bandanna.policy import PrivateBandit
 
@@ -123,7 +123,7 @@ def audit(
     ] = False,
     person: Annotated[
         str | None,
-        typer.Option(help="Attack whole policies through one person with so many places: 1,20."),
+        typer.Option(help="Attack whole policies through one person with this many slots: 1,20."),
     ] = None,
     delta: Annotated[float, typer.Option(help="With --person: the person's delta.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the fast noise.")] = 0,

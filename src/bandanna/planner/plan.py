@@ -321,9 +321,9 @@ class Plan:
             return ""
         if self.local:
             return (
-                "Devices can feed one-bit algorithms (release='device'). Little regret is to be "
-                "expected of one-bit while one arm stays the best, and of tracking where the best "
-                "changes; --simulate shows it."
+                "Devices can feed one-bit algorithms (release='device'). Expect little "
+                "regret from one-bit while one arm stays the best, and from tracking where the "
+                "best changes; --simulate shows it."
             )
         return EXPECTED[self.losses]
 
@@ -422,8 +422,8 @@ def plan(
         How many further decisions may be made before the feedback of one has come; 0 is feedback in
         order. Bounds with it are larger, and for most algorithms none is proved.
     per_person
-        Protect persons who may have so many places: epsilon and delta are then theirs, and rounds
-        are places. A problem is given besides it.
+        Protect persons who may have at most this many slots: epsilon and delta are then theirs, and
+        rounds are slots. A problem is given besides it.
     people
         With ``per_person``: how many people there are. A batch has at most half as many slots, so
         that it fills. By default the fewest who can take all slots, ``rounds / per_person``.

@@ -133,14 +133,14 @@ def place_for(epsilon: float, delta: float, places: int, *, spend_delta: bool = 
 
 
 def keeps(epsilon: float, delta: float, each: Place, places: int) -> bool:
-    """Whether so many places keep the person's epsilon and delta."""
+    """Whether this many slots keep the person's epsilon and delta."""
     if delta == 0.0:
         return each.delta == 0.0 and places * Fraction(each.epsilon) <= Fraction(epsilon)
     return composed_delta(epsilon, each, places) <= delta
 
 
 def costs(epsilon: float, delta: float, each: Place, places: int) -> bool:
-    """Whether so many places cost just this epsilon at this delta: they keep it and no less."""
+    """Whether this many slots cost just this epsilon at this delta: they keep it and no less."""
     less = epsilon * (1.0 - HARDLY)
     return keeps(epsilon, delta, each, places) and not keeps(less, delta, each, places)
 

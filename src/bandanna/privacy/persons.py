@@ -23,7 +23,7 @@ SMALLEST_SECOND = 1e-12
 
 
 def for_person(promise: Guarantee, epsilon: float, delta: float, places: int) -> Guarantee:
-    """Return what a release promises to someone with so many places.
+    """Return what a release promises to someone with a number of slots.
 
     ``promise`` is what holds for one place; epsilon and delta are what the person was to be
     promised, and are refused if the places cost more. Where they cost less, that is promised.

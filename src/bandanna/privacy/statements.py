@@ -94,7 +94,7 @@ def assumed_by_all(
 
 
 def protected_person(places: int) -> str:
-    """Return what is protected with so many places a person: all that they contribute."""
+    """Return what is protected with a number of slots a person: all that they contribute."""
     where = "one slot, ever" if places == 1 else f"up to {places} slots, each in its own batch"
     return (
         f"all feedback of one person, however often they come ({where}; what they say beyond is "

@@ -116,7 +116,7 @@ def _policy(
 
 
 def _measure(policy: PrivateBandit, settings: JSON, places: int, visits: int) -> Regret:
-    """Play so many places of so many visits each, for each person."""
+    """Play a number of slots with a number of visits each, for each person."""
     rounds = settings["people"] * places
     people = Returning(settings["arms"], rounds, visits=visits, gap=settings["gap"])
     runs, seed = settings["replicates"], settings["seed"]
