@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo device-demo test soak lint docs package release wheels fresh picture reproductions bench lock clean
+.PHONY: check demo device-demo test soak lint docs package release wheels fresh picture reproductions bench lock clean
 
 demo: $(VENV)/ready
 	mkdir -p demo
@@ -12,6 +12,13 @@ demo: $(VENV)/ready
 	$(BIN)/bandanna audit --epsilon 0.1,0.3,1 --draws 2e5 --json > demo/audit.json
 	$(BIN)/bandanna study report demo/results --audit demo/audit.json -o demo/report.html
 	@echo "Open demo/report.html in a browser."
+
+# For working: lint and the tests that find most mistakes, in about a minute.
+SLOW := privacy/test_forgery.py policy/test_interrupts.py policy/test_worlds.py policy/test_codec.py
+check: $(VENV)/ready
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports > /dev/null
+	$(BIN)/python -m pytest -n 2 -q $(addprefix --ignore=tests/,$(SLOW)) tests/policy tests/privacy \
+	  tests/contracts/test_learners.py tests/contracts/test_releases.py tests/test_house.py
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 2
