@@ -62,7 +62,7 @@ def uncounted(people: People, rule: PeopleRule, person: int) -> bool:
     return True
 
 
-def two_slots(parts: Parts, state: State, batch: Batch, *round_of: Any) -> int:
+def two_slots(parts: Parts, state: State, batch: Batch, *round_of: Any, joins: bool = True) -> int:
     """Give a person whose slot closed another in the same batch."""
     assert batch.slots is not None
     slot = batch.slots.get(round_of[-1])
@@ -70,7 +70,7 @@ def two_slots(parts: Parts, state: State, batch: Batch, *round_of: Any) -> int:
         del batch.slots[slot.person]
         slot.person ^= len(batch.losses)
         batch.slots[slot.person] = slot
-    return honest_open(parts, state, batch, *round_of)
+    return honest_open(parts, state, batch, *round_of, joins=joins)
 
 
 def not_divided(parts: Parts, batch: Batch, slot: Slot, ticket: Ticket | None) -> None:

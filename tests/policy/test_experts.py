@@ -29,7 +29,7 @@ def test_the_example_of_the_readme_runs() -> None:
     [
         ((5, 100, 10**7, 0.5, 1e-6), "one-bit-exp4"),
         ((50, 3, 10**7, 0.01, 0.0), "one-bit-exp3-conversion"),
-        ((3, 10_000, 10**10, 1e-4, 1e-6), "calibrated-exp4"),
+        ((3, 10_000, 10**10, 1e-4, 1e-6), "one-bit-tsallis-conversion"),
     ],
 )
 def test_auto_takes_the_smallest_guarantee(size: tuple[Any, ...], best: str) -> None:

@@ -20,7 +20,7 @@ from bandanna.privacy.sums import SumRelease
 from tests.contracts.policies import PLAIN, PRIVATE, advise, make
 
 MEANS = [0.7, 0.2, 0.6]
-SILENT = ("ftpl", "thompson", "dp-klucb", "kl-ucb")
+SILENT = ("ftpl", "thompson", "dp-klucb", "kl-ucb", "race")
 
 
 def played(policy: Policy, rounds: int, advice: object = None) -> Policy:

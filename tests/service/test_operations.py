@@ -231,6 +231,7 @@ def test_events_are_forgotten_after_a_time_and_batches_stay_whole(here: Here) ->
     assert here.core.store.forget_events(part.number, here.clock.now - 100) == k
     assert here.reward("0", reward=1) == 404
     assert here.reward("open", reward=1) == 204
+    here.core._learn_deadlines()
     assert here.core._keeps == {part.number: 100}
 
 

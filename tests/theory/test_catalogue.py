@@ -211,7 +211,7 @@ def test_an_algorithm_from_outside_is_on_the_command_line() -> None:
     )
     size = ["--arms", "3", "--rounds", "1000", "--epsilon", "0.5"]
     for command in (
-        ["plan", *size],
+        ["plan", "--all", *size],
         ["simulate", *size, "--replicates", "2", "--algorithms", TOY],
         ["simulate", "--help"],
     ):

@@ -280,7 +280,7 @@ def percent_up(share: float) -> str:
     Examples
     --------
     >>> percent_up(0.6225), percent_up(0.99995460)
-    ('62.3%', '99.9955%')
+    ('62.3%', '99.996%')
     """
     for digits in range(1, 13):
         scale = 10**digits

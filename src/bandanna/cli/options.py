@@ -48,7 +48,7 @@ def announce(seconds: float) -> None:
 def note_weak(epsilon: float | None, *, quiet: bool = False) -> None:
     """Say before anything is planned that an epsilon is weak, unless quiet was asked for."""
     quiet = quiet or bool(os.environ.get("BANDANNA_QUIET"))
-    if not quiet and epsilon is not None and WEAK_EPSILON < epsilon < math.inf:
+    if not quiet and epsilon is not None and WEAK_EPSILON < epsilon <= checks.MAX_EPSILON:
         promise = Guarantee(epsilon, 0.0, "", "central", "", "")
         typer.echo(f"note: epsilon {epsilon:g} is weak: {weakness(promise)}", err=True)
 

@@ -223,8 +223,9 @@ def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = T
                 f"with per_person the guarantee is for all rounds of one person: leave out "
                 f"rounds={rounds}. For several people, use for_group."
             )
-        places, *each = (guarantee.facts[key] for key in PERSON_ENTRIES)
-        return composed_loss(Place(*each), places)
+        if all(key in guarantee.facts for key in PERSON_ENTRIES):
+            places, *each = (guarantee.facts[key] for key in PERSON_ENTRIES)
+            return composed_loss(Place(*each), places)
     mechanism = mechanism_of(guarantee.facts)
     if rounds > 1 and not mechanism.alone:
         raise InputError(

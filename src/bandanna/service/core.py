@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import threading
@@ -83,6 +84,7 @@ class Core:
         self._known: dict[str, list[Experiment]] = {}
         self._deadlines: dict[int, float | None] = {}
         self._keeps: dict[int, float] = {}
+        self._noting: set[asyncio.Task[None]] = set()
         """How long events are kept, where that is limited."""
         self._next_look: dict[int, float] = {}
         self._offset = 0.0
@@ -312,6 +314,12 @@ class Core:
         facts = {"who": who, "action": action, "about": about} | (details or {})
         logger.info("trail", extra={"facts": facts})
         await run_in_threadpool(self.store.note, who, action, about, details or {}, self.clock())
+
+    def note_soon(self, who: str, action: str, about: str, details: JSON | None = None) -> None:
+        """Note what was read, without waiting: a read must not wait for whoever writes."""
+        noting = asyncio.create_task(self.note(who, action, about, details))
+        self._noting.add(noting)
+        noting.add_done_callback(self._noting.discard)
 
     async def _do(self, task: Task[T]) -> T:
         if self.writer.waiting >= self.settings.most_waiting:

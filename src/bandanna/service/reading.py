@@ -136,7 +136,7 @@ async def export(
 ) -> Response:
     """Return released values and arms, and nothing else, however many there are."""
     pages = export_pages(core.store, await core.find(experiment))
-    await core.note(key.id, "exported", experiment, {"format": form})
+    core.note_soon(key.id, "exported", experiment, {"format": form})
     if form == "parquet":
         data = await run_in_threadpool(lambda: as_parquet([row for rows in pages for row in rows]))
         return Response(data, media_type="application/vnd.apache.parquet")

@@ -23,6 +23,7 @@ from bandanna.simulation.contestants import (
 from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
+from bandanna.simulation.typical import PHASED_ROUNDS
 from bandanna.spec import Problem
 
 RUNS, FEW = 40, 6
@@ -188,7 +189,8 @@ def _candidates(problem: Problem, loss_range: LossRange) -> dict[str, Policy]:
 def _steps(policy: Policy, problem: Problem, runs: int) -> float:
     arms, rounds, _ = problem.size
     each = arms**2 if policy.recipe.learner.name == "ftpl" else 5 + arms
-    return runs * rounds / policy.batch * each
+    batch = PHASED_ROUNDS if getattr(policy.recipe.learner, "phases", False) else policy.batch
+    return runs * rounds / batch * each
 
 
 def _row(results: Results, name: str) -> ForecastRow:
