@@ -44,7 +44,7 @@ def adaptive_regret(
     Examples
     --------
     >>> round(adaptive_regret(arms=10, losses=10**6, noise=0.1) / 10**6, 3)
-    0.157
+    0.162
     """
     horizon = float(losses)
     fading = doubts * math.log(losses)
