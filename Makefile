@@ -31,7 +31,7 @@ device-demo: $(VENV)/ready
 # The decision service killed 200 times on SQLite and 100 on PostgreSQL, under load; regret over many runs.
 soak: $(VENV)/ready
 	$(BIN)/python -m benchmarks.regret
-	BANDANNA_KILLS=10 $(BIN)/python -m pytest -x -q tests/service/test_faults.py
+	BANDANNA_KILLS=200 $(BIN)/python -m pytest -x -q tests/service/test_faults.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -50,11 +50,11 @@ def test_nothing_that_is_sent_makes_it_fail(running: Process, mode: str) -> None
 
 
 def attack(operation: Any, mode: str, url: str, headers: dict[str, str]) -> None:
-    """Send up to 20 requests to one operation."""
+    """Send up to 10 requests to one operation."""
     strategy = operation.as_strategy(generation_mode=schemathesis.GenerationMode(mode))
 
     @settings(
-        max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+        max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
     )
     @given(case=strategy)
     def send(case: Any) -> None:
