@@ -57,7 +57,7 @@ def advance(policy: bd.Policy, taken: list[Step]) -> None:
             elif waiting:
                 decision = waiting.pop(which % len(waiting))
                 if action == "observe":
-                    policy.observe(decision, loss)
+                    policy.observe(decision, loss=loss)
                 else:
                     policy.give_up(decision)
         except (bd.InputError, bd.DecisionError):

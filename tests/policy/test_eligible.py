@@ -217,7 +217,7 @@ def test_it_goes_on_from_a_file_with_several_batches_filling(people: bool) -> No
     sets = [None, [0, 1], [1, 2, 3], [2]]
 
     def ask(policy: Policy, number: int) -> bd.Decision:
-        who = {"person": number % 7} if people else {}
+        who: dict[str, Any] = {"person": number % 7} if people else {}
         return policy.decide(eligible=sets[number * 5 % 4], **who)
 
     waiting = []

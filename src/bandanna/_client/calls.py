@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -120,7 +120,7 @@ def decide(
     advice: object,
     person: str | int | None,
     segment: str | None,
-    eligible: Iterable[str | int] | None,
+    eligible: Iterable[str | int] | Mapping[str | int, bool] | None,
     event_id: str | None,
 ) -> Call:
     """Ask for a decision, under an id that makes repeats harmless."""
@@ -130,6 +130,8 @@ def decide(
     if segment is not None:
         body["segment"] = segment
     if eligible is not None:
+        if isinstance(eligible, Mapping):
+            eligible = [arm for arm, may in eligible.items() if may]
         body["eligible"] = list(eligible)
     if advice is not None:
         body["advice"] = advice
@@ -139,6 +141,12 @@ def decide(
 def decision(answer: JSON) -> Decision:
     """Read a decision; fields that are not known here are left out."""
     return Decision(**{name: answer[name] for name in Decision._fields if name in answer})
+
+
+UNNAMED_FEEDBACK = (
+    "give the feedback by name: observe(decision, loss=...) or observe(decision, reward=...). "
+    "A number alone does not say whether more of it is better."
+)
 
 
 def reward(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Never, Self, TypeVar
 
 from . import calls
 from .calls import JSON, PASSING, Attempts, Call, Decision, Errors, Guarantee
@@ -143,7 +143,7 @@ class Experiment:
         *,
         person: str | int | None = None,
         segment: str | None = None,
-        eligible: Iterable[str | int] | None = None,
+        eligible: Iterable[str | int] | Mapping[str | int, bool] | None = None,
         event_id: str | None = None,
     ) -> Decision:
         """Choose an arm, among the eligible ones; the same ``event_id`` gets the same answer."""
@@ -153,12 +153,14 @@ class Experiment:
     def observe(
         self,
         decision: Decision | str,
-        *,
+        *unnamed: Never,
         loss: float | None = None,
         reward: float | None = None,
     ) -> None:
         """Send the feedback of a decision, or of an event id: once, in any order."""
         event, errors = calls.event_of(decision), self._client.errors
+        if unnamed:
+            raise errors.input(calls.UNNAMED_FEEDBACK)
         self._client.run(calls.reward(event, loss, reward, errors, self._path))
 
     def give_up(self, decision: Decision | str) -> None:
@@ -300,7 +302,7 @@ class AsyncExperiment:
         *,
         person: str | int | None = None,
         segment: str | None = None,
-        eligible: Iterable[str | int] | None = None,
+        eligible: Iterable[str | int] | Mapping[str | int, bool] | None = None,
         event_id: str | None = None,
     ) -> Decision:
         """Choose an arm, among the eligible ones; the same ``event_id`` gets the same answer."""
@@ -310,12 +312,14 @@ class AsyncExperiment:
     async def observe(
         self,
         decision: Decision | str,
-        *,
+        *unnamed: Never,
         loss: float | None = None,
         reward: float | None = None,
     ) -> None:
         """Send the feedback of a decision, or of an event id: once, in any order."""
         event, errors = calls.event_of(decision), self._client.errors
+        if unnamed:
+            raise errors.input(calls.UNNAMED_FEEDBACK)
         await self._client.run(calls.reward(event, loss, reward, errors, self._path))
 
     async def give_up(self, decision: Decision | str) -> None:

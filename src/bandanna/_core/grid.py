@@ -21,6 +21,11 @@ LossRange = tuple[float, float]
 
 check_range = checks.loss_range
 
+UNNAMED_FEEDBACK = (
+    "give the feedback by name: observe(decision, loss=...) or observe(decision, reward=...). "
+    "A number alone does not say whether more of it is better."
+)
+
 
 def to_units(name: str, value: object, loss_range: LossRange, *, clip: bool = False) -> int:
     """Turn one loss into grid units, refusing what is not a number inside the public range.

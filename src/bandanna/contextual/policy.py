@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Never, Self
 
 import numpy as np
 
 from bandanna._core import checks
 from bandanna._core.checks import MAX_SLOTS
-from bandanna._core.grid import check_range, feedback_to_units
+from bandanna._core.grid import UNNAMED_FEEDBACK, check_range, feedback_to_units
 from bandanna._core.html import paragraph
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import (
@@ -224,8 +224,8 @@ class PrivateContextual(OneProcess):
     def observe(
         self,
         decision: Decision | Mapping[str, object],
+        *unnamed: Never,
         loss: float | None = None,
-        *,
         reward: float | None = None,
     ) -> None:
         """Take the feedback of a decision: once, in any order, late if need be.
@@ -233,6 +233,8 @@ class PrivateContextual(OneProcess):
         Give either a loss or a reward inside the range. The same value sent again is ignored while
         the epoch is open; another one is refused.
         """
+        if unnamed:
+            raise InputError(UNNAMED_FEEDBACK)
         made = as_decision(decision)
         units = feedback_to_units(loss, reward, self.loss_range, clip=self.clip)
         self._check_process()

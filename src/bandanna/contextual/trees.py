@@ -12,13 +12,19 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Never, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna._core.grid import UNITS, array_to_units, check_range, feedback_to_units
+from bandanna._core.grid import (
+    UNITS,
+    UNNAMED_FEEDBACK,
+    array_to_units,
+    check_range,
+    feedback_to_units,
+)
 from bandanna._core.html import table as html_table
 from bandanna._core.streams import Stream, new_stream, uniform
 from bandanna._core.types import (
@@ -243,11 +249,13 @@ class PrivateTrees(PrivateContextual):
     def observe(
         self,
         decision: Decision | Mapping[str, object],
+        *unnamed: Never,
         loss: float | None = None,
-        *,
         reward: float | None = None,
     ) -> None:
         """Take the feedback of a decision, once, and release it as one bit."""
+        if unnamed:
+            raise InputError(UNNAMED_FEEDBACK)
         made = as_decision(decision)
         units = feedback_to_units(loss, reward, self.loss_range, clip=self.clip)
         self._check_process()

@@ -301,11 +301,18 @@ class Diagnostics:
 
     @property
     def chances(self) -> dict[ArmName, float]:
-        """Probabilities with which each arm, or expert, would be drawn for the next batch."""
+        """Probabilities with which each arm, or expert, would be drawn for the next batch.
+
+        Some algorithms have none and raise ``InputError``: those that play the arm with the best
+        index, such as ``dp-klucb``; those that plan phases; ``ftpl``; other libraries' learners.
+        """
         with self._lock:
             found = self._parts.runner.chances()
         if found is None:
-            raise InputError(f"{self.recipe.learner.name} knows no probabilities of what it draws.")
+            raise InputError(
+                f"{self.recipe.learner.name} does not draw arms with probabilities that are known; "
+                f"leader, answer() and summary() say which arm is ahead."
+            )
         return dict(zip(self._choices, map(float, found), strict=True))
 
     @property
@@ -576,9 +583,11 @@ class Diagnostics:
 
     def __repr__(self) -> str:
         experts = "" if self.experts is None else f"{self.experts} experts, "
+        name = self.algorithm
+        if self.around:
+            name = f"{self.recipe.release.name} around {self.around}"
         return (
-            f"<{type(self).__name__} {self.algorithm}{self.around and f' around {self.around}'}: "
-            f"{experts}{len(self.arms)} arms, batch "
+            f"<{type(self).__name__} {name}: {experts}{len(self.arms)} arms, batch "
             f"{self.batch}, {self.decided} decided, {self.waiting} waiting, {self.released} "
             f"batches released{self.hint and f'. {self.hint}.'}>"
         )

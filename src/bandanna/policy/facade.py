@@ -6,6 +6,7 @@ parameters are made from it. ``load`` reads what ``save`` wrote.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import math
 import textwrap
@@ -112,7 +113,9 @@ def _spec(kind: str, options: Mapping[str, object], **given: object) -> Spec:
     named = with_new_names(options)
     unknown = [name for name in named if name not in _keywords(kind)]
     if unknown:
-        raise TypeError(f"{kind}() got an unexpected keyword argument {unknown[0]!r}")
+        close = difflib.get_close_matches(unknown[0], _keywords(kind), 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise TypeError(f"{kind}() got an unexpected keyword argument {unknown[0]!r}{hint}")
     return Spec(kind, **{**named, **given})  # type: ignore[arg-type]
 
 

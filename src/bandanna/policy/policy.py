@@ -8,13 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Never, NoReturn, Self
 
 import numpy as np
 
 from bandanna._core import checks
 from bandanna._core.advice import check_advice
-from bandanna._core.grid import feedback_to_units, to_units
+from bandanna._core.grid import UNNAMED_FEEDBACK, feedback_to_units, to_units
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import (
     JSON,
@@ -102,7 +102,8 @@ class Policy(OneProcess, Diagnostics):
         advice: object = None,
         *,
         person: str | int | None = None,
-        eligible: Iterable[ArmName] | None = None,
+        eligible: Iterable[ArmName] | Mapping[ArmName, bool] | None = None,
+        **unknown: Never,
     ) -> Decision:
         """Choose an arm for the next round.
 
@@ -115,10 +116,13 @@ class Policy(OneProcess, Diagnostics):
             With ``per_person``: whose round it is. Anything that is the same whenever they come;
             only a keyed hash of it is kept.
         eligible
-            The arms that may be played in this round, by name or index; all of them by default.
-            Which they are must be public. Rounds with the same eligible arms fill batches of their
+            The arms that may be played in this round, by name or index, or whether each may be:
+            ``["A"]`` or ``{"A": True, "B": False}``. All of them by default. Which they are must be
+            public. Rounds with the same eligible arms fill batches of their
             own. ``docs/arms.md`` explains.
         """
+        if unknown:
+            refuse_keywords(unknown)
         spec, advised = self.spec, None
         if spec.experts is not None:
             advised = check_advice(advice, spec.experts, len(spec.arms), spec.arms)
@@ -147,15 +151,17 @@ class Policy(OneProcess, Diagnostics):
     def observe(
         self,
         decision: Decision | Mapping[str, object],
+        *unnamed: Never,
         loss: float | None = None,
-        *,
         reward: float | None = None,
     ) -> None:
         """Take the feedback of a decision: once, in any order, late if need be.
 
-        Give either a loss or a reward, inside the range fixed at the start; a reward ``r`` is the
-        loss ``low + high - r``. The same value sent again is ignored; another one is refused.
+        Give either ``loss=`` or ``reward=``, inside the range fixed at the start; a reward ``r`` is
+        the loss ``low + high - r``. The same value sent again is ignored; another one is refused.
         """
+        if unnamed:
+            raise InputError(UNNAMED_FEEDBACK)
         made = as_decision(decision)
         self.check_takes(bits=False)
         units = feedback_to_units(loss, reward, self.spec.loss_range, clip=self.spec.clip)
@@ -273,8 +279,8 @@ class Policy(OneProcess, Diagnostics):
         self._state.changed = True
         self._state.changes += 1
 
-    def among(self, eligible: Iterable[ArmName]) -> Among | None:
-        """Return the indices of arms given by name or index, in order; None if these are all."""
+    def among(self, eligible: Iterable[ArmName] | Mapping[ArmName, bool]) -> Among | None:
+        """Return the indices of eligible arms, in order; None if these are all."""
         found = eligible_arms(eligible, self.arms)
         if found is None:
             return None
@@ -370,6 +376,24 @@ class Policy(OneProcess, Diagnostics):
                 self.on_release(batch, released)
 
 
+INSTEAD = {
+    "context": "a bandit decides without context: use bd.PrivateContextual with the features as "
+    "declared, or bd.Segments for a few public groups",
+    "segment": "this is one policy: use bd.Segments for one in each segment",
+    "user": "say whose round it is with person=",
+    "user_id": "say whose round it is with person=",
+}
+"""What to use for keywords that people try."""
+
+
+def refuse_keywords(unknown: Mapping[str, object]) -> NoReturn:
+    """Refuse keywords that ``decide`` does not have; say what to use where that is known."""
+    name = next(iter(unknown))
+    if name in INSTEAD:
+        raise InputError(f"decide() has no {name}=; {INSTEAD[name]}.")
+    raise TypeError(f"decide() got an unexpected keyword argument {name!r}")
+
+
 def eligible_arms(eligible: object, names: tuple[ArmName, ...]) -> Among | None:
     """Turn arms, by name or index, into indices in their order; None if these are all arms.
 
@@ -377,6 +401,16 @@ def eligible_arms(eligible: object, names: tuple[ArmName, ...]) -> Among | None:
     """
     if isinstance(eligible, str | bytes) or not isinstance(eligible, Iterable):
         raise InputError(f"eligible must be a list of arms, by name or index; got {eligible!r}.")
+    if isinstance(eligible, Mapping):
+        wrong = [arm for arm, may in eligible.items() if not isinstance(may, bool | np.bool_)]
+        if wrong:
+            raise InputError(
+                f"eligible as a mapping says True or False for each arm; for {wrong[0]!r} it says "
+                f"{eligible[wrong[0]]!r}."
+            )
+        for arm in eligible:
+            arm_index(arm, names)
+        eligible = [arm for arm, may in eligible.items() if may]
     found = {arm_index(arm, names) for arm in eligible}
     if not found:
         raise InputError("no arm is eligible; give at least one, or leave eligible out.")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
-from typing import TypeVar
+from typing import Never, TypeVar
 
 from bandanna._core.html import paragraph
 from bandanna._core.types import (
@@ -68,6 +68,12 @@ class Segments(Mapping[ArmName, Policy]):
                 raise InputError("policies by segment have their names; leave names out.")
             self._policies = dict(policy_for)
         else:
+            if not callable(policy_for):
+                raise InputError(
+                    f"Segments needs a function that makes the policy of a segment, since each has "
+                    f"its own: bd.Segments(lambda name: bd.PrivateBandit(...), names); got "
+                    f"{type(policy_for).__name__}."
+                )
             if names is None or isinstance(names, str):
                 raise InputError(f"names must be a list of segments; got {names!r}.")
             listed = list(names)
@@ -103,7 +109,7 @@ class Segments(Mapping[ArmName, Policy]):
         *,
         segment: ArmName,
         person: str | int | None = None,
-        eligible: Iterable[ArmName] | None = None,
+        eligible: Iterable[ArmName] | Mapping[ArmName, bool] | None = None,
     ) -> Decision:
         """Choose an arm for the next round of a segment."""
         return self[segment].decide(advice, person=person, eligible=eligible)
@@ -111,12 +117,12 @@ class Segments(Mapping[ArmName, Policy]):
     def observe(
         self,
         decision: Decision | Mapping[str, object],
+        *unnamed: Never,
         loss: float | None = None,
-        *,
         reward: float | None = None,
     ) -> None:
         """Take the feedback of a decision, which says whose it is."""
-        self._maker(decision).observe(decision, loss, reward=reward)
+        self._maker(decision).observe(decision, *unnamed, loss=loss, reward=reward)
 
     def give_up(self, decision: Decision | Mapping[str, object]) -> None:
         """Count the default loss for feedback that has not come."""

@@ -146,7 +146,7 @@ def forecast(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) -
     looked_until = rounds
     while beats_from is None and (size := size * GROWTH) <= 1e11:
         larger = problem.but(rounds=round(size))
-        policy = make_policy(best, larger)
+        policy = make_policy(best, larger, loss_range=here.loss_range)
         if _steps(policy, larger, FEW) > MOST_STEPS:
             break
         looked_until = round(size)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.grid import LossRange
-from bandanna._core.types import InputError
+from bandanna._core.types import InputError, plain
 from bandanna.environments import Environment, ExpertEnvironment
-from bandanna.policy import Policy, Recipe
+from bandanna.policy import Policy, Recipe, Segments
 
 MAX_STEPS = 1e13
 """Learning steps in one call; at about 100 ns each, several days on two cores."""
@@ -22,6 +22,9 @@ STEP_SECONDS = 15e-9
 
 SLOW = {"kl-ucb": 5.0, "thompson": 5.0}
 """Learners whose steps take so many times as long."""
+
+FEW_TIMES = 4
+"""Rounds may be so many times more than a policy was made for without a word."""
 
 Policies = Policy | Mapping[str, Policy]
 
@@ -43,6 +46,13 @@ def checkpoint_rounds(
 
 def by_name(policies: Policies) -> dict[str, Policy]:
     """Require policies, by name; one alone is called "policy"."""
+    if isinstance(policies, Segments):
+        one = next(iter(policies))
+        raise InputError(
+            f"simulate compares policies on the same losses, and segments have losses of their "
+            f"own; simulate one at a time: simulate(segments[{one!r}], losses), or "
+            f"simulate(dict(segments), losses) to compare them on the same ones."
+        )
     if not isinstance(policies, Policy | Mapping):
         raise InputError(
             f"policies must be a policy or a dict of names and policies; got "
@@ -92,6 +102,25 @@ def check_fit(name: str, policy: Policy, environment: Environment | ExpertEnviro
             own = f"{policy.experts} experts and {own}"
             problem = f"{environment.experts} and {problem}"
         raise InputError(f"policy {name!r} has {own}; the losses have {problem}.")
+
+
+def misfits(
+    name: str, policy: Policy, environment: Environment | ExpertEnvironment
+) -> Iterator[str]:
+    """Say where a policy was made for other losses than it is simulated on."""
+    own, theirs = policy.loss_range, environment.loss_range
+    if own != theirs:
+        yield (
+            f"policy {name!r} was made for losses from {plain(own[0])} to {plain(own[1])}, and "
+            f"these are from {plain(theirs[0])} to {plain(theirs[1])}; it is simulated as if made "
+            f"for these. Make it with loss_range=({plain(theirs[0])}, {plain(theirs[1])})."
+        )
+    planned, rounds = policy.rounds, environment.rounds
+    if planned is not None and rounds > FEW_TIMES * planned:
+        yield (
+            f"policy {name!r} was made for {planned:,} rounds and is simulated for {rounds:,}; "
+            f"make it with rounds={rounds} to see what it does then."
+        )
 
 
 def run_seconds(recipe: Recipe, rounds: int, arms: int, experts: int | None) -> float:

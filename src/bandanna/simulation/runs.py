@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
@@ -27,6 +28,7 @@ from bandanna.simulation.requests import (
     check_size,
     checkpoint_rounds,
     common_range,
+    misfits,
     run_seconds,
 )
 from bandanna.simulation.results import Results
@@ -97,6 +99,8 @@ def simulate(
     environment = as_environment(losses, advice, common_range(named))
     for name, policy in named.items():
         check_fit(name, policy, environment)
+        for said in misfits(name, policy, environment):
+            warnings.warn(said, stacklevel=2)
     stops = checkpoint_rounds(environment.rounds, checkpoints)
     recipes = {name: policy.recipe for name, policy in named.items()}
     check_size(recipes, environment, runs, stops.size)

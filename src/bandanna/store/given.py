@@ -28,6 +28,6 @@ class Given(NamedTuple):
     def hand_to(self, policy: Policy, decision: Decision) -> None:
         """Hand it to the policy."""
         if self.bit is None:
-            policy.observe(decision, self.loss, reward=self.reward)
+            policy.observe(decision, loss=self.loss, reward=self.reward)
         else:
             policy.observe_bit(decision, self.bit)
