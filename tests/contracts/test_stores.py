@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import bandanna as bd
-from bandanna.store import ConflictError, KeyRow, MemoryStore, Store, Turn
-from bandanna.store.refusals import GoneError
+from bandanna.store import ConflictError, KeyRow, MemoryStore, Store, Transaction
+from bandanna.store.contract import GoneError
 from bandanna.store.rows import Feedback, OpenBatch, Release, State
 from tests.contracts.policies import make
 from tests.postgres import Postgres, needs_postgres
@@ -33,15 +33,15 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def versions(turn: Turn, numbers: list[int]) -> dict[int, int]:
-    return {number: stamp.version for number, stamp in turn.lock(numbers).items()}
+def versions(transaction: Transaction, numbers: list[int]) -> dict[int, int]:
+    return {number: stamp.version for number, stamp in transaction.lock(numbers).items()}
 
 
 def write(store: Store, number: int, **parts: Any) -> None:
-    """Write in a turn of its own."""
-    with store.turn() as turn:
-        turn.lock([number])
-        turn.write(number, changes(**parts))
+    """Write in a transaction of its own."""
+    with store.transaction() as transaction:
+        transaction.lock([number])
+        transaction.write(number, changes(**parts))
 
 
 def test_what_was_written_is_read_back(store: Store) -> None:
@@ -53,62 +53,64 @@ def test_what_was_written_is_read_back(store: Store) -> None:
         event("two", number, 0, 1, expires_at=7.5, chance=None, state=State.DEFERRED),
     ]
     rows = [Feedback(0, 0, 77, False, None), Feedback(0, 1, None, False, {"advice": [0, 1]})]
-    with store.turn() as turn:
-        assert versions(turn, [number]) == {number: 1}
+    with store.transaction() as transaction:
+        assert versions(transaction, [number]) == {number: 1}
         people = {"00ff": 1, "00fe": 2}
         parts = {"batches": [BATCH, tallied], "feedback": rows, "people": people}
-        turn.write(number, changes(events=events, **parts))
-    with store.turn() as turn:
-        assert versions(turn, [number]) == {number: 2}
-        saved = turn.read(number)
-        assert turn.events(["one", "none"]) == {"one": [events[0]]}
+        transaction.write(number, changes(events=events, **parts))
+    with store.transaction() as transaction:
+        assert versions(transaction, [number]) == {number: 2}
+        saved = transaction.read(number)
+        assert transaction.events(["one", "none"]) == {"one": [events[0]]}
     assert saved.batches == [BATCH, tallied]
     assert sorted(saved.events) == sorted(events)
     assert sorted(saved.feedback, key=lambda row: row.position) == rows
     assert (saved.experiment.id, saved.experiment.settings) == (made.id, made.settings)
     assert saved.experiment.head == made.head | {"counters": {"resumed": 0}}
     write(store, number, head={"learned": [1]}, counters={"rounds": 2})
-    with store.turn() as turn:
-        turn.lock([number])
-        head = turn.read(number).experiment.head
+    with store.transaction() as transaction:
+        transaction.lock([number])
+        head = transaction.read(number).experiment.head
     assert head == {"learned": [1], "counters": {"rounds": 2}}
     assert saved.people == people
     write(store, number, people={"00ff": 2})
-    with store.turn() as turn:
-        turn.lock([number])
-        assert turn.read(number).people == {"00ff": 2, "00fe": 2}
+    with store.transaction() as transaction:
+        transaction.lock([number])
+        assert transaction.read(number).people == {"00ff": 2, "00fe": 2}
 
 
 def test_a_turn_that_fails_changes_nothing(store: Store) -> None:
     number = put(store, experiment())
 
     def fail() -> None:
-        with store.turn() as turn:
-            turn.lock([number])
-            turn.write(number, changes(events=[event("one", number)], batches=[BATCH]))
+        with store.transaction() as transaction:
+            transaction.lock([number])
+            transaction.write(number, changes(events=[event("one", number)], batches=[BATCH]))
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
-    with store.turn() as turn:
-        assert versions(turn, [number]) == {number: 1}
-        assert turn.events(["one"]) == {}
-        assert turn.read(number).batches == []
+    with store.transaction() as transaction:
+        assert versions(transaction, [number]) == {number: 1}
+        assert transaction.events(["one"]) == {}
+        assert transaction.read(number).batches == []
 
 
 def test_a_batch_is_released_once_and_its_feedback_goes(store: Store) -> None:
     number = put(store, experiment())
     release = Release(0, 1, 3, 1.0, 4.0)
-    with store.turn() as turn:
-        turn.lock([number])
+    with store.transaction() as transaction:
+        transaction.lock([number])
         rows = [Feedback(0, 0, 77, False, None)]
-        turn.write(number, changes(events=[event("one", number)], batches=[BATCH], feedback=rows))
+        transaction.write(
+            number, changes(events=[event("one", number)], batches=[BATCH], feedback=rows)
+        )
     write(store, number, releases=[release])
-    with store.turn() as turn:
-        turn.lock([number])
-        saved = turn.read(number)
+    with store.transaction() as transaction:
+        transaction.lock([number])
+        saved = transaction.read(number)
         assert (saved.batches, saved.events, saved.feedback) == ([], [], [])
-        assert "one" in turn.events(["one"])
+        assert "one" in transaction.events(["one"])
     with pytest.raises(ConflictError):
         write(store, number, releases=[release._replace(value=0.0)])
     assert store.releases(number) == [release]
@@ -131,26 +133,26 @@ def test_an_identity_is_given_once_in_an_experiment_and_all_its_segments(store: 
         with pytest.raises(ConflictError):
             write(store, number, events=[event("one", number, owner=numbers[0], position=1)])
     write(store, other, events=[event("one", other)])
-    with store.turn() as turn:
-        owners = [one.owner for one in turn.events(["one"])["one"]]
+    with store.transaction() as transaction:
+        owners = [one.owner for one in transaction.events(["one"])["one"]]
     assert sorted(owners) == sorted([numbers[0], other])
 
 
 def test_a_place_never_shown_goes_to_another_event(store: Store) -> None:
     number = put(store, experiment())
-    with store.turn() as turn:
-        turn.lock([number])
+    with store.transaction() as transaction:
+        transaction.lock([number])
         old = event("old", number, state=State.DEFERRED)
-        turn.write(number, changes(events=[old], batches=[BATCH]))
-    with store.turn() as turn:
-        turn.lock([number])
+        transaction.write(number, changes(events=[old], batches=[BATCH]))
+    with store.transaction() as transaction:
+        transaction.lock([number])
         new = event("new", number)
-        turn.write(number, changes(events=[new], states={(0, 0): State.VOID}))
-    with store.turn() as turn:
-        turn.lock([number])
-        turn.write(number, changes(states={(0, 0): State.EXPIRED}))
-    with store.turn() as turn:
-        found = turn.events(["old", "new"])
+        transaction.write(number, changes(events=[new], states={(0, 0): State.VOID}))
+    with store.transaction() as transaction:
+        transaction.lock([number])
+        transaction.write(number, changes(states={(0, 0): State.EXPIRED}))
+    with store.transaction() as transaction:
+        found = transaction.events(["old", "new"])
     assert {name: one.state for name, (one,) in found.items()} == {
         "old": State.VOID,
         "new": State.EXPIRED,
@@ -163,10 +165,10 @@ def test_one_at_a_time(store: Store) -> None:
 
     def count() -> None:
         for _ in range(20):
-            with store.turn() as turn:
-                turn.lock([number])
-                observed = turn.read(number).experiment.observed
-                turn.write(number, changes(observed=observed + 1))
+            with store.transaction() as transaction:
+                transaction.lock([number])
+                observed = transaction.read(number).experiment.observed
+                transaction.write(number, changes(observed=observed + 1))
                 seen.append(observed)
 
     threads = [threading.Thread(target=count) for _ in range(4)]
@@ -184,25 +186,25 @@ def test_releases_keep_the_random_step_of_their_turn(store: Store) -> None:
     assert store.last_marks() == {}
     marks = []
     for batch in range(3):
-        with store.turn() as turn:
-            turn.lock([number])
-            turn.write(number, changes(batches=[BATCH._replace(number=batch)]))
+        with store.transaction() as transaction:
+            transaction.lock([number])
+            transaction.write(number, changes(batches=[BATCH._replace(number=batch)]))
         releases = [Release(batch, 1, 3, 0.5, 3.5)]
-        with store.turn() as turn:
-            before = turn.lock([number])[number]
-            stamp, mark = turn.write(number, changes(releases=releases))
+        with store.transaction() as transaction:
+            before = transaction.lock([number])[number]
+            stamp, mark = transaction.write(number, changes(releases=releases))
         assert mark is not None
         assert (mark.sequence, mark.step) == (batch, stamp.step)
         assert stamp.version == before.version + 1
         marks.append(mark)
     assert len({mark.step for mark in marks}) == 3
     assert store.last_marks() == {number: marks[-1]}
-    with store.turn() as turn:
-        assert turn.lock([number])[number] == stamp
-        assert turn.missing({number: marks[0]}) == set()
-        assert turn.missing({number: marks[2], other: marks[2], 99: marks[0]}) == {other, 99}
-        assert turn.missing({number: marks[0]._replace(sequence=1)}) == {number}
-        assert turn.missing({number: marks[0]._replace(sequence=7)}) == {number}
+    with store.transaction() as transaction:
+        assert transaction.lock([number])[number] == stamp
+        assert transaction.missing({number: marks[0]}) == set()
+        assert transaction.missing({number: marks[2], other: marks[2], 99: marks[0]}) == {other, 99}
+        assert transaction.missing({number: marks[0]._replace(sequence=1)}) == {number}
+        assert transaction.missing({number: marks[0]._replace(sequence=7)}) == {number}
 
 
 def test_experiments_are_found_stopped_and_charged(store: Store) -> None:
@@ -229,11 +231,11 @@ def test_segments_are_rows_of_one_experiment_made_and_stopped_together(store: St
     found = store.experiments(first.id)
     assert [(one.number, one.segment) for one in found] == [(numbers[0], "de"), (numbers[1], "fr")]
     write(store, numbers[1], batches=[BATCH], events=[event("one", numbers[1])])
-    with store.turn() as turn:
-        assert versions(turn, numbers) == {numbers[0]: 1, numbers[1]: 2}
-        assert turn.read(numbers[0]).batches == []
-        assert turn.read(numbers[1]).batches == [BATCH]
-        assert turn.events(["one"])["one"][0].experiment == numbers[1]
+    with store.transaction() as transaction:
+        assert versions(transaction, numbers) == {numbers[0]: 1, numbers[1]: 2}
+        assert transaction.read(numbers[0]).batches == []
+        assert transaction.read(numbers[1]).batches == [BATCH]
+        assert transaction.events(["one"])["one"][0].experiment == numbers[1]
     with pytest.raises(ConflictError, match="already"):
         store.create([replace(first, segment="nl"), parts[0]])
     store.stop(first.id)
@@ -320,10 +322,10 @@ def test_only_what_changed_since_a_version_is_read(store: Store) -> None:
         3: ([0], 2, 1, {}, {1}),
         4: ([], 0, 0, {}, {0, 1}),
     }
-    with store.turn() as turn:
-        turn.lock([number])
+    with store.transaction() as transaction:
+        transaction.lock([number])
         for since, (batches, events, feedback, persons, unchanged) in expected.items():
-            saved = turn.read(number, since)
+            saved = transaction.read(number, since)
             assert sorted(batch.number for batch in saved.batches) == batches
             assert (len(saved.events), len(saved.feedback)) == (events, feedback)
             assert saved.people == persons
@@ -331,12 +333,12 @@ def test_only_what_changed_since_a_version_is_read(store: Store) -> None:
             assert saved.experiment.version == 4
     write(store, number, states={(1, 0): State.EXPIRED})
     write(store, number, releases=[Release(0, 1, 3, 0.5, 3.5)])
-    with store.turn() as turn:
-        turn.lock([number])
-        saved = turn.read(number, 4)
+    with store.transaction() as transaction:
+        transaction.lock([number])
+        saved = transaction.read(number, 4)
         assert [batch.number for batch in saved.batches] == [1]
         assert saved.unchanged == set()
-        assert turn.read(number, 5).unchanged == {1}
+        assert transaction.read(number, 5).unchanged == {1}
 
 
 @pytest.mark.parametrize("with_what", ["nothing", "persons", "few persons", "eligible arms"])

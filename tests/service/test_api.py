@@ -394,7 +394,7 @@ def test_a_database_that_is_gone_is_503_and_comes_back(
         raise StoreUnavailableError("the database is gone")
 
     with monkeypatch.context() as patch:
-        for name in ("turn", "check", "experiments", "overview"):
+        for name in ("transaction", "check", "experiments", "overview"):
             patch.setattr(here.core.store, name, gone)
         assert here.reward("one", reward=1) == 503
         assert here.http.get("/healthz").status_code == 503

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import func, select
 
 from bandanna.store import SqlStore, read_secret
-from bandanna.store.tables import EVENTS, RELEASES
+from bandanna.store.database import EVENTS, RELEASES
 from tests.postgres import Postgres, needs_postgres
 from tests.service.load import TRACES, Load, loss_of
 from tests.service.running import Process, process

@@ -78,9 +78,9 @@ def test_databases_add_up_releases_as_python_does(
         for k in range(700)
     ]
     for begin in range(0, 700, 100):
-        with store.turn() as turn:
-            turn.lock([number])
-            turn.write(number, changes(releases=rows[begin : begin + 100]))
+        with store.transaction() as transaction:
+            transaction.lock([number])
+            transaction.write(number, changes(releases=rows[begin : begin + 100]))
     expected = totals_of(rows)
     found = store.totals(number)
     assert found.batches == expected.batches

@@ -94,7 +94,7 @@ def test_reads_wait_neither_for_the_writer_nor_for_a_transaction(here: Here) -> 
         here.reward(f"{k}", reward=1)
     (part,) = here.core.store.experiments(experiment)
     go_on = threading.Event()
-    held = here.core.writer.submit(Task(lambda desk, _: go_on.wait(60), part.number))
+    held = here.core.writer.submit(Task(lambda unit, _: go_on.wait(60), part.number))
     try:
         for read in READS:
             answer = here.http.get(f"/v1/experiments/{experiment}{read}")
@@ -123,7 +123,7 @@ def test_what_is_read_is_what_the_writer_knows(here: Here) -> None:
         else:
             here.reward(f"{k}", reward=0.5)
         if k % 10 == 0:
-            task = Task(lambda desk, _: said_of(desk.policy), part.number)
+            task = Task(lambda unit, _: said_of(unit.policy), part.number)
             promise, rows, missed = here.core.writer.submit(task).result(timeout=60)
             view = here.core.views.view(part.number)
             assert said_of(view.policy)[:2] == (promise, rows)

@@ -20,10 +20,9 @@ import bandanna as bd
 from bandanna._core.types import StateFileError
 from bandanna.service.keys import make_first_key
 from bandanna.store import Secret, SqlStore, StoreUnavailableError, read_secret
-from bandanna.store.engines import make_engines
+from bandanna.store.database import make_engines, metadata
 from bandanna.store.migrations import upgrade
 from bandanna.store.secret import private_text
-from bandanna.store.tables import metadata
 from tests.postgres import Postgres, needs_postgres
 from tests.store.stores import experiment, put
 from tests.store.test_writer import Office
@@ -247,8 +246,8 @@ def old_database(address: str) -> None:
 def check_upgrade(address: str) -> None:
     old_database(address)
     store = SqlStore(address, SECRET)
-    with store.turn() as turn:
-        (found,) = turn.events(["order-1"])["order-1"]
+    with store.transaction() as transaction:
+        (found,) = transaction.events(["order-1"])["order-1"]
     assert (found.experiment, found.owner, found.arm, found.chance) == (2, 1, 1, 0.5)
     assert store.named("old") == [("exp_1", False)]
     with store._reading.connect() as connection:

@@ -12,11 +12,10 @@ import pytest
 
 import bandanna as bd
 from bandanna.store import ConflictError, MemoryStore, Store, StoreUnavailableError
-from bandanna.store.contract import Turn
-from bandanna.store.given import Given
-from bandanna.store.memory import MemoryTurn
-from bandanna.store.refusals import GoneError
+from bandanna.store.contract import GoneError, Transaction
+from bandanna.store.memory import MemoryTransaction
 from bandanna.store.rows import Changes, Event
+from bandanna.store.unit_of_work import NewFeedback
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
 from tests.store.stores import experiment, put
 
@@ -39,24 +38,26 @@ class Office:
         *,
         defer: bool = False,
     ) -> Event:
-        def work(desk: Any, known: Event | None) -> Event:
-            return known or desk.decide(name, advice, person, eligible, defer=defer, now=self.now)
+        def work(unit: Any, known: Event | None) -> Event:
+            return known or unit.decide(name, advice, person, eligible, defer=defer, now=self.now)
 
         found = self.ask(Task(work, self.number, name))
         assert isinstance(found, Event)
         return found
 
     def reward(self, name: str, loss: Any) -> None:
-        self.ask(about_event(name, lambda desk, e: desk.observe(e, Given(loss), now=self.now)))
+        self.ask(
+            about_event(name, lambda unit, e: unit.observe(e, NewFeedback(loss), now=self.now))
+        )
 
     def activate(self, name: str) -> None:
-        self.ask(about_event(name, lambda desk, e: desk.activate(e, now=self.now)))
+        self.ask(about_event(name, lambda unit, e: unit.activate(e, now=self.now)))
 
     def expire(self) -> None:
-        self.ask(Task(lambda desk, _: desk.expire(self.now), self.number))
+        self.ask(Task(lambda unit, _: unit.expire(self.now), self.number))
 
     def look(self, what: Callable[[bd.Policy], Any]) -> Any:
-        return self.ask(Task(lambda desk, _: what(desk.policy), self.number))
+        return self.ask(Task(lambda unit, _: what(unit.policy), self.number))
 
     def restart(self) -> None:
         self.writer.close()
@@ -137,9 +138,9 @@ class Failing(MemoryStore):
     failures = 0
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
-        with super().turn() as turn:
-            yield turn
+    def transaction(self) -> Iterator[Transaction]:
+        with super().transaction() as transaction:
+            yield transaction
             if self.failures:
                 self.failures -= 1
                 raise StoreUnavailableError("the disk is full")
@@ -257,13 +258,13 @@ def test_a_decision_in_an_open_batch_writes_little_however_many_arms(
 ) -> None:
     """What was learned is written when it changes: with 10 000 arms it is hundreds of kilobytes."""
     sizes: list[int] = []
-    write = MemoryTurn.write
+    write = MemoryTransaction.write
 
-    def counted(turn: MemoryTurn, experiment: int, changes: Changes) -> Any:
+    def counted(transaction: MemoryTransaction, experiment: int, changes: Changes) -> Any:
         sizes.append(len(json.dumps([changes.counters, changes.head])))
-        return write(turn, experiment, changes)
+        return write(transaction, experiment, changes)
 
-    monkeypatch.setattr(MemoryTurn, "write", counted)
+    monkeypatch.setattr(MemoryTransaction, "write", counted)
     here = office(bd.PrivateBandit(10_000, 0.5, batch=3))
     for k in range(3):
         here.decide(f"{k}")

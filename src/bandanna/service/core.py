@@ -23,10 +23,9 @@ from bandanna.service.settings import Settings
 from bandanna.service.signing import device_release, is_local, read_signer
 from bandanna.service.views import View, Views
 from bandanna.store import ConflictError, SqlStore, read_secret
-from bandanna.store.desk import Desk
-from bandanna.store.given import Given
 from bandanna.store.guard import Guard, default_guard, name_of
 from bandanna.store.rows import Event, Experiment
+from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
 
 logger = logging.getLogger("bandanna.service")
@@ -247,13 +246,13 @@ class Core:
             person = self.secret.hash("people", f"{identity} {person}").hex()
         fresh = name or f"evt_{secrets.token_hex(12)}"
 
-        def work(desk: Desk, known: Event | None) -> Event:
+        def work(unit: UnitOfWork, known: Event | None) -> Event:
             asked = (fresh, advice, person, eligible)
-            return known or desk.decide(*asked, defer=defer, now=self.clock())
+            return known or unit.decide(*asked, defer=defer, now=self.clock())
 
         return await self._do(Task(work, number, name))
 
-    async def reward(self, name: str, given: Given, experiment: str | None = None) -> None:
+    async def reward(self, name: str, given: NewFeedback, experiment: str | None = None) -> None:
         """Count the feedback of an event; in experiments with local privacy, a device's bit."""
         await self._about(name, experiment, lambda d, e: d.observe(e, given, now=self.clock()))
 
@@ -266,7 +265,7 @@ class Core:
         await self._about(name, experiment, lambda d, e: d.activate(e, now=self.clock()))
 
     async def _about(
-        self, name: str, experiment: str | None, work: Callable[[Desk, Event], None]
+        self, name: str, experiment: str | None, work: Callable[[UnitOfWork, Event], None]
     ) -> None:
         """Do something with an event: in one experiment, or in the only one that has it."""
         owner = None if experiment is None else (await self.find(experiment))[0].owner
@@ -284,7 +283,7 @@ class Core:
         for number, wait in list(self._deadlines.items()):
             if wait is not None and self._next_look.get(number, now) <= now:
                 try:
-                    due = await self._do(Task(lambda desk, _: desk.expire(now), number))
+                    due = await self._do(Task(lambda unit, _: unit.expire(now), number))
                 except UnknownError:  # it is not in the database any more
                     del self._deadlines[number]
                     continue

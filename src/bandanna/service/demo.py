@@ -7,8 +7,8 @@ import random
 
 from bandanna.service.core import Core
 from bandanna.store import ConflictError, StoreUnavailableError
-from bandanna.store.given import Given
-from bandanna.store.refusals import GoneError
+from bandanna.store.contract import GoneError
+from bandanna.store.unit_of_work import NewFeedback
 
 ARMS = {"green": 0.45, "blue": 0.55, "red": 0.75}
 """How often each disappoints."""
@@ -26,7 +26,7 @@ async def play(core: Core) -> None:
             event = await core.decide(made[0].id)
             if people.random() < 0.9:  # some never answer
                 unhappy = people.random() < list(ARMS.values())[event.arm]
-                await core.reward(event.id, Given(float(unhappy)))
+                await core.reward(event.id, NewFeedback(float(unhappy)))
         except ConflictError:
             return  # it was stopped
         except (GoneError, StoreUnavailableError):

@@ -15,7 +15,7 @@ from bandanna.service.access import require
 from bandanna.service.models import Document, NewReward
 from bandanna.service.routes import PROBLEMS, EventPath, ExperimentPath, body_shown, read_body
 from bandanna.store import KeyRow
-from bandanna.store.given import Given
+from bandanna.store.unit_of_work import NewFeedback
 
 _calls = APIRouter()
 
@@ -46,7 +46,7 @@ async def reward(event: EventPath, request: Request) -> Response:
     """
     key = require(request, "reward")
     new = await read_body(request, NewReward)
-    given = Given(new.loss, new.reward)
+    given = NewFeedback(new.loss, new.reward)
     await request.app.state.core.reward(event, given, _experiment(request, key))
     return Response(status_code=204)
 
@@ -64,7 +64,7 @@ async def bit(event: EventPath, request: Request) -> Response:
     """
     key = require(request, "device", "reward")
     new = await read_body(request, NewBit)
-    await request.app.state.core.reward(event, Given(bit=new.bit), _experiment(request, key))
+    await request.app.state.core.reward(event, NewFeedback(bit=new.bit), _experiment(request, key))
     return Response(status_code=204)
 
 

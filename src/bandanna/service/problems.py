@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 from bandanna._core.types import BandannaError, InputError
 from bandanna.service.core import OverloadedError
 from bandanna.store import ConflictError, StoreUnavailableError
+from bandanna.store.contract import GoneError
 from bandanna.store.guard import RestoredError
-from bandanna.store.refusals import GoneError
 from bandanna.store.writer import UnknownError
 
 logger = logging.getLogger("bandanna.service")

@@ -25,7 +25,7 @@ from bandanna.service.settings import Settings
 GRACE_SECONDS = 10
 BACKLOG = 1024
 YOUNG = 20_000
-"""Objects made between two looks for garbage: several turns' worth, not a part of one request's."""
+"""Objects made between two looks for garbage: those of several transactions, not of one request."""
 
 
 class Server(uvicorn.Server):

@@ -17,9 +17,9 @@ from bandanna.policy.policy import Policy
 from bandanna.service.models import moment
 from bandanna.service.results import summary
 from bandanna.store import SqlStore
-from bandanna.store.assembly import without_batches
 from bandanna.store.rows import Committed, Experiment
 from bandanna.store.totals import ReleaseTotals
+from bandanna.store.unit_of_work import without_batches
 from bandanna.store.writer import UnknownError
 
 KEPT = 256

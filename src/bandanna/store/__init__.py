@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bandanna.store.contract import ConflictError, KeyRow, Store, StoreUnavailableError, Turn
+from bandanna.store.contract import ConflictError, KeyRow, Store, StoreUnavailableError, Transaction
 from bandanna.store.memory import MemoryStore
 from bandanna.store.secret import Secret, read_secret
 from bandanna.store.sql import SqlStore
@@ -15,6 +15,6 @@ __all__ = [
     "SqlStore",
     "Store",
     "StoreUnavailableError",
-    "Turn",
+    "Transaction",
     "read_secret",
 ]

@@ -3,23 +3,23 @@
 A store makes experiments durable. The policy in memory decides, counts and learns; the store is
 asked, in one transaction for everything that arrived together, to remember it.
 
-1. **All or nothing.** A turn that ends without an error is durable, as a whole; one that ends
-   with an error, or with the end of the process, has changed nothing.
-2. **One at a time.** Between ``lock`` and the end of the turn nobody else changes the experiment.
-   Its version grows by one with each turn that wrote to it: a policy that was kept in memory under
-   another version or another step is read again.
+1. **All or nothing.** A transaction that ends without an error is durable, as a whole; one that
+   ends with an error, or with the end of the process, has changed nothing.
+2. **One at a time.** Between ``lock`` and the end of the transaction nobody else changes the
+   experiment. Its version grows by one with each transaction that wrote to it: a policy that was
+   kept in memory under another version or another step is read again.
 3. **What was written is read back.** ``read`` gives the head, the open batches, their events and
    their feedback exactly as they were written; since a version, those that changed after it.
 4. **A batch is released once.** A second release of the same batch is refused, whoever writes it.
 5. **An identity is given once.** A second event of the same id is refused in the same experiment,
    in any of its segments. Other experiments may use it too.
-6. **Losses go with their batch.** The turn that records a release deletes all feedback of its
-   batch and its tally; after ``tidy`` not even free pages of the database or its log hold them.
-7. **A release has a step.** Every turn that writes to an experiment draws a random step; its
+6. **Losses go with their batch.** The transaction that records a release deletes all feedback of
+   its batch and its tally; after ``tidy`` not even free pages of the database or its log hold them.
+7. **A release has a step.** Every transaction that writes to an experiment draws a random step; its
    releases keep it, and ``missing`` tells which releases with which steps are not there. Copies of
    a database that went on apart have different steps: see ``guard``.
 8. **Trouble has one name.** A disk that is full and a database that is gone raise
-   ``StoreUnavailableError`` and nothing else; the next turn tries again.
+   ``StoreUnavailableError`` and nothing else; the next transaction tries again.
 
 ``tests/contracts/test_stores.py`` holds every store to this.
 """
@@ -28,12 +28,12 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
-from bandanna._core.types import BandannaError
-from bandanna.store.rows import Changes, Event, Experiment, Release, Saved
+from bandanna._core.types import BandannaError, DecisionError
+from bandanna.store.rows import Changes, Event, Experiment, Release, Snapshot
 
 
 class StoreUnavailableError(BandannaError):
@@ -68,7 +68,7 @@ class Stamp(NamedTuple):
 
     version: int
     step: str
-    """Random, of the turn that wrote this version."""
+    """Random, of the transaction that wrote this version."""
 
 
 class Mark(NamedTuple):
@@ -77,10 +77,10 @@ class Mark(NamedTuple):
     sequence: int
     """Its place in the order of the experiment's releases, from 0 on."""
     step: str
-    """Random, of the turn that recorded it."""
+    """Random, of the transaction that recorded it."""
 
 
-class Turn(ABC):
+class Transaction(ABC):
     """One transaction."""
 
     @abstractmethod
@@ -89,17 +89,17 @@ class Turn(ABC):
 
     @abstractmethod
     def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
-        """Keep others out of experiments until the turn ends; returns their versions and steps."""
+        """Keep others out of experiments until the end; returns their versions and steps."""
 
     @abstractmethod
-    def read(self, experiment: int, since: int = 0) -> Saved:
+    def read(self, experiment: int, since: int = 0) -> Snapshot:
         """Return all that is needed to go on with a locked experiment, known as of a version."""
 
     @abstractmethod
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
         """Change a locked experiment, and raise its version by one.
 
-        Returns its new version and step, and the last release if there was any in this turn.
+        Returns its new version and step, and the last release if there was any in this transaction.
         """
 
     @abstractmethod
@@ -114,7 +114,7 @@ class Store(ABC):
     """Of the database, made with it: 32 hexadecimal digits."""
 
     @abstractmethod
-    def turn(self) -> AbstractContextManager[Turn]:
+    def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin a transaction; it is durable when the context ends without an error."""
 
     @abstractmethod
@@ -175,3 +175,23 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of everything."""
+
+
+class GoneError(BandannaError):
+    """Too late: the deadline has passed. Nothing was changed."""
+
+
+@contextmanager
+def refusals_only() -> Iterator[None]:
+    """Let a refusal through, which changes nothing; any other error undoes the transaction."""
+    try:
+        yield
+    except DecisionError:
+        raise
+    except BandannaError as error:
+        raise RuntimeError(f"a release or learner failed: {error}") from None
+
+
+def gone(event: Event) -> GoneError:
+    """Say that an event is past its deadline."""
+    return GoneError(f"the deadline of event {event.id!r} has passed; nothing more is counted.")

@@ -47,7 +47,7 @@ from sqlalchemy.engine import make_url
 
 from bandanna._core.types import StateFileError
 from bandanna.store.contract import Mark, StoreUnavailableError, new_step
-from bandanna.store.engines import make_guard_engine, named_trouble
+from bandanna.store.database import make_guard_engine, naming_errors
 from bandanna.store.sql import SqlStore
 
 VOUCH_SECONDS = 10.0
@@ -277,7 +277,7 @@ class Guard:
         def note(marks: Mapping[str, Mark]) -> None:
             if marks:
                 noted.update(self._missed | dict(marks))
-                with named_trouble():
+                with naming_errors():
                     opened.append(self._engine.connect())
                     self._lock(opened[0])
                     self._check_start(opened[0])
@@ -310,7 +310,7 @@ class Guard:
     def sync(self) -> None:
         """Write everything to the disk; until then a power failure can lose it."""
         if self.is_file:
-            with named_trouble(), closing(self._engine.raw_connection()) as connection:
+            with naming_errors(), closing(self._engine.raw_connection()) as connection:
                 connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def refuse(self, why: str) -> RestoredError:
@@ -353,7 +353,7 @@ class Guard:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        with named_trouble(), self._engine.begin() as connection:
+        with naming_errors(), self._engine.begin() as connection:
             self._lock(connection)
             yield connection
 

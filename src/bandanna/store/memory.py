@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 
-from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Turn, new_step
+from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Transaction, new_step
 from bandanna.store.rows import (
     Changes,
     Event,
@@ -19,7 +19,7 @@ from bandanna.store.rows import (
     OpenBatch,
     Place,
     Release,
-    Saved,
+    Snapshot,
     State,
 )
 
@@ -35,14 +35,14 @@ class Shelf:
         self.feedback: dict[Place, Feedback] = {}
         self.releases: dict[int, Release] = {}
         self.steps: list[str] = []
-        """Of the turns that recorded releases, one for each release."""
+        """Of the transactions that recorded releases, one for each release."""
         self.people: dict[str, int] = {}
         self.changed: dict[int | str, int] = {}
         """The versions that open batches and persons have been changed in."""
 
 
 class MemoryStore(Store):
-    """Everything in dictionaries, one turn at a time."""
+    """Everything in dictionaries, one transaction at a time."""
 
     def __init__(self) -> None:
         self.identity = secrets.token_hex(16)
@@ -52,12 +52,12 @@ class MemoryStore(Store):
         self._keys: dict[str, KeyRow] = {}
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def transaction(self) -> Iterator[Transaction]:
         """Begin a transaction."""
         with self._lock:
-            turn = MemoryTurn(self._shelves, self._events)
-            yield turn
-            turn.commit()
+            transaction = MemoryTransaction(self._shelves, self._events)
+            yield transaction
+            transaction.commit()
 
     def create(self, parts: Sequence[Experiment]) -> list[int]:
         """Add an experiment."""
@@ -147,7 +147,7 @@ class MemoryStore(Store):
         """Nothing is held."""
 
 
-class MemoryTurn(Turn):
+class MemoryTransaction(Transaction):
     """A transaction: what it writes is checked, and kept when it ends."""
 
     def __init__(self, shelves: dict[int, Shelf], events: dict[EventKey, Event]) -> None:
@@ -172,11 +172,11 @@ class MemoryTurn(Turn):
         steps = {n: self._shelves[n].steps if n in self._shelves else [] for n in marks}
         return {n for n, (k, step) in marks.items() if steps[n][k : k + 1] != [step]}
 
-    def read(self, experiment: int, since: int = 0) -> Saved:
+    def read(self, experiment: int, since: int = 0) -> Snapshot:
         """Return all that is needed to go on with an experiment."""
         shelf = self._shelves[experiment]
         new = {which for which, version in shelf.changed.items() if version > since}
-        return Saved(
+        return Snapshot(
             deepcopy(shelf.experiment),
             [batch for number, batch in shelf.batches.items() if number in new],
             [self._events[name] for place, name in shelf.events.items() if place[0] in new],
@@ -186,7 +186,7 @@ class MemoryTurn(Turn):
         )
 
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
-        """Check changes; they are kept when the turn ends."""
+        """Check changes; they are kept when the transaction ends."""
         shelf = self._shelves[experiment]
         staged = [event.key for _, other, _ in self._staged for event in other.events]
         new = staged + [event.key for event in changes.events]

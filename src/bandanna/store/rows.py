@@ -43,7 +43,7 @@ class Experiment:
     """The policy without its open batches."""
     created_at: float
     number: int = 0
-    """Given by the store."""
+    """NewFeedback by the store."""
     version: int = 0
     """Counts the transactions that changed it."""
     stopped: bool = False
@@ -76,7 +76,7 @@ class Event(NamedTuple):
     """One decision, as it was given out."""
 
     id: str
-    """Given once in an experiment; another experiment may give it too."""
+    """NewFeedback once in an experiment; another experiment may give it too."""
     owner: int
     """The number of the experiment's first segment."""
     experiment: int
@@ -190,7 +190,7 @@ class Measured(NamedTuple):
     """When the oldest open batch was begun."""
 
 
-class Saved(NamedTuple):
+class Snapshot(NamedTuple):
     """All that is needed to go on with an experiment, from nothing or from an earlier version."""
 
     experiment: Experiment

@@ -12,21 +12,8 @@ from pathlib import Path
 from sqlalchemy import Connection, Executable, case, delete, func, insert, literal, select, update
 
 from bandanna._core.types import JSON, InputError, StateFileError
-from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Turn, new_step
-from bandanna.store.engines import WAIT_SECONDS, make_engines, named_trouble
-from bandanna.store.rows import (
-    Committed,
-    Experiment,
-    Listed,
-    Measured,
-    Release,
-    StartRow,
-    State,
-    TrailRow,
-)
-from bandanna.store.secret import Secret
-from bandanna.store.sql_turn import SqlTurn, experiment_of, missing_marks, row_of
-from bandanna.store.tables import (
+from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Transaction, new_step
+from bandanna.store.database import (
     BATCHES,
     CHALLENGES,
     EVENTS,
@@ -38,8 +25,23 @@ from bandanna.store.tables import (
     RELEASES,
     STARTS,
     TRAIL,
+    WAIT_SECONDS,
     SqlRow,
+    make_engines,
+    naming_errors,
 )
+from bandanna.store.rows import (
+    Committed,
+    Experiment,
+    Listed,
+    Measured,
+    Release,
+    StartRow,
+    State,
+    TrailRow,
+)
+from bandanna.store.secret import Secret
+from bandanna.store.sql_transaction import SqlTransaction, experiment_of, missing_marks, row_of
 from bandanna.store.totals import ReleaseTotals, read_totals
 
 ADVISORY = 0x62616E64
@@ -73,7 +75,7 @@ class SqlStore(Store):
             threading.RLock() if self.sqlite else nullcontext()
         )
         """Threads that write to SQLite wait here: its own way to wait is to sleep and try again."""
-        with named_trouble(), self._writing.begin() as connection:
+        with naming_errors(), self._writing.begin() as connection:
             self._alone_at_start(connection)
             upgrade(connection)
             known = dict(map(tuple, connection.execute(select(FACTS))))
@@ -89,10 +91,10 @@ class SqlStore(Store):
             raise StateFileError("this database was made with another secret; use that one.")
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def transaction(self) -> Iterator[Transaction]:
         """Begin a transaction."""
-        with named_trouble(), self._alone_writing, self._writing.begin() as connection:
-            yield SqlTurn(connection, self._secret)
+        with naming_errors(), self._alone_writing, self._writing.begin() as connection:
+            yield SqlTransaction(connection, self._secret)
 
     def create(self, parts: Sequence[Experiment]) -> list[int]:
         """Add an experiment."""
@@ -224,7 +226,7 @@ class SqlStore(Store):
 
     def totals(self, experiment: int) -> ReleaseTotals:
         """Return what the releases of an experiment add up to."""
-        with named_trouble(), self._reading.connect() as connection:
+        with naming_errors(), self._reading.connect() as connection:
             return read_totals(connection, experiment)
 
     def forget_events(self, experiment: int, before: float) -> int:
@@ -283,7 +285,7 @@ class SqlStore(Store):
 
     def missing(self, marks: Mapping[int, Mark]) -> set[int]:
         """Return the experiments that do not hold the release of their mark."""
-        with named_trouble(), self._reading.connect() as connection:
+        with naming_errors(), self._reading.connect() as connection:
             return missing_marks(connection, marks)
 
     # --- starts, which the rollback guard compares ----------------------------------------
@@ -409,7 +411,7 @@ class SqlStore(Store):
     def check_integrity(self) -> None:
         """Look through a SQLite database for damage; PostgreSQL has its own tools."""
         if self.sqlite:
-            with named_trouble(), self._reading.connect() as connection:
+            with naming_errors(), self._reading.connect() as connection:
                 found = connection.exec_driver_sql("PRAGMA quick_check").scalar()
             if found != "ok":
                 raise StateFileError(f"the database is damaged: {found}. Restore a backup.")
@@ -444,8 +446,9 @@ class SqlStore(Store):
     def tidy(self) -> None:
         """Empty SQLite's log; free pages are overwritten when they become free.
 
-        Most of it is written back while turns go on; only the rest, and emptying it, waits until
-        there is none, and makes the next one wait. In PostgreSQL only ciphertext was ever written.
+        Most of it is written back while transactions go on; only the rest, and emptying it, waits
+        until there is none, and makes the next one wait. In PostgreSQL only ciphertext was ever
+        written.
         """
         self.write_back()
         if self.sqlite:
@@ -455,7 +458,7 @@ class SqlStore(Store):
                 self._alone("PRAGMA wal_checkpoint(TRUNCATE)", patience=READER_SECONDS)
 
     def write_back(self) -> None:
-        """Copy SQLite's log into the database while turns go on, so that it need not grow."""
+        """Copy SQLite's log into the database while transactions go on, so that it stays short."""
         if self.sqlite:
             self._alone("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -466,7 +469,7 @@ class SqlStore(Store):
 
     @contextmanager
     def _change(self) -> Iterator[Connection]:
-        with named_trouble(), self._alone_writing, self._writing.begin() as connection:
+        with naming_errors(), self._alone_writing, self._writing.begin() as connection:
             yield connection
 
     def _alone_at_start(self, connection: Connection) -> None:
@@ -476,7 +479,7 @@ class SqlStore(Store):
 
     def _alone(self, statement: str, *values: str, patience: float = WAIT_SECONDS) -> None:
         """Run something in SQLite that must not be part of a transaction."""
-        with named_trouble(), closing(self._reading.raw_connection()) as connection:
+        with naming_errors(), closing(self._reading.raw_connection()) as connection:
             cursor = connection.cursor()
             cursor.execute(f"PRAGMA busy_timeout = {round(1000 * patience)}")
             try:
@@ -485,7 +488,7 @@ class SqlStore(Store):
                 cursor.execute(f"PRAGMA busy_timeout = {1000 * WAIT_SECONDS}")
 
     def _rows(self, query: Executable) -> list[SqlRow]:
-        with named_trouble(), self._reading.connect() as connection:
+        with naming_errors(), self._reading.connect() as connection:
             return list(connection.execute(query))
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, Float, case, cast, func, or_, select
 
+from bandanna.store.database import RELEASES
 from bandanna.store.rows import Release
-from bandanna.store.tables import RELEASES
 
 POINTS, FEWEST = 50, 10
 """Most points of a chart, and fewest batches behind each."""

@@ -18,10 +18,17 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from bandanna._core.types import BandannaError
-from bandanna.store.contract import ConflictError, Mark, Stamp, Store, StoreUnavailableError, Turn
-from bandanna.store.desk import Desk
+from bandanna.store.contract import (
+    ConflictError,
+    Mark,
+    Stamp,
+    Store,
+    StoreUnavailableError,
+    Transaction,
+)
 from bandanna.store.guard import Guard, name_of
 from bandanna.store.rows import Event
+from bandanna.store.unit_of_work import UnitOfWork
 
 MOST_TOGETHER = 1_000
 
@@ -37,8 +44,8 @@ T_co = TypeVar("T_co", covariant=True)
 class Task(Generic[T_co]):
     """Something to be done with an experiment, or with the experiment of an event."""
 
-    work: Callable[[Desk, Event | None], T_co]
-    """Takes the desk, and the event if it exists."""
+    work: Callable[[UnitOfWork, Event | None], T_co]
+    """Takes the unit, and the event if it exists."""
     experiment: int | None = None
     event: str | None = None
     owner: int | None = None
@@ -49,14 +56,14 @@ class Task(Generic[T_co]):
 
 
 def about_event(
-    name: str, work: Callable[[Desk, Event], T_co], owner: int | None = None
+    name: str, work: Callable[[UnitOfWork, Event], T_co], owner: int | None = None
 ) -> Task[T_co]:
     """Return something to be done with an event that must exist, in one experiment or in any."""
 
-    def checked(desk: Desk, event: Event | None) -> T_co:
+    def checked(unit: UnitOfWork, event: Event | None) -> T_co:
         if event is None:
             raise UnknownError(f"there is no such event {name!r}.")
-        return work(desk, event)
+        return work(unit, event)
 
     return Task(checked, event=name, owner=owner)
 
@@ -68,7 +75,7 @@ class Writer:
         self._store = store
         self._guard = guard
         self._tasks: queue.SimpleQueue[Task[object] | None] = queue.SimpleQueue()
-        self._desks: dict[int, Desk] = {}
+        self._units: dict[int, UnitOfWork] = {}
         self._thread = threading.Thread(target=self._run, name="bandanna writer", daemon=True)
         self.transactions = 0
         self.failures = 0
@@ -138,31 +145,33 @@ class Writer:
             task.answer.set_exception(error.with_traceback(None))
 
     def _attempt(self, group: list[Task[object]]) -> list[object]:
-        """Do tasks in one transaction; whatever goes wrong, no desk survives that took part."""
-        used: dict[int, Desk] = {}
+        """Do tasks in one transaction; whatever goes wrong, no unit survives that took part."""
+        used: dict[int, UnitOfWork] = {}
         stamps: dict[int, Stamp] = {}
         released = 0
         if self._guard is not None and self._guard.trouble is not None:
             raise self._guard.refuse(self._guard.trouble)
         try:
-            with self._noting() as note, self._store.turn() as turn:
-                _find_experiments(turn, group)
-                self._prepare(turn, {t.experiment for t in group if t.experiment is not None}, used)
+            with self._noting() as note, self._store.transaction() as transaction:
+                _find_experiments(transaction, group)
+                self._prepare(
+                    transaction, {t.experiment for t in group if t.experiment is not None}, used
+                )
                 # Again, now that nobody else can change them.
-                events = turn.events({task.event for task in group if task.event})
+                events = transaction.events({task.event for task in group if task.event})
                 answers = [_answer(task, used, events) for task in group]
                 marks: dict[str, Mark] = {}
-                for number, desk in used.items():
-                    changes = desk.collect()
+                for number, unit in used.items():
+                    changes = unit.collect()
                     if changes is not None:
-                        stamps[number], mark = turn.write(number, changes)
+                        stamps[number], mark = transaction.write(number, changes)
                         released += len(changes.releases)
                         if mark is not None:
-                            marks[name_of(desk.experiment.id, desk.experiment.segment)] = mark
+                            marks[name_of(unit.experiment.id, unit.experiment.segment)] = mark
                 note(marks)
         except BaseException:
             for number in used:
-                self._desks.pop(number, None)
+                self._units.pop(number, None)
             raise
         for number, stamp in stamps.items():
             here = used[number].experiment
@@ -178,37 +187,43 @@ class Writer:
             return nullcontext(lambda _: None)
         return self._guard.noting()
 
-    def _prepare(self, turn: Turn, numbers: set[int], used: dict[int, Desk]) -> None:
+    def _prepare(
+        self, transaction: Transaction, numbers: set[int], used: dict[int, UnitOfWork]
+    ) -> None:
         """Lock experiments, and read again what others have changed in them."""
-        for number, stamp in turn.lock(numbers).items():
-            desk = self._desks.pop(number, None)  # whatever fails below, it is not used again
-            known = None if desk is None else Stamp(desk.experiment.version, desk.experiment.step)
-            if desk is None or known != stamp:
-                desk = self._read(turn, number, stamp, desk)
-            self._desks[number] = desk
-            desk.begin()
-            used[number] = desk
+        for number, stamp in transaction.lock(numbers).items():
+            unit = self._units.pop(number, None)  # whatever fails below, it is not used again
+            known = None if unit is None else Stamp(unit.experiment.version, unit.experiment.step)
+            if unit is None or known != stamp:
+                unit = self._read(transaction, number, stamp, unit)
+            self._units[number] = unit
+            unit.begin()
+            used[number] = unit
 
-    def _read(self, turn: Turn, number: int, stamp: Stamp, before: Desk | None) -> Desk:
+    def _read(
+        self, transaction: Transaction, number: int, stamp: Stamp, before: UnitOfWork | None
+    ) -> UnitOfWork:
         """Read an experiment, or what has changed in it.
 
         Refuses one that lacks a release which the rollback guard knows of.
         """
         if before is not None and before.experiment.version < stamp.version:
-            desk = Desk(turn.read(number, since=before.experiment.version), before=before)
+            unit = UnitOfWork(
+                transaction.read(number, since=before.experiment.version), before=before
+            )
         else:
-            desk = Desk(turn.read(number))
-        here = desk.experiment
+            unit = UnitOfWork(transaction.read(number))
+        here = unit.experiment
         mark = self._guard and self._guard.marks.get(name_of(here.id, here.segment))
-        if self._guard is not None and mark and turn.missing({here.number: mark}):
+        if self._guard is not None and mark and transaction.missing({here.number: mark}):
             raise self._guard.refuse("the database was put back from an older copy.")
-        return desk
+        return unit
 
 
-def _find_experiments(turn: Turn, group: list[Task[object]]) -> None:
+def _find_experiments(transaction: Transaction, group: list[Task[object]]) -> None:
     """Find the experiments of events, where they are not known."""
     unknown = [task for task in group if task.event is not None and task.experiment is None]
-    events = turn.events({task.event for task in unknown if task.event is not None})
+    events = transaction.events({task.event for task in unknown if task.event is not None})
     for task in unknown:
         found = [e for e in events.get(str(task.event), ()) if task.owner in (None, e.owner)]
         if len(found) == 1:
@@ -216,19 +231,21 @@ def _find_experiments(turn: Turn, group: list[Task[object]]) -> None:
         task.ambiguous = len(found) > 1
 
 
-def _answer(task: Task[object], desks: dict[int, Desk], events: dict[str, list[Event]]) -> object:
-    desk = None if task.experiment is None else desks.get(task.experiment)
+def _answer(
+    task: Task[object], units: dict[int, UnitOfWork], events: dict[str, list[Event]]
+) -> object:
+    unit = None if task.experiment is None else units.get(task.experiment)
     try:
         if task.ambiguous:
             raise ConflictError(
                 f"several experiments have an event {task.event!r}: name the experiment, as in "
                 f"/v1/experiments/{{experiment}}/events/{{event}}/reward."
             )
-        if desk is None:
+        if unit is None:
             what = "experiment" if task.event is None else f"event {task.event!r}"
             raise UnknownError(f"there is no such {what}.")
         same = events.get(task.event or "", ())
-        event = next((one for one in same if one.owner == desk.experiment.owner), None)
-        return task.work(desk, event)
+        event = next((one for one in same if one.owner == unit.experiment.owner), None)
+        return task.work(unit, event)
     except BandannaError as error:
         return error.with_traceback(None)

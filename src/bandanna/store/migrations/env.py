@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from bandanna.store.tables import metadata
+from bandanna.store.database import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,35 +1,223 @@
-"""One experiment at work in memory: its policy, its deadlines, and what the store must be told."""
+"""One experiment at work in memory: its policy, its deadlines, and what the store must be told.
+
+A unit of work is made from the rows that a store kept (``assemble``) and says which rows change.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from heapq import heappop, heappush
+from collections import deque
+from collections.abc import Container, Iterable
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
-from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError
-from bandanna.policy.codec import counters_to_dict
+from bandanna._core.grid import feedback_to_units
+from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError, StateFileError
+from bandanna.policy.codec import batch_to_dict, counters_to_dict, phase_to_dict
+from bandanna.policy.facade import DAMAGE, policy_from_dict
 from bandanna.policy.policy import Policy
-from bandanna.policy.state import Batch
-from bandanna.policy.transitions import MIDDLE, rescaled
+from bandanna.policy.state import KEY_BYTES, WAITING, Batch
+from bandanna.policy.state import State as PolicyState
+from bandanna.policy.transitions import MIDDLE, check_bit, rescaled
 from bandanna.privacy.release import Released
-from bandanna.store.assembly import assemble
-from bandanna.store.batch_rows import batch_row, changes_by_round, feedback_row, kept_of
-from bandanna.store.contract import ConflictError
-from bandanna.store.given import Given
-from bandanna.store.refusals import gone, whole_or_broken
-from bandanna.store.rows import Changes, Event, Place, Release, Saved, State
-from bandanna.store.waiting import Waiting, begins_slot, waits
+from bandanna.store.contract import ConflictError, gone, refusals_only
+from bandanna.store.rows import (
+    Changes,
+    Event,
+    Experiment,
+    Feedback,
+    OpenBatch,
+    Place,
+    Release,
+    Snapshot,
+    State,
+)
 
 
-class Desk:
+class NewFeedback(NamedTuple):
+    """Feedback as it was sent; one of the three is not None."""
+
+    loss: float | None = None
+    reward: float | None = None
+    bit: int | None = None
+
+    def check(self, policy: Policy) -> None:
+        """Refuse what a policy does not take, before anything is changed."""
+        policy.check_takes(bits=self.bit is not None)
+        if self.bit is None:
+            feedback_to_units(self.loss, self.reward, policy.loss_range, clip=policy.clip)
+        else:
+            check_bit(self.bit)
+
+    def hand_to(self, policy: Policy, decision: Decision) -> None:
+        """Hand it to the policy."""
+        if self.bit is None:
+            policy.observe(decision, loss=self.loss, reward=self.reward)
+        else:
+            policy.observe_bit(decision, self.bit)
+
+
+HASHED_BEFORE = bytes(KEY_BYTES).hex()
+"""The policy's key for persons. Whoever has a store hashes them with its secret before they get
+here, so a key beside the hashes would protect nobody: this one is no secret."""
+
+
+def assemble(saved: Snapshot, before: Policy | None = None) -> tuple[Policy, dict[Place, Event]]:
+    """Return the policy, checked anew, and for each place that was read the event that holds it.
+
+    Batches that are the same as ``before`` come from there, and ``before`` is used no more.
+    """
+    holders: dict[Place, Event] = {}
+    for event in saved.events:
+        if event.place not in holders or event.state is not State.VOID:
+            holders[event.place] = event
+    by_batch: dict[int, list[Event]] = {batch.number: [] for batch in saved.batches}
+    feedback = {(row.batch, row.position): row for row in saved.feedback}
+    try:
+        for place in sorted(holders):
+            by_batch[place[0]].append(holders[place])
+        opened: dict[int, JSON | Batch] = {
+            batch.number: _batch(batch, by_batch[batch.number], feedback) for batch in saved.batches
+        }
+        if before is not None:
+            opened |= {number: before.state.open[number] for number in saved.unchanged}
+        head = saved.experiment.head
+        data = head | {"open_batches": [opened[number] for number in sorted(opened)]}
+        if data["people"] is not None:
+            data["people"] = {"key": HASHED_BEFORE, "slots": _by_count(saved.people)}
+        counters = head["counters"]
+        resumed = counters["resumed"] + saved.experiment.resumed
+        data["counters"] = counters | {"resumed": resumed}
+        policy = policy_from_dict(data, latest=True)
+        if before is not None:
+            policy.state.join(before.state)
+        return policy, holders
+    except DAMAGE as error:
+        raise StateFileError(
+            f"what the database holds of {saved.experiment.id} is damaged: {type(error).__name__}."
+        ) from None
+
+
+def without_batches(experiment: Experiment) -> Policy:
+    """Return the policy without its open batches and its people: for those who read, not decide."""
+    head = experiment.head | {"counters": experiment.head["counters"] | {"filling": []}}
+    return assemble(Snapshot(replace(experiment, head=head), [], [], [], {}))[0]
+
+
+def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Place, Feedback]) -> JSON:
+    """Return what ``batch_to_dict`` would."""
+    if "slots" in batch.tally:
+        whole: JSON = batch.tally["slots"]
+        return whole
+    if [event.position for event in events] != list(range(len(events))):
+        raise ValueError("a place is missing")
+    rows = [feedback.get(event.place) for event in events]
+    losses = [None if row is None else row.loss for row in rows]
+    return batch._asdict() | {
+        **batch.tally["drawn"],
+        "tally": batch.tally["tally"],
+        "numbers": [event.round for event in events],
+        "arms": [event.arm for event in events],
+        "losses": losses,
+        "waiting": [
+            [position, None if row is None else row.ticket]
+            for position, row in enumerate(rows)
+            if losses[position] is None
+        ],
+        "given_up": [k for k, row in enumerate(rows) if row is not None and row.given_up],
+    }
+
+
+def _by_count(people: dict[str, int]) -> dict[str, list[str]]:
+    """Return persons by the number of places they have had."""
+    found: dict[str, list[str]] = {}
+    for person, places in people.items():
+        found.setdefault(str(places), []).append(person)
+    return found
+
+
+def tally_of(batch: Batch) -> JSON:
+    """Return what is kept of a batch beside single rounds; of slots, everything is private."""
+    if batch.slots is not None:
+        return {"slots": batch_to_dict(batch)}
+    drawn: JSON = {"credited": batch.credited, "chance": batch.chance, "among": batch.among}
+    if batch.phase is not None:
+        drawn["phase"] = phase_to_dict(batch.phase)
+    return {"drawn": drawn, "tally": batch.tally.to_dict()}
+
+
+def changes_by_round(kept: JSON) -> bool:
+    """Whether what is kept of a batch changes with each of its rounds, or when it opens only."""
+    return "slots" in kept or bool(kept["tally"])
+
+
+def batch_row(batch: Batch, tally: JSON) -> OpenBatch:
+    """Return what is kept of an open batch."""
+    return OpenBatch(batch.number, batch.size, batch.choice, batch.importance, tally)
+
+
+def feedback_row(batch: Batch, position: int) -> Feedback | None:
+    """Return what is kept of one place, or None if there is nothing yet."""
+    loss, ticket = batch.losses[position], batch.waiting.get(position)
+    if batch.slots is not None or (loss == WAITING and ticket is None):
+        return None
+    return Feedback(
+        batch.number,
+        position,
+        None if loss == WAITING else loss,
+        position in batch.given_up,
+        None if ticket is None else ticket.to_dict(),
+    )
+
+
+def waits(state: PolicyState, place: Place) -> bool:
+    """Whether the feedback of a place has not come."""
+    batch = state.open.get(place[0])
+    return batch is not None and place[1] in batch.waiting
+
+
+def begins_slot(state: PolicyState, place: Place) -> bool:
+    """Whether a round is the first of a person's slot that is still open."""
+    batch = state.open.get(place[0])
+    if batch is None or place[1] >= len(batch.owners):
+        return False
+    owner = batch.owners[place[1]]
+    return owner.person in batch.open_slots and owner.rounds[:1] == [place[1]]
+
+
+class Waiting:
+    """Deadlines and places of one experiment, from the events that hold its places."""
+
+    def __init__(self, state: PolicyState, holders: dict[Place, Event]) -> None:
+        waiting = {place: event for place, event in holders.items() if waits(state, place)}
+        self.free = deque((p, e.chance) for p, e in waiting.items() if e.state is State.VOID)
+        """Places of events that were never shown, and the chances of their arms."""
+        self.deferred = {p: e.chance for p, e in waiting.items() if e.state is State.DEFERRED}
+        """Places of events that have not been shown yet."""
+        open_places = {p: e for p, e in holders.items() if p in waiting or begins_slot(state, p)}
+        due = [(e.expires_at, p) for p, e in open_places.items() if e.state is not State.VOID]
+        self.due = [(at, place) for at, place in due if at is not None]
+        """Deadlines, as a heap: where the clock was set back, later decisions may be due first."""
+        heapify(self.due)
+
+    def join(self, before: Waiting, same: Container[int]) -> None:
+        """Add what was known before of batches that are still the same."""
+        self.free.extend(one for one in before.free if one[0][0] in same)
+        self.deferred |= {p: chance for p, chance in before.deferred.items() if p[0] in same}
+        self.due += [one for one in before.due if one[1][0] in same]
+        heapify(self.due)
+
+
+class UnitOfWork:
     """A policy whose every change is collected, to be written in one transaction.
 
-    Nothing it returns may leave before that transaction has ended well; if it does not, the desk
+    Nothing it returns may leave before that transaction has ended well; if it does not, the unit
     is thrown away, and with it all noise that was drawn. Where others have changed the experiment
-    meanwhile, a new desk takes from the one ``before`` what is still the same.
+    meanwhile, a new unit takes from the one ``before`` what is still the same.
     """
 
-    def __init__(self, saved: Saved, before: Desk | None = None) -> None:
+    def __init__(self, saved: Snapshot, before: UnitOfWork | None = None) -> None:
         self.experiment = saved.experiment
         policy = None if before is None else before.policy
         self.policy: Policy
@@ -95,7 +283,7 @@ class Desk:
         self._touched.add(place)
         return event
 
-    def observe(self, event: Event, given: Given, *, now: float) -> None:
+    def observe(self, event: Event, given: NewFeedback, *, now: float) -> None:
         """Count the feedback of an event, once: the first value stands.
 
         A repeat changes nothing and is answered alike whatever it says, so nobody can find out by
@@ -105,7 +293,7 @@ class Desk:
         place = self._check_shown_in_time(event, now)
         waited = waits(self.policy.state, place)
         try:
-            with whole_or_broken():
+            with refusals_only():
                 given.hand_to(self.policy, self._decision(event))
         except DecisionError as error:
             if error.reason == "given up":
@@ -156,7 +344,7 @@ class Desk:
             return None
         opened = self.policy.state.open
         touched = {batch for batch, _ in self._touched if batch in opened}
-        kept = {number: kept_of(opened[number]) for number in touched}
+        kept = {number: tally_of(opened[number]) for number in touched}
         people = self.policy.state.people
         return Changes(
             counters=self._counters(),
@@ -204,7 +392,7 @@ class Desk:
             batch = self.policy.state.open[place[0]]
             self._set_state(place, State.EXPIRED)
             self._touched.add(place)
-            with whole_or_broken():
+            with refusals_only():
                 self.policy.give_up(self._decision_at(batch, place[1]))
 
     def _finish_slot(self, place: Place) -> None:
@@ -215,7 +403,7 @@ class Desk:
             if position in batch.waiting:
                 self._set_state((batch.number, position), State.EXPIRED)
         self._touched.add(place)
-        with whole_or_broken():
+        with refusals_only():
             self.policy.finish_slot(self._decision_at(batch, place[1]))
 
     def _check_shown_in_time(self, event: Event, now: float) -> Place:

@@ -21,10 +21,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bandanna._core.types import JSON
-from bandanna.store.contract import Mark, Stamp, Turn, new_step
-from bandanna.store.rows import Changes, Event, Experiment, Feedback, OpenBatch, Saved, State
-from bandanna.store.secret import Secret
-from bandanna.store.tables import (
+from bandanna.store.contract import Mark, Stamp, Transaction, new_step
+from bandanna.store.database import (
     BATCHES,
     EVENTS,
     EXPERIMENTS,
@@ -33,6 +31,8 @@ from bandanna.store.tables import (
     RELEASES,
     SqlRow,
 )
+from bandanna.store.rows import Changes, Event, Experiment, Feedback, OpenBatch, Snapshot, State
+from bandanna.store.secret import Secret
 
 STEP = 512
 """Characters by which the text of counters grows."""
@@ -108,7 +108,7 @@ def missing_marks(connection: Connection, marks: Mapping[int, Mark]) -> set[int]
     return {number for number, mark in wanted if found.get(number) != mark}
 
 
-class SqlTurn(Turn):
+class SqlTransaction(Transaction):
     """One transaction on a connection that has begun it."""
 
     def __init__(self, connection: Connection, secret: Secret) -> None:
@@ -147,7 +147,7 @@ class SqlTurn(Turn):
         """Return the experiments that do not hold the release of their mark."""
         return missing_marks(self._connection, marks)
 
-    def read(self, experiment: int, since: int = 0) -> Saved:
+    def read(self, experiment: int, since: int = 0) -> Snapshot:
         """Return all that is needed to go on with an experiment."""
         run = self._connection.execute
         here = EXPERIMENTS.c.number == experiment
@@ -173,7 +173,7 @@ class SqlTurn(Turn):
         found = run(select(FEEDBACK).join(BATCHES, join).where(mine))
         theirs = (person.experiment == experiment) & (person.changed > since)
         known = run(select(person.person, person.places).where(theirs))
-        return Saved(
+        return Snapshot(
             head,
             batches,
             events,
