@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from bandanna.privacy.mechanism import Numerics, PrivacyLoss
 
 
+@lru_cache(maxsize=16)
 def continuous_laplace_loss(scale: float, numerics: Numerics) -> PrivacyLoss:
     """Return dp-accounting's privacy loss distribution of Laplace noise, sensitivity 1."""
     from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
@@ -18,6 +21,7 @@ def continuous_laplace_loss(scale: float, numerics: Numerics) -> PrivacyLoss:
     return loss
 
 
+@lru_cache(maxsize=16)  # one takes a tenth of a second, and a certificate asks several times
 def gaussian_loss(sigma: float, numerics: Numerics | None = None) -> PrivacyLoss:
     """Return dp-accounting's privacy loss distribution of Gaussian noise, sensitivity 1."""
     from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
