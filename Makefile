@@ -11,7 +11,6 @@ demo: $(VENV)/ready
 	$(BIN)/bandanna study run examples/trial.toml -o demo/results
 	$(BIN)/bandanna audit --epsilon 0.1,0.3,1 --draws 2e5 --json > demo/audit.json
 	$(BIN)/bandanna study report demo/results --audit demo/audit.json -o demo/report.html
-	@echo "Open demo/report.html in a browser."
 
 # For working: lint and the tests that find most mistakes, in about a minute.
 SLOW := privacy/test_forgery.py policy/test_interrupts.py policy/test_worlds.py policy/test_codec.py

@@ -15,7 +15,7 @@ import pytest
 import bandanna as bd
 from bandanna.report.headline import answer, winners
 from bandanna.report.study_charts import study_charts
-from bandanna.report.study_report import write_report
+from bandanna.report.study_report import guaranteed, numbers_table, write_report
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES
 from tests.browser import needs_browser, open_browser
@@ -53,6 +53,47 @@ def report(results: StudyResults) -> Path:
     folder = results.folder.path.parent
     (folder / "audit.json").write_text(json.dumps(AUDIT))
     return write_report(results, folder / "report.html", audit=folder / "audit.json")[0]
+
+
+def test_every_private_row_shows_what_plan_guarantees(results: StudyResults) -> None:
+    columns, rows = numbers_table(results.table(), results.index["places"])
+    headings = [column["heading"] for column in columns]
+    assert headings[-1] == "guaranteed at most"
+    for row in rows:
+        said = dict(zip(headings, row["cells"], strict=True))
+        if said["epsilon"] == "-":
+            assert said["guaranteed at most"] == "-"
+            continue
+        size = int(said["arms"]), int(said["rounds"].replace(",", ""))
+        plan = bd.plan(*size, float(said["epsilon"]))
+        planned = next(one for one in plan.rows if one.algorithm == said["algorithm"])
+        shown = "says nothing" if planned.vacuous else f"{planned.regret:,.0f}"
+        shown = "-" if planned.bound is None else shown
+        assert said["guaranteed at most"] == shown
+
+
+@pytest.mark.parametrize(
+    ("arms", "rounds", "epsilon"),
+    [
+        (4, 10**5, 0.1),
+        (10, 10**6, 0.1),
+        (10, 2 * 10**5, 1),
+        (50, 5 * 10**5, 0.5),
+        (2, 2 * 10**4, 0.5),
+    ],
+)
+def test_adaptive_guarantees_at_most_three_times_the_best(
+    arms: int, rounds: int, epsilon: float
+) -> None:
+    plan = bd.plan(arms, rounds, epsilon)
+    row = next(one for one in plan.rows if one.algorithm == "adaptive")
+    own = bd.PrivateBandit(arms, epsilon, rounds, "adaptive").plan.own
+    assert own is not None
+    assert row.regret <= 3.0 * plan.best.regret
+    assert own.regret <= 3.0 * plan.best.regret
+    cell = {"ran": "adaptive", "arms": arms, "rounds": rounds, "epsilon": epsilon, "batch": None}
+    shown = guaranteed(cell | {"experts": None, "delta": None}, {})
+    assert float(shown.replace(",", "")) <= 3.0 * plan.best.regret + 0.5  # it is rounded
 
 
 def test_it_says_everything_and_escapes_what_people_wrote(report: Path) -> None:

@@ -69,7 +69,7 @@ def test_a_plan_in_their_units(tmp_path_factory: pytest.TempPathFactory) -> None
     [
         (["--gap", "0.1"], "go together"),
         (["--gap", "0.1", "--base-rate", "0.95"], "together at most 1"),
-        (["--outcome", "visits"], "give it: --like"),
+        (["--outcome", "visits"], "give it with --like"),
         (["--like", "nowhere.csv"], "needs --arm and --outcome"),
     ],
 )

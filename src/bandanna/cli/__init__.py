@@ -22,29 +22,61 @@ from bandanna.cli import (
     study,
     verify,
 )
+from bandanna.cli.help import ByQuestion, one_screen
 from bandanna.cli.options import Quiet, be_quiet, can_be_quiet
 from bandanna.version import __version__
 
+ABOUT = (
+    "Run experiments and bandits on people's data, and say which option is best, without giving "
+    "any one person's feedback away. Every command has --help with an example."
+)
+
 app = typer.Typer(
-    help="Differentially private adversarial bandits.",
+    cls=ByQuestion,
+    help=ABOUT,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command()(can_be_quiet(plan.plan))
-app.command()(answer.answer)
-app.command()(can_be_quiet(simulate.simulate))
+one_screen(
+    app,
+    "bandanna answer visits.csv --arm plan --outcome visits --range 0,20 --clip \\",
+    "  --epsilon 0.5 --reward",
+)(answer.answer)
+one_screen(
+    app,
+    "bandanna plan --arms 4 --rounds 1e5 --epsilon 0.5",
+    "bandanna plan --arms 4 --epsilon 0.5 --regret 0.05    # how many rounds?",
+    "bandanna plan --goal answer --epsilon 0.5 --gap 0.02 --base-rate 0.05",
+    usual="arms rounds epsilon experts delta delay per_person people losses regret goal gap "
+    "base_rate like everything explain as_json",
+)(can_be_quiet(plan.plan))
+one_screen(
+    app,
+    "bandanna simulate --arms 4 --rounds 1e5 --epsilon 0.5",
+    "bandanna simulate --log visits.csv --arm plan --outcome visits --range 0,20 --reward",
+    usual="arms rounds epsilon experts environment log arm outcome loss_range reward clip "
+    "algorithms replicates seed as_json quiet",
+)(can_be_quiet(simulate.simulate))
 app.add_typer(study.app, name="study")
-app.command()(can_be_quiet(audit.audit))
-app.command()(verify.verify)
-app.command()(card.card)
-app.add_typer(certificate.app, name="certificate")
-app.command()(can_be_quiet(reproduce.reproduce))
-app.command()(regimes.regimes)
-app.command()(serve.serve)
+one_screen(
+    app,
+    "bandanna serve --demo",
+    "bandanna serve --database postgresql://user@host/bandanna --key-file key.txt",
+    usual="database host port key_file secret_file guard_file allow_origin check config "
+    "show_config demo",
+)(serve.serve)
 app.add_typer(serve.keys, name="keys")
 app.add_typer(serve.db, name="db")
-app.command()(doctor.doctor)
+one_screen(app, "bandanna verify certificate.json --key public.pem")(verify.verify)
+one_screen(app, 'bandanna card certificate.json --curator "A clinic" -o card.html')(card.card)
+one_screen(app, "bandanna audit --epsilon 0.5,1 --draws 2e5")(can_be_quiet(audit.audit))
+app.add_typer(certificate.app, name="certificate")
+one_screen(
+    app, "bandanna reproduce --list", "bandanna reproduce one-bit --quick --chart bound.html"
+)(can_be_quiet(reproduce.reproduce))
+one_screen(app, "bandanna regimes --chart map.html")(regimes.regimes)
+one_screen(app, "bandanna doctor")(doctor.doctor)
 
 
 def _print_version(wanted: bool) -> None:
@@ -53,7 +85,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=ABOUT)
 def _options(
     version: Annotated[
         bool,
@@ -63,7 +95,6 @@ def _options(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Differentially private adversarial bandits."""
     be_quiet(quiet)
 
 

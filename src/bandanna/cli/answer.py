@@ -47,10 +47,9 @@ def answer(
         Path | None, typer.Option(help="Write a certificate that bandanna verify checks.")
     ] = None,
 ) -> None:
-    """Say which arm of a finished log is best, with one private release an arm.
+    """Say which arm of a finished log is best, and how sure that is.
 
-    Example: bandanna answer visits.csv --arm plan --outcome visits --range 0,20 --clip --epsilon
-    0.5 --reward
+    Each arm is released once, with noise.
     """
     from bandanna.logs import answer as answer_log
 

@@ -132,7 +132,10 @@ def audit(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Attack releases and whole policies; what survives is not thereby proved private."""
+    """Attack releases and whole policies, to find broken promises.
+
+    What survives the attacks is not thereby proved private.
+    """
     claims, count = numbers("--epsilon", epsilon), whole_number("--draws", draws, 1e9)
     whole("--batch", batch, at_least=1)
     known = _attackable()

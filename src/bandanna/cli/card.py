@@ -33,9 +33,10 @@ def card(
     review: Annotated[str | None, typer.Option(help="Who checked it, with which result.")] = None,
     contact: Annotated[str | None, typer.Option(help="Whom people can ask.")] = None,
 ) -> None:
-    """Write a deployment card: what a certificate promises, in words, for officers and people.
+    """Write what a certificate promises, in words for everyone.
 
-    Example: bandanna card certificate.json --curator "A clinic" -o card.html
+    The card has the fields of the Differential Privacy Deployments Registry and a text for the
+    people protected.
     """
     from bandanna._core.documents import write_whole
     from bandanna.cli.certificate import read

@@ -9,11 +9,16 @@ from typing import Annotated
 import typer
 
 from bandanna._core.types import InputError
+from bandanna.cli.help import one_screen
 
-app = typer.Typer(help="Sign certificates, so that others know whose they are.")
+app = typer.Typer(
+    help="Sign certificates, so that others know whose they are.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
-@app.command()
+@one_screen(app, "bandanna certificate keygen private.pem public.pem")
 def keygen(
     private: Annotated[
         Path, typer.Argument(help="Where to write the private key; keep it secret.")
@@ -35,7 +40,7 @@ def keygen(
     typer.echo(f"keep {private} secret, give {public} to everyone")
 
 
-@app.command()
+@one_screen(app, "bandanna certificate sign certificate.json --key private.pem")
 def sign(
     certificate: Annotated[Path, typer.Argument(help="A file that policy.certificate() gave.")],
     key: Annotated[Path, typer.Option(help="The private key.")],

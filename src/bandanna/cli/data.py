@@ -20,7 +20,8 @@ ROUNDS = 100_000
 
 
 Replay = Annotated[
-    bool, typer.Option("--replay", help="Go through a log once, by rejection; or else resample.")
+    bool,
+    typer.Option("--replay", help="Go through the log once, by rejection, instead of resampling."),
 ]
 
 
@@ -28,35 +29,27 @@ class LogColumns(NamedTuple):
     """Options about a log."""
 
     arm: Annotated[str | None, typer.Option(help="Column of a log with the arm.")] = None
-    outcome: Annotated[str | None, typer.Option(help="Column of a log with what came of it.")] = (
-        None
-    )
+    outcome: Annotated[str | None, typer.Option(help="Column of a log with the outcome.")] = None
     loss_range: Annotated[
         str | None,
-        typer.Option(
-            "--range", help="Smallest and largest possible loss or outcome, such as 0,20."
-        ),
+        typer.Option("--range", help="Smallest and largest possible outcome, such as 0,20."),
     ] = None
     reward: Annotated[
-        bool, typer.Option("--reward", help="Large outcomes of a log are good; otherwise losses.")
+        bool, typer.Option("--reward", help="Large outcomes are good; without it they are losses.")
     ] = False
     clip: Annotated[
         bool, typer.Option("--clip", help="Count outcomes outside --range as its nearer end.")
     ] = False
     propensity: Annotated[
-        str | None, typer.Option(help="Column of a log with the chance its arm had.")
+        str | None, typer.Option(help="Column with the probability its arm had.")
     ] = None
-    segment: Annotated[str | None, typer.Option(help="Column of a log with a group of people.")] = (
-        None
-    )
+    segment: Annotated[str | None, typer.Option(help="Column with a group of people.")] = None
     time: Annotated[
-        str | None, typer.Option(help="Column of a log to order by; keeps what changed over time.")
+        str | None, typer.Option(help="Column to order rows by; keeps changes over time.")
     ] = None
     person: Annotated[
         str | None,
-        typer.Option(
-            help="Column with whose row it is: rounds are people's places, means of theirs."
-        ),
+        typer.Option(help="Column with whose row it is; rounds are then people's slots."),
     ] = None
 
 
@@ -81,7 +74,7 @@ def takes_log_columns(command: Callable[..., None]) -> Callable[..., None]:
 
 def without_log(option: str) -> InputError:
     """Say that columns need their log."""
-    return InputError(f"--arm, --outcome and the like are columns of a log; give it: {option}.")
+    return InputError(f"--arm, --outcome and other columns are a log's; give it with {option}.")
 
 
 AdviceColumns = Annotated[

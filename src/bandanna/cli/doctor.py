@@ -28,9 +28,9 @@ REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:>=([0-9.]+))?")
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print a document.")] = False,
 ) -> None:
-    """Check this installation: versions, compiled code, disk space, and what extras still need.
+    """Check versions, compiled code, disk space and extras.
 
-    Example: bandanna doctor. Ends with code 1 if something that every program needs is wrong.
+    Ends with code 1 if something that every program needs is wrong.
     """
     found = examine()
     if as_json:

@@ -87,7 +87,7 @@ def print_plan(found: Plan, explain: bool, everything: bool) -> None:
     rows = []
     shown = found.rows if everything else found.shown
     for row in shown:
-        if row.bound is not None or found.expected(row) is not None:
+        if row.bound is not None or found.expected(row) is not None or not everything:
             rows.append(_cells(row, found))
     if explain:
         headings.append("says something from")
@@ -101,7 +101,7 @@ def print_plan(found: Plan, explain: bool, everything: bool) -> None:
         left_out.append(f"--all shows {len(found.rows) - len(shown)} more.")
     title = f"Guaranteed regret after {found.problem}"
     if found.per_person is not None:
-        title += f" for all of a person's {found.per_person:,} places"
+        title += f" for all of a person's {found.per_person:,} slots"
     print_table(title, headings, rows, "\n".join([*left_out, *_conditions(found)]))
     if explain and found.best.bound is not None:
         typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")
@@ -226,13 +226,13 @@ def for_people(
     *,
     local: bool,
 ) -> tuple[Plan, str | None]:
-    """Plan for persons; or answer how many places they may have."""
+    """Plan for persons; or answer how many slots they may have."""
     from bandanna.planner.inverse import places_for
     from bandanna.planner.plan import plan as make_plan
     from bandanna.spec import Problem
 
     if per_person is None:
-        raise InputError("--people goes with --per-person, the places each may have.")
+        raise InputError("--people goes with --per-person, the slots each may have.")
     asks = per_person == MOST
     if asks != (regret is not None):
         raise InputError(f"--per-person {MOST} and --regret go together: how many for which.")
@@ -308,77 +308,82 @@ def print_answer_plan(
 def plan(
     arms: Annotated[str | None, typer.Option(help="Number of arms.")] = None,
     rounds: Annotated[str | None, typer.Option(help="Decisions, such as 1e6.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Privacy parameter.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Privacy parameter; 0.1 to 1 is common.")
+    ] = None,
     experts: Annotated[
-        str | None, typer.Option(help="Number of experts, if any; 'most' asks for it.")
+        str | None, typer.Option(help="Number of experts; 'most': how many for --regret?")
     ] = None,
-    delta: Annotated[float, typer.Option(help="What may be spent of it.")] = 0.0,
-    delay: Annotated[
-        str | None, typer.Option(help="Rounds by which feedback may be late; in order without.")
-    ] = None,
+    delta: Annotated[
+        float, typer.Option(help="Second privacy parameter, such as 1e-6; 0 is pure.")
+    ] = 0.0,
+    delay: Annotated[str | None, typer.Option(help="Rounds by which feedback may be late.")] = None,
     per_person: Annotated[
         str | None,
         typer.Option(
-            help="Protect persons: places each may have, epsilon and delta for all of them; "
-            "'most' asks for it. Rounds are then places."
+            help="Protect persons: slots each may have; 'most': how many for --regret? "
+            "Rounds are then slots."
         ),
     ] = None,
     people: Annotated[
         str | None,
-        typer.Option(help="With --per-person, instead of --rounds: how many people take them all."),
+        typer.Option(help="With --per-person, in place of --rounds: how many people."),
     ] = None,
     local: Annotated[
-        bool, typer.Option("--local", help="Only what people's own devices can feed, and the like.")
+        bool,
+        typer.Option("--local", help="Only what learns from bits of people's devices."),
     ] = False,
     losses: Annotated[
         str, typer.Option(help="What losses are like: any, steady or changing.")
     ] = "any",
     changes: Annotated[
-        str | None, typer.Option(help="With --losses changing: how often the best arm does.")
+        str | None, typer.Option(help="With --losses changing: how often the best arm changes.")
     ] = None,
     leaves: Annotated[
         str | None,
-        typer.Option(
-            help="Contexts: also bound the regret against trees of features with so many leaves."
-        ),
+        typer.Option(help="With contexts: also bound regret against trees with so many leaves."),
     ] = None,
     regret: Annotated[
         float | None,
-        typer.Option(help="A target, as a share of the rounds; asks for what is left out."),
+        typer.Option(help="A target, as a share of the rounds: what does it take?"),
     ] = None,
     explain: Annotated[
         bool,
         typer.Option(
-            "--explain", help="Show the best terms, and from when on bounds say something."
+            "--explain", help="Show the terms of the best bound, and where bounds begin to hold."
         ),
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show every algorithm, not only the main ones.")
+        bool, typer.Option("--all", help="Show every algorithm, not only the main five.")
     ] = False,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Also say what to expect, by simulation.")
+        bool, typer.Option("--simulate", help="Also simulate what to expect.")
     ] = False,
     gap: Annotated[
         float | None,
-        typer.Option(help="Losses like yours: how much more often the best arm succeeds."),
+        typer.Option(help="Expected: how much more often the best arm succeeds."),
     ] = None,
     base_rate: Annotated[
         float | None, typer.Option(help="With --gap: how often the other arms succeed.")
     ] = None,
     goal: Annotated[
         str | None,
-        typer.Option(help="answer: how many people until the best arm is known; needs --gap."),
+        typer.Option(help="answer: how many people until the best arm is known?"),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(help="With --goal answer: how sure that is to be.")
+        float, typer.Option(help="With --goal answer: how sure it is to be.")
     ] = 0.95,
     like: Annotated[
-        Path | None, typer.Option(help="Losses like those of a log, .csv or .parquet.")
+        Path | None, typer.Option(help="Expected on losses like a log's; with --arm and --outcome.")
     ] = None,
     columns: LogColumns = NO_COLUMNS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Compare guarantees; with --regret, leave out rounds, epsilon or arms to be told them."""
+    """Say which algorithm to use, and what regret it guarantees.
+
+    With --regret, a target as a share of the rounds, leave out --rounds, --epsilon or --arms to be
+    told what it takes.
+    """
     note_weak(epsilon, quiet=as_json)
     if goal is not None:
         size = "2" if arms is None else arms, people or rounds

@@ -36,10 +36,7 @@ def regimes(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Check the paper's recommendations for expert advice over many problem sizes.
-
-    Example: bandanna regimes --chart map.html
-    """
+    """Check the paper's advice on algorithms for experts, by size."""
     from bandanna.planner.regimes import ARMS, DELTA, regime_map
 
     size = ARMS if arms is None else whole_number("--arms", arms)

@@ -25,7 +25,7 @@ def reproduce(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Reproduce a result of the paper and say whether it holds."""
+    """Measure a claim of the paper and say whether it holds."""
     from bandanna.reproduce import REPRODUCTIONS, WITHOUT_FIGURE, expected_seconds
     from bandanna.reproduce import reproduce as measure
 

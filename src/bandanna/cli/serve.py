@@ -13,6 +13,7 @@ import typer
 
 from bandanna._core.extras import need
 from bandanna._core.types import InputError
+from bandanna.cli.help import one_screen
 
 if TYPE_CHECKING:
     from bandanna.service.settings import Settings
@@ -174,7 +175,7 @@ def serve(
         bool, typer.Option("--demo", help="Make an experiment and play people against it.")
     ] = False,
 ) -> None:
-    """Answer decisions over HTTP, with a page at /."""
+    """Start the decision service: an HTTP API and a page at /."""
     if log_level not in ("debug", "info", "warning", "error"):
         raise InputError(f"--log-level is debug, info, warning or error; got {log_level!r}.")
     for option, value in (("--rate", rate), ("--device-rate", device_rate)):
@@ -226,10 +227,12 @@ def serve(
     )
 
 
-keys = typer.Typer(help="Keys to the decision service.", no_args_is_help=True)
+keys = typer.Typer(
+    help="Make, list and revoke keys to the service.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
-@keys.command("new")
+@one_screen(keys, "bandanna keys new web --scope decide", name="new")
 def new_key(
     name: Annotated[str, typer.Argument(help="What the key is for.")],
     scope: Annotated[
@@ -245,7 +248,7 @@ def new_key(
     database: Database = FILE,
     secret_file: SecretFile = None,
 ) -> None:
-    """Make a key and show it, once."""
+    """Make a key and print it; it is not shown again."""
     settings = _settings(database, secret=secret_file)
     from bandanna.service.keys import make_key
     from bandanna.store import SqlStore, read_secret
@@ -258,9 +261,9 @@ def new_key(
     typer.echo(text)
 
 
-@keys.command("list")
+@one_screen(keys, "bandanna keys list", name="list")
 def list_keys(database: Database = FILE, secret_file: SecretFile = None) -> None:
-    """List keys, without what makes them secret."""
+    """List keys without their secrets."""
     for key in _open(database, secret_file).all_keys():
         over = key.expires_at is not None and key.expires_at <= time.time()
         state = "revoked" if key.revoked_at else "expired" if over else "good"
@@ -268,13 +271,13 @@ def list_keys(database: Database = FILE, secret_file: SecretFile = None) -> None
         typer.echo(f"{key.id}  {state:8}{' '.join(key.scopes):20}  {where}  {key.name}")
 
 
-@keys.command("revoke")
+@one_screen(keys, "bandanna keys revoke key_1a2b", name="revoke")
 def revoke_key(
     key: Annotated[str, typer.Argument(help="The key's id, as the list shows it.")],
     database: Database = FILE,
     secret_file: SecretFile = None,
 ) -> None:
-    """Make a key open nothing, within two seconds."""
+    """Revoke a key; it stops working within two seconds."""
     store = _open(database, secret_file)
     if not store.revoke_key(key, time.time()):
         raise InputError(f"there is no key {key!r} to revoke.")
@@ -282,21 +285,26 @@ def revoke_key(
     typer.echo(f"{key} opens nothing any more.")
 
 
-db = typer.Typer(help="The decision service's database.", no_args_is_help=True)
+db = typer.Typer(
+    help="Back up and inspect the service's database.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
-@db.command()
+@one_screen(db, "bandanna db backup copy.db")
 def backup(
     path: Annotated[Path, typer.Argument(help="Where the copy goes.")],
     database: Database = FILE,
     secret_file: SecretFile = None,
 ) -> None:
-    """Copy a SQLite database, whole, while it is used; keep the secret apart from the copy."""
+    """Copy a SQLite database while it is in use.
+
+    Keep the secret apart from the copy.
+    """
     _open(database, secret_file).backup(path)
     typer.echo(f"{path} is a copy; starting from it is charged: see --accept-restored.")
 
 
-@db.command()
+@one_screen(db, "bandanna db charge --experiment exp_1a2b")
 def charge(
     experiment: Annotated[
         list[str] | None,
@@ -307,7 +315,7 @@ def charge(
     guard_file: GuardFile = None,
     guard_database: GuardDatabase = None,
 ) -> None:
-    """Count a copy of the database that was run elsewhere: epsilon is charged once more."""
+    """Charge epsilon once more for a copy that was run elsewhere."""
     settings = _settings(database, secret=secret_file, guard=_guard(guard_file, guard_database))
     from bandanna.service.core import open_guard
     from bandanna.store import SqlStore, read_secret
@@ -330,13 +338,13 @@ def charge(
         typer.echo(f"charged: {name}; its guarantee says so.")
 
 
-@db.command()
+@one_screen(db, "bandanna db trail --after 100")
 def trail(
     after: Annotated[int, typer.Option(help="Entries after this number.")] = 0,
     database: Database = FILE,
     secret_file: SecretFile = None,
 ) -> None:
-    """Write who made, changed, stopped and exported what, as a line of JSON each."""
+    """Print who made, changed, stopped and exported what, as JSON lines."""
     store = _open(database, secret_file)
     while rows := store.trail(after):
         for row in rows:

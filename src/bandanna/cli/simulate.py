@@ -132,6 +132,15 @@ WITHOUT = "adaptive,phased,ab-test,one-bit,htinf,no-privacy"
 WITH_EXPERTS = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
 
 
+def _listed(algorithms: str | None) -> str | None:
+    """Print the names of all algorithms if they were asked for."""
+    if algorithms == "list":
+        typer.echo(f"without experts: {', '.join(contestants(advised=False))}")
+        typer.echo(f"with experts: {', '.join(contestants(advised=True))}, best-expert")
+        raise typer.Exit
+    return algorithms
+
+
 @takes_spec_options
 @takes_log_columns
 def simulate(
@@ -140,55 +149,50 @@ def simulate(
     ] = None,
     rounds: Annotated[
         str | None,
-        typer.Option(help="Decisions in a run, such as 1e6; by default 1e5, or what data allow."),
+        typer.Option(help="Decisions in a run, such as 1e6; 1e5, or what data allow."),
     ] = None,
     epsilon: Annotated[float, typer.Option(help="Privacy parameter, above 0.")] = 0.1,
     delta: Annotated[
-        float, typer.Option(help="What batched and calibrated EXP4 may spend; 0 is pure.")
+        float, typer.Option(help="Second privacy parameter, such as 1e-6; 0 is pure.")
     ] = 0.0,
-    experts: Annotated[
-        str | None, typer.Option(help="Number of experts: a problem with expert advice.")
-    ] = None,
+    experts: Annotated[str | None, typer.Option(help="Number of experts who advise.")] = None,
     spread: Annotated[
         bool, typer.Option("--spread", help="Experts advise distributions over arms.")
     ] = False,
     environment: Annotated[
         str | None,
         typer.Option(
-            help="bernoulli (default), switching, drift, constrained, punish-repeats, "
-            "punish-leader, barrier, trial or returning. With experts: one-good (default), "
-            "clustered, switching-experts; digits and trial-rules bring their own experts. Or a "
-            "file with every arm's loss in every round: .csv, .parquet or .npy."
+            help="bernoulli (default), switching, drift, constrained, trial or others of "
+            "docs/reference/environments.md; or a file with every arm's loss in every round."
         ),
     ] = None,
     returning: Annotated[
         float | None,
-        typer.Option(help="People come back with this chance; rounds are then their places."),
+        typer.Option(help="People come back with this probability; rounds are then slots."),
     ] = None,
     policy_options: PolicyOptions = NO_OPTIONS,
     advice: Annotated[
         str | None,
         typer.Option(
-            help="What each expert advised: with a file of losses another file, with a log its "
-            "columns, comma-separated."
+            help="What each expert advised: a file, or with a log its columns, comma-separated."
         ),
     ] = None,
     log: Annotated[
         Path | None,
-        typer.Option(help="A log: one row for each decision made, .csv or .parquet."),
+        typer.Option(help="A log, one row a decision: .csv or .parquet."),
     ] = None,
     columns: LogColumns = NO_COLUMNS,
     replay: Replay = False,
     algorithms: Annotated[
         str | None,
         typer.Option(
-            help=f"Comma-separated: {', '.join(contestants(advised=False))}. With experts: "
-            f"{', '.join(contestants(advised=True))}, best-expert."
+            callback=_listed,
+            help="Comma-separated names, such as adaptive,ab-test,no-privacy; 'list' prints all.",
         ),
     ] = None,
     losses: Annotated[
         str | None,
-        typer.Option(help="any, steady or changing: also play what is chosen for such losses."),
+        typer.Option(help="any, steady or changing: also play what suits such losses."),
     ] = None,
     replicates: Annotated[
         str | None, typer.Option(help="Runs of each algorithm; 100, with experts 10.")
@@ -197,7 +201,7 @@ def simulate(
     cores: Annotated[int | None, typer.Option(help="Threads; by default one a core.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Compare algorithms by their regret over many runs."""
+    """Compare the regret of algorithms in many simulated runs."""
     note_weak(epsilon, quiet=as_json)
     horizon = None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS)
     count = None if arms is None else whole_number("--arms", arms)

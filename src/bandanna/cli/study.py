@@ -21,6 +21,7 @@ from bandanna.cli.data import (
     read_range,
     takes_log_columns,
 )
+from bandanna.cli.help import one_screen
 from bandanna.cli.options import announce, can_be_quiet
 
 if TYPE_CHECKING:
@@ -31,13 +32,16 @@ WITH_EXPERTS = ("auto", "adaptive-conversion", "one-bit-conversion", "one-bit-ex
 """What a new study compares with no privacy."""
 
 app = typer.Typer(
-    help="Run a grid of simulations from a file, and write its report.",
+    help="Compare algorithms over many settings, and write a report.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 
-@app.command()
+@one_screen(
+    app,
+    "bandanna study new visits.csv --arm plan --outcome visits --range 0,20 -o visits.toml",
+)
 @takes_log_columns
 def new(
     log: Annotated[Path, typer.Argument(help="A log: one row for each decision made.")],
@@ -47,7 +51,7 @@ def new(
     replay: Replay = False,
     advice: AdviceColumns = None,
 ) -> None:
-    """Write the study of a log: which arm is best, and what privacy costs."""
+    """Write a study of a log: which arm is best, and what privacy costs."""
     from bandanna.simulation.contestants import NO_PRIVACY
     from bandanna.studies.study import Study
 
@@ -74,7 +78,7 @@ def new(
     typer.echo(f"wrote {output}; next: bandanna study run {output} -o results")
 
 
-@app.command()
+@one_screen(app, "bandanna study run visits.toml -o results")
 @can_be_quiet
 def run(
     study: Annotated[Path, typer.Argument(help="A TOML file with [study] and [grid].")],
@@ -86,7 +90,7 @@ def run(
         int | None, typer.Option(help="Processes on this machine; by default one a core.")
     ] = None,
 ) -> None:
-    """Run the cells that have not been run yet; Ctrl-C keeps what is finished, of a cell too."""
+    """Run what has not been run yet. Ctrl-C keeps what is finished."""
     from bandanna.studies.results import ResultsFolder
     from bandanna.studies.study import Study
 
@@ -112,7 +116,7 @@ def run(
     )
 
 
-@app.command()
+@one_screen(app, "bandanna study report results -o report.html")
 def report(
     results: Annotated[Path, typer.Argument(help="The folder of a study's results.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")],
@@ -123,13 +127,17 @@ def report(
         str | None, typer.Option(help="Also write every chart by itself: svg, png or pdf.")
     ] = None,
 ) -> None:
-    """Write one HTML file that works offline: question, answer, charts, table, guarantee."""
-    from bandanna.report.study_report import write_report
+    """Write the report: one HTML file that works offline."""
+    from bandanna.report.headline import leads
+    from bandanna.report.study_report import said, write_report
     from bandanna.studies.results import StudyResults
 
-    written = write_report(StudyResults.read(results), output, audit=audit, charts=charts)
+    found = StudyResults.read(results)
+    written = write_report(found, output, audit=audit, charts=charts)
     for path in written:
         typer.echo(f"wrote {path}")
+    for sentence in said(leads(found)):
+        typer.echo(sentence)
 
 
 def _reasons(skipped: list[Skipped]) -> list[str]:

@@ -16,7 +16,7 @@ def verify(
         Path | None, typer.Option(help="A public key: it must be signed by its owner.")
     ] = None,
 ) -> None:
-    """Recompute a certificate's guarantee from its numbers and say yes or no."""
+    """Check a certificate by recomputing its guarantee."""
     from bandanna.cli.certificate import read
     from bandanna.privacy.certificate import line_of
     from bandanna.privacy.certificate import verify as check

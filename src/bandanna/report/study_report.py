@@ -11,13 +11,16 @@ from altair.typing import ChartType
 
 from bandanna._core.documents import write_whole
 from bandanna._core.types import JSON, Guarantee, InputError
+from bandanna.algorithms import find
 from bandanna.environments.sample import AS_TRUE, UNPROTECTED
+from bandanna.planner.plan import row_of
 from bandanna.report.charts import audit_chart, save_chart
 from bandanna.report.headline import Headline, answer, arms_as_released, leads, listed, winners
 from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
 from bandanna.simulation.contestants import shown_name
 from bandanna.simulation.results import share_text
+from bandanna.spec import Problem
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES, SETTINGS
 from bandanna.version import __version__
@@ -36,7 +39,24 @@ OPTIONAL = ("segment_mean",)
 """Columns that are left out where no cell has them."""
 
 
-def numbers_table(table: pl.DataFrame) -> tuple[list[JSON], list[JSON]]:
+def guaranteed(row: JSON, about: JSON) -> str:
+    """Return the regret that a cell's private algorithm guarantees, as ``plan`` does.
+
+    It is in the units of the environment, whose range ``about`` has.
+    """
+    if row["epsilon"] is None or row.get("per_person") is not None:  # plan has bounds for slots
+        return "-"
+    problem = Problem(
+        row["arms"], row["rounds"], row["epsilon"], row["experts"], row["delta"] or 0.0
+    )
+    found = row_of(find(row["ran"], advised=problem.advised), problem)
+    if found.bound is None or row["batch"] not in (None, found.bound.batch):
+        return "-"
+    low, high = about.get("range") or (0.0, 1.0)
+    return "says nothing" if found.vacuous else f"{found.regret * (high - low):,.0f}"
+
+
+def numbers_table(table: pl.DataFrame, places: JSON | None = None) -> tuple[list[JSON], list[JSON]]:
     """Lay out one row for each cell; axes with one value only are said in the setting."""
     axes = [name for name in SETTINGS if table[name].n_unique() > 1 or name in ("epsilon", "batch")]
     best = set(winners(table)["cell"])
@@ -53,10 +73,12 @@ def numbers_table(table: pl.DataFrame) -> tuple[list[JSON], list[JSON]]:
     columns: list[JSON] = [{"heading": "algorithm", "word": True}]
     columns += [{"heading": axis, "word": AXES[axis].column is str} for axis in axes]
     columns += [{"heading": heading, "word": False} for heading, _ in shown.values()]
+    columns.append({"heading": "guaranteed at most", "word": False})
     rows = []
     for row in sorted_rows.iter_rows(named=True):
         cells = [shown_name(row["algorithm"], row["ran"]), *(_plain(row[axis]) for axis in axes)]
         cells += [_number(row[name], style) for name, (_, style) in shown.items()]
+        cells.append(guaranteed(row, (places or {}).get(row["environment"], {})))
         rows.append({"cells": cells, "best": row["cell"] in best})
     return columns, rows
 
@@ -198,7 +220,7 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
     if attacks is not None:
         specs["audit"] = audit_chart(attacks["rows"]).to_dict()
     study = results.index["study"]
-    columns, rows = numbers_table(table)
+    columns, rows = numbers_table(table, results.index["places"])
     first = leads(results)
     pages = Environment(loader=PackageLoader("bandanna.report"), autoescape=True)
     return pages.get_template("study.html").render(
@@ -206,7 +228,7 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         title=study.get("title") or study.get("question") or "A study of private bandits",
         kicker=study.get("title") or "Bandanna study",
         question=study.get("question") or _question(table),
-        leads=_said(first),
+        leads=said(first),
         answer=answer(table),
         arms=_arms(results, first),
         samples=_samples(results),
@@ -235,7 +257,7 @@ def _samples(results: StudyResults) -> list[JSON]:
     return [{"place": place, **about["sample"]} for place, about in places if about.get("sample")]
 
 
-def _said(first: list[Headline]) -> list[str]:
+def said(first: list[Headline]) -> list[str]:
     """Return the first sentences, with the environment's name where there are several."""
     if len(first) == 1:
         return [first[0].words]

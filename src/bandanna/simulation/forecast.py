@@ -76,6 +76,8 @@ class Forecast:
     """The learner of the best private algorithm, without privacy; empty where there is none."""
     same_regret: float | None = None
     """Its regret for 1,000 rounds."""
+    arm: str = ""
+    """The best arm, where it has a name."""
 
     @property
     def words(self) -> str:
@@ -100,8 +102,8 @@ class Forecast:
         unit = f" {self.unit}" if self.unit else ""
         return (
             f"Expect {self.best} to lose {short(row.regret)}{unit} per 1,000 rounds against the "
-            f"best arm ({without}at random {short(self.uniform)}). In {row.found:.0%} of the runs "
-            f"it plays the best arm most."
+            f"best arm{self.arm and f', {self.arm}'} ({without}at random {short(self.uniform)}). "
+            f"In {row.found:.0%} of the runs it plays {self.arm or 'the best arm'} most."
         )
 
     def shown(self, algorithm: str) -> str:
@@ -157,7 +159,10 @@ def forecast(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) -
     when = beats_from, looked_until
     plain = policies[NO_PRIVACY].algorithm if NO_PRIVACY in policies else ""
     same = _same(best, here, seed) if plain else ("", None)
-    return Forecast(rounds, rows, uniform, best, beats, *when, unit, plain, *same)
+    arm = ""
+    if results.best_arm is not None and results.arm_names:
+        arm = str(results.arm_names[results.best_arm])
+    return Forecast(rounds, rows, uniform, best, beats, *when, unit, plain, *same, arm)
 
 
 def _same(best: str, here: Environment, seed: int) -> tuple[str, float | None]:
