@@ -18,7 +18,16 @@ from bandanna.audits.releases import audit_release
 from bandanna.environments import Bernoulli
 from bandanna.learners import Exp3
 from bandanna.privacy import LaplaceRelease, OneBitRelease
-from benchmarks import adaptive, alternatives, experts, in_c, people, service, studies
+from benchmarks import (
+    adaptive,
+    alternatives,
+    experts,
+    in_c,
+    people,
+    service,
+    service_beside,
+    studies,
+)
 from benchmarks.in_c import ARMS, ROUNDS, runner, table
 from benchmarks.timing import Row, seconds
 
@@ -177,6 +186,7 @@ def main() -> None:
     rows += [*experts.against_c(), *experts.calibrating(), *experts.realised()]
     rows += [*people.rows(), *whole_studies()]
     rows += [*service.rates(), *service.two_processes(), *service.a_month()]
+    rows += service_beside.rows()
     print(f"{machine()}\n")
     print("| what | measured | promised | holds |\n|---|---|---|---|")
     for row in rows:

@@ -1,4 +1,4 @@
-"""The least a durable service does: an endpoint that commits a row before it answers."""
+"""The least a service does: an endpoint that commits a row before it answers, or keeps nothing."""
 
 from __future__ import annotations
 
@@ -39,5 +39,21 @@ def make_app(path: str) -> FastAPI:
     return app
 
 
+def make_forgetful_app() -> FastAPI:
+    """Return an endpoint that reads a request, answers, and keeps nothing."""
+    app = FastAPI()
+
+    @app.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.post("/v1/experiments/{experiment}/decisions")
+    async def answer(experiment: str, row: Row) -> dict[str, str]:
+        return {"arm": "a"}
+
+    return app
+
+
 if __name__ == "__main__":
-    uvicorn.run(make_app(sys.argv[1]), port=int(sys.argv[2]), log_level="warning", access_log=False)
+    app = make_app(sys.argv[1]) if sys.argv[1] else make_forgetful_app()
+    uvicorn.run(app, port=int(sys.argv[2]), log_level="warning", access_log=False)

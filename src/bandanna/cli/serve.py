@@ -87,6 +87,14 @@ def serve(
         str, typer.Option(envvar="BANDANNA_HOST", help="Address to listen on.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="BANDANNA_PORT", help="Port to listen on.")] = 8000,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            envvar="BANDANNA_ADDRESS",
+            help="Where other processes that share a PostgreSQL database reach this one: "
+            "http://host:port. By default the host and port, unless it listens everywhere.",
+        ),
+    ] = None,
     key_file: Annotated[
         Path | None,
         typer.Option(
@@ -191,6 +199,7 @@ def serve(
         rate=rate,
         device_rate=device_rate,
         most_waiting=most_waiting,
+        address=_address(address, host, port),
         proxies=tuple(trusted_proxy or ()) or None,
         origins=tuple(allow_origin or ()),
     )
@@ -225,6 +234,16 @@ def serve(
     running.serve(
         core, host, port, log_level=log_level, demo=demo, most_connections=most_connections
     )
+
+
+def _address(address: str | None, host: str, port: int) -> str | None:
+    """Return where other processes reach this one, if that is known."""
+    if address is not None and not address.startswith(("http://", "https://")):
+        raise InputError(f"--address is http://host:port; got {address!r}.")
+    if address is None and host not in ("", "0.0.0.0", "::"):  # noqa: S104
+        named = f"[{host}]" if ":" in host else host
+        return f"http://{named}:{port}"
+    return address
 
 
 keys = typer.Typer(

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
@@ -18,6 +18,7 @@ from bandanna.service.gate import OPEN_PATHS, Gate
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.metrics import Metrics
 from bandanna.service.origins import Origins
+from bandanna.service.peers import PATH
 from bandanna.service.problems import add_problems
 from bandanna.store import StoreUnavailableError
 from bandanna.version import __version__
@@ -42,6 +43,7 @@ def make_app(core: Core) -> FastAPI:
         sweeper.cancel()
         with suppress(asyncio.CancelledError):
             await sweeper
+        await core.peers.close()
         await run_in_threadpool(core.close)
 
     app = FastAPI(
@@ -71,6 +73,13 @@ def make_app(core: Core) -> FastAPI:
     shown = (routes.router, events.router, reading.router, openfeature.router, managing.router)
     for part in (*shown, health.router, page.router, device.files):
         app.include_router(part)
+
+    @app.post(PATH, include_in_schema=False)
+    async def peer(request: Request) -> Response:
+        """Do what another process that shares the database asks for."""
+        answer = await core.peers.answer(await request.body())
+        return Response(answer, media_type="application/octet-stream")
+
     add_problems(app)
     names = ("most_bytes", "rate", "device_rate", "proxies")
     limits = {name: getattr(core.settings, name) for name in names}

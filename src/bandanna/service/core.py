@@ -10,23 +10,24 @@ import time
 from asyncio import wrap_future
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from starlette.concurrency import run_in_threadpool
 
-from bandanna._core.types import JSON, BandannaError, Guarantee, InputError
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.service.live import Audits, Live
 from bandanna.service.making import make_policy
 from bandanna.service.metrics import Metrics
 from bandanna.service.parts import grouped, part_for, promised
+from bandanna.service.peers import Operation, Peers
 from bandanna.service.settings import Settings
 from bandanna.service.signing import device_release, is_local, read_signer
 from bandanna.service.views import View, Views
 from bandanna.store import ConflictError, SqlStore, read_secret
 from bandanna.store.guard import Guard, default_guard, name_of
 from bandanna.store.rows import Event, Experiment
-from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
-from bandanna.store.writer import Task, UnknownError, Writer, about_event
+from bandanna.store.unit_of_work import NewFeedback
+from bandanna.store.writer import OverloadedError, Task, UnknownError, Writer
 
 logger = logging.getLogger("bandanna.service")
 
@@ -53,10 +54,6 @@ UNGUARDED = {
 """What the rollback guard cannot know, by where it is kept."""
 
 
-class OverloadedError(BandannaError):
-    """More waits than can be done soon. Nothing was changed."""
-
-
 class Core:
     """Everything a service does; answers come when they are durable."""
 
@@ -79,9 +76,11 @@ class Core:
             self._let_go()
             raise
         self.writer = Writer(self.store, self.guard)
+        self.peers = Peers(self.store, self.secret, settings.address, self._perform)
         self.views, self.live, self.audits = Views(self.store), Live(self), Audits()
         self._known: dict[str, list[Experiment]] = {}
         self._deadlines: dict[int, float | None] = {}
+        self._owners: dict[int, int] = {}
         self._keeps: dict[int, float] = {}
         self._noting: set[asyncio.Task[None]] = set()
         """How long events are kept, where that is limited."""
@@ -241,38 +240,41 @@ class Core:
         Persons are hashed with the secret before anything else sees them.
         """
         parts = await self.find(identity)
-        number = part_for(parts, segment).number
+        number, owner = part_for(parts, segment).number, parts[0].owner
         if person is not None:
             person = self.secret.hash("people", f"{identity} {person}").hex()
         fresh = name or f"evt_{secrets.token_hex(12)}"
-
-        def work(unit: UnitOfWork, known: Event | None) -> Event:
-            asked = (fresh, advice, person, eligible)
-            return known or unit.decide(*asked, defer=defer, now=self.clock())
-
-        return await self._do(Task(work, number, name))
+        asked = (advice, person, eligible)
+        new = name is None
+        decided = Operation("decide", fresh, owner, number, asked, defer=defer, new=new)
+        return cast(Event, await self.peers.ask(decided))
 
     async def reward(self, name: str, given: NewFeedback, experiment: str | None = None) -> None:
         """Count the feedback of an event; in experiments with local privacy, a device's bit."""
-        await self._about(name, experiment, lambda d, e: d.observe(e, given, now=self.clock()))
+        await self._about("observe", name, experiment, tuple(given))
 
     async def give_up(self, name: str, experiment: str | None = None) -> None:
         """Count the default loss of an event whose feedback will not come."""
-        await self._about(name, experiment, lambda d, e: d.give_up(e, now=self.clock()))
+        await self._about("give_up", name, experiment)
 
     async def activate(self, name: str, experiment: str | None = None) -> None:
         """Say that the decision of an event was shown."""
-        await self._about(name, experiment, lambda d, e: d.activate(e, now=self.clock()))
+        await self._about("activate", name, experiment)
 
     async def _about(
-        self, name: str, experiment: str | None, work: Callable[[UnitOfWork, Event], None]
+        self, kind: str, name: str, experiment: str | None, values: tuple[object, ...] = ()
     ) -> None:
         """Do something with an event: in one experiment, or in the only one that has it."""
         owner = None if experiment is None else (await self.find(experiment))[0].owner
-        await self._do(about_event(name, work, owner))
+        await self.peers.ask(Operation(kind, name, owner, values=values))
+
+    async def _perform(self, operation: Operation) -> Event | None:
+        """Do an operation in this process."""
+        return await self._do(operation.task(self.clock))
 
     async def sweep(self) -> None:
         """Expire what is due; every experiment is looked at before its next deadline."""
+        await self.peers.look()
         if self.guard is not None:
             await run_in_threadpool(self.guard.watch)
         await run_in_threadpool(self._learn_deadlines)
@@ -281,7 +283,8 @@ class Core:
             self._next_look.clear()  # the clock was set: look at everything again
         self._offset = offset
         for number, wait in list(self._deadlines.items()):
-            if wait is not None and self._next_look.get(number, now) <= now:
+            mine = self.peers.serves(self._owners[number])
+            if wait is not None and mine and self._next_look.get(number, now) <= now:
                 try:
                     due = await self._do(Task(lambda unit, _: unit.expire(now), number))
                 except UnknownError:  # it is not in the database any more
@@ -294,6 +297,7 @@ class Core:
         new = set(self.store.numbers()) - self._deadlines.keys()
         for one in self.store.experiments(after=min(new) - 1) if new else ():
             self._deadlines[one.number] = one.settings.get("deadline_seconds")
+            self._owners[one.number] = one.owner
             if one.settings.get("keep_seconds") is not None:
                 self._keeps[one.number] = one.settings["keep_seconds"]
 

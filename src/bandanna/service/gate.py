@@ -14,15 +14,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.limits import BODY_SECONDS, Buckets, check_networks, visitor
 from bandanna.service.metrics import Metrics
+from bandanna.service.peers import PATH
 from bandanna.service.problems import problem
 from bandanna.store import KeyRow, StoreUnavailableError
 
 logger = logging.getLogger("bandanna.service")
 
-OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/")
+OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/", PATH)
 OPEN_FOLDERS = ("/page/", "/device/")
 """What needs no key: a sign of life, the page, which holds nothing until it is given one, and what
-devices load."""
+devices load. Other processes that share the database prove with every message who they are."""
 
 NEW_KEY_SECONDS = 0.1
 """How often keys that are not known may make us look again."""

@@ -12,11 +12,10 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from bandanna._core.types import BandannaError, InputError
-from bandanna.service.core import OverloadedError
 from bandanna.store import ConflictError, StoreUnavailableError
 from bandanna.store.contract import GoneError
 from bandanna.store.guard import RestoredError
-from bandanna.store.writer import UnknownError
+from bandanna.store.writer import OverloadedError, UnknownError
 
 logger = logging.getLogger("bandanna.service")
 

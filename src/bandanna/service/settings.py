@@ -35,6 +35,8 @@ class Settings:
         Decisions and feedback that may wait for the writer; more is answered 503.
     proxies
         Addresses or networks of proxies whose ``X-Forwarded-For`` is believed.
+    address
+        Where other processes that share the database reach this one; None if they cannot.
     origins
         Pages of these origins may ask from people's devices.
     """
@@ -50,6 +52,7 @@ class Settings:
     device_rate: float = 10.0
     most_waiting: int = 10_000
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+    address: str | None = None
     origins: tuple[str, ...] = ()
 
 

@@ -22,6 +22,7 @@ from bandanna.store.database import (
     FEEDBACK,
     KEYS,
     PEOPLE,
+    PROCESSES,
     RELEASES,
     STARTS,
     TRAIL,
@@ -403,6 +404,27 @@ class SqlStore(Store):
             row = {"name": name, "value": json.dumps([*lines, {**line, "since": at}])}
             connection.execute(FACTS.delete().where(here))
             connection.execute(insert(FACTS).values(row))
+
+    def beat(self, process: str, address: str) -> dict[str, tuple[str, int]]:
+        """Say that a process is alive; returns the address and the last beat of every process."""
+        row = PROCESSES.c
+        with self._change() as connection:
+            run = connection.execute
+            if not run(
+                update(PROCESSES).where(row.id == process).values(beat=row.beat + 1)
+            ).rowcount:
+                run(insert(PROCESSES).values(id=process, address=address, beat=1))
+            return {one.id: (one.address, one.beat) for one in run(select(PROCESSES))}
+
+    def leave(self, processes: Sequence[str]) -> None:
+        """Forget processes."""
+        with self._change() as connection:
+            connection.execute(delete(PROCESSES).where(PROCESSES.c.id.in_(processes)))
+
+    def owners_of(self, event: str) -> list[int]:
+        """Return the experiments that have an event of this id, by their first segments."""
+        rows = self._rows(select(EVENTS.c.owner).where(EVENTS.c.id == event).limit(2))
+        return [row.owner for row in rows]
 
     def check(self) -> None:
         """Ask the database for a sign of life."""

@@ -37,6 +37,10 @@ class UnknownError(BandannaError):
     """Something that does not exist. Nothing was changed."""
 
 
+class OverloadedError(BandannaError):
+    """More waits than can be done soon. Nothing was changed."""
+
+
 T_co = TypeVar("T_co", covariant=True)
 
 

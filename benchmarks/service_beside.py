@@ -1,0 +1,206 @@
+"""What the decision service keeps up beside other work: ``python -m benchmarks.service_beside``.
+
+One process at 32 connections against FastAPI that keeps nothing, on SQLite and on PostgreSQL;
+decisions while pages are open and while a million releases are read; ten thousand experiments; the
+first decision after a start.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+from tests.postgres import PROGRAMS, open_postgres
+from tests.service.running import Process, process
+
+from bandanna.store import SqlStore, read_secret
+from benchmarks.service import Measured, bare, experiments, load
+from benchmarks.timing import Row
+
+QUIET = {"log-level": "warning"}
+EXPERIMENTS = int(os.environ.get("BANDANNA_EXPERIMENTS", "10000"))
+RELEASES = int(os.environ.get("BANDANNA_RELEASES", "1000000"))
+PAGES = 20
+
+
+def _p99(found: Measured) -> float:
+    return statistics.quantiles(found.times, n=100)[98]
+
+
+def against_bare() -> list[Row]:
+    """One process against an endpoint that keeps nothing, in the same run."""
+    rows = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        plain = stack.enter_context(bare(folder, keep=False))
+        databases = {"SQLite": str(folder / "service.db")}
+        if shutil.which(PROGRAMS) is not None:
+            databases["PostgreSQL"] = stack.enter_context(open_postgres()).new_database()
+        for name, database in databases.items():
+            own = folder / name
+            own.mkdir()
+            with process(own, database, **QUIET) as service:
+                path = experiments(service, 1)
+                theirs = load([plain], path, service.key, 32)
+                ours = load([service.port], path, service.key, 32)
+            share = ours.rate / theirs.rate
+            cuts = statistics.quantiles(ours.times, n=100)
+            spread = cuts[98] / cuts[49]
+            shown = f"{share:.2f} ({ours.rate:,.0f} against {theirs.rate:,.0f} a second)"
+            times = f"{spread:.1f} times ({1000 * cuts[49]:.1f} and {1000 * cuts[98]:.1f} ms)"
+            what = f"{name}, 32 clients, durable, against FastAPI that keeps nothing"
+            rows.append(Row(what, shown, "at least 0.4", share >= 0.4))
+            rows.append(
+                Row(f"{name}, 32 clients, p99 against p50", times, "at most 4", spread <= 4)
+            )
+    return rows
+
+
+@contextmanager
+def _beside(*works: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Do other things meanwhile, each in a thread."""
+    stop = threading.Event()
+    threads = [threading.Thread(target=work, args=(stop,)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def _reader(service: Process, paths: list[str]) -> Callable[[threading.Event], None]:
+    """Return someone who reads again and again."""
+
+    def read(stop: threading.Event) -> None:
+        headers = {"Authorization": f"Bearer {service.key}"}
+        with httpx.Client(base_url=service.url, headers=headers, timeout=60) as http:
+            while not stop.is_set():
+                for path in paths:
+                    http.get(path).raise_for_status()
+
+    return read
+
+
+def _page(service: Process, path: str) -> Callable[[threading.Event], None]:
+    """Return an open page: it listens to what changes."""
+
+    def listen(stop: threading.Event) -> None:
+        headers = {"Authorization": f"Bearer {service.key}"}
+        with (
+            httpx.Client(base_url=service.url, headers=headers, timeout=60) as http,
+            http.stream("GET", f"{path}/live") as lines,
+        ):
+            for _ in lines.iter_lines():
+                if stop.is_set():
+                    return
+
+    return listen
+
+
+def fill(folder: Path, count: int) -> None:
+    """Give the first experiment of a service that is not running many releases."""
+    with sqlite3.connect(folder / "service.db") as connection:
+        connection.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+            "INSERT INTO releases (experiment, batch, choice, size, value, released_at, sequence, "
+            "step) SELECT 1, -i, i % 2, 10, '0.5', i, i - 1, '' FROM n",
+            (count,),
+        )
+
+
+def beside_readers() -> list[Row]:
+    """Decisions alone; beside open pages and a reader; beside whoever reads a million releases."""
+    with tempfile.TemporaryDirectory() as name, process(Path(name), **QUIET) as service:
+        decisions = experiments(service, 1)
+        path = decisions[0].removesuffix("/decisions")
+        service.kill()
+        fill(Path(name), RELEASES)
+        service.start()
+        alone = load([service.port], decisions, service.key, 32)
+        pages = [_page(service, path) for _ in range(PAGES)]
+        with _beside(*pages, _reader(service, [f"{path}/privacy", "/v1/experiments"])):
+            open_pages = load([service.port], decisions, service.key, 32)
+        with _beside(_reader(service, [f"{path}/results"])):
+            results = load([service.port], decisions, service.key, 32)
+    slower, kept = _p99(open_pages) / _p99(alone), results.rate / alone.rate
+    shown = f"{kept:.2f} times ({alone.rate:,.0f} and {results.rate:,.0f} a second)"
+    what = f"decisions while results of {RELEASES:,} releases are read, rate"
+    return [
+        Row(
+            f"p99 with {PAGES} open pages and a reader against without",
+            f"{slower:.2f} times",
+            "at most 1.5",
+            slower <= 1.5,
+        ),
+        Row(what, shown, "at least 0.9", kept >= 0.9),
+    ]
+
+
+def many_experiments() -> list[Row]:
+    """A service with ten thousand experiments: its start, a page of the list, its memory."""
+    with tempfile.TemporaryDirectory() as name, process(Path(name), **QUIET) as service:
+        path = experiments(service, 1)
+        service.stop()
+        store = SqlStore(f"sqlite:///{name}/service.db", read_secret(Path(name) / "secret"))
+        (first,) = store.experiments()
+        for k in range(1, EXPERIMENTS):
+            store.create([replace(first, id=f"exp_{k}", name=f"{k}")])
+        store.close()
+        begin = time.perf_counter()
+        service.start()
+        started = time.perf_counter() - begin
+        headers = {"Authorization": f"Bearer {service.key}"}
+        with httpx.Client(base_url=service.url, headers=headers, timeout=60) as http:
+            http.get("/v1/experiments?limit=100").raise_for_status()
+            begin = time.perf_counter()
+            http.get("/v1/experiments?limit=100").raise_for_status()
+            listed = 1000 * (time.perf_counter() - begin)
+            http.post(path[0], json={}).raise_for_status()
+        status = Path(f"/proc/{service.pid}/status").read_text()
+    memory = int(status.split("VmRSS:")[1].split()[0]) / 1024
+    many = f"{EXPERIMENTS:,} experiments"
+    return [
+        Row(f"start with {many}", f"{started:.1f} s", "under 3 s", started < 3),
+        Row(f"a page of the list of {many}", f"{listed:.0f} ms", "under 100 ms", listed < 100),
+        Row(f"memory with {many}", f"{memory:.0f} MB", "under 500 MB", memory < 500),
+    ]
+
+
+def cold_start() -> list[Row]:
+    """The first decision after a start, in an experiment that was there before."""
+    with tempfile.TemporaryDirectory() as name, process(Path(name), **QUIET) as service:
+        path = experiments(service, 1)[0]
+        headers = {"Authorization": f"Bearer {service.key}"}
+        httpx.post(f"{service.url}{path}", json={}, headers=headers).raise_for_status()
+        service.stop()
+        begin = time.perf_counter()
+        service.start()
+        ready = time.perf_counter()
+        httpx.post(f"{service.url}{path}", json={}, headers=headers, timeout=60).raise_for_status()
+        first = time.perf_counter() - ready
+    shown = f"{first:.2f} s (ready after {ready - begin:.1f} s)"
+    return [Row("first decision after a start", shown, "under 1 s", first < 1)]
+
+
+def rows() -> list[Row]:
+    """Return all rows."""
+    return [*against_bare(), *beside_readers(), *many_experiments(), *cold_start()]
+
+
+if __name__ == "__main__":
+    for row in rows():
+        holds = "yes" if row.holds else "NO"
+        print(f"| {row.what} | {row.measured} | {row.promised} | {holds} |", flush=True)
