@@ -20,7 +20,7 @@ check: $(VENV)/ready
 	  tests/contracts/test_learners.py tests/contracts/test_releases.py tests/test_house.py
 
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # A page with three buttons, a hundred visitors in Chromium, a service that learns from their bits.
 device-demo: $(VENV)/ready
@@ -30,6 +30,7 @@ device-demo: $(VENV)/ready
 # The decision service killed 200 times on SQLite and 100 on PostgreSQL, under load; regret over many runs.
 soak: $(VENV)/ready
 	$(BIN)/python -m benchmarks.regret
+	$(BIN)/python -m pytest -x -q -m soak
 	BANDANNA_KILLS=200 $(BIN)/python -m pytest -x -q tests/service/test_faults.py
 
 lint: $(VENV)/ready

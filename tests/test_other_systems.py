@@ -99,7 +99,7 @@ for name, text in (("certificate.json", json.dumps(bandit.certificate(), indent=
 assert bd.load("policy.json").arms == (0, 1)
 bandanna("verify", "certificate.json")
 bandanna("simulate", "--log", "log.csv", "--arm", "arm", "--outcome", "outcome",
-         "--epsilon", "1", "--replicates", "2", "--quiet")
+         "--epsilon", "1", "--algorithms", "one-bit", "--replicates", "2", "--quiet")
 bandanna("study", "run", "study.toml", "-o", "results", "--quiet")
 """
     assert "yes: the guarantee follows from the numbers" in run(code, folder)

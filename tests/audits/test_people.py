@@ -36,6 +36,7 @@ def test_honest_policies_pass(name: str) -> None:
     assert "passed" in str(result)
 
 
+@pytest.mark.soak
 def test_most_of_epsilon_is_found() -> None:
     result = audit_person(bd.PrivateBandit(2, 3.0, batch=1, per_person=2), runs=2000)
     assert result.attack is not None
@@ -115,6 +116,7 @@ def test_planted_faults_are_found(
     assert "FAILED" in str(result)
 
 
+@pytest.mark.soak
 def test_a_cap_that_files_forget_is_found_in_what_is_published(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

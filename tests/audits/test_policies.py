@@ -48,6 +48,7 @@ def test_honest_policies_pass_with_experts_and_without(name: str) -> None:
     assert HONEST[name].decided == 0
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["one-bit", "htinf", "conversion"])
 def test_most_of_epsilon_is_found_through_a_policy(name: str) -> None:
     result = audit_policy(HONEST[name], batches=10_000, runs=2000)
@@ -56,6 +57,7 @@ def test_most_of_epsilon_is_found_through_a_policy(name: str) -> None:
     assert "passed" in str(result)
 
 
+@pytest.mark.soak
 def test_vectors_are_attacked_too() -> None:
     policy = bd.PrivateExperts(2, 2, 3.0, 0.0, 20, "calibrated-exp4")
     result = audit_policy(policy, runs=1500)
@@ -199,6 +201,7 @@ def test_a_policy_that_does_not_repeat_itself_says_so() -> None:
     assert "does not repeat itself" in side_door(plant(HONEST["one-bit"], Restless))
 
 
+@pytest.mark.soak
 def test_the_noise_that_protects_people_passes_in_policies() -> None:
     for name in ("one-bit", "htinf", "conversion", "calibrated-exp4"):
         result = quick(HONEST[name], exact=True, significance=1e-7)

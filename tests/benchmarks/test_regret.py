@@ -6,6 +6,7 @@ probability below 1e-6; seeds are fixed.
 
 from __future__ import annotations
 
+import pytest
 from benchmarks.timing import Row
 
 from benchmarks import regret
@@ -19,6 +20,7 @@ def test_guarantees() -> None:
     assert not broken(regret.guarantees())
 
 
+@pytest.mark.soak
 def test_adaptive_against_one_bit_and_htinf() -> None:
     """Geometric means were 0.48, 0.48 and 0.35 over 20 runs each."""
     assert not broken(regret.adaptive(runs=10)[:3])

@@ -151,6 +151,7 @@ def test_properties_hold_in_the_browser(browser: Any, fresh: TinyService) -> Non
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.soak
 @needs_browser
 def test_a_million_bits_drawn_in_the_browser_keep_epsilon(browser: Any, fresh: TinyService) -> None:
     """On either input a million. False alarm: 1e-6 by the audit's significance; the bound is 0.8%

@@ -41,6 +41,7 @@ print(int(peak.split()[1]) / 2**20)
 """
 
 
+@pytest.mark.soak
 def test_a_thousand_experts_for_a_million_rounds_fit_in_a_gibibyte() -> None:
     done = subprocess.run(
         [sys.executable, "-c", STREAM], capture_output=True, text=True, check=True, timeout=300

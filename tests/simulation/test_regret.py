@@ -53,6 +53,7 @@ def test_one_bit_has_about_half_where_one_arm_is_clearly_better(epsilon: float) 
     assert ratio < 0.6
 
 
+@pytest.mark.soak
 def test_a_hundred_million_rounds_leave_every_learner_sane() -> None:
     rounds = 10**8
     environment = Segments([[0.2, 0.8]], [rounds])

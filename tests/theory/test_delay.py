@@ -177,6 +177,7 @@ def regret_with_delay(policy: bd.PrivateBandit, delay: int, seed: int, give_up: 
     return float(wrong)
 
 
+@pytest.mark.soak
 def test_late_feedback_stays_below_its_bound_and_not_below_the_one_in_order() -> None:
     """K = 2, T = 5 000, epsilon 10, delay 600, through the object that people use.
 

@@ -307,6 +307,7 @@ def hard_family(K: int, T: int, eps: float) -> list[Environment]:
     ]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("eps", [0.1, 1.0])
 def test_simulated_regret_stays_below_the_bounds(eps: float) -> None:
     """Run with the parameters the bounds print and fixed seeds, they reach 0.71 of them at most."""

@@ -37,9 +37,8 @@ def step(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """Compile a function that kernels call and that is too large to be inlined everywhere."""
-    compiled: F = numba.njit(**_OPTIONS)(function)
-    return compiled
+    """Compile a function that kernels call; kept on disk, so that the next kernel only links it."""
+    return kernel(function)
 
 
 def kernel(function: F) -> F:
