@@ -20,6 +20,7 @@ from numbers import Integral
 from typing import Any, NamedTuple, TypedDict, TypeVar, get_type_hints
 
 from bandanna._core import checks
+from bandanna._core.outcomes import check_guardrails, check_metrics, check_together
 from bandanna._core.types import JSON, ArmName, InputError
 
 MAX_EXPERTS = 10**6
@@ -223,7 +224,7 @@ class Spec:
     )
     confidence: float = _declare(
         partial(checks.within, "confidence", low=0.5, high=1.0 - 1e-9),
-        """With goal="answer": how sure the answer is to be.""",
+        """How sure the answer of goal="answer" is to be, and guardrails that retire an arm.""",
         0.95,
         least=0.5,
         most=1,
@@ -342,6 +343,52 @@ class Spec:
         option=True,
     )
 
+    metrics: Mapping[str, tuple[float, float]] | None = _declare(
+        check_metrics,
+        """Further outcomes, by name, with the smallest and largest value of each. observe takes
+        them with the main outcome, and answer(metric=...) tells what they say. They share epsilon
+        with it.""",
+        None,
+        served=True,
+        experts=False,
+    )
+    metrics_share: float = _declare(
+        partial(checks.within, "metrics_share", low=0.01, high=0.99),
+        """The share of epsilon that goes to the metrics, evenly; the rest is the main outcome's.
+        It is used with metrics alone.""",
+        0.5,
+        least=0.01,
+        most=0.99,
+        served=True,
+        experts=False,
+    )
+    guardrails: Mapping[str, float] | None = _declare(
+        check_guardrails,
+        """How far an arm may be from the control in a metric: above it, or below it if negative. An
+        arm that is further away, with the confidence, is retired. It is for steady outcomes, or any
+        that are fixed in advance where phases are played.""",
+        None,
+        served=True,
+        experts=False,
+    )
+    control: str | int | None = _declare(
+        _as_given,
+        "The arm that guardrails compare with, and that keeps least_share.",
+        None,
+        served=True,
+        experts=False,
+    )
+    least_share: float = _declare(
+        partial(checks.within, "least_share", low=0.0, high=0.5),
+        """The share of rounds that the control keeps, whatever is learned. Where batches play one
+        arm, those that it is given for this reason count in answers alone.""",
+        0.0,
+        least=0.0,
+        most=0.5,
+        served=True,
+        experts=False,
+    )
+
     def __post_init__(self) -> None:
         declared = parameters()
         values = {name: one.check(getattr(self, name)) for name, one in declared.items()}
@@ -353,6 +400,8 @@ class Spec:
             raise InputError("rounds_per_slot goes with per_person, the slots a person may have.")
         if self.people is not None and self.per_person is None:
             raise InputError("people= goes with per_person=, the slots a person may have.")
+        about = ("metrics", "guardrails", "control", "least_share", "arms")
+        check_together(*(values[name] for name in about))
         checks.set_fields(self, **values)
 
     @property
@@ -396,7 +445,13 @@ class Spec:
             "learner": self.around or None,
             "release": release,
             "loss_range": list(self.loss_range),
+            "metrics": None if self.metrics is None else _as_lists(self.metrics),
+            "guardrails": None if self.guardrails is None else dict(self.guardrails),
         }
+
+
+def _as_lists(ranges: Mapping[str, tuple[float, float]]) -> JSON:
+    return {name: list(ends) for name, ends in ranges.items()}
 
 
 def spec_from_dict(saved: Mapping[str, Any]) -> Spec:
@@ -436,6 +491,11 @@ class OptionsAround(FeedbackOptions, total=False):
     rounds_per_place: int | None
     """The former name of ``rounds_per_slot``."""
     people: int | None
+    metrics: Mapping[str, tuple[float, float]] | None
+    metrics_share: float
+    guardrails: Mapping[str, float] | None
+    control: str | int | None
+    least_share: float
 
 
 class Options(OptionsAround, total=False):

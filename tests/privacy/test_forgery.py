@@ -24,6 +24,9 @@ CERTIFICATES = {
     "one-bit": bd.PrivateBandit(3, 0.5, batch=4).certificate(),
     "one-bit, local": bd.PrivateBandit(3, 2.0, batch=1).certificate(),
     "device": bd.PrivateBandit(3, 2.0, release="device").certificate(),
+    "metrics": bd.PrivateBandit(
+        *(3, 0.7), batch=4, metrics={"refund": (0, 1), "revenue": (-5, 100)}
+    ).certificate(),
     "laplace": bd.PrivateBandit(3, 0.5, algorithm="htinf", loss_range=(-1, 4)).certificate(),
     "conversion": bd.PrivateExperts(4, 3, 0.5, algorithm="one-bit-conversion").certificate(),
     "one-bit-exp4": bd.PrivateExperts(4, 3, 0.5, 0.0, 10**4, "one-bit-exp4").certificate(),
@@ -79,7 +82,8 @@ def mutations(value: object) -> Iterator[object]:
     if isinstance(value, list):
         yield from (value[1:], value[:-1], value * 2, value[::-1], [*value, "nothing"])
         yield from ([*value[1:], ""], [None] * len(value), [""] * len(value), ["nothing"] * 9)
-        yield from ([text + "?" for text in value], "; ".join(value), dict.fromkeys(value))
+        texts = [str(text) for text in value]
+        yield from ([text + "?" for text in texts], "; ".join(texts), dict.fromkeys(texts))
 
 
 @every_kind

@@ -402,3 +402,21 @@ def test_a_database_that_is_gone_is_503_and_comes_back(
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert here.reward("one", reward=1) == 204
     assert here.http.get("/healthz").status_code == 200
+
+
+def test_metrics_come_with_the_reward_and_are_kept_until_they_are_released(here: Here) -> None:
+    """They are refused if one is missing, and are in no answer before their batch is released."""
+    metrics = {"refund": [0, 1], "revenue": [0, 100]}
+    about = {"guardrails": {"refund": 0.02}, "control": "a", "least_share": 0.1}
+    experiment = here.create(epsilon=50.0, algorithm="one-bit", metrics=metrics, **about)
+    settings = here.http.get(f"/v1/experiments/{experiment}").json()["settings"]
+    assert settings["metrics"] == metrics
+    sent = {"reward": 1.0, "metrics": {"refund": 0.0, "revenue": 12.5}}
+    for number in range(40):
+        made = here.decide(experiment, event_id=f"event-{number}")
+        path = f"/v1/experiments/{experiment}/events/{made['event_id']}/reward"
+        assert here.http.post(path, json={"reward": 1.0}).status_code == 422
+        assert here.http.post(path, json=sent).status_code == 204
+    assert counts(here, experiment) == (40, 40)
+    shown = here.http.get(f"/v1/experiments/{experiment}").json()
+    assert "refund, revenue" in shown["guarantee"]

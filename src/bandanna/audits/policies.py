@@ -41,14 +41,18 @@ def audit_canaries(
         exact=exact,
     )
     published = np.array(seen.published)
+    arms = np.zeros(batches, dtype=np.int64)
     if policy.plays_phases:  # the canary is in the sum of its arm
-        arms = np.zeros(batches, dtype=np.int64)
         for decision in seen.decisions:
             if decision.position == 0 and decision.batch < batches:
                 arms[decision.batch] = decision.index
         published = published[np.arange(batches), arms][:, np.newaxis] / policy.batch
     guesses = guess(published)
     assert guesses is not None
+    if seen.metrics:  # the canary is in all sums at once: guess where they agree
+        sums = np.array(seen.metrics)[np.arange(batches), arms]
+        guesses = np.where((guesses == 1) & (sums < 1.0).any(axis=1), -1, guesses)
+        guesses = np.where((guesses == 0) & (sums > 0.0).any(axis=1), -1, guesses)
     made = guesses >= 0
     right = int(np.count_nonzero(guesses[made] == coins[made]))
     return _judge(right, int(made.sum()), batches, policy.guarantee.epsilon, significance)
@@ -101,6 +105,9 @@ def _difference(first: Seen, second: Seen) -> str:
     for one, other in zip(first.published, second.published, strict=True):
         if not np.array_equal(one, other):
             return "what is published changes"
+    for one, other in zip(first.metrics, second.metrics, strict=True):
+        if not np.array_equal(one, other):
+            return "what is published of metrics changes"
     for place, (one_, other_) in enumerate(zip(first.decisions, second.decisions, strict=False)):
         if one_[1:5] != other_[1:5]:
             return f"decision {place} changes"
@@ -167,7 +174,12 @@ def _observed(
         published = np.roll(np.array(seen.published), -place, axis=0)
         # Noise that is used again shows as another batch's value at a distance of exactly 0.
         nearest = np.abs(published[1:] - published[0]).max(axis=1).min()
-        return np.concatenate([published.ravel(), np.roll(arms, -place), [nearest]])
+        everything = [published.ravel(), np.roll(arms, -place), np.array([nearest])]
+        if seen.metrics:
+            metrics = np.array(seen.metrics)[place]
+            together = published[0].sum() * policy.batch + metrics.sum()
+            everything += [metrics.ravel(), np.array([together])]
+        return np.concatenate(everything)
 
     return lambda count: np.array([run(number) for number in range(count)])
 

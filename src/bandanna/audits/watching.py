@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from bandanna.policy import Policy
 from bandanna.policy.codec import learned_to_dict
 from bandanna.policy.transitions import batch_with_room
 from bandanna.privacy.faces import Memory
+from bandanna.privacy.metrics import MetricsRelease, MetricsTally
 from bandanna.privacy.release import Release, Released, Tally
 
 Losses = Callable[[Decision], float]
@@ -127,6 +128,49 @@ class WatchedTally(Tally):
         return self._inside.to_dict()
 
 
+class WatchedMetrics:
+    """Passes on to the sums of metrics and keeps what was published of each, by arm."""
+
+    def __init__(self, inside: MetricsRelease, arms: int, *, blind: bool) -> None:
+        self._inside = inside
+        self._arms = arms
+        self._blind = blind
+        self.published: list[NDArray[np.float64]] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inside, name)
+
+    def start(self) -> WatchedMetricsTally:
+        """Open a batch of the release inside."""
+        return WatchedMetricsTally(self._inside.start(), self, blind=self._blind)
+
+    def keep(self, released: list[tuple[int, int, tuple[float, ...]]]) -> None:
+        """Keep the sums of a batch: one for each arm and metric in phases, else one a metric."""
+        seen = np.zeros((max(self._arms, 1), len(self._inside.names)))
+        for arm, count, means in released:
+            seen[arm if self._arms else 0] = count * np.array(means)
+        self.published.append(seen)
+
+
+class WatchedMetricsTally(MetricsTally):
+    """Passes on to another tally and keeps what was published."""
+
+    def __init__(self, inside: MetricsTally, kept: WatchedMetrics, *, blind: bool) -> None:
+        self._inside = inside
+        self._kept = kept
+        self._blind = blind
+
+    def add(self, arm: int, units: tuple[int, ...]) -> None:
+        """Count metrics, or zeros in their place."""
+        self._inside.add(arm, (0,) * len(units) if self._blind else units)
+
+    def publish(self) -> list[tuple[int, int, tuple[float, ...]]]:
+        """Publish, and keep what was published."""
+        released = self._inside.publish()
+        self._kept.keep(released)
+        return released
+
+
 class Seen(NamedTuple):
     """What an observer of one run sees."""
 
@@ -134,6 +178,8 @@ class Seen(NamedTuple):
     published: list[NDArray[np.float64]]
     learned: str
     """Everything learned, where a policy shows it: it follows from what was published."""
+    metrics: list[NDArray[np.float64]]
+    """Published sums of metrics, one row for each arm of a phase; empty without metrics."""
 
 
 def watch(
@@ -156,6 +202,14 @@ def watch(
     inside = policy.recipe.release.in_process() if exact else copy._parts.release
     arms = len(policy.arms) if copy._parts.runner.phases else 0
     copy._parts.release = watched = WatchedRelease(inside, blind=blind, arms=arms)
+    ranges, metrics = policy.spec.metrics or {}, copy._parts.metrics
+    kept: list[NDArray[np.float64]] = []
+    if metrics is not None:
+        drawn = policy._parts.metrics if exact else metrics
+        assert drawn is not None
+        watched_metrics = WatchedMetrics(drawn, arms, blind=blind)
+        copy._parts.metrics = cast(MetricsRelease, watched_metrics)
+        kept = watched_metrics.published
     advice_rng = np.random.default_rng([*seed, 2])
     low, high = policy.loss_range
     waiting: deque[Decision] = deque()
@@ -172,8 +226,10 @@ def watch(
         waiting.append(decision)
         while len(waiting) > delay and len(watched.published) < batches:
             due = waiting.popleft()
-            copy.observe(due, loss=low + (high - low) * losses(due))
-    return Seen(decisions, watched.published, _learned(copy))
+            value = losses(due)  # the outcome and all metrics change together
+            also = {name: ends[0] + (ends[1] - ends[0]) * value for name, ends in ranges.items()}
+            copy.observe(due, loss=low + (high - low) * value, metrics=also or None)
+    return Seen(decisions, watched.published, _learned(copy), kept)
 
 
 def _learned(policy: Policy) -> str:

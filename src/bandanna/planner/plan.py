@@ -169,6 +169,7 @@ ELIGIBLE = (
     "in which it was, with batches one after the other (docs/theory/arms.md)."
 )
 AB_TEST, NO_PRIVACY = "ab-test", "no-privacy"
+CONTROLLED = "a control keeps a share of the rounds, whatever is learned."
 MIXED = (
     "no number: people with an open slot came with other eligible arms than it was drawn among, "
     "and no bound is known then (docs/theory/arms.md)."
@@ -204,6 +205,8 @@ class Happened(NamedTuple):
     """Slots may take several rounds."""
     missed: int = 0
     """Rounds and slots that were not learned from."""
+    controlled: bool = False
+    """A control keeps a share of the rounds."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -239,6 +242,7 @@ class Plan:
         elif own is not None and bound is not None:
             wrong = {MIXED: happened.mixed}
             wrong[OVERLAPPED] = happened.overlapped and not self.problem.delay
+            wrong[CONTROLLED] = happened.controlled
             reason = next((text for text, holds in wrong.items() if holds), "")
             if reason:
                 own = replace(own, bound=None, reason=reason)

@@ -139,11 +139,18 @@ class Units:
     """What is counted, such as visits."""
     per: str = "decisions"
     """What it is counted per."""
+    neutral: bool = False
+    """Whether neither more nor less of it is better: then no best arm is named."""
 
     @property
     def width(self) -> float:
         """The length of the range."""
         return self.high - self.low
+
+    @property
+    def better(self) -> str:
+        """What the sentence says between the better arm and the other."""
+        return f"has more {self.noun} than" if self.neutral else "is better than"
 
     @property
     def noun(self) -> str:
@@ -213,6 +220,8 @@ class DroppedArm(NamedTuple):
     """After how many rounds of all arms."""
     log_evidence: float
     """Chance alone reaches it with probability at most ``exp(-log_evidence)``."""
+    reason: str = ""
+    """Where a guardrail retired it: what was found of which metric."""
 
 
 class _Shown:
@@ -427,7 +436,7 @@ def answer_from(
     else:
         words = _best_words(best, racing, running, names, totals, method, units, alpha)
     sentence = f"{words}, {_sure(confidence)}, provided {assumption}."
-    named = None if best is None else names[best]
+    named = None if best is None or units.neutral else names[best]
     return Answer(named, tuple(arms), sentence, confidence, assumption, units, warning)
 
 
@@ -530,7 +539,7 @@ def _best_words(
     alpha: float,
 ) -> str:
     if best is None or method is None:
-        return _open_words(racing, running, names, totals, method)
+        return _open_words(racing, running, names, totals, method, units)
     others = [arm for arm in running if arm != best]
     level = 2.0 * alpha / len(running)
     found = {arm: method.difference(totals[best], totals[arm], level) for arm in others}
@@ -539,10 +548,13 @@ def _best_words(
     more = point(totals[nearest]) - point(totals[best])
     more = min(max(more, low), high)
     if len(others) == 1:
-        return f"{names[best]} is better than {names[nearest]} by {units.gain(more, low, high)}"
+        than = f"{names[best]} {units.better} {names[nearest]}"
+        return f"{than} by {units.gain(more, low, high)}"
     # Which arm is nearest is seen in the values: all lower ends hold together, and no upper one.
+    leads = f"has the most {units.noun}" if units.neutral else "is the best"
+    than = "more than" if units.neutral else "better than"
     return (
-        f"{names[best]} is the best of {len(running)} arms, better than {names[nearest]}, the "
+        f"{names[best]} {leads} of {len(running)} arms, {than} {names[nearest]}, the "
         f"nearest, by {units.gain(more, low)}"
     )
 
@@ -553,7 +565,10 @@ def _open_words(
     names: Sequence[ArmName],
     totals: Mapping[int, Totals],
     method: Method | None,
+    units: Units,
 ) -> str:
+    if units.neutral and method is not None and any(arm in totals for arm in running):
+        return f"It is too early to say which arm has the most {units.noun}"
     if method is None:
         return "What was released says nothing about means, so no best arm can be named"
     if len(running) == 1:
@@ -571,16 +586,19 @@ def _difference_words(
 ) -> str:
     """Say which of two arms is better, given how much larger the second one's mean loss is."""
     if found.low > 0.0:
-        return f"{first} is better than {second} by {units.gain(more, found.low, found.high)}"
+        gain = units.gain(more, found.low, found.high)
+        return f"{first} {units.better} {second} by {gain}"
     if found.high < 0.0:
-        return f"{second} is better than {first} by {units.gain(-more, -found.high, -found.low)}"
+        gain = units.gain(-more, -found.high, -found.low)
+        return f"{second} {units.better} {first} by {gain}"
     if more < 0.0:  # name the one that looks better first: its estimate is then positive
         first, second, more = second, first, -more
         found = Interval(-found.high, -found.low)
     gain = units.gain(more, found.low, found.high)
+    looks, may = ("has more", "have less") if units.neutral else ("looks better", "be worse")
     return (
-        f"{first} and {second} are too close to tell apart: {first} looks better by {gain}, but "
-        f"may be worse"
+        f"{first} and {second} are too close to tell apart: {first} {looks} by {gain}, but may "
+        f"{may}"
     )
 
 

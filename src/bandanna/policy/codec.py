@@ -29,7 +29,19 @@ from bandanna._core.grid import UNITS
 from bandanna._core.types import JSON, StateFileError
 from bandanna.learners.base import dump_arrays, load_arrays
 from bandanna.policy.runner import draw_phase
-from bandanna.policy.state import WAITING, Batch, Issuer, Phase, Slot, State
+from bandanna.policy.state import (
+    NOT_LEARNED,
+    WAITING,
+    Batch,
+    Issuer,
+    MetricReleased,
+    Phase,
+    Retirement,
+    Slot,
+    State,
+)
+from bandanna.policy.transitions import recount_metrics
+from bandanna.privacy.metrics import MetricsRelease
 from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.release import Release
 from bandanna.spec import PeopleRule
@@ -40,7 +52,10 @@ VERSION = 1
 MIGRATIONS: dict[int, Callable[[JSON], JSON]] = {}
 """From a version to the next one: functions of the whole document."""
 
-DEFAULTS: dict[str, JSON] = {"counters": {}, "learned": {}}
+DEFAULTS: dict[str, JSON] = {
+    "counters": {"control_rounds": 0},
+    "learned": {"metrics": [], "metric_phases": [], "retirements": []},
+}
 """What keys mean that documents of this version may lack, by section."""
 
 MOST = 2**62
@@ -96,6 +111,7 @@ def counters_to_dict(state: State) -> JSON:
         "overlapped": state.overlapped,
         "missed": state.missed_before,
         "rewarded": state.rewarded,
+        "control_rounds": state.control_rounds,
         "resumed": state.resumed,
         "issuers": [
             [who, batch, [*map(list, begun.items())]] for who, batch, begun in state.issuers
@@ -116,6 +132,14 @@ def learned_to_dict(state: State) -> JSON:
         "played": [[choice, count] for choice, count in state.played.items()],
         "retired": sorted(state.retired),
         "changed": state.changed,
+        "metrics": [
+            [arm, [list(one) for one in totals]] for arm, totals in state.metric_totals.items()
+        ],
+        "metric_phases": [
+            [[arm, count, list(means)] for arm, count, means in phase]
+            for phase in state.metric_phases
+        ],
+        "retirements": [list(one) for one in state.retirements],
     }
 
 
@@ -146,6 +170,8 @@ def batch_to_dict(batch: Batch) -> JSON:
     }
     if batch.phase is not None:
         saved["phase"] = phase_to_dict(batch.phase)
+    if batch.metric_sums is not None:
+        saved["metrics"] = metrics_to_list(batch)
     if batch.slots is None:
         return saved
     return saved | {
@@ -157,6 +183,12 @@ def batch_to_dict(batch: Batch) -> JSON:
         "open_slots": [f"{person:016x}" for person in batch.open_slots if person in batch.slots],
         "unused": batch.unused,
     }
+
+
+def metrics_to_list(batch: Batch) -> list[list[Any]]:
+    """Return the metrics of a batch's rounds, in grid units: private."""
+    decided = len(batch.losses)
+    return [[at, list(units)] for at, units in batch.metrics.items() if at < decided]
 
 
 def phase_to_dict(phase: Phase) -> JSON:
@@ -174,6 +206,7 @@ class Limits(NamedTuple):
     release: Release
     as_ticket: Callable[[JSON], Ticket]
     """Reads what crediting a round needs."""
+    metrics: MetricsRelease | None = None
 
 
 def load_state(state: State, saved: JSON, limits: Limits, *, latest: bool = False) -> None:
@@ -194,6 +227,8 @@ def load_state(state: State, saved: JSON, limits: Limits, *, latest: bool = Fals
     state.mixed, state.overlapped = counters["mixed"] is True, counters["overlapped"] is True
     state.rewarded = counters["rewarded"] is True
     state.missed_before = checks.whole("missed", counters["missed"], at_least=0)
+    given = checks.whole("control_rounds", counters["control_rounds"], at_least=0)
+    state.control_rounds = given
     words = np.array(counters["stream"], dtype=np.uint64)
     if words.shape != state.stream.shape or not words.any():
         raise ValueError("its stream is impossible")
@@ -238,6 +273,35 @@ def _load_learned(state: State, saved: JSON, limits: Limits) -> None:
     if not all(0 <= arm < limits.choices and count > 0 for arm, count in state.played.items()):
         raise ValueError("its shares do not fit together")
     state.changed = saved["changed"] is True or bool(state.retired)
+    _load_metrics(state, saved, limits)
+
+
+def _load_metrics(state: State, saved: JSON, limits: Limits) -> None:
+    """Read what was released of metrics, and which arms guardrails retired."""
+    names = () if limits.metrics is None else limits.metrics.names
+    for arm, metrics in saved["metrics"]:
+        totals = tuple(ArmTotals(int(count), *map(float, sums)) for count, *sums in metrics)
+        good = len(totals) == len(names) and all(
+            one.rounds >= one.batches >= 1 and all(map(math.isfinite, one)) for one in totals
+        )
+        if not 0 <= arm < limits.arms or not good:
+            raise ValueError(f"what was released of the metrics of {arm} is impossible")
+        state.metric_totals[int(arm)] = totals
+    state.metric_phases = [
+        [MetricReleased(int(arm), int(n), tuple(map(float, means))) for arm, n, means in phase]
+        for phase in saved["metric_phases"]
+    ]
+    for one in itertools.chain.from_iterable(state.metric_phases):
+        finite = len(one.means) == len(names) and all(map(math.isfinite, one.means))
+        if not (0 <= one.arm < limits.arms and one.rounds > 0 and finite):
+            raise ValueError(f"what was released of the metrics of {one.arm} is impossible")
+    for arm, metric, rounds, difference, least, evidence, assumption in saved["retirements"]:
+        if not 0 <= arm < limits.arms or metric not in names:
+            raise ValueError("a guardrail retired what is not there")
+        numbers = float(difference), float(least), float(evidence)
+        state.retirements.append(
+            Retirement(int(arm), str(metric), int(rounds), *numbers, str(assumption))
+        )
 
 
 def _load_issuers(state: State, saved: Iterable[Any], *, latest: bool) -> None:
@@ -284,6 +348,7 @@ def _batch_from(saved: JSON, decided: int, limits: Limits) -> Batch:
         arms=array("l", (int(arm) for arm in saved["arms"])),
         losses=array("i", losses),
         given_up={int(position) for position in saved["given_up"]},
+        metric_sums=None if limits.metrics is None else limits.metrics.start(),
     )
     for position, ticket in saved["waiting"]:
         batch.waiting[int(position)] = None if ticket is None else limits.as_ticket(ticket)
@@ -294,6 +359,7 @@ def _batch_from(saved: JSON, decided: int, limits: Limits) -> Batch:
         _load_phase(batch, saved["phase"], limits.arms)
     else:
         batch.tally = limits.release.resume(saved["tally"], counted, size)
+    _load_batch_metrics(batch, saved.get("metrics", []), limits)
     places = range(len(losses))
     good = (
         0 <= choice < limits.choices
@@ -307,11 +373,24 @@ def _batch_from(saved: JSON, decided: int, limits: Limits) -> Batch:
         and (batch.slots is not None or len(losses) <= size)
         and all(place in places and losses[place] == WAITING for place in batch.waiting)
         and all(place in places for place in batch.given_up)
-        and (0.0 if batch.chance is None else CERTAIN - 2e-9) <= batch.importance < math.inf
+        and _importance_is_possible(batch)
     )
     if not good:
         raise ValueError(f"batch {number} holds impossible values")
     return batch
+
+
+def _load_batch_metrics(batch: Batch, saved: Iterable[Any], limits: Limits) -> None:
+    """Read the metrics of a batch's rounds and count them; those that lack them had none."""
+    expected = 0 if limits.metrics is None else len(limits.metrics.names)
+    for at, given in saved:
+        position, units = int(at), tuple(map(int, given))
+        observed = 0 <= position < len(batch.losses) and batch.losses[position] != WAITING
+        possible = len(units) == expected > 0 and all(0 <= one <= UNITS for one in units)
+        if not observed or not possible or position in batch.given_up:
+            raise ValueError(f"batch {batch.number} holds impossible metrics")
+        batch.metrics[position] = units
+    recount_metrics(batch)
 
 
 def _load_phase(batch: Batch, saved: JSON, arms: int) -> None:
@@ -336,6 +415,12 @@ def _load_phase(batch: Batch, saved: JSON, arms: int) -> None:
             batch.phase.replay(arm)
             if slot.counts and slot.counted is not None:
                 batch.tally.add_to(arm, slot.counted)
+
+
+def _importance_is_possible(batch: Batch) -> bool:
+    if batch.importance == NOT_LEARNED:
+        return batch.chance is None
+    return (0.0 if batch.chance is None else CERTAIN - 2e-9) <= batch.importance < math.inf
 
 
 def _draw_is_possible(batch: Batch, choices: int) -> bool:

@@ -9,11 +9,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
-from bandanna.inference import Totals
 from bandanna.learners.net import NetReport
 from bandanna.learners.stationarity import GuardReport
 from bandanna.planner.plan import Happened, Plan
@@ -21,19 +18,16 @@ from bandanna.policy.answers import (
     FIXED,
     STEADY,
     Answer,
-    AnyTime,
     Comparison,
     DroppedArm,
-    InPhases,
-    Method,
     Settled,
     Units,
     answer_from,
-    arm_in_phases,
     compare_from,
     leader_from,
 )
 from bandanna.policy.hints import hint
+from bandanna.policy.outcomes import Known, known_of, metric_known, reason_of, turned_over
 from bandanna.policy.parts import (
     Recipe,
     algorithm_of,
@@ -136,15 +130,6 @@ class Summary:
         )
 
 
-class Known(NamedTuple):
-    """What was released, as ``bandanna.policy.answers`` takes it."""
-
-    names: tuple[ArmName, ...]
-    totals: dict[int, Totals]
-    rounds: dict[int, float]
-    method: Method | None
-
-
 class Diagnostics:
     """The half of a policy that is read; ``Policy`` is the half that acts."""
 
@@ -166,12 +151,15 @@ class Diagnostics:
     @property
     def retired(self) -> frozenset[int]:
         """Indices of arms that no further batch plays."""
-        return self._state.retired
+        return self._state.retired | {one.arm for one in self._state.retirements}
 
     @property
     def active(self) -> tuple[int, ...]:
-        """Indices of the arms that are not retired."""
-        return tuple(arm for arm in range(len(self.arms)) if arm not in self.retired)
+        """Indices of the arms that its learner knows: those that are not retired.
+
+        If a guardrail retired the last arm beside the control, it is among them and not played.
+        """
+        return tuple(arm for arm in range(len(self.arms)) if arm not in self._state.retired)
 
     @property
     def experts(self) -> int | None:
@@ -224,7 +212,8 @@ class Diagnostics:
     @property
     def guarantee(self) -> Guarantee:
         """What is promised about one round's feedback, or one person's, and why."""
-        return promise_of(self.spec, self.recipe, self._parts.release, self._state)
+        parts = self._parts
+        return promise_of(self.spec, self.recipe, parts.release, self._state, parts.metrics)
 
     @property
     def plan(self) -> Plan:
@@ -248,6 +237,7 @@ class Diagnostics:
             overlapped=state.overlapped and in_turn,
             several=rule is not None and rule.rounds_per_slot != 1,
             missed=state.missed,
+            controlled=self.spec.least_share > 0.0,
         )
 
     def certificate(self, bought: PrivateRange | None = None) -> JSON:
@@ -334,7 +324,9 @@ class Diagnostics:
             return None
         return self._choices[max(self._running, key=lambda arm: chances[arm])]
 
-    def answer(self, confidence: float = CONFIDENCE, *, outcome: str = "") -> Answer:
+    def answer(
+        self, confidence: float = CONFIDENCE, *, outcome: str = "", metric: str | None = None
+    ) -> Answer:
         """Say which arm is best, if that can be said, and what is known of each.
 
         It follows from released values, so it costs no privacy and may be shown to anyone.
@@ -347,6 +339,10 @@ class Diagnostics:
             How sure the answer is to be, from 0.5 to below 1.
         outcome
             What is counted, for the sentence: such as ``"visits"``.
+        metric
+            Answer about one of the ``metrics`` instead of the main outcome. Less of it is better
+            if its guardrail is above 0, more if that is below 0. Without a guardrail neither is:
+            the sentence says which arm has the most, and no best one is named.
 
         Examples
         --------
@@ -356,6 +352,16 @@ class Diagnostics:
         True
         """
         with self._lock:
+            if metric is not None:
+                known, units = self._metric(metric)
+                assumption = FIXED if self._metric_phases else STEADY
+                return answer_from(
+                    *known,
+                    units,
+                    confidence=confidence,
+                    among=self._running,
+                    assumption=assumption,
+                )
             return self._answer(confidence, outcome)
 
     @property
@@ -372,13 +378,28 @@ class Diagnostics:
 
     @property
     def dropped(self) -> tuple[DroppedArm, ...]:
-        """The arms that left the race, in that order, with the evidence; for ``goal="answer"``."""
+        """The arms that guardrails retired, and those that left the race of ``goal="answer"``.
+
+        Each with the evidence; for guardrails also with the reason in words.
+        """
         with self._lock:
-            race = self._parts.runner.report().race
+            race, spec = self._parts.runner.report().race, self.spec
+            retired = list(self._state.retirements)
+        guarded = tuple(
+            DroppedArm(
+                self.arms[one.arm],
+                spec.control,
+                one.rounds,
+                one.log_evidence,
+                reason_of(one, spec.metrics or {}, spec.control, spec.confidence),
+            )
+            for one in retired
+            if spec.control is not None
+        )
         if race is None:
-            return ()
+            return guarded
         names = [self.arms[arm] for arm in self.active]
-        return tuple(
+        return guarded + tuple(
             DroppedArm(
                 names[one.arm],
                 None if one.by is None else names[one.by],
@@ -395,6 +416,7 @@ class Diagnostics:
         confidence: float = CONFIDENCE,
         *,
         outcome: str = "",
+        metric: str | None = None,
     ) -> Comparison:
         """Say how the second arm differs from the first: its mean minus the first one's.
 
@@ -402,21 +424,23 @@ class Diagnostics:
         ----------
         first, second
             Names of two arms, or two experts.
-        confidence, outcome
+        confidence, outcome, metric
             As for ``answer``.
         """
         with self._lock:
-            names, totals, _, method = self._known()
-        units = self._units(outcome)
+            if metric is None:
+                known, units, phases = self._known(), self._units(outcome), self._in_phases
+            else:
+                (known, units), phases = self._metric(metric), self._metric_phases
         return compare_from(
-            names,
-            totals,
-            method,
+            known.names,
+            known.totals,
+            known.method,
             units,
             first,
             second,
             confidence=confidence,
-            assumption=self._assumption,
+            assumption=FIXED if phases else STEADY,
         )
 
     def summary(self) -> Summary:
@@ -469,26 +493,27 @@ class Diagnostics:
         names, release, seen = self._choices, self.recipe.release, self._state.totals
         if not isinstance(release, SumRelease) or self._parts.runner.weighs:
             return Known(names, {}, {}, None)
-        totals = {arm: release.totals(values) for arm, values in seen.items()}
-        rounds = {arm: values.rounds for arm, values in seen.items()}
-        law = release.law()
-        if law is not None and self._in_phases:
-            counts = np.zeros((len(self._state.phases), len(names)))
-            sums = np.zeros_like(counts)
-            for place, phase in enumerate(self._state.phases):
-                for arm, count, mean in phase:
-                    counts[place, arm], sums[place, arm] = count, count * mean
-            totals = {
-                arm: arm_in_phases(
-                    Totals(float(sums[:, arm].sum()), float(counts[:, arm].sum()), float(times)),
-                    arm,
-                )
-                for arm, times in enumerate((counts > 0).sum(axis=0))
-                if times > 0
-            }
-            rounds = {arm: known.terms for arm, known in totals.items()}
-            return Known(names, totals, rounds, InPhases(law, counts, sums))
-        return Known(names, totals, rounds, None if law is None else AnyTime(law))
+        return known_of(names, release, seen, self._state.phases if self._in_phases else ())
+
+    def _metric(self, metric: str) -> tuple[Known, Units]:
+        """Return what was released of a metric, and how it is counted."""
+        metrics, guardrails = self._parts.metrics, self.spec.guardrails or {}
+        if metrics is None:
+            raise InputError("this policy has no metrics; make it with metrics=, by name.")
+        phases = self._metric_phases
+        known = metric_known(self._choices, metrics, self._state, metric, in_phases=phases)
+        limit = guardrails.get(metric)
+        neutral, more = limit is None, limit is None or limit < 0.0
+        per = "decisions" if self.people is None else "people"
+        ends = metrics.ranges[metric]
+        if more:  # ``answers`` counts losses: what is released of a metric is turned over
+            known = turned_over(known)
+        return known, Units(*ends, more, metric, per, neutral)
+
+    @property
+    def _metric_phases(self) -> bool:
+        """Whether statements about metrics can rest on phases: all feedback came."""
+        return self._in_phases and bool(self._state.metric_phases)
 
     @property
     def _in_phases(self) -> bool:
@@ -525,11 +550,11 @@ class Diagnostics:
         given up, slots beyond a person's cap and rounds in no slot count one loss range each.
 
         None also where nothing is proved: once arms have been added or retired; once people with
-        open slots came with other eligible arms; and, with ``per_person`` or ``eligible``, once a
-        batch began before another was released.
+        open slots came with other eligible arms; where a control keeps a share; and, with
+        ``per_person`` or ``eligible``, once a batch began before another was released.
         """
         happened = self.happened
-        if happened.changed or happened.mixed or happened.overlapped:
+        if happened.changed or happened.mixed or happened.overlapped or happened.controlled:
             return None
         if not knows_its_noise(self.recipe):
             return None
@@ -564,7 +589,7 @@ class Diagnostics:
         close to it, and ``after`` from which round on.
         """
         happened = self.happened
-        if happened.changed or happened.mixed or happened.overlapped:
+        if happened.changed or happened.mixed or happened.overlapped or happened.controlled:
             return None
         with self._lock:
             found = self._parts.runner.report().net

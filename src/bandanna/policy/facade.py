@@ -34,6 +34,7 @@ from bandanna.policy.parts import (
     Recipe,
     fitted,
     follows_experts,
+    metrics_of,
     plain_recipe,
     private_parts,
     recipe_around,
@@ -461,7 +462,8 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
     as_ticket = partial(
         ticket_from_dict, arms=len(spec.arms), experts=spec.experts or 0, whole=whole
     )
-    limits = Limits(len(spec.arms), len(choices), spec.rule, recipe.release, as_ticket)
+    size = len(spec.arms), len(choices)
+    limits = Limits(*size, spec.rule, recipe.release, as_ticket, metrics_of(spec))
     load_state(policy.state, data, limits, latest=latest)
     return policy
 

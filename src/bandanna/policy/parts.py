@@ -17,7 +17,7 @@ from bandanna.algorithms import (
     names,
     resolve,
 )
-from bandanna.learners import LEARNERS, Exp4, ExpertLearner, FixedArm, Learner
+from bandanna.learners import LEARNERS, CompiledLearner, Exp4, ExpertLearner, FixedArm, Learner
 from bandanna.planner.plan import (
     Plan,
     Row,
@@ -33,6 +33,7 @@ from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.composition import place_for
 from bandanna.privacy.estimates import EstimateRelease
 from bandanna.privacy.laplace import LaplaceRelease
+from bandanna.privacy.metrics import MetricsRelease, shares_of
 from bandanna.privacy.persons import for_person
 from bandanna.privacy.statements import (
     ARMS_CHANGED,
@@ -98,7 +99,7 @@ def private_parts(spec: Spec) -> Resolved:
     """Choose the algorithm of a private policy, its learner, release and batch."""
     checks.epsilon(spec.epsilon)
     spec, why = _with_experts(spec) if spec.experts is not None else _without_experts(spec)
-    problem = slot_problem(spec)
+    problem = outcome_problem(spec)
     recipe = _within_people(private_recipe(spec, problem), spec, problem)
     recipe = _with_options(recipe, spec, problem)
     if not spec.guard:
@@ -107,7 +108,23 @@ def private_parts(spec: Spec) -> Resolved:
         width = spec.loss_range[1] - spec.loss_range[0]
         share = min(spec.tolerance / width, 1.0)
         recipe = recipe_of(race(problem, confidence=spec.confidence, tolerance=share))
+    _check_outcomes(spec, recipe)
     return Resolved(fitted(spec, recipe), recipe, why)
+
+
+def _check_outcomes(spec: Spec, recipe: Recipe) -> None:
+    """Refuse metrics, guardrails and a control where a policy cannot keep them."""
+    learner = recipe.learner
+    if spec.metrics and recipe.release.takes_bits:
+        raise InputError("devices send one bit for an event and no metrics: leave out metrics=.")
+    if metrics := metrics_of(spec):
+        metrics.guarantee(recipe.release.guarantee())  # refuses releases that it cannot go with
+    retires = isinstance(learner, CompiledLearner) and bool(learner.per_arm)
+    if spec.guardrails and not retires:
+        raise InputError(
+            f"guardrails retire arms, which {learner.name} cannot do; use one of Bandanna's own "
+            f"algorithms, such as adaptive."
+        )
 
 
 def _without_experts(spec: Spec) -> tuple[Spec, str]:
@@ -163,6 +180,26 @@ def slot_problem(spec: Spec) -> Problem:
         each = place_for(spec.epsilon, spec.delta, spec.per_person)
         return problem.but(epsilon=each.epsilon)
     return place_problem(problem, spec.per_person, find(algorithm_of(spec), advised=True))
+
+
+def outcome_problem(spec: Spec) -> Problem:
+    """Return the problem of the main outcome, which shares epsilon with the metrics."""
+    problem = slot_problem(spec)
+    if spec.metrics is None:
+        return problem
+    return problem.but(epsilon=shares_of(*_divided(spec, problem)).outcome)
+
+
+def metrics_of(spec: Spec) -> MetricsRelease | None:
+    """Return how a policy's metrics are released; None where it has none."""
+    if spec.metrics is None:
+        return None
+    each = shares_of(*_divided(spec, slot_problem(spec))).each
+    return MetricsRelease.of(spec.metrics, each)
+
+
+def _divided(spec: Spec, problem: Problem) -> tuple[float, int, float]:
+    return problem.epsilon, len(spec.metrics or {}), spec.metrics_share
 
 
 def algorithm_of(spec: Spec) -> str:
@@ -401,7 +438,9 @@ def fitted(spec: Spec, recipe: Recipe) -> Spec:
     if recipe.release.takes_bits:
         raise InputError("devices keep their persons' budgets themselves: leave out per_person=.")
     # This refuses what the release cannot keep.
-    for_person(recipe.release.guarantee(), people.epsilon, people.delta, people.per_person)
+    promise, metrics = recipe.release.guarantee(), metrics_of(spec)
+    promise = promise if metrics is None else metrics.guarantee(promise)
+    for_person(promise, people.epsilon, people.delta, people.per_person)
     if not isinstance(recipe.learner, ExpertLearner):
         return spec
     if people.rounds_per_slot not in (None, 1):
@@ -415,9 +454,16 @@ def fitted(spec: Spec, recipe: Recipe) -> Spec:
 # --- what a policy promises -------------------------------------------------------------------
 
 
-def promise_of(spec: Spec, recipe: Recipe, release: Release, state: State) -> Guarantee:
+def promise_of(
+    spec: Spec,
+    recipe: Recipe,
+    release: Release,
+    state: State,
+    metrics: MetricsRelease | None = None,
+) -> Guarantee:
     """Return what is promised about one round's feedback, or one person's, and why."""
     promise = release.guarantee()
+    promise = promise if metrics is None else metrics.guarantee(promise)
     if not promise.private:
         return promise
     people = spec.rule

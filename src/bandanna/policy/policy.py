@@ -5,6 +5,7 @@ It is a lock around ``transitions.py``, and the verbs that users call.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -26,9 +27,10 @@ from bandanna._core.types import (
 from bandanna.policy.codec import VERSION, state_to_dict
 from bandanna.policy.diagnostics import Diagnostics
 from bandanna.policy.files import OneProcess, write_state
-from bandanna.policy.parts import Recipe, check_parts
+from bandanna.policy.outcomes import breaches, metric_known, metrics_to_units
+from bandanna.policy.parts import Recipe, check_parts, metrics_of
 from bandanna.policy.runner import Runner, start_learner
-from bandanna.policy.state import Among, Batch, People, State
+from bandanna.policy.state import NOT_LEARNED, Among, Batch, Drawn, People, State
 from bandanna.policy.transitions import (
     Parts,
     as_decision,
@@ -93,7 +95,7 @@ class Policy(OneProcess, Diagnostics):
         self._state = State(stream, learned, people, retired=retired)
         runner = Runner(self.recipe, spec.experts, self._state, len(spec.arms))
         default = to_units("default_loss", spec.default_loss, spec.loss_range)
-        self._parts = Parts(runner, release, spec.rule, default)
+        self._parts = Parts(runner, release, spec.rule, default, metrics_of(spec))
 
     # --- what a user calls ----------------------------------------------------------------
 
@@ -154,22 +156,27 @@ class Policy(OneProcess, Diagnostics):
         *unnamed: Never,
         loss: float | None = None,
         reward: float | None = None,
+        metrics: Mapping[str, float] | None = None,
     ) -> None:
         """Take the feedback of a decision: once, in any order, late if need be.
 
         Give either ``loss=`` or ``reward=``, inside the range fixed at the start; a reward ``r`` is
-        the loss ``low + high - r``. The same value sent again is ignored; another one is refused.
+        the loss ``low + high - r``. Where the policy has ``metrics``, give a value of each with it.
+        The same values sent again are ignored; others are refused.
         """
         if unnamed:
             raise InputError(UNNAMED_FEEDBACK)
         made = as_decision(decision)
         self.check_takes(bits=False)
-        units = feedback_to_units(loss, reward, self.spec.loss_range, clip=self.spec.clip)
+        spec = self.spec
+        units = feedback_to_units(loss, reward, spec.loss_range, clip=spec.clip)
+        also = metrics_to_units(metrics, spec.metrics, clip=spec.clip)
         self._check_process()
         with self._lock:
-            batch = observe(self._parts, self._state, made, units)
+            batch = observe(self._parts, self._state, made, units, also)
             self._state.rewarded = reward is not None
-            del loss, reward, units  # what fails below must not carry them in its traceback
+            # What fails below must not carry them in its traceback.
+            del loss, reward, metrics, units, also
             self._learn(batch)
 
     def observe_bit(self, decision: Decision | Mapping[str, object], bit: int) -> None:
@@ -220,6 +227,8 @@ class Policy(OneProcess, Diagnostics):
         copy._belong_here()
         copy._begin(arm_stream, self.recipe.release.seeded(release_stream), self._state.retired)
         copy._state.changed = self._state.changed
+        if copy._parts.metrics is not None:
+            copy._parts.metrics = copy._parts.metrics.seeded(release_stream)
         copy.on_release = None
         return copy
 
@@ -249,7 +258,8 @@ class Policy(OneProcess, Diagnostics):
         """
         with self._lock:
             arms = arm_names((*self.arms, name))
-            self._change_arms((*self.active, len(self.arms)), arms)
+            running = [arm for arm in self.active if arm not in self.retired]
+            self._change_arms((*running, len(self.arms)), arms)
             return len(arms) - 1
 
     def retire_arm(self, arm: ArmName) -> None:
@@ -262,6 +272,8 @@ class Policy(OneProcess, Diagnostics):
             index = arm_index(arm, self.arms)
             if index in self.retired:
                 raise InputError(f"arm {arm!r} has been retired before.")
+            if index == self._control:
+                raise InputError(f"arm {arm!r} is the control, and stays.")
             if len(self.active) == 2:
                 raise InputError(
                     f"arm {arm!r} is one of the last two; a bandit needs at least 2 arms. Add "
@@ -349,8 +361,14 @@ class Policy(OneProcess, Diagnostics):
                 self._learn(batch)
 
     def _open_batch(self, among: Among | None) -> Batch:
+        least, control = self.spec.least_share, self._control
+        least = 1.0 if self._only_control else least
         if self._parts.runner.phases:
-            return open_phase(self._parts, self._state, *self._parts.runner.open_phase())
+            planned = self._parts.runner.open_phase(control if least > 0.0 else None, least)
+            return open_phase(self._parts, self._state, *planned)
+        due = least * (self._state.rounds + 1) - self._state.control_rounds
+        if control is not None and due > 0.0 and (among is None or control in among):
+            return self._open_for_control(control, due, among)
         drawn, people = self._parts.runner.open(among), self._state.people
         if people is not None and drawn.size and self.spec.per_person is not None:
             left = people.with_slots_left(self.spec.per_person)
@@ -358,11 +376,60 @@ class Policy(OneProcess, Diagnostics):
         size = drawn.size or self.batch
         return open_batch(self._parts, self._state, drawn, size, among)
 
+    @property
+    def _control(self) -> int | None:
+        """The index of the control, if there is one."""
+        control = self.spec.control
+        return None if control is None else self.arms.index(control)
+
+    @property
+    def _only_control(self) -> bool:
+        """Whether guardrails left nothing but the control."""
+        return bool(self._state.retirements) and self.retired.issuperset(
+            arm for arm in self.active if arm != self._control
+        )
+
+    def _open_for_control(self, control: int, due: float, among: Among | None) -> Batch:
+        """Open a batch that the control is given to keep its share; nothing is learned from it."""
+        size, longest = self.batch, getattr(self._parts.release, "longest", None)
+        if longest is not None and not self._only_control:
+            size = min(longest, max(size, math.ceil(due)))
+        self._state.control_rounds += size
+        drawn = Drawn(control, NOT_LEARNED, size, control, None)
+        return open_batch(self._parts, self._state, drawn, size, among)
+
+    def _guard(self, batch: Batch) -> None:
+        """Retire arms that are further from the control than a guardrail allows."""
+        spec, state, control = self.spec, self._state, self._control
+        if not spec.guardrails or control is None or spec.metrics is None:
+            return
+        played = batch.phase.counts if batch.phase is not None else {batch.choice: batch.used}
+        arms = [arm for arm in self.active if arm != control and arm not in self.retired]
+        if control not in played:
+            arms = [arm for arm in arms if arm in played]
+        alpha = (1.0 - spec.confidence) / (len(spec.guardrails) * (len(self.arms) - 1))
+        metrics, phases = self._parts.metrics, self._metric_phases
+        assert metrics is not None
+        known = {
+            name: metric_known(self.arms, metrics, state, name, in_phases=phases)
+            for name in (spec.guardrails if arms else ())
+        }
+        about = spec.guardrails, spec.metrics, control, arms
+        for found in breaches(known, *about, alpha, state.rounds):
+            if len(self.active) > 2:
+                left = tuple(arm for arm in self.active if arm != found.arm)
+                self._change_arms(left, self.arms)
+            state.retirements.append(found)
+            state.changed = True
+            state.changes += 1
+
     def _learn(self, batch: Batch | None) -> None:
         """Release a complete batch, once, and learn from what came out."""
         if batch is not None:
             released, runner = close(self._state, batch), self._parts.runner
-            if released is None:
+            if batch.importance == NOT_LEARNED:
+                pass
+            elif released is None:
                 runner.take_back(batch.credited, batch.importance)
             elif batch.phase is not None:
                 assert not isinstance(released, float)
@@ -372,6 +439,8 @@ class Policy(OneProcess, Diagnostics):
                 if isinstance(value, float):
                     value, rounds = evidence(value, batch.importance, batch.size, batch.used)
                 runner.learn(batch.credited, batch.importance, batch.ticket, value, rounds)
+            if released is not None:
+                self._guard(batch)
             if self.on_release is not None:
                 self.on_release(batch, released)
 

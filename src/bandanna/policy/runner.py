@@ -276,6 +276,26 @@ def draw_phase(planned: NDArray[np.float64], stream: Stream) -> Phase:
     return Phase(planned, words, order)
 
 
+def with_control(planned: NDArray[np.float64], control: int, least: float) -> NDArray[np.float64]:
+    """Return the counts of a phase of the same size in which an arm has at least a share.
+
+    Examples
+    --------
+    >>> with_control(np.array([0.0, 60.0, 40.0]), 0, 0.1).tolist()
+    [10.0, 54.0, 36.0]
+    """
+    size = float(planned.sum())
+    wanted = float(np.ceil(least * size))
+    if planned[control] >= wanted:
+        return planned
+    others = planned.copy()
+    others[control] = 0.0
+    kept = np.floor(others * (size - wanted) / others.sum())
+    kept[control] = size - kept.sum()
+    found: NDArray[np.float64] = kept
+    return found
+
+
 # --- for the object a user holds --------------------------------------------------------------
 
 
@@ -359,12 +379,19 @@ class Runner:
 
     # --- phases ---------------------------------------------------------------------------
 
-    def open_phase(self) -> tuple[int, float, Phase]:
-        """Plan a phase and draw the order of its arms; returns its size and what goes with it."""
+    def open_phase(
+        self, control: int | None = None, least: float = 0.0
+    ) -> tuple[int, float, Phase]:
+        """Plan a phase and draw the order of its arms; returns its size and what goes with it.
+
+        The ``control`` keeps at least a share of its rounds, which the others give up evenly.
+        """
         play, stream = self._play, self._stream
         size, memo = open_phase_once(play.params, play.state, stream)
         planned = np.zeros(self._count)
         planned[list(self._arms)] = play.state.planned  # type: ignore[union-attr]
+        if control is not None:
+            planned = with_control(planned, control, least)
         return size, memo, draw_phase(planned, stream)
 
     def draw_any(self, phase: Phase, among: Among | None) -> tuple[int, float]:

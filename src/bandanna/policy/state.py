@@ -11,9 +11,10 @@ import hashlib
 import secrets
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,11 +25,15 @@ from bandanna._core.advice import Ticket
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, InputError
 from bandanna.learners.base import Player as LearnerPlayer
+from bandanna.privacy.metrics import MetricsTally
 from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.release import Tally
 
 WAITING = -1
 """In place of a loss."""
+
+NOT_LEARNED = -1.0
+"""In place of an importance: a batch that the control was given to keep its share."""
 
 Among = tuple[int, ...]
 """Indices of the arms that may be played, in their order."""
@@ -156,6 +161,10 @@ class Batch:
     """Losses that its release counts, once it closed."""
     phase: Phase | None = None
     """How arms take turns in it; None where it plays one arm or follows one expert."""
+    metrics: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Metrics of each round that has feedback, in grid units."""
+    metric_sums: MetricsTally | None = None
+    """What the release of metrics will need of them; None without metrics."""
 
     @property
     def full(self) -> bool:
@@ -330,7 +339,13 @@ class ClosedBatches:
         self._marks: dict[int, list[bytes]] = {}
         self._room = self._remember = remember
 
-    def add(self, number: int, losses: Sequence[int], given_up: set[int]) -> None:
+    def add(
+        self,
+        number: int,
+        losses: Sequence[int],
+        given_up: set[int],
+        metrics: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
+    ) -> None:
         """Remember a batch that is about to be erased, and forget the oldest beyond the limit.
 
         A negative loss is one whose counting was interrupted: any value is its repeat.
@@ -338,27 +353,30 @@ class ClosedBatches:
         if len(losses) > self._remember or number in self._marks:
             return
         self._marks[number] = [
-            _GIVEN_UP if position in given_up else self._mark(number, position, loss)
+            _GIVEN_UP
+            if position in given_up
+            else self._mark(number, position, loss, *metrics.get(position, ()))
             for position, loss in enumerate(losses)
         ]
         self._room -= len(losses)
         while self._room < 0:
             self._room += len(self._marks.pop(next(iter(self._marks))))
 
-    def compare(self, number: int, position: int, loss: int) -> Verdict:
-        """Say whether the loss is the one observed before."""
+    def compare(self, number: int, position: int, loss: int, *metrics: int) -> Verdict:
+        """Say whether the loss, with its metrics, is the one observed before."""
         marks = self._marks.get(number)
         if marks is None or position >= len(marks):
             return "forgotten"
         if marks[position] in (_GIVEN_UP, _UNCOUNTED):
             return "given up" if marks[position] == _GIVEN_UP else "same"
-        same = secrets.compare_digest(marks[position], self._mark(number, position, loss))
+        mark = self._mark(number, position, loss, *metrics)
+        same = secrets.compare_digest(marks[position], mark)
         return "same" if same else "different"
 
-    def _mark(self, number: int, position: int, loss: int) -> bytes:
+    def _mark(self, number: int, position: int, loss: int, *metrics: int) -> bytes:
         if loss < 0:
             return _UNCOUNTED
-        data = b"".join(part.to_bytes(8, "big") for part in (number, position, loss))
+        data = b"".join(part.to_bytes(8, "big") for part in (number, position, loss, *metrics))
         return hashlib.blake2b(data, key=self._key, digest_size=8).digest()
 
 
@@ -381,6 +399,34 @@ class Issuer(NamedTuple):
         """Whether a round is its own, or a later identity's."""
         begin = self.joined.get(batch)
         return batch >= self.batch or (begin is not None and position >= begin)
+
+
+# --- metrics and guardrails -------------------------------------------------------------------
+
+
+class MetricReleased(NamedTuple):
+    """What one batch released of an arm's metrics: public."""
+
+    arm: int
+    rounds: int
+    """How many of its rounds, or slots of people, had feedback."""
+    means: tuple[float, ...]
+
+
+class Retirement(NamedTuple):
+    """An arm that a guardrail retired, and why: public."""
+
+    arm: int
+    metric: str
+    rounds: int
+    """After how many decisions."""
+    difference: float
+    """The arm's mean minus the control's, as a share of the metric's range."""
+    least: float
+    """How far it is at least from the control, in the direction of the guardrail."""
+    log_evidence: float
+    """Chance alone reaches it with probability at most ``exp(-log_evidence)``."""
+    assumption: str
 
 
 # --- the whole --------------------------------------------------------------------------------
@@ -431,6 +477,14 @@ class State:
     closed: ClosedBatches = field(default_factory=ClosedBatches)
     phases: list[list[tuple[int, int, float]]] = field(default_factory=list)
     """What was released of each phase: arm, rounds and mean loss. Public, and kept for few arms."""
+    metric_totals: dict[int, tuple[ArmTotals, ...]] = field(default_factory=dict)
+    """What was released of each arm's metrics, in their order: public."""
+    metric_phases: list[list[MetricReleased]] = field(default_factory=list)
+    """The same by phase, as ``phases``; empty once some feedback never came."""
+    retirements: list[Retirement] = field(default_factory=list)
+    """Arms that guardrails retired."""
+    control_rounds: int = 0
+    """Rounds of batches that the control was given to keep its share."""
     rewarded: bool = False
     """Whether feedback comes as rewards: in which direction answers are given."""
     changes: int = 0

@@ -26,12 +26,14 @@ from bandanna.policy.state import (
     Among,
     Batch,
     Drawn,
+    MetricReleased,
     People,
     Phase,
     Slot,
     State,
     Verdict,
 )
+from bandanna.privacy.metrics import MetricsRelease
 from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.release import Release, Released
 from bandanna.spec import PeopleRule
@@ -49,6 +51,8 @@ class Parts:
     people: PeopleRule | None
     default: int
     """The default loss in grid units: for feedback that never came, or slots without any."""
+    metrics: MetricsRelease | None = None
+    """How metrics are released, where there are any."""
 
 
 # --- deciding ---------------------------------------------------------------------------------
@@ -179,6 +183,7 @@ def open_batch(
         parts.release.start(size),
         among,
         slots=None if parts.people is None else {},
+        metric_sums=None if parts.metrics is None else parts.metrics.start(),
     )
     state.restricted = state.restricted or among is not None
     state.overlapped = state.overlapped or bool(state.open)
@@ -203,6 +208,7 @@ def open_phase(parts: Parts, state: State, size: int, memo: float, phase: Phase)
         parts.release.start_phase(),
         slots=None if parts.people is None else {},
         phase=phase,
+        metric_sums=None if parts.metrics is None else parts.metrics.start(),
     )
     state.overlapped = state.overlapped or bool(state.open)
     state.open[number] = batch
@@ -285,35 +291,45 @@ def admit(people: People, rule: PeopleRule, person: int) -> bool:
 # --- feedback ---------------------------------------------------------------------------------
 
 
-def observe(parts: Parts, state: State, decision: Decision, units: int) -> Batch | None:
-    """Count a loss, once; returns its batch if that is now complete."""
+def observe(
+    parts: Parts, state: State, decision: Decision, units: int, metrics: tuple[int, ...] = ()
+) -> Batch | None:
+    """Count a loss and its metrics, once; returns its batch if that is now complete."""
     batch = find(state, decision)
     position = decision.position
     verdict: Verdict
     if batch is None:
-        verdict = state.closed.compare(decision.batch, position, units)
+        verdict = state.closed.compare(decision.batch, position, units, *metrics)
     elif position in batch.given_up:
         verdict = "given up"
     elif position in batch.waiting:
-        _count(parts, batch, position, units)
+        _count(parts, batch, position, units, metrics)
         verdict = "same"
     else:
-        verdict = "same" if batch.losses[position] in (units, WAITING) else "different"
+        same = batch.losses[position] in (units, WAITING)
+        same = same and batch.metrics.get(position, metrics) == metrics
+        verdict = "same" if same else "different"
     if verdict != "same":
         raise _refusal(decision, verdict)
     return batch if batch is not None and batch.complete else None
 
 
-def _count(parts: Parts, batch: Batch, position: int, units: int) -> None:
-    """Count a loss. From the first line on the round has its feedback.
+def _count(
+    parts: Parts, batch: Batch, position: int, units: int, metrics: tuple[int, ...] = ()
+) -> None:
+    """Count a loss, and metrics where there are any. From the first line on it has its feedback.
 
     Interrupted after it, the loss is not counted; the batch still closes, and nothing is counted
     twice when the feedback is sent again.
     """
     batch.ticket = ticket = batch.waiting.pop(position)
     batch.losses[position] = units
+    if metrics:
+        batch.metrics[position] = metrics
     if batch.slots is None:
         _add(batch, position, units, ticket)
+        if metrics:
+            _add_metrics(batch, position, [metrics])
     else:
         count_slot(parts, batch, batch.owners[position], ticket)
 
@@ -321,6 +337,7 @@ def _count(parts: Parts, batch: Batch, position: int, units: int) -> None:
 def give_up(parts: Parts, state: State, decision: Decision) -> Batch | None:
     """Count the default loss of a decision without feedback; with feedback, change nothing.
 
+    Nothing is counted for its metrics: their means are of the rounds that had feedback.
     Whether feedback had come is all that could show, never what it was.
     """
     batch = find(state, decision)
@@ -355,6 +372,7 @@ def count_slot(parts: Parts, batch: Batch, slot: Slot, ticket: Ticket | None) ->
     slot.counted = units
     if slot.counts:
         _add(batch, slot.rounds[0], units, ticket)
+        _add_metrics(batch, slot.rounds[0], slot_metrics(batch, slot))
 
 
 def _add(batch: Batch, position: int, units: int, ticket: Ticket | None) -> None:
@@ -363,6 +381,29 @@ def _add(batch: Batch, position: int, units: int, ticket: Ticket | None) -> None
         batch.tally.add(units, ticket)
     else:
         batch.tally.add_to(batch.arms[position], units)
+
+
+def slot_metrics(batch: Batch, slot: Slot) -> list[tuple[int, ...]]:
+    """Return the metrics of a slot's rounds that have feedback."""
+    return [batch.metrics[position] for position in slot.rounds if position in batch.metrics]
+
+
+def _add_metrics(batch: Batch, position: int, rounds: list[tuple[int, ...]]) -> None:
+    """Add the mean metrics of some rounds to the sums of their arm, once for all of them."""
+    if batch.metric_sums is not None and rounds:
+        mean = tuple(rounded_mean(list(units)) for units in zip(*rounds, strict=True))
+        batch.metric_sums.add(batch.arms[position], mean)
+
+
+def recount_metrics(batch: Batch) -> None:
+    """Count the metrics of a batch that was read from a file, as they were counted before."""
+    if batch.slots is None:
+        for position, units in batch.metrics.items():
+            _add_metrics(batch, position, [units])
+        return
+    for slot in batch.slots.values():
+        if slot.counts and slot.counted is not None:
+            _add_metrics(batch, slot.rounds[0], slot_metrics(batch, slot))
 
 
 def finish(parts: Parts, state: State, person: int) -> list[Batch]:
@@ -400,7 +441,7 @@ def close(state: State, batch: Batch) -> Released | None:
     losses to a second release. If the release fails, nothing is learned from it, and the error does
     not carry the sum along in its traceback.
     """
-    state.closed.add(batch.number, batch.losses, batch.given_up)
+    state.closed.add(batch.number, batch.losses, batch.given_up, batch.metrics)
     if state.filling.get(batch.among) is batch:
         del state.filling[batch.among]
     state.missed_before += batch.missed
@@ -420,6 +461,8 @@ def close(state: State, batch: Batch) -> Released | None:
         phase.counts = batch.tally.counts
     try:
         released = batch.tally.publish()
+        sums, batch.metric_sums = batch.metric_sums, None
+        metrics = [] if sums is None else [MetricReleased(*one) for one in sums.publish()]
     except BaseException as error:
         raise without_frames(error) from None
     if isinstance(released, float):
@@ -430,6 +473,8 @@ def close(state: State, batch: Batch) -> Released | None:
         if len(phase.planned) <= MOST_IN_PHASES:
             values = zip(phase.counts.items(), released, strict=True)
             state.phases.append([(arm, count, float(value)) for (arm, count), value in values])
+    if metrics:
+        _note_metrics(state, phase, metrics)
     return released
 
 
@@ -438,9 +483,24 @@ def _note(state: State, choice: int, mean: float, count: int) -> None:
     state.totals[choice] = state.totals.get(choice, ArmTotals()).and_also(mean, count)
 
 
+def _note_metrics(state: State, phase: Phase | None, metrics: list[MetricReleased]) -> None:
+    """Note what was released of metrics; by phase as long as all feedback came."""
+    for arm, count, means in metrics:
+        known = state.metric_totals.get(arm) or (ArmTotals(),) * len(means)
+        pairs = zip(known, means, strict=True)
+        state.metric_totals[arm] = tuple(totals.and_also(mean, count) for totals, mean in pairs)
+    if phase is None or len(phase.planned) > MOST_IN_PHASES:
+        return
+    whole = len(state.metric_phases) == len(state.phases) - 1
+    if whole and {arm: count for arm, count, _ in metrics} == phase.counts:
+        state.metric_phases.append(metrics)
+    else:
+        state.metric_phases = []
+
+
 def _erase(state: State, batch: Batch) -> None:
-    """Forget all feedback but what the tally holds, and who gave it."""
-    batch.losses = array("i")
+    """Forget all feedback but what the tallies hold, and who gave it."""
+    batch.losses, batch.metrics = array("i"), {}
     if batch.slots is not None:
         assert state.people is not None, "slots belong to persons"
         state.people.forget(batch)

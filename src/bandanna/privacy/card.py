@@ -53,6 +53,7 @@ LAWS = {
     "one-bit": "one random bit for each batch (randomised response on a sum)",
     "device-bit": "one random bit for each value, drawn on the person's own device",
     "laplace": "discrete Laplace noise on the sum of each batch",
+    "with-metrics": "the outcome, and each metric's sum with discrete Laplace noise of its own",
     "vector-laplace": "discrete Laplace noise on one sum for each expert",
     "vector-laplace-composed": "discrete Laplace noise on one sum for each expert",
     "vector-gaussian": "discrete Gaussian noise on one sum for each expert",

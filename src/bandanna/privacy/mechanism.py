@@ -48,6 +48,9 @@ class PrivacyLoss(Protocol):
     def self_compose(self, num_times: int) -> PrivacyLoss:
         """Return the distribution of several independent runs."""
 
+    def compose(self, other: PrivacyLoss) -> PrivacyLoss:
+        """Return the distribution of two independent runs."""
+
     def get_epsilon_for_delta(self, delta: float) -> float:
         """Return the smallest epsilon at a delta."""
 

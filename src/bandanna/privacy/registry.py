@@ -8,6 +8,7 @@ from bandanna._core.types import JSON, InputError
 from bandanna.privacy.epochs import EPOCH_MECHANISMS
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.mechanism import Mechanism
+from bandanna.privacy.metrics import MetricsMechanism
 from bandanna.privacy.on_device import DeviceRelease
 from bandanna.privacy.one_bit import OneBitRelease
 from bandanna.privacy.plain import PlainRelease, SilentRelease
@@ -47,3 +48,4 @@ for _release in (
     register(_release)
 
 MECHANISMS.update({mechanism.name: mechanism for mechanism in EPOCH_MECHANISMS})
+MECHANISMS[MetricsMechanism.name] = MetricsMechanism

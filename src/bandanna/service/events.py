@@ -46,7 +46,7 @@ async def reward(event: EventPath, request: Request) -> Response:
     """
     key = require(request, "reward")
     new = await read_body(request, NewReward)
-    given = NewFeedback(new.loss, new.reward)
+    given = NewFeedback(new.loss, new.reward, metrics=new.metrics)
     await request.app.state.core.reward(event, given, _experiment(request, key))
     return Response(status_code=204)
 

@@ -56,14 +56,23 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+JSON_TYPES: dict[str, Any] = {
+    "loss_range": tuple[Finite, Finite],
+    "metrics": dict[Label, tuple[Finite, Finite]],
+    "guardrails": dict[Label, Finite],
+    "control": Label | int,
+}
+"""How parameters are written in JSON whose Python type does not say it."""
+
+
 def _json_type(name: str, declared: Parameter) -> Any:
     """Return how a parameter of a policy is written in JSON."""
     kind, limits = types()[name], Field(ge=declared.least, le=declared.most)
     if name == "arms":
         names = Field(min_length=2, max_length=MAX_SERVED_ARMS)
         return Annotated[int, limits] | Annotated[list[Label], names]
-    if name == "loss_range":
-        return tuple[Finite, Finite]
+    if name in JSON_TYPES:
+        return JSON_TYPES[name]
     if declared.choices:
         return Literal[declared.choices]
     if kind in (int, int | None):
@@ -162,6 +171,10 @@ class NewReward(Document):
 
     reward: Feedback | None = None
     loss: Feedback | None = None
+    metrics: dict[str, Feedback] | None = Field(
+        default=None,
+        description="With metrics: a value of each, by name. Sent with the reward or loss.",
+    )
 
 
 class PlanRequest(Document):

@@ -94,6 +94,11 @@ def check_fit(name: str, policy: Policy, environment: Environment | ExpertEnviro
             f"policy {name!r} must be a PrivateBandit or a Bandit; got {type(policy).__name__}; "
             f"it needs advice=."
         )
+    if policy.spec.guardrails or policy.spec.least_share > 0.0:
+        raise InputError(
+            f"policy {name!r} has guardrails or a control with a least_share, which losses of one "
+            f"outcome cannot rehearse; simulate it without them. Metrics alone change no decision."
+        )
     if policy.retired:
         raise InputError(f"policy {name!r} has retired arms; simulate a new one without them.")
     if (policy.experts, len(policy.arms)) != (environment.experts, environment.arms):

@@ -121,6 +121,8 @@ class Feedback(NamedTuple):
     given_up: bool
     ticket: JSON | None
     """What crediting experts will need."""
+    metrics: list[int] | None = None
+    """In grid units, where there are any: private."""
 
 
 class Release(NamedTuple):

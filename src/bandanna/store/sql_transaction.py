@@ -263,17 +263,28 @@ class SqlTransaction(Transaction):
             "experiment": experiment,
             "batch": row.batch,
             "position": row.position,
-            "loss": None if row.loss is None else self._secret.seal(row.loss, place),
+            "loss": None if row.loss is None else self._secret.seal(_private(row), place),
             "given_up": row.given_up,
             "ticket": None if row.ticket is None else json.dumps(row.ticket),
         }
 
     def _feedback(self, row: SqlRow) -> Feedback:
         place = f"{row.experiment}/{row.batch}/{row.position}"
+        found = None if row.loss is None else self._secret.unseal(row.loss, place)
+        loss, metrics = found, None
+        if isinstance(found, dict):
+            loss, metrics = found["loss"], found["metrics"]
         return Feedback(
             row.batch,
             row.position,
-            None if row.loss is None else cast(int, self._secret.unseal(row.loss, place)),
+            cast(int | None, loss),
             bool(row.given_up),
             None if row.ticket is None else json.loads(row.ticket),
+            metrics,
         )
+
+
+def _private(row: Feedback) -> JSON | int:
+    """Return what is sealed of a round: its loss, with its metrics if it has any."""
+    assert row.loss is not None, "there is nothing to seal"
+    return {"loss": row.loss, "metrics": row.metrics} if row.metrics else row.loss

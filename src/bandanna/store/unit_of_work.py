@@ -16,6 +16,7 @@ from bandanna._core.grid import feedback_to_units
 from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError, StateFileError
 from bandanna.policy.codec import batch_to_dict, counters_to_dict, phase_to_dict
 from bandanna.policy.facade import DAMAGE, policy_from_dict
+from bandanna.policy.outcomes import metrics_to_units
 from bandanna.policy.policy import Policy
 from bandanna.policy.state import KEY_BYTES, WAITING, Batch
 from bandanna.policy.state import State as PolicyState
@@ -41,19 +42,22 @@ class NewFeedback(NamedTuple):
     loss: float | None = None
     reward: float | None = None
     bit: int | None = None
+    metrics: dict[str, float] | None = None
+    """With a loss or a reward, where the policy has metrics."""
 
     def check(self, policy: Policy) -> None:
         """Refuse what a policy does not take, before anything is changed."""
         policy.check_takes(bits=self.bit is not None)
         if self.bit is None:
             feedback_to_units(self.loss, self.reward, policy.loss_range, clip=policy.clip)
+            metrics_to_units(self.metrics, policy.spec.metrics, clip=policy.clip)
         else:
             check_bit(self.bit)
 
     def hand_to(self, policy: Policy, decision: Decision) -> None:
         """Hand it to the policy."""
         if self.bit is None:
-            policy.observe(decision, loss=self.loss, reward=self.reward)
+            policy.observe(decision, loss=self.loss, reward=self.reward, metrics=self.metrics)
         else:
             policy.observe_bit(decision, self.bit)
 
@@ -126,6 +130,9 @@ def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Place, Feedback
             if losses[position] is None
         ],
         "given_up": [k for k, row in enumerate(rows) if row is not None and row.given_up],
+        "metrics": [
+            [k, row.metrics] for k, row in enumerate(rows) if row is not None and row.metrics
+        ],
     }
 
 
@@ -168,6 +175,7 @@ def feedback_row(batch: Batch, position: int) -> Feedback | None:
         None if loss == WAITING else loss,
         position in batch.given_up,
         None if ticket is None else ticket.to_dict(),
+        list(batch.metrics[position]) if position in batch.metrics else None,
     )
 
 

@@ -1,0 +1,267 @@
+"""The release of secondary outcomes, beside that of the main one.
+
+A round's feedback is then a main outcome and one value for each metric. The main outcome is
+released as ever, with a part of epsilon. Each metric's sum over the same rounds is released with
+discrete Laplace noise and a part of its own. Whoever changes one round's feedback may change all
+of these sums at once, so the parts add up to the policy's epsilon: in exact fractions, see
+``shares_of``. Batches are disjoint, as for the main outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, NamedTuple
+
+from bandanna._core.checks import MAX_EPSILON, MIN_EPSILON
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream
+from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee, plain
+from bandanna.privacy.composition import float_above, float_below
+from bandanna.privacy.laplace import LaplaceMechanism, LaplaceRelease, laplace_scale
+from bandanna.privacy.mechanism import (
+    Finding,
+    Numerics,
+    PrivacyLoss,
+    PureMechanism,
+    float_of,
+    is_positive,
+)
+from bandanna.privacy.one_bit import OneBitMechanism
+from bandanna.privacy.statements import POST_PROCESSING
+from bandanna.privacy.sums import SumRelease
+
+OUTCOMES: dict[str, type[LaplaceMechanism | OneBitMechanism]] = {
+    LaplaceMechanism.name: LaplaceMechanism,
+    OneBitMechanism.name: OneBitMechanism,
+}
+"""What the main outcome may be released by."""
+
+
+class Shares(NamedTuple):
+    """What an epsilon is divided into."""
+
+    outcome: float
+    each: float
+    """For each metric."""
+
+
+def shares_of(epsilon: float, metrics: int, share: float) -> Shares:
+    """Divide an epsilon: ``share`` of it goes to the metrics, evenly, the rest to the outcome.
+
+    The parts add up to epsilon or hardly less, in exact fractions, and never to more.
+
+    Examples
+    --------
+    >>> shares_of(0.5, metrics=2, share=0.5)
+    Shares(outcome=0.25, each=0.125)
+    """
+    each = float_below(Fraction(epsilon) * Fraction(share) / metrics)
+    return Shares(float_below(Fraction(epsilon) - metrics * Fraction(each)), each)
+
+
+@dataclass(frozen=True)
+class MetricsMechanism(PureMechanism):
+    """An outcome and metrics, each released by a mechanism of its own."""
+
+    outcome: JSON
+    """The facts of the main outcome's mechanism."""
+    outcome_epsilon: float
+    metrics: list[JSON]
+    """Name, range, epsilon and scale of each metric."""
+
+    name: ClassVar[str] = "with-metrics"
+    sampler: ClassVar[str] = "OpenDP discrete Laplace, i64; secrets.randbelow for one-bit releases"
+    reasons: ClassVar[tuple[str, ...]] = (
+        f"the outcome and each metric are released by mechanisms of their own, whose epsilons add "
+        f"up (Lemma 'Basic Composition'), checked in exact arithmetic; {POST_PROCESSING}",
+    )
+
+    @property
+    def main(self) -> LaplaceMechanism | OneBitMechanism:
+        """The mechanism of the main outcome."""
+        return OUTCOMES[self.outcome["mechanism"]].read(self.outcome)
+
+    @property
+    def others(self) -> list[LaplaceMechanism]:
+        """Those of the metrics."""
+        return [LaplaceMechanism(self.batch, self.units, one["scale"]) for one in self.metrics]
+
+    @property
+    def grid(self) -> float:
+        """How much epsilon integers may cost beyond the laws that ``loss`` accounts for."""
+        return self.main.grid + sum(one.grid for one in self.others)
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what is assumed of the metrics' ranges."""
+        return (metrics_assumed({one["name"]: (one["low"], one["high"]) for one in self.metrics}),)
+
+    def prove(self, epsilon: float) -> Iterator[Finding]:
+        """Prove that each part keeps its epsilon, and that they add up to no more than is said."""
+        for finding in self.main.prove(self.outcome_epsilon):
+            entry = "outcome_epsilon" if finding.entry == "epsilon" else "outcome"
+            yield finding._replace(entry=entry)
+        same = (self.main.batch, self.main.units) == (self.batch, self.units)
+        yield Finding("outcome", same, "is released in the same batches")
+        for one, law in zip(self.metrics, self.others, strict=True):
+            for finding in law.prove(one["epsilon"]):
+                why = f"{one['name']}: {finding.why}"
+                yield finding._replace(entry="metrics", why=why)
+        parts = [self.outcome_epsilon, *(one["epsilon"] for one in self.metrics)]
+        together = sum(map(Fraction, parts), Fraction(0))
+        holds = float_above(together) == epsilon
+        yield Finding("epsilon", holds, f"{len(parts)} parts add up to {float(together):.6g}")
+
+    def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
+        """Return the privacy loss of everything together."""
+        fine = numerics._replace(step=numerics.step / (1 + len(self.metrics)))  # errors add up
+        found = self.main.loss(self.outcome_epsilon, rounds, fine)
+        for one, law in zip(self.metrics, self.others, strict=True):
+            found = found.compose(law.loss(one["epsilon"], rounds, fine))
+        return found
+
+    @classmethod
+    def impossible(cls, facts: JSON) -> Iterator[Finding]:
+        """Entries must have their types before anything is computed from them."""
+        for key in ("batch", "units"):
+            if type(facts.get(key)) is not int or facts[key] < 1:
+                yield Finding(key, False, "must be a whole number, at least 1")
+        if not _is_epsilon(facts.get("outcome_epsilon")):
+            why = f"must be a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}"
+            yield Finding("outcome_epsilon", False, why)
+        outcome = facts.get("outcome")
+        kind = OUTCOMES.get(str(outcome.get("mechanism"))) if isinstance(outcome, dict) else None
+        if kind is None or not isinstance(outcome, dict):
+            known = ", ".join(OUTCOMES)
+            yield Finding("outcome", False, f"must hold the numbers of one of {known}")
+        else:
+            named = set(outcome) == {"mechanism", "sampler", *kind.entries()}
+            if not named or outcome["sampler"] != kind.sampler:
+                yield Finding("outcome", False, "has entries that are missing or not known")
+            yield from (one._replace(entry="outcome") for one in kind.impossible(outcome))
+        metrics = facts.get("metrics")
+        if not isinstance(metrics, list) or not metrics or not all(map(_possible, metrics)):
+            yield Finding("metrics", False, "must list the name, range, epsilon and scale of each")
+        elif len({one["name"] for one in metrics}) < len(metrics):
+            yield Finding("metrics", False, "has a name twice")
+
+
+def _is_epsilon(value: object) -> bool:
+    return is_positive(value) and MIN_EPSILON <= float_of(value) <= MAX_EPSILON
+
+
+def _possible(metric: object) -> bool:
+    return (
+        isinstance(metric, dict)
+        and set(metric) == {"name", "low", "high", "epsilon", "scale"}
+        and isinstance(metric["name"], str)
+        and all(type(metric[end]) in (int, float) for end in ("low", "high"))
+        and metric["low"] < metric["high"]
+        and _is_epsilon(metric["epsilon"])
+        and is_positive(metric["scale"])
+    )
+
+
+def metrics_assumed(ranges: Mapping[str, tuple[float, float]]) -> str:
+    """Return the sentence about the ranges of metrics."""
+    each = ", ".join(
+        f"{name} {plain(low)} to {plain(high)}" for name, (low, high) in ranges.items()
+    )
+    return f"metrics are in ranges fixed without looking at them: {each}"
+
+
+class MetricsTally:
+    """One batch's sums of metrics by arm, from the first value until they are published."""
+
+    def __init__(self, releases: tuple[SumRelease, ...]) -> None:
+        self._releases = releases
+        self._sums: dict[int, list[int]] | None = {}
+
+    def add(self, arm: int, units: tuple[int, ...]) -> None:
+        """Count one round's metrics, or one person's, clamped to the grid."""
+        assert self._sums is not None, "this batch has been published"
+        count, *sums = self._sums.get(arm) or [0] * (len(self._releases) + 1)
+        clamped = (min(max(one, 0), UNITS) for one in units)
+        added = [total + one for total, one in zip(sums, clamped, strict=True)]
+        self._sums[arm] = [count + 1, *added]
+
+    def publish(self) -> list[tuple[int, int, tuple[float, ...]]]:
+        """Publish each arm's count and means, in the order of arms, once."""
+        sums, self._sums = self._sums, None
+        assert sums is not None, "this batch has been published"
+        return [(arm, sums[arm][0], self._means(*sums[arm])) for arm in sorted(sums)]
+
+    def _means(self, count: int, *sums: int) -> tuple[float, ...]:
+        pairs = zip(self._releases, sums, strict=True)
+        return tuple(release.release(total, count) for release, total in pairs)
+
+
+@dataclass(frozen=True)
+class MetricsRelease:
+    """How metrics leave a batch: each one's sum with noise of its own."""
+
+    ranges: Mapping[str, tuple[float, float]]
+    epsilon: float
+    """Of each metric."""
+    releases: tuple[SumRelease, ...]
+
+    @classmethod
+    def of(cls, ranges: Mapping[str, tuple[float, float]], epsilon: float) -> MetricsRelease:
+        """Return the release of metrics in ranges, each with an epsilon."""
+        return cls(ranges, epsilon, tuple(LaplaceRelease(epsilon, 1) for _ in ranges))
+
+    @property
+    def plain(self) -> LaplaceRelease:
+        """The release of one metric, whose law answers rest on."""
+        return LaplaceRelease(self.epsilon, 1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the metrics, in their order."""
+        return tuple(self.ranges)
+
+    def start(self) -> MetricsTally:
+        """Open a batch."""
+        return MetricsTally(self.releases)
+
+    def seeded(self, stream: Stream) -> MetricsRelease:
+        """Return the same with repeatable noise, which protects nobody."""
+        return replace(self, releases=tuple(one.seeded(stream) for one in self.releases))
+
+    def guarantee(self, outcome: Guarantee) -> Guarantee:
+        """Return what holds for the main outcome and the metrics together."""
+        if not outcome.private or not all(one.guarantee().private for one in self.releases):
+            return no_guarantee(f"{outcome.mechanism}, with metrics", outcome.because)
+        facts = dict(outcome.facts)
+        if facts.get("mechanism") not in OUTCOMES or outcome.delta > 0.0:
+            raise InputError(
+                f"metrics go with one-bit and Laplace releases, not with {facts.get('mechanism')}."
+            )
+        scale = laplace_scale(self.epsilon)
+        parts = [outcome.epsilon, *(self.epsilon for _ in self.ranges)]
+        law = MetricsMechanism(
+            facts["batch"],
+            facts["units"],
+            facts,
+            outcome.epsilon,
+            [
+                {"name": name, "low": low, "high": high, "epsilon": self.epsilon, "scale": scale}
+                for name, (low, high) in self.ranges.items()
+            ],
+        )
+        listed = ", ".join(self.ranges)
+        return Guarantee(
+            epsilon=float_above(sum(map(Fraction, parts), Fraction(0))),
+            delta=0.0,
+            protects=outcome.protects,
+            model=outcome.model,
+            mechanism=(
+                f"{outcome.mechanism} (epsilon {plain(outcome.epsilon)}); and for each of the "
+                f"metrics {listed} discrete Laplace noise of scale {scale!r} on its sum, in units "
+                f"of 1/{UNITS} of its range (epsilon {plain(self.epsilon)} each)"
+            ),
+            because=law.reasons[0],
+            assumptions=(*outcome.assumptions, *law.assumptions()),
+            facts=law.facts(),
+        )
