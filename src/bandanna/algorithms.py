@@ -256,13 +256,13 @@ BANDITS = (
     ),
     Algorithm(
         "phased",
-        "phases with few releases, randomised round by round, and a guard",
+        "phases with few releases, randomised round by round, a guard, and a net under it",
         "ours",
-        tune=phases.phased,
+        phases.phased_bound,
+        phases.phased,
         learner="phased",
         grows=True,
         needs_rounds=False,
-        unproved="none is proved: regret is measured, by bandanna reproduce algorithms.",
     ),
     Algorithm(
         "ab-test",

@@ -11,16 +11,19 @@ import pytest
 from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.learners import AbTest, Phased
+from bandanna.learners.adaptive_steps import RATE
 from bandanna.learners.base import dump_arrays, load_arrays
 from bandanna.learners.phase_guard import log_chance
 from bandanna.learners.phase_model import Model
-from bandanna.learners.phased_steps import ADAPTIVE, ALARMS, RECORDS, PhasedState
+from bandanna.learners.phased_state import ADAPTIVE, ALARMS, RECORDS, PhasedState
 from bandanna.learners.steps import (
     draw_round_among_once,
     draw_round_once,
     learn_phase_once,
     open_phase_once,
 )
+from bandanna.spec import Problem
+from bandanna.theory.phases import phased_promise
 from tests.learners.phased_reference import AlarmError, TextbookPhases, tail
 
 
@@ -48,17 +51,19 @@ def run(
     return state, plans
 
 
+@pytest.mark.parametrize("net", [False, True])
 @pytest.mark.parametrize(
     ("arms", "rounds", "epsilon", "wave"),
     [(3, 4000, 0.5, 0.0), (10, 200_000, 0.1, 0.0), (4, 20_000, 1.0, 0.25), (10, 100_000, 0.2, 0.2)],
 )
 def test_plans_are_those_of_the_textbook(
-    arms: int, rounds: int, epsilon: float, wave: float
+    arms: int, rounds: int, epsilon: float, wave: float, net: bool
 ) -> None:
-    for seed in range(5):
-        learner = Phased(arms, epsilon, rounds=rounds)
+    budget = phased_promise(Problem(arms, rounds, epsilon)) if net else None
+    for seed in range(3):
+        learner = Phased(arms, epsilon, rounds=rounds, budget=budget)
         params, state, stream = learner.params(), learner.start(), new_stream(seed)
-        textbook = TextbookPhases(arms, epsilon, rounds, new_stream(seed))
+        textbook = TextbookPhases(arms, epsilon, rounds, new_stream(seed), budget)
         rng = np.random.default_rng(seed)
         means = np.linspace(0.4, 0.55, arms)
         phases = 0
@@ -75,6 +80,9 @@ def test_plans_are_those_of_the_textbook(
             except AlarmError:
                 break
             assert state.phase[ALARMS] == 0
+            if state.totals[RATE] or phases == 60:  # the net plays; or records are merged
+                break
+            np.testing.assert_allclose(state.regrets, textbook.regrets, atol=1e-6)
         assert phases > 3
 
 
@@ -92,7 +100,7 @@ def test_a_phase_is_a_permutation_of_fixed_counts() -> None:
         mean = np.flatnonzero(arms == arm).mean()
         error = math.sqrt(size**2 / 12 / planned[arm])
         assert abs(mean - (size - 1) / 2) < 6 * error
-    assert memo == 0
+    assert 0 < memo < 1
 
 
 def test_eligible_arms_are_drawn_from_what_is_left() -> None:

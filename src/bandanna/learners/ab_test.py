@@ -13,7 +13,8 @@ from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
 from bandanna.learners.base import PhaseLearner, aligned_zeros
-from bandanna.learners.phased_steps import LEAD, LEFT, PHASE, SIZE, draw_among, draw_from
+from bandanna.learners.phased_state import LEAD, LEFT, PHASE, SIZE
+from bandanna.learners.phased_steps import draw_among, draw_from
 from bandanna.learners.steps import register_phases
 
 Floats = NDArray[np.float64]

@@ -121,10 +121,10 @@ class Adaptive(CompiledLearner):
         known = min(self.losses or math.inf, self.memory or math.inf)
         logarithm = 0.0 if known == math.inf else max(math.log(known), 1.0)
         shape = self.first_rate, self.clamp, self.level, self.fresh, self.doubts, self.noise
-        net = self._margin(), self.losses or 0.0, math.inf if self.budget is None else self.budget
+        net = self.margin(), self.losses or 0.0, math.inf if self.budget is None else self.budget
         return AdaptiveParams(logarithm, forget, *map(float, (*shape, *net)))
 
-    def _margin(self) -> float:
+    def margin(self) -> float:
         """Return how far predictions stay below what a rate can bear.
 
         So far that noise is cut, over the whole run, by no more than a part of what centred EXP3's
@@ -139,7 +139,7 @@ class Adaptive(CompiledLearner):
     def start(self) -> AdaptiveState:
         """Return the state before the first round: the uniform distribution."""
         state = AdaptiveState(*aligned_zeros(*[self.arms] * 6, 2, *[self.arms] * 2, TOTALS, 2))
-        highest = python_source(highest_prediction)(self.first_rate, self._margin())
+        highest = python_source(highest_prediction)(self.first_rate, self.margin())
         state.predictions[:] = min(0.5, highest)
         state.rates[:] = self.first_rate
         state.chances[:] = 1.0 / self.arms

@@ -118,7 +118,7 @@ def adaptive_update(
         return
     _learn(params, state, arm, importance, loss)
     if params.budget < math.inf:
-        _watch(params, state)
+        watch_net(params, state)
 
 
 @step
@@ -234,7 +234,7 @@ def highest_prediction(rate: float, margin: float) -> float:
 
 
 @step
-def _watch(params: AdaptiveParams, state: AdaptiveState) -> None:
+def watch_net(params: AdaptiveParams, state: AdaptiveState) -> None:
     """Let centred EXP3 play the rest if one more step might take the bound past the budget."""
     arms, totals = state.rates.size, state.totals
     totals[BOUND] = regret_so_far(params, state)
@@ -310,7 +310,7 @@ def regret_so_far_once(params: AdaptiveParams, state: AdaptiveState) -> float:
 @kernel
 def watch_once(params: AdaptiveParams, state: AdaptiveState) -> None:
     """Look whether the net is needed, from Python."""
-    _watch(params, state)
+    watch_net(params, state)
 
 
 register(AdaptiveParams, adaptive_draw, adaptive_update)

@@ -13,8 +13,8 @@ confidence statements about the phase hold for any losses fixed in advance (Hoef
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,14 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.types import InputError
 from bandanna.learners.adaptive import Adaptive
+from bandanna.learners.adaptive_steps import RATE, SWITCHED
 from bandanna.learners.base import PhaseLearner, Report, aligned_zeros
-from bandanna.learners.phased_steps import (
+from bandanna.learners.net import NetReport
+from bandanna.learners.phase_net import noise_of
+from bandanna.learners.phased_state import (
     ALARMS,
+    BATCH,
+    HANDED,
     LEAD,
     LEFT,
     PHASE,
@@ -41,6 +46,8 @@ MOST_ARMS = 100_000
 RECORDS = 64
 """Phases that are kept apart; older ones are merged."""
 FEWER_RECORDS, MANY_ARMS = 16, 10_000
+FIRST_RATE = 0.6
+"""Of the adaptive learner, where there is a net; as in ``theory.adaptive``."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,10 @@ class Phased(PhaseLearner):
     false_alarm
         Probability of an alarm in a run in which differences between arms are steady, about: the
         law of sampling errors is approximated.
+    budget
+        What expected regret must not exceed, in rounds, or None. Probes are then drawn at random,
+        so that regret is estimated without bias; when it comes too close, centred EXP3 plays the
+        rest. Needs the number of rounds, and probes.
     """
 
     arms: int
@@ -76,9 +87,11 @@ class Phased(PhaseLearner):
     probes: bool = True
     guard: bool = True
     false_alarm: float = 0.005
+    budget: float | None = None
     name: ClassVar[str] = "phased"
     per_arm: ClassVar[tuple[str, ...]] = (
         *("rounds", "means", "noise", "planned", "left", "looked", "wanted"),
+        *("odds", "guesses", "regrets", "limits"),
         *Adaptive.per_arm,
     )
 
@@ -90,18 +103,31 @@ class Phased(PhaseLearner):
         checks.within("false_alarm", self.false_alarm, 1e-12, 1.0)
         if self.rounds is not None:
             checks.set_fields(self, rounds=checks.rounds(self.rounds))
+        if self.budget is not None:
+            checks.positive("budget", self.budget)
+            if self.rounds is None or not self.probes:
+                raise InputError("a budget needs rounds=, and probes.")
 
     def params(self) -> PhasedParams:
         """Return the numbers for the compiled steps."""
-        batch = min(max(1, round(2.5 * math.sqrt(8.0) / self.epsilon)), checks.MAX_ROUNDS)
         known = float(self.epsilon), float(self.rounds or 0)
         watch = bool(self.probes), bool(self.guard)
-        odds = float(self.false_alarm)
-        return PhasedParams(*known, *watch, odds, batch, self._adaptive(batch).params())
+        odds = float(self.false_alarm), float(self.budget or math.inf)
+        batches = self._rounds(2.5 * math.sqrt(8.0)), self._rounds(2.0)
+        return PhasedParams(*known, *watch, *odds, *batches, self._adaptive().params())
 
-    def _adaptive(self, batch: int) -> Adaptive:
+    def _rounds(self, multiple: float) -> int:
+        return min(max(1, round(multiple / self.epsilon)), checks.MAX_ROUNDS)
+
+    def _adaptive(self) -> Adaptive:
+        """Return the learner that plays after an early alarm, as if for the whole run."""
+        batch = self._rounds(2.5 * math.sqrt(8.0))
         memory = None if self.rounds is None else max(self.rounds / batch, 1.0)
-        return Adaptive(self.arms, memory=memory)
+        if self.budget is None or self.rounds is None:
+            return Adaptive(self.arms, memory=memory)
+        losses, noise = max(self.rounds // batch, 1), noise_of(self.epsilon, batch)
+        own = Adaptive(self.arms, losses, memory, first_rate=FIRST_RATE, noise=noise)
+        return replace(own, clamp=max(own.clamp, own.margin() + noise))
 
     def start(self) -> PhasedState:
         """Return the state before the first round."""
@@ -110,22 +136,28 @@ class Phased(PhaseLearner):
         by_phase = (arms, records)
         by_arm_and_phase = ("rounds", "means", "noise", "scratch_weights")
         by_arm: tuple[str, ...] = ("planned", "left", "looked", "wanted")
+        by_arm += ("odds", "guesses", "regrets", "limits", "scratch_counts")
         by_arm += ("scratch_fitted", "scratch_precision", "scratch_errors", "scratch_shares")
         arrays: dict[str, Floats] = {name: np.zeros(by_phase) for name in by_arm_and_phase}
         arrays |= dict(zip(by_arm, aligned_zeros(*[arms] * len(by_arm)), strict=True))
-        arrays |= self._adaptive(1).start()._asdict()
+        arrays |= self._adaptive().start()._asdict()
         arrays["phase"] = np.zeros(PHASE)
         arrays["scratch_mixed"] = np.zeros((records, records))
         arrays["scratch_solved"], arrays["scratch_drawn"] = np.zeros((2, records))
         arrays["scratch_summary"] = np.zeros(3)
         return PhasedState(**arrays)
 
+    def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
+        """Return a learner for other arms: its budget was for those that there were."""
+        learner, fresh = super().with_arms(state, kept, added)
+        return replace(learner, budget=None), fresh
+
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Know nothing of new arms: they enter with the next phase."""
         assert isinstance(state, PhasedState)
         state.phase[LEFT] = state.left.sum()
         state.phase[LEAD] = state.left.argmax()
-        self._adaptive(1).welcome(_behind(state), first)
+        self._adaptive().welcome(_behind(state), first)
 
     def chances(self, state: NamedTuple) -> Floats | None:
         """Return the shares of the open phase; None before the first."""
@@ -133,16 +165,24 @@ class Phased(PhaseLearner):
         return state.planned / state.phase[SIZE] if state.phase[SIZE] > 0.0 else None
 
     def report(self, state: NamedTuple) -> Report:
-        """Say what the guard has seen."""
+        """Bound the regret by what was met, in rounds, and say what guard and net have seen.
+
+        In expectation over runs the regret against any arm is at most the mean of the bound, when
+        feedback came in order.
+        """
         assert isinstance(state, PhasedState)
-        return Report(
-            guard=GuardReport(
-                guard=bool(self.guard),
-                tests=int(state.phase[TESTS]),
-                alarm=bool(state.phase[ALARMS] > 0.0),
-                false_alarm=float(self.false_alarm),
-            )
+        guard = GuardReport(
+            guard=bool(self.guard),
+            tests=int(state.phase[TESTS]),
+            alarm=bool(state.phase[ALARMS] > 0.0),
+            false_alarm=float(self.false_alarm),
         )
+        if self.budget is None:
+            return Report(guard=guard)
+        net = NetReport(budget=self.budget, switched=bool(state.totals[RATE] > 0.0))
+        if net["switched"]:
+            net["after"] = int(state.phase[HANDED] + state.totals[SWITCHED] * state.phase[BATCH])
+        return Report(guard=guard, net=net)
 
 
 def _behind(state: PhasedState) -> NamedTuple:

@@ -3,78 +3,55 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.streams import Stream, uniform
-from bandanna.learners.adaptive_steps import (
-    AdaptiveParams,
-    AdaptiveState,
-    adaptive_draw,
-    adaptive_update,
-)
+from bandanna.learners.adaptive_steps import adaptive_draw, adaptive_update
 from bandanna.learners.phase_guard import difference, log_chance
-from bandanna.learners.phase_model import EFFECTS, VARIANCE, Model, fit, thompson_shares
+from bandanna.learners.phase_model import EFFECTS, VARIANCE, fit, thompson_shares
+from bandanna.learners.phase_net import (
+    adaptive_params,
+    add_regrets,
+    hand_over,
+    take_over,
+    watched,
+)
+from bandanna.learners.phase_plan import SETTLED, enough, plan_first, plan_phase
+from bandanna.learners.phased_state import (
+    ADAPTIVE,
+    ALARMS,
+    BATCH,
+    CLOSEST,
+    LEAD,
+    LEFT,
+    LOOK,
+    PHASES,
+    RECORDS,
+    ROUNDS,
+    SINCE,
+    SIZE,
+    TESTS,
+    PhasedParams,
+    PhasedState,
+    behind,
+    model_of,
+)
 from bandanna.learners.steps import register_phases
 
 Floats = NDArray[np.float64]
 
-(
-    PHASES,
-    ROUNDS,
-    RECORDS,
-    SIZE,
-    LEFT,
-    LEAD,
-    TESTS,
-    CLOSEST,
-    ALARMS,
-    SINCE,
-    LOOK,
-    ADAPTIVE,
-) = range(12)
-"""Where ``phase`` keeps: phases opened, rounds in them, records kept; size of the open phase,
-rounds left to draw in it, the arm with most rounds; tests, the log of the smallest chance over
-what is allowed, alarms, rounds before the last alarm; whether all arms are to be looked at;
-whether the adaptive learner plays."""
-PHASE = 12
-"""Numbers that ``phase`` keeps."""
-
-A_PHASE = 0.0
-"""What goes with a phase; with a batch of the adaptive learner its importance goes."""
-
-OPENING, LONGEST_FIRST = 0.03, 0.2
-"""Share of the horizon in the first phase, and the largest."""
-FIRST, ENOUGH, PLENTY = 5.0, 10.0, 120.0
-"""Rounds of each arm in the first phase: at least ``FIRST / epsilon^2``, where noise is about as
-large as sampling, and no more than ``ENOUGH / epsilon^2`` or ``PLENTY``."""
-GROWTH, SETTLED_GROWTH = 1.0, 0.25
-"""A phase's share of the rounds before it, where arms compete and where one has almost all."""
-UNKNOWN = 0.4
-"""The same, times this, where the horizon is not known."""
-CONTESTED, SETTLED = 0.04, 0.025
-"""The same of the horizon, at most."""
-ALMOST_ALL = 0.98
-LONGEST = 2.0**22
-"""No phase has more rounds: the rounds of an open phase are kept in memory."""
-WORTH = 1.0
-"""A share of fewer rounds, times epsilon, is not worth its release."""
+A_BATCH = 1.0
+"""What goes with a batch of the adaptive learner is its importance, at least this."""
 
 BOLD = 0.7
 """How much of the posterior's deviation is drawn; less as the horizon comes near."""
 DRAWS = 256
 
-PROBES = 4.0
-"""How often in a run an arm that is not played is looked at."""
-OVERTAKE, CLEAR = 0.2, 3.0
-"""A probe sees an arm that overtook the leader by this much, so many standard errors clear."""
 SUSPICIOUS, CONFIRMED = 1.5, 6.0
 """From so many standard errors on a probe is repeated, long enough to make it so many."""
-PROBING, LOOKING = 0.15, 0.3
-"""Most of a phase that probes may take, and when all arms are to be looked at."""
 SHRUNK = 0.5
 """The order of two arms is in doubt when their difference is less than this part of the old."""
 SURPRISING = 4.0
@@ -85,92 +62,6 @@ FADED = 0.01
 """Variance added to what was known before a change."""
 WINDOW = 8
 """Phases in the longest window of the guard."""
-
-
-class PhasedParams(NamedTuple):
-    """Numbers for the compiled steps."""
-
-    epsilon: float
-    horizon: float
-    """Rounds in all, or 0."""
-    probes: bool
-    guard: bool
-    false_alarm: float
-    batch: int
-    """Rounds in a batch of the adaptive learner."""
-    adaptive: AdaptiveParams
-
-
-class PhasedState(NamedTuple):
-    """What was released of each arm in each phase, the open phase, and the adaptive learner."""
-
-    rounds: Floats
-    """By arm and phase; so are ``means`` and ``noise``, the variance of the noise on a mean."""
-    means: Floats
-    noise: Floats
-    planned: Floats
-    """Rounds of each arm in the open phase."""
-    left: Floats
-    """Those of them that are still to be drawn."""
-    looked: Floats
-    """When each arm was last planned for, in rounds."""
-    wanted: Floats
-    """Rounds that a suspicious arm is to be probed with."""
-    phase: Floats
-    losses: Floats
-    predictions: Floats
-    seen: Floats
-    rates: Floats
-    chances: Floats
-    below: Floats
-    solution: Floats
-    recent: Floats
-    usual: Floats
-    totals: Floats
-    rest: Floats
-    scratch_fitted: Floats
-    scratch_precision: Floats
-    scratch_errors: Floats
-    scratch_weights: Floats
-    scratch_mixed: Floats
-    scratch_solved: Floats
-    scratch_drawn: Floats
-    scratch_summary: Floats
-    scratch_shares: Floats
-
-
-@step
-def _model(state: PhasedState) -> Model:
-    return Model(
-        state.rounds,
-        state.means,
-        state.noise,
-        state.scratch_fitted,
-        state.scratch_precision,
-        state.scratch_errors,
-        state.scratch_weights,
-        state.scratch_mixed,
-        state.scratch_solved,
-        state.scratch_drawn,
-        state.scratch_summary,
-    )
-
-
-@step
-def _behind(state: PhasedState) -> AdaptiveState:
-    return AdaptiveState(
-        state.losses,
-        state.predictions,
-        state.seen,
-        state.rates,
-        state.chances,
-        state.below,
-        state.solution,
-        state.recent,
-        state.usual,
-        state.totals,
-        state.rest,
-    )
 
 
 # --- opening a phase ------------------------------------------------------------------------
@@ -185,24 +76,38 @@ def phased_open(params: PhasedParams, state: PhasedState, stream: Stream) -> tup
     phase = state.phase
     phase[PHASES] += 1.0
     if phase[ADAPTIVE] > 0.0:
-        arm, importance = adaptive_draw(params.adaptive, _behind(state), stream)
-        for i in range(state.planned.size):
-            state.planned[i] = 0.0
-        state.planned[arm] = params.batch
-        _begin(state)
-        return params.batch, importance
+        return _open_batch(params, state, stream)
     records = int(phase[RECORDS])
     if records == 0:
-        _plan_first(params, state, stream)
+        kept = plan_first(params, state, stream)
     else:
-        model = _model(state)
+        model = model_of(state)
         fit(model, records)
         bold = BOLD
         if params.horizon > 0.0:
             bold *= math.sqrt(max(1.0 - phase[ROUNDS] / params.horizon, 0.02))
         thompson_shares(model, records, bold, DRAWS, state.scratch_shares, stream)
-        _plan(params, state)
-    return _begin(state), A_PHASE
+        kept = plan_phase(params, state, stream)
+    if not kept:
+        take_over(params, state)
+        return _open_batch(params, state, stream)
+    return _begin(state), _mark(phase)
+
+
+@part
+def _open_batch(params: PhasedParams, state: PhasedState, stream: Stream) -> tuple[int, float]:
+    """Begin a batch of one arm, which the adaptive learner or the net under it draws."""
+    arm, importance = adaptive_draw(adaptive_params(params, state), behind(state), stream)
+    for i in range(state.planned.size):
+        state.planned[i] = 0.0
+    state.planned[arm] = state.phase[BATCH]
+    return _begin(state), importance
+
+
+@step
+def _mark(phase: Floats) -> float:
+    """Return what goes with a phase: below 1, while a batch has its importance."""
+    return float(1.0 / (1.0 + phase[PHASES]))
 
 
 @step
@@ -224,110 +129,6 @@ def _begin(state: PhasedState) -> int:
         if state.planned[i] > 0.0:
             state.looked[i] = phase[ROUNDS]
     return int(size)
-
-
-@step
-def _first(params: PhasedParams, arms: int) -> float:
-    """Return the length of the first phase."""
-    square = params.epsilon * params.epsilon
-    size = arms * max(FIRST / square, 0.1 * PLENTY)
-    if params.horizon > 0.0:
-        most = arms * max(ENOUGH / square, PLENTY)
-        size = max(size, min(OPENING * params.horizon, most))
-        size = min(size, LONGEST_FIRST * params.horizon)
-    return float(math.ceil(min(max(size, 2.0), LONGEST)))
-
-
-@part
-def _plan_first(params: PhasedParams, state: PhasedState, stream: Stream) -> None:
-    """Give every arm as many rounds; if that were too few to tell anything, some arms at random."""
-    arms, planned = state.planned.size, state.planned
-    size = _first(params, arms)
-    some = min(max(math.floor(0.5 * size * params.epsilon), 2.0), float(arms))
-    each = math.floor(size / some)
-    more = size - some * each
-    for i in range(arms):
-        planned[i] = 0.0
-        if uniform(stream) * (arms - i) < some:
-            planned[i] = each
-            some -= 1.0
-            if more > 0.0:
-                planned[i] += 1.0
-                more -= 1.0
-
-
-@part
-def _plan(params: PhasedParams, state: PhasedState) -> None:
-    """Turn shares into rounds: small ones are left out, quiet arms are probed."""
-    phase, shares, planned = state.phase, state.scratch_shares, state.planned
-    lead = 0
-    for i in range(planned.size):
-        if shares[i] > shares[lead]:
-            lead = i
-    settled = shares[lead] > ALMOST_ALL
-    size = (SETTLED_GROWTH if settled else GROWTH) * phase[ROUNDS]
-    if params.horizon == 0.0:
-        size *= UNKNOWN
-    size = max(size, _first(params, planned.size))
-    if params.horizon > 0.0:
-        size = min(size, (SETTLED if settled else CONTESTED) * params.horizon)
-    size = math.ceil(min(max(size, 2.0 / params.epsilon), LONGEST))
-    remaining = params.horizon - phase[ROUNDS]
-    if remaining > 0.0 and remaining < min(1.5 * size, LONGEST):
-        size = remaining
-    kept = 0.0
-    for i in range(planned.size):
-        if i != lead and shares[i] * size * params.epsilon < WORTH:
-            shares[i] = 0.0
-        kept += shares[i]
-    given = 0.0
-    for i in range(planned.size):
-        planned[i] = math.floor(shares[i] / kept * size)
-        given += planned[i]
-    planned[lead] += size - given
-    if params.probes:
-        _probe(params, state, lead, size)
-    phase[LOOK] = 0.0
-
-
-@part
-def _probe(params: PhasedParams, state: PhasedState, lead: int, size: float) -> None:
-    """Give some of the leader's rounds to quiet arms whose turn it is, suspicious ones first."""
-    phase, planned, wanted = state.phase, state.planned, state.wanted
-    horizon = params.horizon if params.horizon > 0.0 else 2.0 * phase[ROUNDS]
-    most = PROBING * size
-    budget = min((LOOKING if phase[LOOK] > 0.0 else PROBING) * size, planned[lead] - 1.0)
-    for _ in range(planned.size):
-        arm = -1
-        longest = 0.0
-        for i in range(planned.size):
-            if planned[i] == 0.0:
-                due = (phase[ROUNDS] + 0.5 * size - state.looked[i]) * PROBES / horizon
-                if wanted[i] > 0.0:
-                    due += 1e6
-                if phase[LOOK] > 0.0:
-                    due += 1.0
-                if due > longest:
-                    arm, longest = i, due
-        if arm < 0 or longest < 1.0:
-            return
-        count = wanted[arm]
-        if count == 0.0:
-            behind = max(state.scratch_fitted[arm] - state.scratch_fitted[lead], 0.0) + OVERTAKE
-            count = _enough(behind, CLEAR, state.scratch_summary[VARIANCE], params.epsilon)
-        count = math.ceil(min(count, most))
-        wanted[arm] = 0.0
-        if count > budget:
-            return
-        planned[arm] = count
-        planned[lead] -= count
-        budget -= count
-
-
-@step
-def _enough(gap: float, errors: float, variance: float, epsilon: float) -> float:
-    """Return how many rounds of an arm show a gap, so many standard errors clear, or a few more."""
-    return errors * math.sqrt(2.0) / (epsilon * gap) + errors * errors * variance / (gap * gap)
 
 
 # --- drawing from it ------------------------------------------------------------------------
@@ -434,13 +235,18 @@ def phased_learn(
 ) -> None:
     """Learn from what a phase released: the mean of each arm that was played."""
     phase = state.phase
-    if memo > A_PHASE:
+    if memo >= A_BATCH:
+        own = adaptive_params(params, state)
         for i in range(counts.size):
             # With eligible= some rounds of the batch may have been of other arms.
-            if 2.0 * counts[i] > params.batch:
-                adaptive_update(params.adaptive, _behind(state), i, memo, values[i], int(counts[i]))
+            if 2.0 * counts[i] > phase[BATCH]:
+                adaptive_update(own, behind(state), i, memo, values[i], int(counts[i]))
         return
     if phase[ADAPTIVE] > 0.0:  # opened before the alarm, and of no use any more
+        return
+    # Of a phase that is late the probabilities are no longer known.
+    if watched(params, state) and memo == _mark(phase) and add_regrets(state, counts, values):
+        take_over(params, state)
         return
     if phase[RECORDS] == state.rounds.shape[1]:
         _merge(state, 2, 0.0)
@@ -462,7 +268,7 @@ def _expect(state: PhasedState, last: int) -> None:
 
     Either all arms moved, or the leader is worse than it was: only other arms can tell.
     """
-    model, weights = _model(state), state.scratch_weights
+    model, weights = model_of(state), state.scratch_weights
     fit(model, last)
     effects = state.scratch_summary[EFFECTS]
     lead = 0
@@ -487,7 +293,7 @@ def _expect(state: PhasedState, last: int) -> None:
 @part
 def _watch(params: PhasedParams, state: PhasedState) -> None:
     """Test whether the order of arms has changed, in windows of the last 1, 2, 4, 8 phases."""
-    phase, arms, model = state.phase, state.planned.size, _model(state)
+    phase, arms, model = state.phase, state.planned.size, model_of(state)
     records = int(phase[RECORDS])
     fit(model, records)
     variance = state.scratch_summary[VARIANCE]
@@ -517,7 +323,7 @@ def _watch(params: PhasedParams, state: PhasedState) -> None:
                 _alarm(params, state, split)
                 return
             if window == 1:
-                state.wanted[i] = _enough(0.8 * gap, CONFIRMED, variance, params.epsilon)
+                state.wanted[i] = enough(0.8 * gap, CONFIRMED, variance, params.epsilon)
         window *= 2
 
 
@@ -543,7 +349,7 @@ def _alarm(params: PhasedParams, state: PhasedState, split: int) -> None:
     phase[SINCE] = phase[ROUNDS]
     horizon = params.horizon if params.horizon > 0.0 else phase[ROUNDS]
     if since < OFTEN * horizon:
-        phase[ADAPTIVE] = 1.0
+        hand_over(params, state)
         return
     for i in range(state.wanted.size):
         state.wanted[i] = 0.0

@@ -174,6 +174,10 @@ MIXED = (
     "no number: people with an open slot came with other eligible arms than it was drawn among, "
     "and no bound is known then (docs/theory/arms.md)."
 )
+PHASES_RESTRICTED = (
+    "no number: not all arms were eligible in every round, and phases promise nothing then "
+    "(docs/theory/phases.md)."
+)
 OVERLAPPED = (
     "no number: batches began while others were open, and its bound is for feedback in order. "
     "With delay=, the number of slots that may open before one has closed, there is a bound for "
@@ -241,6 +245,7 @@ class Plan:
             own = replace(own, bound=None, reason=ARMS_CHANGED)
         elif own is not None and bound is not None:
             wrong = {MIXED: happened.mixed}
+            wrong[PHASES_RESTRICTED] = happened.restricted and own.entry.grows
             wrong[OVERLAPPED] = happened.overlapped and not self.problem.delay
             wrong[CONTROLLED] = happened.controlled
             reason = next((text for text, holds in wrong.items() if holds), "")

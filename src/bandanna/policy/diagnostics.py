@@ -81,7 +81,7 @@ class Summary:
     answer: Answer | None = None
     """Which arm is best, if that can be said."""
     net: str = ""
-    """What the net under ``adaptive`` has seen, in a sentence."""
+    """What the net under ``adaptive`` or ``phased`` has seen, in a sentence."""
 
     def __str__(self) -> str:
         width = max(len(str(row.arm)) for row in self.rows)
@@ -582,24 +582,29 @@ class Diagnostics:
 
     @property
     def net(self) -> NetReport | None:
-        """What the net under ``adaptive`` has seen; None where there is none.
+        """What the net under ``adaptive`` or ``phased`` has seen; None where there is none.
 
         ``budget`` is what expected regret is at most, under the conditions of ``regret_bound``.
         ``switched`` says whether centred EXP3 plays, because the bound on the regret so far came
-        close to it, and ``after`` from which round on.
+        close to it, and ``after`` from which round on. Under ``phased`` there is none any more once
+        not all arms were eligible.
         """
         happened = self.happened
         if happened.changed or happened.mixed or happened.overlapped or happened.controlled:
+            return None
+        phases = self._parts.runner.phases
+        if phases and happened.restricted:
             return None
         with self._lock:
             found = self._parts.runner.report().net
         if found is None:
             return None
         low, high = self.loss_range
-        budget = (high - low) * (self.batch * found["budget"] + happened.missed)
+        batch = 1 if phases else self.batch
+        budget = (high - low) * (batch * found["budget"] + happened.missed)
         if not found["switched"]:
             return NetReport(budget=budget, switched=False)
-        return NetReport(budget=budget, switched=True, after=self.batch * found["after"])
+        return NetReport(budget=budget, switched=True, after=batch * found["after"])
 
     def _repr_html_(self) -> str:
         seen = paragraph(stationarity_words(self.stationarity)) + paragraph(net_words(self.net))

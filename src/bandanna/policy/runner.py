@@ -42,7 +42,8 @@ from bandanna.learners.exp4 import (
     exp4_learn_all,
     exp4_update,
 )
-from bandanna.learners.phased_steps import LEAD, LEFT, PHASE, SIZE, draw_from
+from bandanna.learners.phased_state import LEAD, LEFT, PHASE, SIZE
+from bandanna.learners.phased_steps import draw_from
 from bandanna.learners.sampling import pick
 from bandanna.learners.steps import draw, learn_phase_once, length, open_phase_once, update
 from bandanna.policy.parts import Recipe, follows_experts, weighs_in_batches

@@ -82,7 +82,7 @@ class PolicyRuns:
     batch: int
     guard: Guard | None = None
     switched: float | None = None
-    """Share of the runs in which the net under ``adaptive`` took over; None where there is none."""
+    """Share of the runs in which the net took over; None where there is none."""
     answers: Answers | None = None
     """Where it looks for the best arm."""
 

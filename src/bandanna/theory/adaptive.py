@@ -10,11 +10,7 @@ import math
 
 from bandanna._core.types import UNITS, InputError
 from bandanna.spec import Problem
-from bandanna.theory.centred import (
-    centred_regret,
-    one_bit_centred_exp3,
-    one_bit_centred_tsallis,
-)
+from bandanna.theory.centred import centred_regret, smallest_guarantee
 from bandanna.theory.tuning import Bound, Tuning, checked_batch, learner, release
 
 BEARABLE = 0.9
@@ -148,11 +144,7 @@ def adaptive_promise(problem: Problem, batch: int) -> float | None:
     the run: each time the learner forgets, its bound starts again.
     """
     arms, rounds, epsilon = problem.size
-    smallest = min(
-        one_bit_centred_exp3(arms, rounds, epsilon).regret,
-        one_bit_centred_tsallis(arms, rounds, epsilon).regret,
-    )
-    promised = PROMISE * smallest
+    promised = PROMISE * smallest_guarantee(arms, rounds, epsilon)
     if promised >= (1.0 - 1.0 / arms) * rounds or promised < net_regret(problem, batch):
         return None
     return promised

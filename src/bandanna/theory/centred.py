@@ -169,6 +169,14 @@ def one_bit_centred_tsallis(
     return OneBit(whole(batch, losses), batch, rate)
 
 
+def smallest_guarantee(arms: int, rounds: int, epsilon: float) -> float:
+    """Return the smallest guarantee known for losses fixed in advance, with feedback in order."""
+    return min(
+        one_bit_centred_exp3(arms, rounds, epsilon).regret,
+        one_bit_centred_tsallis(arms, rounds, epsilon).regret,
+    )
+
+
 def one_bit_centred_exp4(arms: int, experts: int, rounds: int, epsilon: float) -> OneBit:
     """Bound centred EXP4 on one released bit a round: ``R / tanh(epsilon / 2)``."""
     choices = math.log(experts)

@@ -13,12 +13,18 @@ import math
 from bandanna._core import checks
 from bandanna._core.types import JSON, InputError
 from bandanna.spec import Problem
-from bandanna.theory.tuning import Tuning
+from bandanna.theory.adaptive import net_regret
+from bandanna.theory.centred import smallest_guarantee
+from bandanna.theory.tuning import Bound, Tuning
 
 AB_TEST_UNPROVED = (
     "none for arbitrary losses: if the best arm changes after the exploration, regret is linear. "
     "On steady losses it is at most the exploration's plus what a wrong choice costs."
 )
+PROMISE = 5.0
+"""With the net, regret of phased is at most this times the smallest guarantee known."""
+LONG_FIRST = 1.5
+"""There is a net if it has room for so many first phases."""
 EXPLORE = 0.2
 """Share of the rounds that the A/B test explores in."""
 
@@ -48,8 +54,39 @@ def phased(
 ) -> Tuning:
     """Phases of lengths by epsilon, arms and rounds; without rounds they grow."""
     shape = {"arms": problem.arms, "epsilon": problem.epsilon, "rounds": problem.rounds}
-    learner = {"name": "phased", **shape, "guard": guard, "probes": probes}
+    learner: JSON = {"name": "phased", **shape, "guard": guard, "probes": probes}
+    promised = phased_promise(problem) if probes else None
+    if promised is not None:
+        learner["budget"] = promised
     return Tuning(learner, _release(problem, first_phase(problem)))
+
+
+def phased_promise(problem: Problem) -> float | None:
+    """Return what the net keeps: ``PROMISE`` times the smallest guarantee; None without a net.
+
+    There is no net without a number of rounds, where it would promise no more than choosing at
+    random does, or where the first phase is too long for it.
+    """
+    if problem.rounds is None:
+        return None
+    arms, rounds, epsilon = problem.size
+    promised = PROMISE * smallest_guarantee(arms, rounds, epsilon)
+    if promised >= (1.0 - 1.0 / arms) * rounds:
+        return None
+    room = promised - net_regret(problem, min(max(1, round(2.0 / epsilon)), rounds))
+    return promised if room > LONG_FIRST * first_phase(problem) else None
+
+
+def phased_bound(problem: Problem, batch: int | None = None) -> Bound:
+    """Return what the net under phases promises; ``InputError`` where there is none."""
+    promised = phased_promise(problem)
+    if promised is None:
+        raise InputError("none is proved in so few rounds: regret is measured.")
+    return Bound(
+        "phases with a net under them (docs/theory/phases.md)",
+        {f"{PROMISE:g} times the smallest guarantee": promised},
+        first_phase(problem),
+    )
 
 
 def ab_test(problem: Problem, batch: int | None = None, *, explore: float = EXPLORE) -> Tuning:

@@ -1,0 +1,218 @@
+"""The net under phases: regret is estimated without bias, and bounded for any losses.
+
+The rounds of a phase are a random permutation, and which quiet arms are probed is drawn with known
+probabilities. So the regret of a phase against every arm has an estimate whose expectation is right
+whatever the losses are. While the estimates leave room, phases are played. When one more phase
+might use it up, centred EXP3 plays the rest, as under the adaptive learner. The theorem and its
+proof are in ``docs/theory/phases.md``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core.compiled import part, step
+from bandanna._core.types import UNITS
+from bandanna.learners.adaptive_steps import BOUND, RATE, SWITCHED, AdaptiveParams, watch_net
+from bandanna.learners.net import rate_for, rest_regret
+from bandanna.learners.phased_state import (
+    ADAPTIVE,
+    BATCH,
+    BUDGET,
+    HANDED,
+    LOSSES,
+    NOISE,
+    ROUNDS,
+    SAFE,
+    PhasedParams,
+    PhasedState,
+    behind,
+)
+
+Floats = NDArray[np.float64]
+
+ROOM = 0.6
+"""How much of the room for regret the jump of an estimate may take: it decides how often arms that
+are not played are probed."""
+PHASE_ROOM = 0.2
+"""How much of it a phase may take."""
+
+
+@step
+def noise_of(epsilon: float, batch: float) -> float:
+    """Return the scale of the noise on a batch's mean, as ``theory.adaptive.released_noise``."""
+    return float(-1.0 / (batch * UNITS * math.expm1(-epsilon / UNITS)))
+
+
+@step
+def watched(params: PhasedParams, state: PhasedState) -> bool:
+    """Whether the promise still depends on what is played."""
+    return params.budget < math.inf and state.phase[SAFE] == 0.0
+
+
+@step
+def largest_regret(state: PhasedState) -> float:
+    """Return the largest estimate of regret so far."""
+    most = state.regrets[0]
+    for i in range(state.regrets.size):
+        most = max(most, state.regrets[i])
+    return float(most)
+
+
+@step
+def rest_of(epsilon: float, arms: int, batch: float, rounds: float) -> float:
+    """Bound the regret of centred EXP3 in so many rounds, in batches of this length."""
+    if rounds <= 0.0:
+        return 0.0
+    losses = max(math.floor(rounds / batch), 1.0)
+    bound = rest_regret(rate_for(losses, arms), arms, noise_of(epsilon, batch))
+    return min(batch * (bound + 1.0), rounds)
+
+
+@step
+def room(params: PhasedParams, state: PhasedState, size: float) -> float:
+    """Return how much regret may be after a phase of this length, against any arm."""
+    left = params.horizon - state.phase[ROUNDS] - size
+    return params.budget - rest_of(params.epsilon, state.regrets.size, params.net_batch, left)
+
+
+@part
+def note_safety(params: PhasedParams, state: PhasedState) -> None:
+    """Stop watching once the rounds that are left cannot break the promise."""
+    left = params.horizon - state.phase[ROUNDS]
+    if largest_regret(state) + left <= params.budget:
+        state.phase[SAFE] = 1.0
+
+
+@part
+def set_odds(params: PhasedParams, state: PhasedState, size: float, most: float) -> float:
+    """Set with which probability each arm that is not planned for is probed; returns their sum.
+
+    An estimate can jump up by the expected rounds between probes, times what the arm was expected
+    to lose and the noise: that may take a part of the room. Probes have at most ``most`` rounds.
+    """
+    space = room(params, state, size)
+    total = 0.0
+    longest = 0.0
+    for i in range(state.planned.size):
+        state.odds[i] = 1.0
+        if state.planned[i] == 0.0:
+            count = min(state.scratch_counts[i], most)
+            state.scratch_counts[i] = count
+            jump = size * (state.guesses[i] + 1.0 / (params.epsilon * count))
+            spare = ROOM * (space - state.regrets[i]) - size
+            state.odds[i] = jump / spare if spare > jump else 1.0
+            total += state.odds[i]
+            longest = max(longest, count)
+    if total * longest > most:
+        scale = most / (total * longest)
+        for i in range(state.planned.size):
+            if state.planned[i] == 0.0:
+                state.odds[i] *= scale
+        total *= scale
+    return total
+
+
+@part
+def set_limits(params: PhasedParams, state: PhasedState, size: float, lead: int) -> bool:
+    """Set how large each arm's regret may be after the phase; False if one is larger already.
+
+    What an estimate may jump beyond its limit, in expectation where it does, is left free: the
+    losses of the phase, what was expected of the arm over the probability of the probe, and noise.
+    """
+    space = room(params, state, size)
+    others = math.sqrt(2.0 * state.planned.size)
+    for i in range(state.planned.size):
+        count = state.planned[i] if state.planned[i] > 0.0 else state.scratch_counts[i]
+        if i == lead:  # probes may take some of its rounds
+            count = max(math.floor(count / 3.0), 1.0)
+        each = size / state.odds[i]
+        noise = (each / count + others) / params.epsilon
+        grid = 2.0 * (each / count + state.planned.size) / UNITS
+        state.limits[i] = space - size - state.guesses[i] * (each - size) - noise - grid
+        if state.regrets[i] > state.limits[i]:
+            return False
+    return True
+
+
+@part
+def add_regrets(state: PhasedState, counts: Floats, values: Floats) -> bool:
+    """Add a phase to the estimated regrets; returns whether one passed its limit."""
+    size = 0.0
+    lost = 0.0
+    for i in range(counts.size):
+        size += counts[i]
+        lost += counts[i] * values[i]
+    passed = False
+    for i in range(counts.size):
+        state.regrets[i] += lost - size * state.guesses[i]
+        if counts[i] > 0.0:
+            state.regrets[i] -= size / state.odds[i] * (values[i] - state.guesses[i])
+        if state.regrets[i] > state.limits[i]:
+            passed = True
+    return passed
+
+
+@part
+def hand_over(params: PhasedParams, state: PhasedState) -> None:
+    """Let the adaptive learner play the rest, with what is left of the promise."""
+    phase, arms = state.phase, state.planned.size
+    left = params.horizon - phase[ROUNDS]
+    phase[ADAPTIVE] = 1.0
+    phase[BATCH] = params.batch
+    phase[HANDED] = phase[ROUNDS]
+    if not watched(params, state):
+        return
+    spare = params.budget - largest_regret(state)
+    if rest_of(params.epsilon, arms, params.batch, left) > spare:
+        take_over(params, state)
+        return
+    if left <= spare:
+        return
+    phase[NOISE] = noise_of(params.epsilon, params.batch)
+    phase[LOSSES] = max(math.floor(left / params.batch), 1.0)
+    phase[BUDGET] = spare / params.batch
+    adaptive, own = adaptive_params(params, state), behind(state)
+    watch_net(adaptive, own)
+    if state.totals[RATE] > 0.0:
+        state.totals[BOUND] = 0.0
+
+
+@part
+def take_over(params: PhasedParams, state: PhasedState) -> None:
+    """Let centred EXP3 play the rest."""
+    phase, arms = state.phase, state.planned.size
+    left = params.horizon - phase[ROUNDS]
+    phase[ADAPTIVE] = 1.0
+    phase[BATCH] = params.net_batch
+    phase[HANDED] = phase[ROUNDS]
+    phase[NOISE] = noise_of(params.epsilon, params.net_batch)
+    phase[LOSSES] = max(math.floor(left / params.net_batch), 1.0)
+    state.totals[RATE] = rate_for(phase[LOSSES], arms)
+    state.totals[SWITCHED] = 0.0
+    for i in range(arms):
+        state.losses[i] = 0.0
+        state.chances[i] = 1.0 / arms
+
+
+@step
+def adaptive_params(params: PhasedParams, state: PhasedState) -> AdaptiveParams:
+    """Return the adaptive learner's numbers, for the rounds that were left to it."""
+    own, phase = params.adaptive, state.phase
+    watching = phase[BUDGET] > 0.0 and params.budget < math.inf
+    return AdaptiveParams(
+        own.logarithm,
+        own.forget,
+        own.first_rate,
+        own.clamp,
+        own.level,
+        own.fresh,
+        own.doubts,
+        phase[NOISE] if phase[NOISE] > 0.0 else own.noise,
+        own.margin,
+        phase[LOSSES] if phase[LOSSES] > 0.0 else own.losses,
+        phase[BUDGET] if watching else math.inf,
+    )

@@ -1,0 +1,234 @@
+"""How a phase is planned: its length, shares turned into rounds, and probes of quiet arms."""
+
+from __future__ import annotations
+
+import math
+
+from bandanna._core.compiled import part, step
+from bandanna._core.streams import Stream, uniform
+from bandanna.learners.phase_model import LEVEL, VARIANCE
+from bandanna.learners.phase_net import (
+    PHASE_ROOM,
+    largest_regret,
+    note_safety,
+    room,
+    set_limits,
+    set_odds,
+    watched,
+)
+from bandanna.learners.phased_state import LOOK, RECORDS, ROUNDS, PhasedParams, PhasedState
+
+OPENING, LONGEST_FIRST = 0.03, 0.2
+"""Share of the horizon in the first phase, and the largest."""
+FIRST, ENOUGH, PLENTY = 5.0, 10.0, 120.0
+"""Rounds of each arm in the first phase: at least ``FIRST / epsilon^2``, where noise is about as
+large as sampling, and no more than ``ENOUGH / epsilon^2`` or ``PLENTY``."""
+GROWTH, SETTLED_GROWTH = 1.0, 0.25
+"""A phase's share of the rounds before it, where arms compete and where one has almost all."""
+UNKNOWN = 0.4
+"""The same, times this, where the horizon is not known."""
+CONTESTED, SETTLED = 0.04, 0.025
+"""The same of the horizon, at most."""
+ALMOST_ALL = 0.98
+LONGEST = 2.0**22
+"""No phase has more rounds: the rounds of an open phase are kept in memory."""
+WORTH, WORTH_WATCHED = 1.0, 3.0
+"""A share of fewer rounds, times epsilon, is not worth its release; nor, with the net, its noise in
+the estimate of regret."""
+
+PROBES, PROBES_WATCHED = 4.0, 2.8
+"""How often in a run an arm that is not played is looked at, at least; and where probes at random
+come on top."""
+OVERTAKE, CLEAR = 0.2, 2.6
+"""A probe sees an arm that overtook the leader by this much, so many standard errors clear."""
+RATHER_CLEAR = 2.0
+"""The same for probes at random, which are more frequent."""
+LITTLE_NOISE = 16.0
+"""Rounds that these have at least, times epsilon."""
+PROBING, LOOKING = 0.15, 0.3
+"""Most of a phase that probes may take, and when all arms are to be looked at."""
+RANDOMLY = 0.25
+"""Most of a phase that probes at random may take."""
+LEAST_PHASE = 0.01
+"""Share of the horizon that a phase has at least, however little room for regret there is."""
+
+
+@step
+def first_size(params: PhasedParams, arms: int) -> float:
+    """Return the length of the first phase."""
+    square = params.epsilon * params.epsilon
+    size = arms * max(FIRST / square, 0.1 * PLENTY)
+    if params.horizon > 0.0:
+        most = arms * max(ENOUGH / square, PLENTY)
+        size = max(size, min(OPENING * params.horizon, most))
+        size = min(size, LONGEST_FIRST * params.horizon)
+    return float(math.ceil(min(max(size, 2.0), LONGEST)))
+
+
+@part
+def plan_first(params: PhasedParams, state: PhasedState, stream: Stream) -> bool:
+    """Give every arm as many rounds; if that were too few to tell anything, some arms at random.
+
+    Returns whether the net lets it be played.
+    """
+    arms, planned = state.planned.size, state.planned
+    size = first_size(params, arms)
+    some = min(max(math.floor(0.5 * size * params.epsilon), 2.0), float(arms))
+    each = math.floor(size / some)
+    if watched(params, state):
+        for i in range(arms):
+            state.guesses[i] = 0.5
+            state.odds[i] = some / arms
+            planned[i] = each
+        if not set_limits(params, state, size, -1):
+            return False
+    more = size - some * each
+    for i in range(arms):
+        planned[i] = 0.0
+        if uniform(stream) * (arms - i) < some:
+            planned[i] = each
+            some -= 1.0
+            if more > 0.0:
+                planned[i] += 1.0
+                more -= 1.0
+    return True
+
+
+@part
+def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool:
+    """Turn shares into rounds: small ones are left out, quiet arms are probed.
+
+    Returns whether the net lets it be played.
+    """
+    if watched(params, state):
+        note_safety(params, state)
+    phase, shares, planned = state.phase, state.scratch_shares, state.planned
+    lead = 0
+    for i in range(planned.size):
+        if shares[i] > shares[lead]:
+            lead = i
+    settled = shares[lead] > ALMOST_ALL
+    size = (SETTLED_GROWTH if settled else GROWTH) * phase[ROUNDS]
+    if params.horizon == 0.0:
+        size *= UNKNOWN
+    size = max(size, first_size(params, planned.size))
+    if params.horizon > 0.0:
+        size = min(size, (SETTLED if settled else CONTESTED) * params.horizon)
+    if watched(params, state):
+        space = PHASE_ROOM * (room(params, state, 0.0) - largest_regret(state))
+        size = min(size, max(space, LEAST_PHASE * params.horizon))
+    size = math.ceil(min(max(size, 2.0 / params.epsilon), LONGEST))
+    remaining = params.horizon - phase[ROUNDS]
+    if remaining > 0.0 and remaining < min(1.5 * size, LONGEST):
+        size = remaining
+    kept = 0.0
+    worth = WORTH_WATCHED if watched(params, state) else WORTH
+    for i in range(planned.size):
+        if i != lead and shares[i] * size * params.epsilon < worth:
+            shares[i] = 0.0
+        kept += shares[i]
+    given = 0.0
+    for i in range(planned.size):
+        planned[i] = math.floor(shares[i] / kept * size)
+        given += planned[i]
+    planned[lead] += size - given
+    if params.probes:
+        _probe(params, state, lead, size)
+    phase[LOOK] = 0.0
+    if watched(params, state):
+        _guess(state, lead)
+        return _probe_randomly(params, state, lead, size, stream)
+    return True
+
+
+@part
+def _probe(params: PhasedParams, state: PhasedState, lead: int, size: float) -> None:
+    """Give some of the leader's rounds to quiet arms whose turn it is, suspicious ones first."""
+    phase, planned, wanted = state.phase, state.planned, state.wanted
+    horizon = params.horizon if params.horizon > 0.0 else 2.0 * phase[ROUNDS]
+    often = (PROBES_WATCHED if watched(params, state) else PROBES) / horizon
+    most = PROBING * size
+    budget = min((LOOKING if phase[LOOK] > 0.0 else PROBING) * size, planned[lead] - 1.0)
+    for _ in range(planned.size):
+        arm = -1
+        longest = 0.0
+        for i in range(planned.size):
+            if planned[i] == 0.0:
+                due = (phase[ROUNDS] + 0.5 * size - state.looked[i]) * often
+                if wanted[i] > 0.0:
+                    due += 1e6
+                if phase[LOOK] > 0.0:
+                    due += 1.0
+                if due > longest:
+                    arm, longest = i, due
+        if arm < 0 or longest < 1.0:
+            return
+        count = wanted[arm]
+        if count == 0.0:
+            count = _rounds_to_tell(params, state, arm, lead, CLEAR)
+        count = math.ceil(min(count, most))
+        wanted[arm] = 0.0
+        if count > budget:
+            return
+        planned[arm] = count
+        planned[lead] -= count
+        budget -= count
+
+
+@step
+def _rounds_to_tell(
+    params: PhasedParams, state: PhasedState, arm: int, lead: int, clear: float
+) -> float:
+    """Return how many rounds of an arm show that it overtook the leader."""
+    behind = max(state.scratch_fitted[arm] - state.scratch_fitted[lead], 0.0) + OVERTAKE
+    return enough(behind, clear, state.scratch_summary[VARIANCE], params.epsilon)
+
+
+@part
+def _guess(state: PhasedState, lead: int) -> None:
+    """Guess every arm's mean in the phase: as far from the leader's newest as fitted."""
+    newest = state.scratch_summary[LEVEL]
+    last = int(state.phase[RECORDS]) - 1
+    if state.rounds[lead, last] > 0.0:
+        newest = state.means[lead, last]
+    for i in range(state.planned.size):
+        guess = newest + state.scratch_fitted[i] - state.scratch_fitted[lead]
+        state.guesses[i] = min(max(guess, 0.0), 1.0)
+
+
+@part
+def _probe_randomly(
+    params: PhasedParams, state: PhasedState, lead: int, size: float, stream: Stream
+) -> bool:
+    """Draw which other arms are probed, each with the probability that the net needs.
+
+    One number decides for all (systematic sampling), so that their number is hardly random.
+    Returns whether the net lets the phase be played.
+    """
+    planned = state.planned
+    most = math.floor(min(RANDOMLY * size, planned[lead] / 3.0))
+    if most < 1.0:
+        return False
+    for i in range(planned.size):
+        if planned[i] == 0.0:
+            count = _rounds_to_tell(params, state, i, lead, RATHER_CLEAR)
+            state.scratch_counts[i] = math.ceil(max(count, LITTLE_NOISE / params.epsilon))
+    set_odds(params, state, size, most)
+    if not set_limits(params, state, size, lead):
+        return False
+    at = uniform(stream)
+    reached = 0.0
+    for i in range(planned.size):
+        if planned[i] == 0.0:
+            reached += state.odds[i]
+            if reached > at:
+                at += 1.0
+                planned[i] = state.scratch_counts[i]
+                planned[lead] -= planned[i]
+    return True
+
+
+@step
+def enough(gap: float, errors: float, variance: float, epsilon: float) -> float:
+    """Return how many rounds of an arm show a gap, so many standard errors clear, or a few more."""
+    return errors * math.sqrt(2.0) / (epsilon * gap) + errors * errors * variance / (gap * gap)
