@@ -27,11 +27,12 @@ device-demo: $(VENV)/ready
 	$(BIN)/python examples/device/demo.py 100 demo
 	@echo "Open demo/device-demo.png."
 
-# The decision service killed 200 times on SQLite and 100 on PostgreSQL, under load; regret over many runs.
+# The decision service killed 200 times on SQLite and 100 on PostgreSQL, under load; 200 stories of two processes
+# with faults and restores; regret over many runs.
 soak: $(VENV)/ready
 	$(BIN)/python -m benchmarks.regret
 	$(BIN)/python -m pytest -x -q -m soak
-	BANDANNA_KILLS=200 $(BIN)/python -m pytest -x -q tests/service/test_faults.py
+	BANDANNA_KILLS=200 BANDANNA_SOAK=200 $(BIN)/python -m pytest -x -q tests/service/test_faults.py tests/store/test_soak.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
