@@ -10,6 +10,7 @@ import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -116,8 +117,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 )
 def test_the_reference_names_everything_public(room: str) -> None:
     module = import_module(f"bandanna.{room}".rstrip("."))
-    page = ROOT / "docs" / "reference" / f"{room or 'README'}.md"
-    text = page.read_text("utf-8")
+    folder = ROOT / "docs" / "reference"
+    rooms = {"contextual", "device", "environments", "learners", "privacy"}
+    pages = [folder / f"{room}.md"] if room else sorted(folder.glob("*.md"))
+    text = "".join(one.read_text("utf-8") for one in pages if room or one.stem not in rooms)
     named = set(re.findall(r"^\.\. (?:auto\w+|data):: (\w+)$", text, flags=re.MULTILINE))
     public = set(module.__all__) - {
         *("__version__", "contextual", "environments", "learners", "privacy")
@@ -171,3 +174,29 @@ def test_the_sites_check_finds_what_is_wrong(tmp_path: Path) -> None:
         "a.html links to c.html, which does not exist",
         "style.css loads https://fonts.example/a.css",
     ]
+
+
+def test_every_public_name_has_a_page_with_an_example() -> None:
+    folder = ROOT / "docs" / "reference"
+    for name in bd.__all__:
+        found = getattr(bd, name)
+        if isinstance(found, ModuleType | str) or issubclass_of_error(found):
+            continue
+        assert f":: {name}\n" in (folder / f"{name}.md").read_text("utf-8")
+        assert f"[`{name}`]({name}.md)" in (folder / "README.md").read_text("utf-8")
+        assert ">>> " in str(found.__doc__), name
+
+
+def issubclass_of_error(found: object) -> bool:
+    """Whether it is an error or a warning: these share a page."""
+    return isinstance(found, type) and issubclass(found, Exception)
+
+
+def test_the_gallery_shows_what_its_programs_draw() -> None:
+    page = ROOT / "docs" / "gallery.md"
+    drawn = re.findall(r'\.save\("([a-z-]+\.svg)"\)', page.read_text("utf-8"))
+    shown = re.findall(r"\(images/gallery/([a-z-]+\.svg)\)", page.read_text("utf-8"))
+    assert drawn == shown
+    assert len(drawn) >= 12
+    kept = (page.parent / "images" / "gallery").glob("*")
+    assert sorted(path.name for path in kept) == sorted(drawn)

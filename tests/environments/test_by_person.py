@@ -1,4 +1,4 @@
-"""People come back as they do in the data: their rows are one place, which counts the mean."""
+"""People come back as they do in the data: their rows are one slot, which counts the mean."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_a_person_met_of_an_arm_is_one_place() -> None:
     assert (log.log.units * 4 / UNITS).tolist() == [0.5, 1.0, 4.0, 2.0, 3.0]
     assert log.rounds == 5
     np.testing.assert_allclose(log.means, [0.75, 3.0])  # by people: 0.75, by rows 0.75, too
-    assert "5 places of 3 people who came 7 times" in log.about
+    assert "5 slots of 3 people who came 7 times" in log.about
     plain = Logged(VISITS, arm="plan", outcome="cost", loss_range=(0, 4))
     assert log.content != plain.content
 

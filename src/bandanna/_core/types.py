@@ -118,6 +118,15 @@ class Guarantee:
     unit
         What one step of the neighbouring relation changes: the feedback of one round, everything
         of one person, or one value behind a range.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> promise = bd.PrivateBandit(2, epsilon=0.5, rounds=1000).guarantee
+    >>> promise.epsilon, promise.model, round(promise.guess, 3)
+    (0.5, 'central', 0.622)
+    >>> promise.for_group(3).epsilon
+    1.5
     """
 
     epsilon: float

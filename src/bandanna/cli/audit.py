@@ -82,8 +82,8 @@ def print_persons(rows: list[JSON], note: str) -> None:
         [
             "release",
             "claimed",
-            "places",
-            "eps a place",
+            "slots",
+            "eps a slot",
             "batches changed",
             "by",
             "found",

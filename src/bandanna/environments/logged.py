@@ -333,7 +333,7 @@ class Logged(Environment):
         blocks = f", in {count} blocks of time" if count > 1 else ""
         rows = f"{log.size:,} rows"
         if log.people is not None:
-            rows = f"{log.size:,} places of {np.unique(log.people).size:,} people"
+            rows = f"{log.size:,} slots of {np.unique(log.people).size:,} people"
             rows += f" who came {self._visits:,} times"
         self.about = (
             f"resampling within arms, {rows}{blocks}"

@@ -61,7 +61,7 @@ def ask(question: str, target: float, problem: Problem) -> Answer:
 
 
 def places_for(target: float, problem: Problem) -> Answer:
-    """Answer how many places a person may have for a target regret; rounds are places.
+    """Answer how many slots a person may have for a target regret; rounds are slots.
 
     Examples
     --------
@@ -75,11 +75,11 @@ def places_for(target: float, problem: Problem) -> Answer:
 
     if share(1) > target:
         raise InputError(
-            f"a regret of {target:g} of the places is not guaranteed even if everyone has one of "
+            f"a regret of {target:g} of the slots is not guaranteed even if everyone has one of "
             f"the {problem.rounds:,}: the best is {share(1):.3g}. Use more of them."
         )
     value = _smallest(lambda places: share(places) > target, 2, MAX_SLOTS) - 1
-    words = f"Up to {value:,} places a person, regret of at most {target:g} of the places"
+    words = f"Up to {value:,} slots a person, regret of at most {target:g} of the slots"
     return Answer(value, problem, f"{words} is guaranteed.")
 
 

@@ -222,7 +222,7 @@ class Plan:
     own: Row | None = None
     """What a policy guarantees that was asked for its plan."""
     per_person: int | None = None
-    """Places a person may have, where epsilon and delta are a person's and rounds are places."""
+    """Slots a person may have, where epsilon and delta are a person's and rounds are slots."""
     losses: str = ANY
     """What losses are like; regret to expect is for those."""
     local: bool = False
@@ -300,7 +300,7 @@ class Plan:
         return feedback if self.per_person is None else f"{feedback} {FOR_SLOTS}"
 
     def _each(self) -> str:
-        """Say what a place may cost, where persons are protected."""
+        """Say what a slot may cost, where persons are protected."""
         if self.per_person is None:
             return ""
         place = self.best.problem
@@ -364,7 +364,7 @@ class Plan:
         }
 
     def __repr__(self) -> str:
-        people = "" if self.per_person is None else f" for a person's {self.per_person:,} places"
+        people = "" if self.per_person is None else f" for a person's {self.per_person:,} slots"
         lines = [f"Guaranteed regret after {self.problem}{people}:"]
         width = max(len(row.algorithm) for row in self.rows)
         for row in self.rows:

@@ -62,6 +62,13 @@ class Policy(OneProcess, Diagnostics):
     Batches open while earlier ones still wait for feedback. Used in order it is the paper's
     Algorithm 1, or 6 or 2 with experts. Threads may share it: one lock lets them in
     one after the other.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> policies = [bd.PrivateBandit(2, epsilon=1.0), bd.Bandit(2)]
+    >>> [isinstance(policy, bd.Policy) for policy in policies]
+    [True, True]
     """
 
     saved_as: ClassVar[str | None] = None

@@ -317,9 +317,10 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
         reasons = mechanism.reasons
     else:
         same = data["protects"] == protected_person(places)
-        what = f"all that one person contributes in {places} places"
+        what = f"all that one person contributes in {places} slots"
         added = composition_of(places, data["delta"])
-        reasons = tuple(f"{reason}; {added}" for reason in mechanism.reasons)
+        worded = added, added.replace("slot", "place")  # as earlier certificates have it
+        reasons = tuple(f"{reason}; {text}" for text in worded for reason in mechanism.reasons)
     yield Finding("protects", same, what)
     if "experts" in mechanism.entries() and data["experts"] is None:
         yield Finding("experts", False, "this mechanism is one for experts")

@@ -104,16 +104,16 @@ def protected_person(places: int) -> str:
 
 
 def composition_of(places: int, delta: float) -> str:
-    """Return by which argument the places of a person add up."""
+    """Return by which argument the slots of a person add up."""
     if places == 1 and delta == 0.0:
-        return "a person's rounds count once, by their mean, and a person has one place"
+        return "a person's rounds count once, by their mean, and a person has one slot"
     if delta == 0.0:
         return (
-            f"a person's rounds in a place count once, by their mean, and {places} places add up "
+            f"a person's rounds in a slot count once, by their mean, and {places} slots add up "
             f"(Lemma 'Basic Composition')"
         )
     return (
-        f"a person's rounds in a place count once, by their mean, and {places} places compose as "
+        f"a person's rounds in a slot count once, by their mean, and {places} slots compose as "
         f"randomised response does (Kairouz, Oh, Viswanath 2017, Theorem 3.3)"
     )
 

@@ -210,7 +210,7 @@ def audit_chart(rows: list[JSON]) -> ChartType:
 def _audited(row: JSON) -> list[tuple[str, float]]:
     """Return what was found, by attack: on releases and policies, or through a person."""
     if "places" in row:
-        return [(f"by one person, {row['places']} places", row["audited"])]
+        return [(f"by one person, {row['places']} slots", row["audited"])]
     return [("on the release", row["audited"]), ("through a policy", row["audited_policy"])]
 
 

@@ -106,7 +106,7 @@ async def audit(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> JSON:
     found = await core.audits.of(first, release)
     persons = first.settings.get("per_person") is not None
     return {
-        "about": "one of a person's places" if persons else "one round's feedback",
+        "about": "one of a person's slots" if persons else "one round's feedback",
         "claimed": release.guarantee().epsilon,
         "audited": found.epsilon,
         "draws": AUDIT_DRAWS,

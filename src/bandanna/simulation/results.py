@@ -43,6 +43,15 @@ class Results:
     Regret is the policy's total loss minus that of the best fixed arm; ``against`` says what that
     means here: on the same losses, in expectation where the losses are random, or on the losses
     realised in the run where the adversary adapts to it.
+
+    Examples
+    --------
+    >>> import bandanna as bd, numpy as np
+    >>> results = bd.simulate(bd.Bandit(2), np.tile([0.1, 0.9], (1000, 1)), replicates=20)
+    >>> results.rounds, results.plays("policy").shape
+    (1000, (20, 2))
+    >>> bool(results.regret("policy").mean() < results.uniform_regret[-1])
+    True
     """
 
     runs: dict[str, PolicyRuns]

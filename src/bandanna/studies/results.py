@@ -143,7 +143,18 @@ class ResultsFolder:
 
 @dataclass(frozen=True)
 class StudyResults:
-    """The finished cells of a study."""
+    """The finished cells of a study.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import bandanna as bd
+    >>> where = {"environment": ["bernoulli"], "rounds": [100], "arms": [2]}
+    >>> study = bd.Study({"algorithm": ["uniform"], **where}, replicates=2)
+    >>> results = study.run(tempfile.mkdtemp(), workers=1)
+    >>> results.missing, results.table()["algorithm"].to_list()
+    (0, ['uniform'])
+    """
 
     folder: ResultsFolder
     index: JSON
