@@ -17,7 +17,7 @@ import bandanna as bd
 from tests.service.running import Process, process
 
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
-OPERATIONS = 33
+OPERATIONS = 37
 """How many there are, so that none is left out unnoticed."""
 
 
@@ -37,7 +37,12 @@ def test_nothing_that_is_sent_makes_it_fail(running: Process, mode: str) -> None
     for path, item in document["paths"].items():  # half of what is sent is about something real
         for operation in item.values():
             for parameter in operation.get("parameters", []):
-                real = {"experiment": experiment.id, "event": event, "key": experiment.id}
+                real = {
+                    "experiment": experiment.id,
+                    "event": event,
+                    "key": experiment.id,
+                    "arm": "b",
+                }
                 if parameter["in"] == "path":
                     parameter["schema"]["enum"] = [real[parameter["name"]], "none"]
         assert path.startswith(("/v1/", "/ofrep/", "/livez", "/readyz", "/healthz", "/metrics"))

@@ -158,8 +158,8 @@ class Stories(RuleBasedStateMachine):
             told = answer.result(timeout=60)
             assert self.known.decided.setdefault(name, told) == told
         both = [w.writer.submit(self.observe_task(names[0], 0.5)) for w in self.running]
-        for answer in both:
-            answer.result(timeout=60)
+        for done in both:
+            done.result(timeout=60)
         self.known.rewarded.add(names[0])
 
     @rule(who=WHO, seconds=st.sampled_from([-1000.0, -10.0, 10.0, 2 * DEADLINE]))

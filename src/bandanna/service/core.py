@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 
 from starlette.concurrency import run_in_threadpool
 
-from bandanna._core.types import JSON, Guarantee, InputError
+from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.service.live import Audits, Live
 from bandanna.service.making import make_policy
 from bandanna.service.metrics import Metrics
@@ -26,7 +26,7 @@ from bandanna.service.views import View, Views
 from bandanna.store import ConflictError, SqlStore, read_secret
 from bandanna.store.guard import Guard, default_guard, name_of
 from bandanna.store.rows import Event, Experiment
-from bandanna.store.unit_of_work import NewFeedback
+from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
 from bandanna.store.writer import OverloadedError, Task, UnknownError, Writer
 
 logger = logging.getLogger("bandanna.service")
@@ -221,6 +221,33 @@ class Core:
         """Say what is known of copies of the database, and what cannot be."""
         kind = None if self.guard is None else "file" if self.guard.is_file else "database"
         return {"guard": kind, "resumed": resumed, "not_known": UNGUARDED[kind]}
+
+    async def change_arm(self, identity: str, name: str, *, add: bool) -> list[ArmName]:
+        """Add or retire an arm in all segments; returns the arms that are played from now on.
+
+        Whatever was done before is not done again, so an attempt that failed can be repeated.
+        """
+        parts = await self.current(identity)
+        if is_local(parts[0].settings):
+            raise InputError("arms of an experiment with local privacy cannot be changed.")
+        arms = parts[0].settings["arms"]
+        arm = next((one for one in arms if str(one) == name), name)
+        if not add and arm not in arms:
+            raise UnknownError(f"there is no arm {name!r}.")
+
+        def work(unit: UnitOfWork, _: Event | None) -> list[ArmName]:
+            return unit.add_arm(arm) if add else unit.retire_arm(arm)
+
+        found = [await self._do(Task(work, part.number)) for part in parts]
+        self._known.pop(identity, None)
+        return found[0]
+
+    async def arm_of(self, identity: str, event: Event) -> ArmName:
+        """Return the arm of a decision; arms may have been added since we looked."""
+        if event.arm >= len((await self.find(identity))[0].settings["arms"]):
+            self._known.pop(identity, None)
+        arm: ArmName = (await self.find(identity))[0].settings["arms"][event.arm]
+        return arm
 
     # --- decisions and feedback -----------------------------------------------------------
 

@@ -246,12 +246,10 @@ def moment(seconds: float) -> str:
     )
 
 
-def decision_answer(
-    event: Event, arms: list[str | int], told: JSON | None = None
-) -> DecisionAnswer:
+def decision_answer(event: Event, arm: str | int, told: JSON | None = None) -> DecisionAnswer:
     """Write down a decision, for devices with what they are told."""
     expires = None if event.expires_at is None else moment(event.expires_at)
-    chosen: JSON = {"arm": arms[event.arm], "chance": event.chance, "expires_at": expires}
+    chosen: JSON = {"arm": arm, "chance": event.chance, "expires_at": expires}
     if told is not None:
         return DeviceDecisionAnswer(event_id=event.id, **chosen, **told)
     return DecisionAnswer(event_id=event.id, **chosen)

@@ -155,7 +155,7 @@ async def _decide(
         eligible=context.eligible,
         defer=defer,
     )
-    arm = experiment.settings["arms"][event.arm]
+    arm = await core.arm_of(experiment.id, event)
     metadata: JSON = {"event_id": event.id, "experiment": experiment.id}
     if event.chance is not None:
         metadata["chance"] = event.chance

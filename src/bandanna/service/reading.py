@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.audits.attack import NO_PROOF
+from bandanna.policy.diagnostics import CONFIDENCE
 from bandanna.privacy.certificate import with_history
 from bandanna.privacy.sums import SumRelease
 from bandanna.service.access import CanRead, CoreHere
@@ -123,6 +124,51 @@ async def results(
     return await core.results(part_for(await core.find(experiment), segment))
 
 
+Confidence = Annotated[float, Query(ge=0.5, lt=1, description="How sure it is to be.")]
+
+
+@router.get("/answer")
+async def answer(
+    experiment: ExperimentPath,
+    core: CoreHere,
+    _: CanRead,
+    segment: Segment = None,
+    confidence: Confidence = CONFIDENCE,
+) -> JSON:
+    """Say which arm is best, if that can be said, and what is known of each.
+
+    It follows from released values. Intervals hold however often you look.
+    """
+    part = part_for(await core.find(experiment), segment)
+    return await core.look(part, lambda view: view.policy.answer(confidence).to_dict())
+
+
+ArmQuery = Annotated[str, Query(min_length=1, max_length=200)]
+
+
+@router.get("/compare")
+async def compare(
+    experiment: ExperimentPath,
+    core: CoreHere,
+    _: CanRead,
+    first: ArmQuery,
+    second: ArmQuery,
+    segment: Segment = None,
+    confidence: Confidence = CONFIDENCE,
+) -> JSON:
+    """Say how the second arm differs from the first: its mean minus the first one's."""
+    part = part_for(await core.find(experiment), segment)
+
+    def found(view: View) -> JSON:
+        experts = view.policy.experts
+        names = view.policy.arms if experts is None else range(experts)
+        known = {str(name): name for name in names}
+        one, other = (known.get(name, name) for name in (first, second))
+        return view.policy.compare(one, other, confidence).to_dict()
+
+    return await core.look(part, found)
+
+
 @router.get(
     "/export",
     response_class=Response,
@@ -135,7 +181,7 @@ async def export(
     form: Annotated[Literal["json", "csv", "parquet"], Query(alias="format")] = "json",
 ) -> Response:
     """Return released values and arms, and nothing else, however many there are."""
-    pages = export_pages(core.store, await core.find(experiment))
+    pages = export_pages(core.store, await core.current(experiment))
     core.note_soon(key.id, "exported", experiment, {"format": form})
     if form == "parquet":
         data = await run_in_threadpool(lambda: as_parquet([row for rows in pages for row in rows]))
@@ -155,7 +201,7 @@ async def releases(
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> JSON:
     """Return a page of released values; ask again with ``after`` set to ``next`` for more."""
-    part = part_for(await core.find(experiment), segment)
+    part = part_for(await core.current(experiment), segment)
     found = await run_in_threadpool(core.store.releases, part.number, after, limit)
     more = after + limit if len(found) == limit else None
     return {"releases": export_rows(part, found), "next": more}

@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
@@ -34,6 +34,7 @@ from bandanna.service.models import (
 from bandanna.service.signing import is_local
 
 ExperimentPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
+ArmPath = Annotated[str, Path(pattern=r"^[^\x00-\x1f/]{1,200}$")]
 EventPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
 
 PROBLEMS: dict[int | str, JSON] = {
@@ -116,6 +117,32 @@ async def stop(experiment: ExperimentPath, core: CoreHere, key: CanManage) -> No
     await core.note(key.id, "experiment stopped", experiment)
 
 
+class ArmsAnswer(BaseModel):
+    """The arms of an experiment."""
+
+    arms: list[str | int] = Field(description="Those that are played from now on.")
+
+
+@router.put("/experiments/{experiment}/arms/{arm}")
+async def add_arm(
+    experiment: ExperimentPath, arm: ArmPath, core: CoreHere, key: CanManage
+) -> ArmsAnswer:
+    """Add an arm; the next batch may play it. If it is there already, nothing changes."""
+    found = await core.change_arm(experiment, arm, add=True)
+    await core.note(key.id, "arm added", experiment, {"arm": arm})
+    return ArmsAnswer(arms=found)
+
+
+@router.delete("/experiments/{experiment}/arms/{arm}")
+async def retire_arm(
+    experiment: ExperimentPath, arm: ArmPath, core: CoreHere, key: CanManage
+) -> ArmsAnswer:
+    """Retire an arm for good; a batch that plays it and has begun goes on until it is full."""
+    found = await core.change_arm(experiment, arm, add=False)
+    await core.note(key.id, "arm retired", experiment, {"arm": arm})
+    return ArmsAnswer(arms=found)
+
+
 # The calls that are made all the time read their body themselves: what FastAPI does for a parameter
 # takes longer than the decision.
 
@@ -138,9 +165,9 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
         eligible=new.eligible,
         defer=new.defer,
     )
-    part = (await core.find(experiment))[0]
+    arm, part = await core.arm_of(experiment, event), (await core.find(experiment))[0]
     told = core.signer.parameters(part) if is_local(part.settings) else None
-    answer = decision_answer(event, part.settings["arms"], told)
+    answer = decision_answer(event, arm, told)
     return Response(answer.model_dump_json(), media_type="application/json")
 
 

@@ -206,6 +206,7 @@ class MemoryTransaction(Transaction):
             here.step = step
             shelf.steps += [step] * len(changes.releases)
             here.head = deepcopy(changes.head or here.head) | {"counters": changes.counters}
+            here.settings = deepcopy(changes.settings or here.settings)
             here.observed = changes.observed
             here.version += 1
             for place, state in changes.states.items():

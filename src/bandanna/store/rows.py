@@ -38,7 +38,7 @@ class Experiment:
     id: str
     name: str
     settings: JSON
-    """As it was made: arms, deadline, default loss. Never changed."""
+    """As it was made: arms, deadline, default loss. Arms may be added; nothing else changes."""
     head: JSON
     """The policy without its open batches."""
     created_at: float
@@ -218,6 +218,8 @@ class Changes:
     observed: int
     head: JSON | None = None
     """The whole head, where more than its counters has changed."""
+    settings: JSON | None = None
+    """The settings, where arms were added."""
     events: list[Event] = field(default_factory=list)
     states: dict[Place, State] = field(default_factory=dict)
     """New states of events that are not void."""

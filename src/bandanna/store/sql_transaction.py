@@ -195,6 +195,8 @@ class SqlTransaction(Transaction):
         }
         if changes.head is not None:
             changed["head"] = json.dumps(changes.head)
+        if changes.settings is not None:
+            changed["settings"] = json.dumps(changes.settings)
         run(update(table).where(table.c.number == experiment).values(changed))
         if changes.states:
             moves = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -249,6 +249,7 @@ class UnitOfWork:
         self._touched: set[Place] = set()
         self._opened: set[int] = set()
         self._releases: list[Release] = []
+        self._arms_changed = False
         self._now = 0.0
 
     # --- what is asked of it --------------------------------------------------------------
@@ -325,6 +326,22 @@ class UnitOfWork:
         if not over and event.place not in self._waiting.deferred:
             self._give_up(event.place)
 
+    def add_arm(self, name: ArmName) -> list[ArmName]:
+        """Add an arm, unless it is there; returns the arms that are played from now on."""
+        if name in self.policy.arms and self.policy.arms.index(name) in self.policy.retired:
+            raise ConflictError(f"arm {name!r} was retired, which is for good; use another name.")
+        if name not in self.policy.arms:
+            self._change_arms(lambda: self.policy.add_arm(name))
+        return self._active_arms()
+
+    def retire_arm(self, name: ArmName) -> list[ArmName]:
+        """Retire an arm, unless that was done before; returns the arms that are still played."""
+        if name not in self.policy.arms:
+            raise InputError(f"there is no arm {name!r}.")
+        if self.policy.arms.index(name) not in self.policy.retired:
+            self._change_arms(lambda: self.policy.retire_arm(name))
+        return self._active_arms()
+
     def activate(self, event: Event, *, now: float) -> None:
         """Say that a decision has been shown to somebody."""
         self._show(self._check_shown_in_time(event, now))
@@ -348,7 +365,8 @@ class UnitOfWork:
 
     def collect(self) -> Changes | None:
         """Return what has changed since ``begin``, or None if nothing has."""
-        if not (self._events or self._states or self._touched or self._releases):
+        happened = (self._events, self._states, self._touched, self._releases)
+        if not (any(happened) or self._arms_changed):
             return None
         opened = self.policy.state.open
         touched = {batch for batch, _ in self._touched if batch in opened}
@@ -358,6 +376,7 @@ class UnitOfWork:
             counters=self._counters(),
             head=self._head(),
             observed=self.experiment.observed,
+            settings=self.experiment.settings if self._arms_changed else None,
             events=list(self._events.values()),
             states=self._states,
             batches=[
@@ -384,15 +403,31 @@ class UnitOfWork:
 
         It can be large: it holds numbers for every arm.
         """
-        if not (self._opened or self._releases):
+        if not (self._opened or self._releases or self._arms_changed):
             return None
         digest = _digest(self.policy.state.learned)
-        if not self._releases and digest is not None and digest == self._learned:
+        anyway = self._releases or self._arms_changed
+        if not anyway and digest is not None and digest == self._learned:
             return None
         self._learned = digest
         return self.policy.to_dict(private=False) | {"counters": {}}
 
     # --- how it works ---------------------------------------------------------------------
+
+    def _change_arms(self, change: Callable[[], object]) -> None:
+        """Change arms; open batches go on with those they began with."""
+        if self.experiment.stopped:
+            raise ConflictError("this experiment has been stopped; its arms stay as they are.")
+        if self.policy.experts is not None:
+            raise InputError("arms of an experiment with experts cannot be changed.")
+        change()
+        self._arms_changed = True
+        arms = list(self.policy.arms)
+        self.experiment.settings = self.experiment.settings | {"arms": arms}
+
+    def _active_arms(self) -> list[ArmName]:
+        retired = self.policy.retired
+        return [arm for k, arm in enumerate(self.policy.arms) if k not in retired]
 
     def _give_up(self, place: Place) -> None:
         """Count the default loss where feedback has not come."""
