@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from bandanna._core.compiled import part, step
 from bandanna._core.streams import Stream, uniform
 from bandanna.learners.phase_model import LEVEL, VARIANCE
@@ -80,7 +82,7 @@ def plan_first(params: PhasedParams, state: PhasedState, stream: Stream) -> bool
             state.guesses[i] = 0.5
             state.odds[i] = some / arms
             planned[i] = each
-        if not set_limits(params, state, size, -1):
+        if not set_limits(params, state, size, np.int64(-1)):
             return False
     more = size - some * each
     for i in range(arms):
@@ -103,10 +105,7 @@ def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool
     if watched(params, state):
         note_safety(params, state)
     phase, shares, planned = state.phase, state.scratch_shares, state.planned
-    lead = 0
-    for i in range(planned.size):
-        if shares[i] > shares[lead]:
-            lead = i
+    lead = np.argmax(shares)
     settled = shares[lead] > ALMOST_ALL
     size = (SETTLED_GROWTH if settled else GROWTH) * phase[ROUNDS]
     if params.horizon == 0.0:
@@ -150,7 +149,7 @@ def _probe(params: PhasedParams, state: PhasedState, lead: int, size: float) -> 
     most = PROBING * size
     budget = min((LOOKING if phase[LOOK] > 0.0 else PROBING) * size, planned[lead] - 1.0)
     for _ in range(planned.size):
-        arm = -1
+        arm = np.int64(-1)
         longest = 0.0
         for i in range(planned.size):
             if planned[i] == 0.0:
