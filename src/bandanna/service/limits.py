@@ -13,7 +13,7 @@ from bandanna._core.types import InputError
 
 MOST_KNOWN = 100_000
 HEADER_SECONDS = 20.0
-"""A connection that has sent no whole request by then is closed."""
+"""A connection is closed if the headers of a request, the first or a later one, take longer."""
 
 BODY_SECONDS = 30.0
 """A request whose body has not come by then is refused."""
@@ -89,9 +89,10 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 class _BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Refuses connections beyond a number, and closes those that never ask anything."""
+    """Refuses connections beyond a number, and closes those whose headers do not come."""
 
     most_connections = 2_000
+    _waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Take a connection, or refuse it."""
@@ -101,27 +102,46 @@ class _BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self.refused = True
             return
         super().connection_made(transport)
-        self._waiting = self.loop.call_later(HEADER_SECONDS, self._close_if_idle)
+        self._wait_for_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget a connection."""
         if getattr(self, "refused", False):
             return
-        self._waiting.cancel()
+        self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Read what was sent."""
-        if not getattr(self, "refused", False):
-            super().data_received(data)
+        if getattr(self, "refused", False):
+            return
+        super().data_received(data)
+        if self._between_requests:
+            self._wait_for_headers()
+        else:
+            self._stop_waiting()
 
     def eof_received(self) -> None:
         """Nothing more comes."""
         if not getattr(self, "refused", False):
             super().eof_received()
 
-    def _close_if_idle(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
+    @property
+    def _between_requests(self) -> bool:
+        """Whether no request is being answered: what came is at most the beginning of one."""
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def _wait_for_headers(self) -> None:
+        if self._waiting is None:
+            self._waiting = self.loop.call_later(HEADER_SECONDS, self._close_if_waiting)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _close_if_waiting(self) -> None:
+        if self._between_requests and not self.transport.is_closing():
             self.transport.close()
 
 
