@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from bandanna.service import views
 from bandanna.service.keys import KeyRing, make_key
 from bandanna.store import KeyRow, SqlStore, read_secret
 from bandanna.store.writer import Task
@@ -172,3 +173,18 @@ def test_a_stream_ends_when_its_key_is_revoked(tmp_path: Path) -> None:
                 for _ in lines:
                     pass  # it ends
             store.close()
+
+
+def test_whoever_reads_all_the_time_gets_what_was_read_a_moment_ago(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "BURST", 0.0)
+    monkeypatch.setattr(views, "SHARE", 0.0)
+    made = here.create()
+    path = f"/v1/experiments/{made}/results"
+    assert here.http.get(path).json()["decided"] == 0
+    here.decide(made)
+    assert here.http.get(path).json()["decided"] == 0, "its share is used up"
+    monkeypatch.setattr(views, "BURST", 1.0)
+    monkeypatch.setattr(views, "SHARE", 1e9)
+    assert here.http.get(path).json()["decided"] == 1

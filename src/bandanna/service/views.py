@@ -2,7 +2,8 @@
 
 A view is a policy as it was last committed, without its open batches, so it holds nothing private.
 Views and results are kept until the experiment changes, and shared by everyone who reads: twenty
-open pages cost as much as one. Results of many releases are refreshed less often.
+open pages cost as much as one. Whoever reads one experiment all the time gets what was read a
+moment ago: reading it may take BURST seconds of a processor at once, and SHARE of one from then on.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from bandanna._core.types import JSON
@@ -27,6 +30,9 @@ KEPT = 256
 
 REST = 20.0
 """Adding up releases takes at most one part in so many of the time."""
+
+BURST, SHARE = 0.5, 0.05
+"""Processor time that reading one experiment anew may take: seconds at once, and a share."""
 
 
 class View(NamedTuple):
@@ -56,6 +62,7 @@ class View(NamedTuple):
 class _Entry:
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self._left, self._at = BURST, time.monotonic()
         self.view: View | None = None
         self.totals: ReleaseTotals | None = None
         self.totals_of = -1
@@ -63,6 +70,23 @@ class _Entry:
         self.next_totals = 0.0
         self.results: tuple[int, int, JSON] | None = None
         """Of which version and number of releases, and what they are."""
+
+    @property
+    def tired(self) -> bool:
+        """Whether reading this experiment has taken its share of the processor."""
+        now = time.monotonic()
+        self._left = min(BURST, self._left + SHARE * (now - self._at))
+        self._at = now
+        return self._left <= 0.0
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Count the processor time of this thread."""
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            self._left -= time.thread_time() - began
 
 
 class Views:
@@ -83,12 +107,15 @@ class Views:
         """Return what the releases of an experiment say."""
         entry = self._entry(number)
         with entry.lock:
+            if entry.results is not None and entry.tired:
+                return entry.results[2]
             view = self._view(entry, number)
             totals = self._totals(entry, view)
             key = view.part.version, entry.totals_of
             if entry.results is None or entry.results[:2] != key:
-                said = summary(view.policy, totals, view.committed.slots, view.missed)
-                entry.results = *key, said | {"health": _health(view.committed)}
+                with entry.working():
+                    said = summary(view.policy, totals, view.committed.slots, view.missed)
+                    entry.results = *key, said | {"health": _health(view.committed)}
             return entry.results[2]
 
     def _entry(self, number: int) -> _Entry:
@@ -100,13 +127,16 @@ class Views:
             return entry
 
     def _view(self, entry: _Entry, number: int) -> View:
+        if entry.view is not None and entry.tired:
+            return entry.view
         stamp = self._store.stamp(number)
         if stamp is None:
             raise UnknownError("there is no such experiment.")
         kept = entry.view
         if kept is None or (kept.part.version, kept.part.step) != stamp:
-            found = self._store.committed(number)
-            entry.view = kept = View(found, without_batches(found.experiment))
+            with entry.working():
+                found = self._store.committed(number)
+                entry.view = kept = View(found, without_batches(found.experiment))
         return kept
 
     def _totals(self, entry: _Entry, view: View) -> ReleaseTotals:
