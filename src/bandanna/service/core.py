@@ -196,6 +196,7 @@ class Core:
 
     async def look(self, part: Experiment, what: Callable[[View], T]) -> T:
         """Ask a part of an experiment something, as it was last committed."""
+        await asyncio.sleep(self.views.pause(part.number))
         return await run_in_threadpool(lambda: what(self.views.view(part.number)))
 
     async def look_at_all(self, parts: Sequence[Experiment], what: Callable[[View], T]) -> list[T]:
@@ -204,6 +205,7 @@ class Core:
 
     async def results(self, part: Experiment) -> JSON:
         """Return what the releases of a part say."""
+        await asyncio.sleep(self.views.pause(part.number))
         return await run_in_threadpool(self.views.results, part.number)
 
     async def guarantee(self, identity: str) -> Guarantee:

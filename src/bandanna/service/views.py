@@ -3,7 +3,8 @@
 A view is a policy as it was last committed, without its open batches, so it holds nothing private.
 Views and results are kept until the experiment changes, and shared by everyone who reads: twenty
 open pages cost as much as one. Whoever reads one experiment all the time gets what was read a
-moment ago: reading it may take BURST seconds of a processor at once, and SHARE of one from then on.
+moment ago, after a pause: reading it may take BURST seconds of a processor at once, and SHARE of
+one from then on.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ REST = 20.0
 
 BURST, SHARE = 0.5, 0.05
 """Processor time that reading one experiment anew may take: seconds at once, and a share."""
+
+PAUSE = 0.05
+"""Seconds that an answer waits when that is used up: a loop is slowed down, a person is not."""
 
 
 class View(NamedTuple):
@@ -96,6 +100,10 @@ class Views:
         self._store = store
         self._lock = threading.Lock()
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
+
+    def pause(self, number: int) -> float:
+        """Return how many seconds whoever reads an experiment should wait first."""
+        return PAUSE if self._entry(number).tired else 0.0
 
     def view(self, number: int) -> View:
         """Return an experiment as it was last committed."""
