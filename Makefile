@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: check demo device-demo test soak lint docs package release wheels fresh picture reproductions bench lock clean
+.PHONY: check demo device-demo test coverage soak lint docs package release wheels fresh picture reproductions bench lock clean
 
 demo: $(VENV)/ready
 	mkdir -p demo
@@ -21,6 +21,13 @@ check: $(VENV)/ready
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Which branches of the source the tests reach, in subprocesses too; below 90% is an error.
+coverage: $(VENV)/ready
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 --dist loadfile
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under=90
 
 # A page with three buttons, a hundred visitors in Chromium, a service that learns from their bits.
 device-demo: $(VENV)/ready

@@ -213,7 +213,6 @@ def test_an_algorithm_from_outside_is_on_the_command_line() -> None:
     for command in (
         ["plan", "--all", *size],
         ["simulate", *size, "--replicates", "2", "--algorithms", TOY],
-        ["simulate", "--help"],
     ):
         done = subprocess.run(
             [sys.executable, "-c", code, *command],
