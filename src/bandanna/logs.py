@@ -126,13 +126,17 @@ class LogAnswer(Answer):
     def html(self) -> str:
         """Return a whole page for a browser."""
         style = (
-            "body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto}"
+            "body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto;"
+            "padding:0 1rem}"
             "table{border-collapse:collapse;margin:1rem 0}td,th{border-bottom:1px solid #bbb;"
-            "padding:.3rem .8rem;text-align:left}caption{text-align:left;font-weight:600}"
+            "padding:.3rem .8rem .3rem 0;text-align:left;vertical-align:top}"
+            "caption{text-align:left;font-weight:600}h1+p{font-size:1.2em}"
         )
         return (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(self.sentence)}'
-            f"</title><style>{style}</style><body><h1>Answer</h1>{self._repr_html_()}</body></html>"
+            '<!doctype html><html lang="en"><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width,initial-scale=1">'
+            f"<title>{escape(self.sentence.partition('. ')[0])}</title>"
+            f"<style>{style}</style><body><h1>Answer</h1>{self._repr_html_()}</body></html>"
         )
 
 

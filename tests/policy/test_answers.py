@@ -47,7 +47,7 @@ def test_the_best_arm_is_named_with_a_sentence(bandit: bd.PrivateBandit) -> None
     assert "per 100 decisions" in answer.sentence
     assert "visits" in bandit.answer(outcome="visits").sentence
     assert json.loads(json.dumps(answer.to_dict()))["best"] == "B"
-    assert "Each interval holds with 0.95 by itself" in str(answer)
+    assert "Each interval holds by itself, 95% sure" in str(answer)
     assert "mean reward" in answer._repr_html_()
     assert answer._repr_html_() in bandit._repr_html_()
     assert answer.sentence in str(bandit.summary())

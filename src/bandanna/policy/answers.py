@@ -315,7 +315,7 @@ class Answer(_Shown):
         for arm in self.arms:
             seen = f"{arm.rounds:,} {self.units.per}, {self._of(arm)}"
             lines.append(f"  {arm.name!s:{width}}  {seen}")
-        each = f"Each interval holds with {self.confidence:.4g} by itself. {self.looks}"
+        each = f"Each interval holds by itself, {100 * self.confidence:.4g}% sure. {self.looks}"
         return [*lines, *filter(None, (self.warning, each))]
 
     def _of(self, arm: ArmAnswer) -> str:
@@ -330,9 +330,10 @@ class Answer(_Shown):
             [str(arm.name), f"{arm.rounds:,}", *self.cells(arm), "yes" if arm.racing else "no"]
             for arm in self.arms
         ]
-        interval = f"{self.confidence:.4g} interval"
+        interval = f"{100 * self.confidence:.4g}% interval"
         headings = ["arm", self.units.per, f"mean {self.units.noun}", interval, "may be best"]
-        return table(self.sentence, headings, rows) + paragraph(f"{self.warning} {self.looks}")
+        said = paragraph(f"{self.warning} {self.looks}")
+        return paragraph(self.sentence) + table("", headings, rows) + said
 
     def cells(self, arm: ArmAnswer) -> tuple[str, str]:
         """Return an arm's mean and interval as they are shown in tables."""

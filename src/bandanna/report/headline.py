@@ -184,7 +184,9 @@ class Headline:
         if sample is not None and not (sample["clearly"] and sample["best"] == self._name(arm)):
             said = sample["sentence"].rstrip(".")
             return f"{said}. In the rehearsal {self._name(arm)} is the best, and {found}"
-        return f"{self._name(arm)} is the best of {self.best['arms']} arms, and {found}"
+        name = self._name(arm)
+        name = name if self.about.get("arms") else name.capitalize()
+        return f"{name} is the best of {self.best['arms']} arms, and {found}"
 
     def _name(self, arm: int) -> str:
         return arm_name(self.about, arm)
