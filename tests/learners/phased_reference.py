@@ -211,7 +211,7 @@ class TextbookPhases:
         quiet = planned == 0
         enough = [self.enough(max(f - fitted[lead], 0) + 0.2, 2, variance) for f in fitted]
         counts = np.minimum(np.ceil(np.maximum(enough, 16 / self.epsilon)), most)
-        jump = size * (self.guesses + 1 / (self.epsilon * counts))
+        jump = size * (np.maximum(self.guesses, 0.5) + 1 / (self.epsilon * counts))
         spare = 0.6 * (self._room(size) - self.regrets) - size
         odds = np.where(spare > jump, jump / spare, 1.0)
         odds[~quiet] = 1.0

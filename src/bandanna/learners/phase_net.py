@@ -37,6 +37,9 @@ Floats = NDArray[np.float64]
 ROOM = 0.6
 """How much of the room for regret the jump of an estimate may take: it decides how often arms that
 are not played are probed."""
+MIDDLE = 0.5
+"""Where losses are expected to be smaller, probes are as frequent as for this: else their noise
+would use up the room."""
 PHASE_ROOM = 0.2
 """How much of it a phase may take."""
 
@@ -102,7 +105,7 @@ def set_odds(params: PhasedParams, state: PhasedState, size: float, most: float)
         if state.planned[i] == 0.0:
             count = min(state.scratch_counts[i], most)
             state.scratch_counts[i] = count
-            jump = size * (state.guesses[i] + 1.0 / (params.epsilon * count))
+            jump = size * (max(state.guesses[i], MIDDLE) + 1.0 / (params.epsilon * count))
             spare = ROOM * (space - state.regrets[i]) - size
             state.odds[i] = jump / spare if spare > jump else 1.0
             total += state.odds[i]

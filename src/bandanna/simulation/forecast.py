@@ -20,10 +20,9 @@ from bandanna.simulation.contestants import (
     shown_name,
     strongest,
 )
-from bandanna.simulation.requests import seconds_of
+from bandanna.simulation.requests import batch_in_effort, seconds_of
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
-from bandanna.simulation.typical import PHASED_ROUNDS
 from bandanna.spec import Problem
 
 RUNS, FEW = 40, 6
@@ -194,8 +193,7 @@ def _candidates(problem: Problem, loss_range: LossRange) -> dict[str, Policy]:
 def _steps(policy: Policy, problem: Problem, runs: int) -> float:
     arms, rounds, _ = problem.size
     each = arms**2 if policy.recipe.learner.name == "ftpl" else 5 + arms
-    batch = PHASED_ROUNDS if getattr(policy.recipe.learner, "phases", False) else policy.batch
-    return runs * rounds / batch * each
+    return runs * rounds / batch_in_effort(policy.recipe) * each
 
 
 def _row(results: Results, name: str) -> ForecastRow:

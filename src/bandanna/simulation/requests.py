@@ -17,6 +17,9 @@ MAX_STEPS = 1e13
 """Learning steps in one call; at about 100 ns each, several days on two cores."""
 MAX_NUMBERS = 1e9
 
+PHASED_ROUNDS = 8
+"""Rounds of a phase, drawn one by one, that take as long as a batch."""
+
 STEP_SECONDS = 15e-9
 """Of a learning step for each arm or expert, with ten more for what does not depend on them."""
 
@@ -133,7 +136,12 @@ def run_seconds(recipe: Recipe, rounds: int, arms: int, experts: int | None) -> 
     slow = SLOW.get(recipe.learner.name, 1.0)
     if experts is not None:  # advice is looked at every round
         return STEP_SECONDS * slow * rounds * (10.0 + experts)
-    return STEP_SECONDS * slow * rounds / recipe.batch * (10.0 + arms)
+    return STEP_SECONDS * slow * rounds / batch_in_effort(recipe) * (10.0 + arms)
+
+
+def batch_in_effort(recipe: Recipe) -> int:
+    """Return the batch that takes as long: rounds of a phase are drawn one by one."""
+    return PHASED_ROUNDS if getattr(recipe.learner, "phases", False) else recipe.batch
 
 
 def seconds_of(policies: Iterable[Policy], rounds: int) -> float:

@@ -23,16 +23,13 @@ from bandanna.planner.plan import planned
 from bandanna.policy import Policy
 from bandanna.simulation.contestants import NO_PRIVACY, make_policy, strongest
 from bandanna.simulation.progress import Progress
-from bandanna.simulation.requests import seconds_of
+from bandanna.simulation.requests import batch_in_effort, seconds_of
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
 
 RUNS, EXPERT_RUNS = 20, 5
 MOST_STEPS = 2e8
 """Learning steps of one algorithm on the whole family; beyond it is left out as too long."""
-
-PHASED_ROUNDS = 8
-"""Rounds of a phase, drawn one by one, that take as long as a batch."""
 
 MOST_ADVICE = 1.2e8
 """The same with experts: runs times rounds times experts."""
@@ -141,8 +138,7 @@ def _too_long(policy: Policy, problem: Problem) -> bool:
         return EXPERT_RUNS * 4 * float(rounds) * (10 + problem.num_experts) > MOST_ADVICE
     # FTPL draws every arm about as often as it has arms to tell the chances by repetition.
     each = arms**2 if policy.recipe.learner.name == "ftpl" else 1 + arms // 10
-    batch = PHASED_ROUNDS if getattr(policy.recipe.learner, "phases", False) else policy.batch
-    return RUNS * 5 * rounds / batch * each > MOST_STEPS
+    return RUNS * 5 * rounds / batch_in_effort(policy.recipe) * each > MOST_STEPS
 
 
 def _summary(name: str, regrets: dict[str, NDArray[np.float64]]) -> TypicalRegret:

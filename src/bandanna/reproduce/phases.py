@@ -1,0 +1,114 @@
+"""What phases lose in ordinary worlds and in changing ones, and against the plain A/B test."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bandanna._core.types import JSON
+from bandanna.environments import Environment, Segments, make_environment
+from bandanna.policy import PrivateBandit
+from bandanna.reproduce.algorithms import label
+from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.simulation.runs import simulate
+from bandanna.studies.figure import Figure, Point
+
+GAP = 0.1
+"""How much better one arm is where all jump together."""
+
+
+def reproduce(quick: bool) -> Reproduction:
+    """Play every problem with and without probes, and steady ones against the A/B test."""
+    settings = frozen_settings("phases", quick)
+    rows, verdicts, points = [], [], []
+    for problem in settings["problems"]:
+        arms, rounds, epsilon = problem["size"]
+        for probes, most in problem["most"].items():
+            policy = PrivateBandit(arms, epsilon, rounds, "phased", probes=probes == "probes")
+            regret, net = _play(policy, problem, settings)
+            mean, error = float(regret.mean()), float(regret.std(ddof=1)) / math.sqrt(regret.size)
+            high = float(np.quantile(regret, 0.9))
+            size = f"K {arms}, T {rounds:,}, eps {epsilon:g}"
+            cells = [problem["world"], size, "yes" if probes == "probes" else "no"]
+            rows.append([*cells, f"{mean:,.0f}", f"{error:,.0f}", f"{high:,.0f}", net])
+            said = "" if probes == "probes" else ", without probes"
+            verdicts.append(
+                Verdict(
+                    f"{problem['world']} ({size}{said})",
+                    f"{mean:,.0f} (s.e. {error:,.0f})",
+                    f"at most {most:,}",
+                    mean <= most,
+                )
+            )
+            half = 1.96 * error
+            label = "probes" if probes == "probes" else "no probes"
+            points.append(Point(problem["world"], label, epsilon, mean, mean - half, mean + half))
+    return Reproduction(
+        name="phases",
+        claim="what phased loses against the best fixed arm, one setting for all",
+        headings=["losses", "problem", "probes", "mean", "s.e.", "90%", "net"],
+        rows=rows,
+        verdicts=[*verdicts, *_against(settings)],
+        settings=settings,
+        figure=Figure("Regret of phased", "epsilon", "regret", points),
+    )
+
+
+def _play(policy: PrivateBandit, problem: JSON, settings: JSON) -> tuple[np.ndarray, str]:
+    """Return the regret of every run, and how often the net took over."""
+    runs, seed = settings["replicates"], settings["seed"]
+    place = world(problem["environment"], problem["size"][0], problem["size"][1])
+    found = simulate({"it": policy}, place, replicates=runs, seed=seed, checkpoints=1)
+    net = found.switched("it")
+    return found.regret("it"), "-" if net is None else f"{net:.1%}"
+
+
+def world(options: JSON, arms: int, rounds: int) -> Environment:
+    """Return an environment: one with a name, or pieces that are made here."""
+    if "name" in options:
+        own = {key: value for key, value in options.items() if key != "name"}
+        made = make_environment(options["name"], arms, rounds, **own)
+        assert isinstance(made, Environment)
+        return made
+    pieces = options["pieces"]
+    means = np.random.default_rng(0).random((pieces, arms))
+    if "jump" in options:
+        means = np.full((pieces, arms), 0.5) + options["jump"] * (np.arange(pieces) % 2)[:, None]
+        means[:, 1] -= GAP
+        means -= 0.2
+    return Segments(means, np.full(pieces, rounds // pieces), bernoulli=True)
+
+
+def _against(settings: JSON) -> list[Verdict]:
+    """Compare with the plain A/B test, over all steady problems and on the worst."""
+    against = settings["against"]
+    verdicts = []
+    for explore in against["explore"]:
+        ratios = {}
+        for arms, rounds, epsilon in against["sizes"]:
+            policies = {
+                "phased": PrivateBandit(arms, epsilon, rounds, "phased"),
+                "ab-test": PrivateBandit(arms, epsilon, rounds, "ab-test", explore=explore),
+            }
+            for options in against["environments"]:
+                place = world(options, arms, rounds)
+                runs, seed = settings["replicates"], settings["seed"]
+                found = simulate(policies, place, replicates=runs, seed=seed, checkpoints=1)
+                ratio = found.regret("phased").mean() / found.regret("ab-test").mean()
+                ratios[f"{label(options)}, {arms} arms"] = float(ratio)
+        whole = math.exp(np.mean(np.log(list(ratios.values()))))
+        where, worst = max(ratios.items(), key=lambda pair: pair[1])
+        for what, ratio, most in (
+            ("over all steady problems", whole, against["on_the_whole"]),
+            (f"on the worst of them, {where}", worst, against["on_one"]),
+        ):
+            verdicts.append(
+                Verdict(
+                    f"phased {what}: times the A/B test that explores {explore:.0%}",
+                    f"{ratio:.2f} times",
+                    f"at most {most:g} times",
+                    ratio <= most,
+                )
+            )
+    return verdicts
