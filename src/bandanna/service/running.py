@@ -6,12 +6,14 @@ import asyncio
 import gc
 import logging
 import os
+import threading
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
 
 from bandanna._core.types import StateFileError
+from bandanna.policy.facade import PrivateBandit
 from bandanna.service.app import make_app
 from bandanna.service.core import Core
 from bandanna.service.demo import play
@@ -52,6 +54,12 @@ def first_key(core: Core, key_file: Path | None) -> str | None:
     return text
 
 
+def warm_up() -> None:
+    """Decide once: compiled code is loaded now, and the first visitor need not wait for it."""
+    policy = PrivateBandit(2, 1.0, 100)
+    policy.observe(policy.decide(), loss=0.0)
+
+
 def serve(
     core: Core,
     host: str,
@@ -63,6 +71,7 @@ def serve(
 ) -> None:
     """Answer requests until told to stop; then finish what was begun."""
     start_logs(log_level)
+    threading.Thread(target=warm_up, name="bandanna warm-up").start()
     for name in ("uvicorn", "uvicorn.error", "asyncio"):
         logging.getLogger(name).handlers = []
     quiet = logging.StreamHandler()
