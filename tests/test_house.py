@@ -74,7 +74,7 @@ def test_values_have_types() -> None:
 
 
 def test_every_room_and_every_file_of_the_hall_is_on_the_map() -> None:
-    tree = MAP.partition("```text\n")[2].partition("```")[0]
+    tree = MAP.partition("```none\n")[2].partition("```")[0]
     rooms = {f"{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")}
     files = {path.name for path in PACKAGE.glob("*.py")} - {"__init__.py", "__main__.py"}
     assert {name for name in rooms | files if name not in tree} == set()
