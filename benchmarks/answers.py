@@ -2,7 +2,10 @@
 
 Every run is looked at after each release. A run is wrong if at any look an arm's mean is outside
 its interval, a pair is put in the wrong order, its difference is outside its interval, or a wrong
-arm is named as the best. Run it with: python benchmarks/answers.py [runs]
+arm is named as the best. Run it with: python -m benchmarks.answers [runs] [policies]
+
+``python -m benchmarks.answers time`` measures instead what it takes to ask for the answer after
+every release of a run, and to read the best arm from it.
 """
 
 from __future__ import annotations
@@ -74,7 +77,35 @@ def coverage(options: dict[str, object], runs: int) -> float:
     return wrong / runs
 
 
+def seconds(rounds: int, look: str) -> float:
+    """Return the processor's time for a run that is looked at after every release."""
+    made = bd.PrivateBandit(3, 0.5, rounds)
+    policy, released = made.rehearse(new_stream(1), new_stream(2)), 0
+    losses = (np.random.default_rng(0).random((rounds, 3)) < MEANS).astype(float)
+    begin = time.process_time()
+    for row in losses:
+        decision = policy.decide()
+        policy.observe(decision, loss=row[decision.index])
+        if look and policy.released > released:
+            released, answer = policy.released, policy.answer()
+            _ = answer.best if look == "best" else None
+    return time.process_time() - begin
+
+
+def time_looks(rounds: int = 1_000_000) -> None:
+    """Print how much longer a run takes with looks after every release."""
+    for look in ("", "answer", "best"):
+        seconds(2_000, look)  # compiled before it is timed
+    alone = seconds(rounds, "")
+    for look in ("answer", "best"):
+        more = seconds(rounds, look) / alone - 1.0
+        print(json.dumps({"rounds": rounds, "look": look, "longer by": round(more, 3)}), flush=True)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["time"]:
+        time_looks(*map(int, sys.argv[2:3]))
+        sys.exit()
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
     wanted = sys.argv[2:] or list(POLICIES)
     for name in wanted:

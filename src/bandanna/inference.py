@@ -224,6 +224,29 @@ def least_evidence(
 
 
 @step
+def _reaches(law: Law, a: Totals, b: Totals, apart: float, level: float, work: Floats) -> bool:
+    """Whether ``least_evidence`` reaches a level, with as few means tried as that takes."""
+    low, high = max(0.0, -apart), min(1.0, 1.0 - apart)
+    mean_a = (a.total / a.terms - a.base) / a.slope
+    mean_b = (b.total / b.terms - b.base) / b.slope - apart
+    middle = (a.terms * mean_a + b.terms * mean_b) / (a.terms + b.terms)
+    middle = min(max(middle, low), high)
+    for _ in range(HALVINGS):
+        value, slope_a, slope_b = _double(law, a, b, middle, middle + apart, work)
+        if value < level:
+            return False
+        slope = slope_a + slope_b
+        if value - (slope * (middle - low) if slope > 0.0 else slope * (middle - high)) >= level:
+            return True
+        if slope > 0.0:
+            high = middle
+        else:
+            low = middle
+        middle = 0.5 * (low + high)
+    return False
+
+
+@step
 def _lower_difference(law: Law, a: Totals, b: Totals, level: float, work: Floats) -> float:
     """Return below which value ``b - a`` is refuted: Newton's method, again from that side."""
     apart = -1.0
@@ -253,6 +276,11 @@ def _against(law: Law, arm: Totals, mean: float, work: Floats) -> tuple[float, f
 @kernel
 def _evidence(law: Law, a: Totals, b: Totals, apart: float, work: Floats) -> float:
     return least_evidence(law, a, b, apart, work)[0]
+
+
+@kernel
+def _is_reached(law: Law, a: Totals, b: Totals, apart: float, level: float, work: Floats) -> bool:
+    return _reaches(law, a, b, apart, level, work)
 
 
 @kernel
@@ -297,6 +325,14 @@ def evidence_below(law: Law, a: Totals, b: Totals, margin: float = 0.0) -> float
     if min(a.terms, b.terms) <= 0.0:
         return -math.inf if margin < 1.0 else math.inf
     return float(_evidence(law, _floats(a), _floats(b), -margin, scratch()))
+
+
+def is_below(law: Law, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+    """Whether a's mean loss is below b's plus a margin: ``evidence_below`` at its level, sooner."""
+    if min(a.terms, b.terms) <= 0.0:
+        return margin >= 1.0
+    level = math.log(1.0 / alpha)
+    return bool(_is_reached(law, _floats(a), _floats(b), -margin, level, scratch()))
 
 
 def difference_interval(law: Law, a: Totals, b: Totals, alpha: float) -> Interval:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import time
 from pathlib import Path
 
@@ -180,3 +182,23 @@ def test_an_answer_is_quick() -> None:
     begin = time.perf_counter()
     answer_from(names, totals, rounds, law, Units())
     assert time.perf_counter() - begin < 45 * 0.001
+
+
+def test_an_answer_is_what_was_known_when_it_was_asked_for() -> None:
+    """It is computed when it is looked at, from what had been released until then."""
+    policy = bd.PrivateBandit(["A", "B"], 20.0, 400, "one-bit", batch=2)
+
+    def play(rounds: int) -> None:
+        for _ in range(rounds):
+            made = policy.decide()
+            policy.observe(made, loss=float(made.arm == "A"))
+
+    early = policy.answer()
+    play(400)
+    late, same = policy.answer(), policy.answer()
+    assert (early.best, late.best) == (None, "B")
+    assert [arm.rounds for arm in early.arms] == [0, 0]
+    assert pickle.loads(pickle.dumps(same)) == late == copy.copy(late)
+    assert late.to_dict()["best"] == "B"
+    with pytest.raises(AttributeError, match="winner"):
+        _ = late.winner  # type: ignore[attr-defined]

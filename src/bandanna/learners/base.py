@@ -112,6 +112,8 @@ class Compiled(ABC):
     """Whether it plays phases: several arms in turn, one release each when the phase is over."""
     ranks: ClassVar[bool] = False
     """Whether it chooses by what it knows of each arm alone, so that it can choose among some."""
+    watches: ClassVar[bool] = False
+    """Whether its report tells of a guard against changes, or of a race for the best arm."""
     per_arm: ClassVar[tuple[str, ...]] = ()
     """Fields of its state that hold one value for each arm."""
 

@@ -118,6 +118,7 @@ class DpKlucb(CompiledLearner):
     tells_chance: ClassVar[bool] = False
     grows: ClassVar[bool] = True
     ranks: ClassVar[bool] = True
+    watches: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
         *("rewards", "plays", "releases", "waiting", "shares"),
         *Adaptive.per_arm,

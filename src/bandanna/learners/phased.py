@@ -89,6 +89,7 @@ class Phased(PhaseLearner):
     false_alarm: float = 0.005
     budget: float | None = None
     name: ClassVar[str] = "phased"
+    watches: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
         *("rounds", "means", "noise", "planned", "left", "looked", "wanted"),
         *("odds", "guesses", "regrets", "limits"),

@@ -96,6 +96,7 @@ class Race(CompiledLearner):
     name: ClassVar[str] = "race"
     tells_chance: ClassVar[bool] = False
     grows: ClassVar[bool] = True
+    watches: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
         *("sums", "plays", "releases", "waiting", "racing", "evidence", "dropped", "beaten"),
     )

@@ -8,9 +8,9 @@ statistics.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,10 @@ from bandanna.inference import (
     Law,
     Totals,
     difference_interval,
-    evidence_below,
     fixed_below,
     fixed_difference_interval,
     fixed_mean_interval,
+    is_below,
     mean_interval,
     phase_difference,
     point,
@@ -107,7 +107,7 @@ class AnyTime(NamedTuple):
 
     def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
         """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
-        return evidence_below(self.law, a, b, margin) >= math.log(1.0 / alpha)
+        return is_below(self.law, a, b, alpha, margin)
 
 
 class Once(NamedTuple):
@@ -126,6 +126,15 @@ class Once(NamedTuple):
     def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
         """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
         return fixed_below(self.scale, a, b, alpha, margin)
+
+
+class Known(NamedTuple):
+    """What was released, as answers are made from it."""
+
+    names: tuple[ArmName, ...]
+    totals: dict[int, Totals]
+    rounds: dict[int, float]
+    method: Method | None
 
 
 @dataclass(frozen=True)
@@ -291,6 +300,34 @@ class Answer(_Shown):
     looks: str = ANY_TIME
     """When it may be looked at."""
 
+    @classmethod
+    def later(
+        cls, best: Callable[[], ArmName | None], whole: Callable[[], Answer], warning: str
+    ) -> Answer:
+        """Return an answer that is computed when it is looked at; ``best`` by itself."""
+        made = object.__new__(Answer)
+        made.__dict__.update(warning=warning, _best=best, _whole=whole)
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            known = self.__dict__
+            if name.startswith("_") or "_whole" not in known:
+                raise AttributeError(f"an answer has no {name!r}")
+            if name == "best":
+                known["best"] = known["_best"]()
+                return known["best"]
+            known.update(known["_whole"]().__dict__)
+            if name not in known:
+                raise AttributeError(f"an answer has no {name!r}")
+            return known[name]
+
+        def __getstate__(self) -> dict[str, object]:
+            """Compute what has not been looked at before it is copied or pickled."""
+            _ = self.sentence
+            return {key: value for key, value in self.__dict__.items() if key[0] != "_"}
+
     @property
     def racing(self) -> tuple[ArmName, ...]:
         """The arms that may still be the best."""
@@ -414,10 +451,7 @@ def answer_from(
     """
     alpha = 1.0 - check_confidence(confidence)
     running = range(len(names)) if among is None else among
-    racing = in_the_race(totals, method, running, alpha)
-    if settled is not None:
-        still = [arm for arm in racing if arm in settled.racing]
-        racing = still or list(settled.racing)
+    racing = _still_racing(totals, method, running, alpha, settled)
     arms = []
     for index, name in enumerate(names):
         seen, may_win = round(rounds.get(index, 0)), index in racing
@@ -427,9 +461,8 @@ def answer_from(
         found = method.mean(totals[index], alpha)
         mean = min(max(point(totals[index]), found.low), found.high)
         arms.append(ArmAnswer(name, seen, units.value(mean), *units.interval(found), may_win))
-    best = racing[0] if len(racing) == 1 and len(running) > 1 else None
-    if best is None and settled is not None and settled.winner is not None:
-        best = settled.winner
+    best = _winner(racing, running, settled)
+    if best is not None and len(racing) > 1 and settled is not None:
         words = (
             f"{names[best]} is good enough: no other arm is better by more than "
             f"{units.amount(settled.tolerance)}"
@@ -439,6 +472,63 @@ def answer_from(
     sentence = f"{words}, {_sure(confidence)}, provided {assumption}."
     named = None if best is None or units.neutral else names[best]
     return Answer(named, tuple(arms), sentence, confidence, assumption, units, warning)
+
+
+def answer_later(
+    known: Callable[[], Known],
+    units: Units,
+    *,
+    confidence: float = 0.95,
+    among: Sequence[int],
+    assumption: str = STEADY,
+    warning: str = "",
+    settled: Settled | None = None,
+) -> Answer:
+    """Return what ``answer_from`` does, computed when it is looked at: ``best`` takes little.
+
+    ``known`` must return the same whenever it is called.
+    """
+    alpha = 1.0 - check_confidence(confidence)
+
+    def best() -> ArmName | None:
+        names, totals, _, method = known()
+        racing = _still_racing(totals, method, among, alpha, settled)
+        found = _winner(racing, among, settled)
+        return None if found is None or units.neutral else names[found]
+
+    def whole() -> Answer:
+        return answer_from(
+            *known(),
+            units,
+            confidence=confidence,
+            among=among,
+            assumption=assumption,
+            warning=warning,
+            settled=settled,
+        )
+
+    return Answer.later(best, whole, warning)
+
+
+def _still_racing(
+    totals: Mapping[int, Totals],
+    method: Method | None,
+    running: Sequence[int],
+    alpha: float,
+    settled: Settled | None,
+) -> list[int]:
+    """Return the arms that may be the best; what a race has settled stays settled."""
+    racing = in_the_race(totals, method, running, alpha)
+    if settled is None:
+        return racing
+    return [arm for arm in racing if arm in settled.racing] or list(settled.racing)
+
+
+def _winner(racing: Sequence[int], running: Sequence[int], settled: Settled | None) -> int | None:
+    """Return the best arm, if it can be named."""
+    if len(racing) == 1 and len(running) > 1:
+        return racing[0]
+    return None if settled is None else settled.winner
 
 
 def compare_from(

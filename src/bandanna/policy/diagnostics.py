@@ -6,6 +6,7 @@ All of it is public, or follows from released values, so it costs no privacy.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,14 +21,15 @@ from bandanna.policy.answers import (
     Answer,
     Comparison,
     DroppedArm,
+    Known,
     Settled,
     Units,
-    answer_from,
+    answer_later,
     compare_from,
     leader_from,
 )
 from bandanna.policy.hints import hint
-from bandanna.policy.outcomes import Known, known_of, metric_known, reason_of, turned_over
+from bandanna.policy.outcomes import known_of, metric_known, reason_of, turned_over
 from bandanna.policy.parts import (
     Recipe,
     algorithm_of,
@@ -355,8 +357,8 @@ class Diagnostics:
             if metric is not None:
                 known, units = self._metric(metric)
                 assumption = FIXED if self._metric_phases else STEADY
-                return answer_from(
-                    *known,
+                return answer_later(
+                    lambda: known,
                     units,
                     confidence=confidence,
                     among=self._running,
@@ -469,7 +471,7 @@ class Diagnostics:
             return Summary(rows, state.rounds, state.released, *said, known, net_words(self.net))
 
     def _answer(self, confidence: float, outcome: str) -> Answer:
-        report = self._parts.runner.report()
+        report = self._parts.runner.watched()
         seen, race = report.guard, report.race
         changing = seen is not None and seen["alarm"]
         settled = None
@@ -478,8 +480,8 @@ class Diagnostics:
             index = [self.active[arm] for arm in race.racing]
             winner = None if race.winner is None else self.active[race.winner]
             settled = Settled(tuple(index), winner, self.spec.tolerance / width)
-        return answer_from(
-            *self._known(),
+        return answer_later(
+            self._released_so_far(),
             self._units(outcome),
             confidence=confidence,
             among=self._running,
@@ -490,10 +492,16 @@ class Diagnostics:
 
     def _known(self) -> Known:
         """Return what was released of each arm, or of each expert that batches follow."""
-        names, release, seen = self._choices, self.recipe.release, self._state.totals
+        return self._released_so_far()()
+
+    def _released_so_far(self) -> Callable[[], Known]:
+        """Return a function that tells what was released until now, however late it is called."""
+        names, release = self._choices, self.recipe.release
         if not isinstance(release, SumRelease) or self._parts.runner.weighs:
-            return Known(names, {}, {}, None)
-        return known_of(names, release, seen, self._state.phases if self._in_phases else ())
+            return lambda: Known(names, {}, {}, None)
+        seen = dict(self._state.totals)
+        phases = list(self._state.phases) if self._in_phases else []
+        return lambda: known_of(names, release, seen, phases)
 
     def _metric(self, metric: str) -> tuple[Known, Units]:
         """Return what was released of a metric, and how it is counted."""

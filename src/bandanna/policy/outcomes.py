@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from bandanna.policy.answers import (
     STEADY,
     AnyTime,
     InPhases,
-    Method,
+    Known,
     PhaseArm,
     arm_in_phases,
 )
@@ -28,15 +27,6 @@ from bandanna.privacy.sums import SumRelease
 
 PhaseRow = Iterable[tuple[int, int, float]]
 """Arm, rounds and released mean, of each arm that was played in a phase."""
-
-
-class Known(NamedTuple):
-    """What was released, as ``bandanna.policy.answers`` takes it."""
-
-    names: tuple[ArmName, ...]
-    totals: dict[int, Totals]
-    rounds: dict[int, float]
-    method: Method | None
 
 
 def known_of(

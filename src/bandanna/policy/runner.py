@@ -447,6 +447,11 @@ class Runner:
             return Report()
         return self._learner.report(self._play.state)
 
+    def watched(self) -> Report:
+        """Return the same of learners that tell of a guard or a race; nothing of others."""
+        tells = self._learner is not None and self._learner.watches
+        return self.report() if tells else Report()
+
     # --- arms that come and go --------------------------------------------------------------
 
     @property
