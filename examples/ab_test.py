@@ -51,7 +51,8 @@ def moved(test: bd.Policy) -> bd.Policy:
     """Save and resume. The file holds raw feedback: the folder is deleted with it."""
     with TemporaryDirectory() as folder:
         test.save(f"{folder}/test.json")
-        return bd.load(f"{folder}/test.json")
+        loaded: bd.Policy = bd.load(f"{folder}/test.json")
+        return loaded
 
 
 if __name__ == "__main__":

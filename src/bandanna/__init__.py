@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bandanna.audits.attack import audit
     from bandanna.client import AsyncClient, Client
     from bandanna.contextual import PrivateContextual
+    from bandanna.loading import load
     from bandanna.logs import answer
     from bandanna.planner.plan import plan
     from bandanna.policy import (
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         PrivateBandit,
         PrivateExperts,
         Segments,
-        load,
         privatize,
     )
     from bandanna.privacy.range import private_range
@@ -53,7 +53,7 @@ _HOMES = {
     "Segments": "bandanna.policy",
     "answer": "bandanna.logs",
     "audit": "bandanna.audits.attack",
-    "load": "bandanna.policy",
+    "load": "bandanna.loading",
     "private_range": "bandanna.privacy.range",
     "privatize": "bandanna.policy",
     "Problem": "bandanna.spec",

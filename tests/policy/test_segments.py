@@ -86,9 +86,7 @@ def test_segments_tell_what_they_know_and_survive_a_file(tmp_path: Path) -> None
     assert set(segments.answer()) == {"de", "fr"}
     assert "fr" in segments._repr_html_()
     segments.save(tmp_path / "all.json")
-    with pytest.raises(bd.StateFileError, match=r"bandanna\.Segments\.load"):
-        bd.load(tmp_path / "all.json")
-    loaded = bd.Segments.load(tmp_path / "all.json")
+    loaded = bd.load(tmp_path / "all.json")
     loaded.observe(waiting, loss=0.5)
     assert (loaded.decided, loaded.waiting, loaded.released) == (4, 0, 4)
     with pytest.raises(bd.StateFileError, match="resumed"):
@@ -103,3 +101,19 @@ def test_the_certificates_of_segments_are_verified_together() -> None:
     assert {finding.entry.partition(":")[0] for finding in findings} == {"de", "fr"}
     assert not all(finding.holds for finding in verify(text.replace("0.5", "0.4")))
     assert not all(finding.holds for finding in verify(json.dumps(together({}))))
+
+
+def test_load_opens_every_kind_of_file(tmp_path: Path) -> None:
+    made: dict[str, Any] = {
+        "segments": bd.Segments(lambda name: bd.PrivateBandit(2, 0.5), ["de", "fr"]),
+        "bandit": bd.PrivateBandit(2, 0.5),
+        "context": bd.PrivateContextual(2, {"age": (18, 90)}, 0.5, 1e-6, 1000),
+    }
+    for name, one in made.items():
+        path = tmp_path / f"{name}.json"
+        one.save(path)
+        with pytest.raises(bd.StateFileError, match=r"0\.1 asked for"):
+            bd.load(path, epsilon=0.1)
+        assert type(bd.load(path, epsilon=0.5)) is type(one)
+        with pytest.raises(bd.BandannaError, match=r"leave (it )?out"):
+            bd.load(path, learner=object(), again=True)

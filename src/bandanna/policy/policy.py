@@ -371,7 +371,10 @@ class Policy(OneProcess, Diagnostics):
         least, control = self.spec.least_share, self._control
         least = 1.0 if self._only_control else least
         if self._parts.runner.phases:
-            planned = self._parts.runner.open_phase(control if least > 0.0 else None, least)
+            behind = least * self._state.rounds - self._state.control_rounds
+            planned = self._parts.runner.open_phase(control if least > 0.0 else None, least, behind)
+            if control is not None:
+                self._state.control_rounds += int(planned[2].planned[control])
             return open_phase(self._parts, self._state, *planned)
         due = least * (self._state.rounds + 1) - self._state.control_rounds
         if control is not None and due > 0.0 and (among is None or control in among):

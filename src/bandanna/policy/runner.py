@@ -19,6 +19,7 @@ regret. A learner that ranks arms by what it knows of each one ranks those that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple, cast
@@ -47,7 +48,7 @@ from bandanna.learners.phased_steps import draw_from
 from bandanna.learners.sampling import pick
 from bandanna.learners.steps import draw, learn_phase_once, length, open_phase_once, update
 from bandanna.policy.parts import Recipe, follows_experts, weighs_in_batches
-from bandanna.policy.state import Among, Drawn, Phase, State
+from bandanna.policy.state import NOT_LEARNED, Among, Drawn, Phase, State
 from bandanna.privacy.release import Released
 
 
@@ -277,16 +278,15 @@ def draw_phase(planned: NDArray[np.float64], stream: Stream) -> Phase:
     return Phase(planned, words, order)
 
 
-def with_control(planned: NDArray[np.float64], control: int, least: float) -> NDArray[np.float64]:
-    """Return the counts of a phase of the same size in which an arm has at least a share.
+def with_control(planned: NDArray[np.float64], control: int, wanted: int) -> NDArray[np.float64]:
+    """Return the counts of a phase of the same size in which an arm has at least so many rounds.
 
     Examples
     --------
-    >>> with_control(np.array([0.0, 60.0, 40.0]), 0, 0.1).tolist()
+    >>> with_control(np.array([0.0, 60.0, 40.0]), 0, 10).tolist()
     [10.0, 54.0, 36.0]
     """
     size = float(planned.sum())
-    wanted = float(np.ceil(least * size))
     if planned[control] >= wanted:
         return planned
     others = planned.copy()
@@ -381,18 +381,24 @@ class Runner:
     # --- phases ---------------------------------------------------------------------------
 
     def open_phase(
-        self, control: int | None = None, least: float = 0.0
+        self, control: int | None = None, least: float = 0.0, behind: float = 0.0
     ) -> tuple[int, float, Phase]:
         """Plan a phase and draw the order of its arms; returns its size and what goes with it.
 
-        The ``control`` keeps at least a share of its rounds, which the others give up evenly.
+        The ``control`` keeps a share of its rounds, and makes up for those by which it is behind.
+        The others give them up evenly. Of a batch of one arm in which it takes that arm's place
+        nothing is learned.
         """
         play, stream = self._play, self._stream
         size, memo = open_phase_once(play.params, play.state, stream)
         planned = np.zeros(self._count)
         planned[list(self._arms)] = play.state.planned  # type: ignore[union-attr]
         if control is not None:
-            planned = with_control(planned, control, least)
+            own = planned[control]
+            wanted = max(math.floor(least * size), math.ceil(behind + least * size))
+            planned = with_control(planned, control, min(wanted, size))
+            if memo > 0.0 and 2.0 * planned[control] >= size > 2.0 * own:
+                memo = NOT_LEARNED
         return size, memo, draw_phase(planned, stream)
 
     def draw_any(self, phase: Phase, among: Among | None) -> tuple[int, float]:

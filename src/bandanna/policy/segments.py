@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Never, TypeVar
 
+from bandanna._core import checks
 from bandanna._core.html import paragraph
 from bandanna._core.types import (
     JSON,
@@ -120,9 +121,11 @@ class Segments(Mapping[ArmName, Policy]):
         *unnamed: Never,
         loss: float | None = None,
         reward: float | None = None,
+        metrics: Mapping[str, float] | None = None,
     ) -> None:
         """Take the feedback of a decision, which says whose it is."""
-        self._maker(decision).observe(decision, *unnamed, loss=loss, reward=reward)
+        maker = self._maker(decision)
+        maker.observe(decision, *unnamed, loss=loss, reward=reward, metrics=metrics)
 
     def give_up(self, decision: Decision | Mapping[str, object]) -> None:
         """Count the default loss for feedback that has not come."""
@@ -143,13 +146,18 @@ class Segments(Mapping[ArmName, Policy]):
         """Return what each segment's policy has learned; it may be shown to anyone."""
         return BySegment({name: one.summary() for name, one in self._policies.items()})
 
-    def answer(self, confidence: float = CONFIDENCE, *, outcome: str = "") -> BySegment[Answer]:
+    def answer(
+        self, confidence: float = CONFIDENCE, *, outcome: str = "", metric: str | None = None
+    ) -> BySegment[Answer]:
         """Return which arm is best in each segment, and how sure that is.
 
         Each answer has the confidence asked for. That all of them are right together has less.
         """
         return BySegment(
-            {name: one.answer(confidence, outcome=outcome) for name, one in self._policies.items()}
+            {
+                name: one.answer(confidence, outcome=outcome, metric=metric)
+                for name, one in self._policies.items()
+            }
         )
 
     def certificate(self) -> JSON:
@@ -196,9 +204,12 @@ class Segments(Mapping[ArmName, Policy]):
             raise without_frames(error) from None
 
     @classmethod
-    def load(cls, path: str | Path, *, again: bool = False) -> Segments:
+    def load(
+        cls, path: str | Path, *, epsilon: float | None = None, again: bool = False
+    ) -> Segments:
         """Read segments that ``save`` wrote; they go on where they were.
 
+        With ``epsilon``, a file whose policies promise less than that is refused.
         A file is loaded once. With ``again`` it may be loaded again: whatever was open in it may
         then be released twice, and the guarantee says so.
         """
@@ -210,10 +221,17 @@ class Segments(Mapping[ArmName, Policy]):
             policies = {name: policy_from_dict(one) for name, one in data["segments"]}
         except DAMAGE as error:
             raise StateFileError(f"{source} is damaged: {type(error).__name__}.") from None
+        made = cls(policies)
+        promised = made.guarantee.epsilon
+        if epsilon is not None and promised > checks.epsilon(epsilon):
+            raise StateFileError(
+                f"{source} holds segments with epsilon {promised:g}, which promise less than the "
+                f"{epsilon:g} asked for."
+            )
         times = claim(source.resolve(), str(data["checksum"]), again=again)
         for policy in policies.values():
             policy.state.resumed += times
-        return cls(policies)
+        return made
 
     def _maker(self, decision: Decision | Mapping[str, object]) -> Policy:
         identity = as_decision(decision).policy

@@ -1,0 +1,72 @@
+"""Whatever was saved, read again: a policy, one with context, or segments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bandanna._core.types import InputError
+from bandanna.policy import Segments
+from bandanna.policy import load as load_policy
+from bandanna.policy.files import read_state
+
+
+def load(
+    path: str | Path,
+    *,
+    epsilon: float | None = None,
+    again: bool = False,
+    learner: object = None,
+    encoder: object = None,
+) -> Any:
+    """Read what ``save`` wrote; it goes on where it was, with a new identity.
+
+    Feedback for decisions made before the file was saved is credited; for decisions made after it,
+    which this policy does not know, it is refused. Returns a ``Policy``; or a
+    ``PrivateContextual`` or ``Segments``, if the file holds one.
+
+    Parameters
+    ----------
+    path
+        The file.
+    epsilon
+        Refuse a file whose policy promises less than this: its checksum shows damage, and anyone
+        can make one.
+    again
+        Load a file that has been resumed before. Whatever was open in it may then be released
+        twice, and the guarantee says so.
+    learner
+        For a policy around another library's learner, or yours: a fresh one with the same
+        settings, or the function that made it. It is told again all that was released, and
+        refused unless it draws the same arms as the saved one did.
+    encoder
+        For a policy with context whose features were not declared: the fitted encoder it was made
+        with.
+
+    Examples
+    --------
+    >>> import bandanna as bd, tempfile, pathlib
+    >>> bandit = bd.PrivateBandit(arms=2, epsilon=1.0, seed=1)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "bandit.json"
+    >>> bandit.save(path)
+    >>> bd.load(path, epsilon=1.0).decide().arm == bandit.decide().arm
+    True
+    """
+    kind = read_state(Path(path)).get("kind")
+    if kind is None:
+        _refuse(encoder=encoder)
+        return load_policy(path, epsilon=epsilon, again=again, learner=learner)
+    if kind == Segments.__name__:
+        _refuse(learner=learner, encoder=encoder)
+        return Segments.load(path, epsilon=epsilon, again=again)
+    from bandanna.contextual import PrivateContextual  # loaded when first used
+
+    _refuse(learner=learner)
+    return PrivateContextual.load(path, encoder=encoder, epsilon=epsilon, again=again)  # type: ignore[arg-type]
+
+
+def _refuse(**given: object) -> None:
+    """Refuse what does not go with the kind of file."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name}= does not go with what this file holds; leave it out.")
