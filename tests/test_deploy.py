@@ -16,7 +16,7 @@ DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text()
 def options() -> set[str]:
     """Return what ``bandanna serve`` understands."""
     done = subprocess.run(
-        [sys.executable, "-m", "bandanna", "serve", "--help"],
+        [sys.executable, "-m", "bandanna", "serve", "--help-all"],
         capture_output=True,
         text=True,
         check=True,

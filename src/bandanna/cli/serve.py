@@ -61,7 +61,9 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     options = {name.replace("-", "_"): value for name, value in found.items()}
     unknown = sorted(set(options) - known)
     if unknown:
-        raise InputError(f"{path} has an unknown option {unknown[0]!r}; see bandanna serve --help.")
+        raise InputError(
+            f"{path} has an unknown option {unknown[0]!r}; see bandanna serve --help-all."
+        )
     context.default_map = options
     return path
 
