@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bandanna._core.types import InputError
+from bandanna._core.types import InputError, without_frames
 from bandanna.policy import Segments
 from bandanna.policy import load as load_policy
 from bandanna.policy.files import read_state
@@ -52,7 +52,7 @@ def load(
     >>> bd.load(path, epsilon=1.0).decide().arm == bandit.decide().arm
     True
     """
-    kind = read_state(Path(path)).get("kind")
+    kind = _kind(Path(path))
     if kind is None:
         _refuse(encoder=encoder)
         return load_policy(path, epsilon=epsilon, again=again, learner=learner)
@@ -63,6 +63,14 @@ def load(
 
     _refuse(learner=learner)
     return PrivateContextual.load(path, encoder=encoder, epsilon=epsilon, again=again)  # type: ignore[arg-type]
+
+
+def _kind(path: Path) -> object:
+    """Return what a file says it holds; an error takes nothing of its content along."""
+    try:
+        return read_state(path).get("kind")
+    except BaseException as error:
+        raise without_frames(error) from None
 
 
 def _refuse(**given: object) -> None:

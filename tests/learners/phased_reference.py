@@ -176,7 +176,8 @@ class TextbookPhases:
                 return
             count = self.wanted[arm]
             if count == 0:
-                count = self.enough(max(fitted[arm] - fitted[lead], 0) + 0.2, 2.6, variance)
+                clear = 2.6 if self.watched else 3.0
+                count = self.enough(max(fitted[arm] - fitted[lead], 0) + 0.2, clear, variance)
             count = math.ceil(min(count, 0.15 * size))
             self.wanted[arm] = 0
             if count > budget:

@@ -97,8 +97,8 @@ def test_phased_promises_five_times_the_smallest_guarantee(
     arms: int, rounds: int, epsilon: float
 ) -> None:
     plan = bd.plan(arms, rounds, epsilon)
-    row = next(row for row in plan.rows if row.algorithm == "phased")
-    policy = bd.PrivateBandit(arms, epsilon, rounds, "phased")
+    row = next(row for row in plan.rows if row.algorithm == "phased-net")
+    policy = bd.PrivateBandit(arms, epsilon, rounds, "phased-net")
     assert policy.plan.own is not None
     assert row.regret == policy.plan.own.regret <= 5.0001 * plan.best.regret
     assert not row.vacuous
@@ -152,7 +152,7 @@ def test_it_does_not_switch_in_ordinary_worlds(kind: str) -> None:
 
 def test_simulator_and_policy_agree_after_the_switch() -> None:
     rounds, arms = 6_000, 4
-    policy = bd.PrivateBandit(arms, 4.0, rounds, "phased", guard=False)
+    policy = bd.PrivateBandit(arms, 4.0, rounds, "phased-net", guard=False)
     losses = np.repeat(np.array(hostile(arms)), rounds // 40, axis=0)
     results = bd.simulate(policy, losses, replicates=3, seed=5, checkpoints=4)
     switched = results.switched("policy")
@@ -165,16 +165,23 @@ def test_simulator_and_policy_agree_after_the_switch() -> None:
 
 
 def test_a_policy_says_whether_it_switched() -> None:
-    policy = bd.PrivateBandit(2, 1.0, 20_000, "phased", seed=1)
+    policy = bd.PrivateBandit(2, 1.0, 20_000, "phased-net", seed=1)
     assert "the net was not needed" in str(policy.summary())
     results = bd.simulate({"p": policy}, Bernoulli(2, 20_000, gap=0.1), replicates=20)
     assert results.switched("p") == 0.0
 
 
 def test_where_there_is_no_net_nothing_is_promised() -> None:
-    assert bd.PrivateBandit(4, 0.5, 20_000, "phased", probes=False).net is None
-    assert bd.PrivateBandit(4, 0.5, algorithm="phased").net is None
-    policy = bd.PrivateBandit(["a", "b", "c"], 1.0, 20_000, "phased", seed=1)
+    plain = bd.PrivateBandit(4, 0.5, 20_000, "phased")
+    assert plain.net is None
+    assert plain.plan.own is not None
+    assert "phased-net" in str(plain.plan.own.reason)
+    with pytest.raises(InputError, match="needs probes"):
+        bd.PrivateBandit(4, 0.5, 20_000, "phased-net", probes=False)
+    for options in ({}, {"rounds": 300}):
+        with pytest.raises(InputError, match="rounds"):
+            bd.PrivateBandit(4, 0.5, algorithm="phased-net", **options)
+    policy = bd.PrivateBandit(["a", "b", "c"], 1.0, 20_000, "phased-net", seed=1)
     policy.decide(eligible=["a", "b"])
     assert policy.net is None
     assert policy.plan.own is not None

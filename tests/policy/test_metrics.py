@@ -292,7 +292,7 @@ def test_a_guardrail_below_the_control_is_about_too_little() -> None:
         control="A",
         least_share=0.3,
     )
-    for _ in range(1500):
+    for _ in range(6000):
         made = policy.decide()
         policy.observe(made, reward=0.5, metrics={"revenue": 2.0 if made.arm == "C" else 5.0})
     assert [one.name for one in policy.dropped] == ["C"]

@@ -41,8 +41,9 @@ the estimate of regret."""
 PROBES, PROBES_WATCHED = 4.0, 2.8
 """How often in a run an arm that is not played is looked at, at least; and where probes at random
 come on top."""
-OVERTAKE, CLEAR = 0.2, 2.6
-"""A probe sees an arm that overtook the leader by this much, so many standard errors clear."""
+OVERTAKE, CLEAR, CLEAR_WATCHED = 0.2, 3.0, 2.6
+"""A probe sees an arm that overtook the leader by this much, so many standard errors clear; and
+where probes at random come on top."""
 RATHER_CLEAR = 2.0
 """The same for probes at random, which are more frequent."""
 LITTLE_NOISE = 16.0
@@ -82,7 +83,7 @@ def plan_first(params: PhasedParams, state: PhasedState, stream: Stream) -> bool
             state.guesses[i] = 0.5
             state.odds[i] = some / arms
             planned[i] = each
-        if not set_limits(params, state, size, np.int64(-1)):
+        if not set_limits(params, state, size, int(np.int64(-1))):
             return False
     more = size - some * each
     for i in range(arms):
@@ -105,7 +106,7 @@ def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool
     if watched(params, state):
         note_safety(params, state)
     phase, shares, planned = state.phase, state.scratch_shares, state.planned
-    lead = np.argmax(shares)
+    lead = int(np.argmax(shares))
     settled = shares[lead] > ALMOST_ALL
     size = (SETTLED_GROWTH if settled else GROWTH) * phase[ROUNDS]
     if params.horizon == 0.0:
@@ -146,10 +147,11 @@ def _probe(params: PhasedParams, state: PhasedState, lead: int, size: float) -> 
     phase, planned, wanted = state.phase, state.planned, state.wanted
     horizon = params.horizon if params.horizon > 0.0 else 2.0 * phase[ROUNDS]
     often = (PROBES_WATCHED if watched(params, state) else PROBES) / horizon
+    clear = CLEAR_WATCHED if watched(params, state) else CLEAR
     most = PROBING * size
     budget = min((LOOKING if phase[LOOK] > 0.0 else PROBING) * size, planned[lead] - 1.0)
     for _ in range(planned.size):
-        arm = np.int64(-1)
+        arm = int(np.int64(-1))  # a literal would be compiled for itself
         longest = 0.0
         for i in range(planned.size):
             if planned[i] == 0.0:
@@ -164,7 +166,7 @@ def _probe(params: PhasedParams, state: PhasedState, lead: int, size: float) -> 
             return
         count = wanted[arm]
         if count == 0.0:
-            count = _rounds_to_tell(params, state, arm, lead, CLEAR)
+            count = _rounds_to_tell(params, state, arm, lead, clear)
         count = math.ceil(min(count, most))
         wanted[arm] = 0.0
         if count > budget:

@@ -290,7 +290,9 @@ def _with_options(recipe: Recipe, spec: Spec, problem: Problem) -> Recipe:
     if not spec.probes:
         if not hasattr(recipe.learner, "probes"):
             raise InputError("probes=False is about phased; other algorithms have no probes.")
-        recipe = _with_learner(recipe, probes=False, budget=None)
+        if getattr(recipe.learner, "budget", None) is not None:
+            raise InputError("the net of phased-net needs probes: leave out probes=False.")
+        recipe = _with_learner(recipe, probes=False)
     if spec.explore is not None:
         if not hasattr(recipe.learner, "explore"):
             raise InputError("explore= is about ab-test; other algorithms do not use it.")

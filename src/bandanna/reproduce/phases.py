@@ -14,25 +14,30 @@ from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figure import Figure, Point
 
+VARIANTS: dict[str, JSON] = {
+    "phased": {"algorithm": "phased"},
+    "no probes": {"algorithm": "phased", "probes": False},
+    "with a net": {"algorithm": "phased-net"},
+}
 GAP = 0.1
 """How much better one arm is where all jump together."""
 
 
 def reproduce(quick: bool) -> Reproduction:
-    """Play every problem with and without probes, and steady ones against the A/B test."""
+    """Play every problem, some with other variants, and steady ones against the A/B test."""
     settings = frozen_settings("phases", quick)
     rows, verdicts, points = [], [], []
     for problem in settings["problems"]:
         arms, rounds, epsilon = problem["size"]
-        for probes, most in problem["most"].items():
-            policy = PrivateBandit(arms, epsilon, rounds, "phased", probes=probes == "probes")
+        for variant, most in problem["most"].items():
+            policy = PrivateBandit(arms, epsilon, rounds, **VARIANTS[variant])
             regret, net = _play(policy, problem, settings)
             mean, error = float(regret.mean()), float(regret.std(ddof=1)) / math.sqrt(regret.size)
             high = float(np.quantile(regret, 0.9))
             size = f"K {arms}, T {rounds:,}, eps {epsilon:g}"
-            cells = [problem["world"], size, "yes" if probes == "probes" else "no"]
+            cells = [problem["world"], size, variant]
             rows.append([*cells, f"{mean:,.0f}", f"{error:,.0f}", f"{high:,.0f}", net])
-            said = "" if probes == "probes" else ", without probes"
+            said = "" if variant == "phased" else f", {variant}"
             verdicts.append(
                 Verdict(
                     f"{problem['world']} ({size}{said})",
@@ -42,12 +47,11 @@ def reproduce(quick: bool) -> Reproduction:
                 )
             )
             half = 1.96 * error
-            label = "probes" if probes == "probes" else "no probes"
-            points.append(Point(problem["world"], label, epsilon, mean, mean - half, mean + half))
+            points.append(Point(problem["world"], variant, epsilon, mean, mean - half, mean + half))
     return Reproduction(
         name="phases",
         claim="what phased loses against the best fixed arm, one setting for all",
-        headings=["losses", "problem", "probes", "mean", "s.e.", "90%", "net"],
+        headings=["losses", "problem", "variant", "mean", "s.e.", "90%", "net"],
         rows=rows,
         verdicts=[*verdicts, *_against(settings)],
         settings=settings,

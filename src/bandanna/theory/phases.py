@@ -15,8 +15,9 @@ from bandanna._core.types import JSON, InputError
 from bandanna.spec import Problem
 from bandanna.theory.adaptive import net_regret
 from bandanna.theory.centred import smallest_guarantee
-from bandanna.theory.tuning import Bound, Tuning
+from bandanna.theory.tuning import Bound, TooFewRoundsError, Tuning
 
+PHASED_UNPROVED = "none without a net: regret is measured. phased-net has one."
 AB_TEST_UNPROVED = (
     "none for arbitrary losses: if the best arm changes after the exploration, regret is linear. "
     "On steady losses it is at most the exploration's plus what a wrong choice costs."
@@ -55,10 +56,17 @@ def phased(
     """Phases of lengths by epsilon, arms and rounds; without rounds they grow."""
     shape = {"arms": problem.arms, "epsilon": problem.epsilon, "rounds": problem.rounds}
     learner: JSON = {"name": "phased", **shape, "guard": guard, "probes": probes}
-    promised = phased_promise(problem) if probes else None
-    if promised is not None:
-        learner["budget"] = promised
     return Tuning(learner, _release(problem, first_phase(problem)))
+
+
+def phased_net(problem: Problem, batch: int | None = None) -> Tuning:
+    """Phases with a net under them; ``InputError`` where there is none."""
+    promised = phased_promise(problem)
+    if promised is None:
+        rounds = problem.horizon("phased-net")
+        raise TooFewRoundsError(f"the net of phased-net needs more rounds than {rounds}.")
+    found = phased(problem)
+    return found._replace(learner={**found.learner, "budget": promised})
 
 
 def phased_promise(problem: Problem) -> float | None:
@@ -81,7 +89,7 @@ def phased_bound(problem: Problem, batch: int | None = None) -> Bound:
     """Return what the net under phases promises; ``InputError`` where there is none."""
     promised = phased_promise(problem)
     if promised is None:
-        raise InputError("none is proved in so few rounds: regret is measured.")
+        raise InputError("there is no net in so few rounds.")
     return Bound(
         "phases with a net under them (docs/theory/phases.md)",
         {f"{PROMISE:g} times the smallest guarantee": promised},
