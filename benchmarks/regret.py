@@ -166,7 +166,7 @@ def steady(runs: int) -> list[Row]:
     for epsilon in (0.1, 1.0):
         for gap in (0.05, 0.1, 0.2, 0.3):
             means = np.where(np.arange(ARMS) == 0, 0.5 - gap / 2, 0.5 + gap / 2)
-            policy = bd.PrivateBandit(ARMS, epsilon, 10**6, losses="steady")
+            policy = bd.PrivateBandit(ARMS, epsilon, 10**6, "dp-klucb")
             results = bd.simulate(policy, Bernoulli(means.tolist(), 10**6), replicates=runs)
             regret = results.plays("policy") @ (means - means.min())
             bound = stationary_lower_bound(means.tolist(), 10**6, epsilon)
@@ -210,7 +210,7 @@ def changing(runs: int) -> list[Row]:
         what = f"losses='changing' on drifting losses, epsilon {epsilon:g}"
         rows.append(below_fixed(what, policy, drifting(), least, runs))
     for epsilon in (0.1, 1.0):
-        policy = bd.PrivateBandit(ARMS, epsilon, 10**6, losses="steady")
+        policy = bd.PrivateBandit(ARMS, epsilon, 10**6, "dp-klucb")
         what = f"dp-klucb where the best arm changes at T/3, epsilon {epsilon:g}"
         rows.append(below_fixed(what, policy, moved(), 40_000, runs))
     return rows

@@ -20,7 +20,7 @@ from bandanna.simulation.contestants import strongest
 ROUNDS, RUNS, SEED = 200_000, 20, 1
 EPSILONS = (0.03, 0.1, 0.3, 1.0)
 CHOSEN, NO_PRIVACY = "chosen by losses=", "no privacy"
-OTHERS = ("one-bit", "htinf", "ldp-exp3")
+OTHERS = ("ab-test", "htinf", "ldp-exp3")
 COLOURS = [GREEN, BLUE, ORANGE, AMBER, BLACK]
 DASHES = [[1, 0], [1, 0], [8, 3], [2, 3], [1, 0]]
 SHOWN = 60

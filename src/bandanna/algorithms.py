@@ -488,13 +488,13 @@ for _row in (*BANDITS, *WITH_EXPERTS):
 
 
 STEADY_WARNING = (
-    "It notices when an arm that it plays changes, and adaptive then plays the rest; it cannot see "
-    "an arm it has stopped playing become the best while nothing else changes."
+    "It looks at arms it has stopped playing only now and then, adaptive plays the rest once the "
+    "order of arms changes, and no bound on its regret is proved."
 )
 STEADY, ANY, CHANGING = "steady", "any", "changing"
 ALGORITHMS: dict[str, tuple[str, str]] = {
     ANY: ("adaptive", "Losses may be anything: adaptive follows the surprises it meets."),
-    STEADY: ("dp-klucb", f"Losses are steady: dp-klucb. {STEADY_WARNING}"),
+    STEADY: ("phased", f"Losses are steady: phased, with few releases. {STEADY_WARNING}"),
     CHANGING: ("adaptive", "The best arm changes: adaptive with a short memory follows it."),
 }
 """For each world, the algorithm and why: what ``bandanna reproduce algorithms`` measured."""

@@ -25,7 +25,7 @@ def played(policy: bd.PrivateBandit, means: list[float], rounds: int, seed: int 
 
 
 @pytest.mark.parametrize(
-    ("losses", "algorithm"), [("any", "adaptive"), ("steady", "dp-klucb"), ("changing", "adaptive")]
+    ("losses", "algorithm"), [("any", "adaptive"), ("steady", "phased"), ("changing", "adaptive")]
 )
 def test_a_world_chooses_the_algorithm(losses: Any, algorithm: str) -> None:
     policy = bd.PrivateBandit(4, 0.5, 100_000, losses=losses)
@@ -91,9 +91,9 @@ def test_own_bound_is_for_what_was_said_of_changes(options: Any) -> None:
         ({"memory": 30, "batch": 2}, "memory= is for adaptive; one-bit does not"),
         ({"losses": "any", "memory": 0}, "memory must be"),
         ({"guard": False}, "guard=False is about dp-klucb"),
-        ({"losses": "steady", "batch": 7}, "decides its batches itself"),
+        ({"algorithm": "dp-klucb", "batch": 7}, "decides its batches itself"),
         (
-            {"losses": "steady", "epsilon": 1e-4, "rounds": 500},
+            {"algorithm": "dp-klucb", "epsilon": 1e-4, "rounds": 500},
             "smallest rounds that works is 20000",
         ),
         ({"learner": DpKlucb(3, 0.5), "release": "laplace"}, "do not make a policy"),
@@ -107,7 +107,7 @@ def test_what_does_not_go_together_is_refused(options: dict[str, Any], message: 
 
 def test_growing_batches_are_promised_as_what_they_are() -> None:
     for options in ({}, {"guard": False}):
-        policy = bd.PrivateBandit(3, 4.0, 20_000, losses="steady", **options)  # type: ignore[arg-type]
+        policy = bd.PrivateBandit(3, 4.0, 20_000, "dp-klucb", **options)  # type: ignore[arg-type]
         assert policy.batch == 1
         promise = policy.guarantee
         assert (promise.epsilon, promise.model) == (4.0, "central")
@@ -133,7 +133,7 @@ def test_a_release_keeps_to_the_sizes_it_promises() -> None:
 
 
 def test_what_is_known_afterwards() -> None:
-    steady = bd.PrivateBandit(2, 1.0, 6_000, losses="steady")
+    steady = bd.PrivateBandit(2, 1.0, 6_000, "dp-klucb")
     assert steady.stationarity is not None
     assert (steady.stationarity["tests"], steady.stationarity["alarm"]) == (0, False)
     assert steady.regret_bound is None
@@ -194,7 +194,7 @@ def test_changing_losses_are_followed(epsilon: float, below: float) -> None:
 @pytest.mark.parametrize("gap", [0.05, 0.3])
 def test_steady_losses_cost_little_more_than_they_must(epsilon: float, gap: float) -> None:
     """Expected regret by the arms played, the mean of 100 runs; the guard is on."""
-    policy = bd.PrivateBandit(10, epsilon, 10**6, losses="steady")
+    policy = bd.PrivateBandit(10, epsilon, 10**6, "dp-klucb")
     means = np.full(10, 0.5 + gap / 2)
     means[0] -= gap
     results = bd.simulate(policy, Bernoulli(means.tolist(), 10**6), replicates=100)

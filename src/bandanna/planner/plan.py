@@ -124,10 +124,10 @@ CHANGES = ", changes"
 """After an algorithm's name: told how often the best arm changes."""
 
 EXPECTED = {
-    ANY: "Smallest regret to expect: adaptive, whatever losses are like (losses='any'); dp-klucb, "
+    ANY: "Smallest regret to expect: adaptive, whatever losses are like (losses='any'); phased, "
     "if each arm's are drawn from one law (losses='steady'); adaptive, told how often the best arm "
     "changes (losses='changing').",
-    STEADY: f"Smallest regret to expect on steady losses: dp-klucb. {STEADY_WARNING} If you are "
+    STEADY: f"Smallest regret to expect on steady losses: phased. {STEADY_WARNING} If you are "
     f"not sure: adaptive (losses='any').",
     CHANGING: "Smallest regret to expect where the best arm changes: adaptive, told how often. "
     "With a proof: tracking, whose bound is against all sequences of arms that change so often; "
