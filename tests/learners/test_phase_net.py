@@ -178,9 +178,9 @@ def test_where_there_is_no_net_nothing_is_promised() -> None:
     assert "phased-net" in str(plain.plan.own.reason)
     with pytest.raises(InputError, match="needs probes"):
         bd.PrivateBandit(4, 0.5, 20_000, "phased-net", probes=False)
-    for options in ({}, {"rounds": 300}):
+    for rounds in (None, 300):
         with pytest.raises(InputError, match="rounds"):
-            bd.PrivateBandit(4, 0.5, algorithm="phased-net", **options)
+            bd.PrivateBandit(4, 0.5, rounds, "phased-net")
     policy = bd.PrivateBandit(["a", "b", "c"], 1.0, 20_000, "phased-net", seed=1)
     policy.decide(eligible=["a", "b"])
     assert policy.net is None
