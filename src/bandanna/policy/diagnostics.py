@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
+from bandanna.inference import Floats
 from bandanna.learners.net import NetReport
 from bandanna.learners.stationarity import GuardReport
 from bandanna.planner.plan import Happened, Plan
@@ -39,7 +40,7 @@ from bandanna.policy.parts import (
     slot_problem,
 )
 from bandanna.policy.state import State
-from bandanna.policy.transitions import Parts
+from bandanna.policy.transitions import Parts, batch_with_room
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule, Spec
@@ -296,16 +297,23 @@ class Diagnostics:
         """Probabilities with which each arm, or expert, would be drawn for the next batch.
 
         Some algorithms have none and raise ``InputError``: those that play the arm with the best
-        index, such as ``dp-klucb``; those that plan phases; ``ftpl``; other libraries' learners.
+        index, such as ``dp-klucb``; those that plan phases, between two; ``ftpl``; other libraries'
+        learners.
         """
         with self._lock:
-            found = self._parts.runner.chances()
+            found = self._next_chances()
         if found is None:
             raise InputError(
                 f"{self.recipe.learner.name} does not draw arms with probabilities that are known; "
                 f"leader, answer() and summary() say which arm is ahead."
             )
         return dict(zip(self._choices, map(float, found), strict=True))
+
+    def _next_chances(self) -> Floats | None:
+        """Return the chances of the next round; None between phases, before the next is planned."""
+        if getattr(self.recipe.learner, "phases", False) and batch_with_room(self._state) is None:
+            return None
+        return self._parts.runner.chances()
 
     @property
     def leader(self) -> ArmName | None:
@@ -321,7 +329,7 @@ class Diagnostics:
     def likeliest(self) -> ArmName | None:
         """The arm, or expert, that is likeliest to be drawn next; None where that is unknown."""
         with self._lock:
-            chances = self._parts.runner.chances()
+            chances = self._next_chances()
         if chances is None:
             return None
         return self._choices[max(self._running, key=lambda arm: chances[arm])]

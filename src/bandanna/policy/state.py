@@ -302,7 +302,7 @@ class People:
         if not persons:
             return {}
         by_count: dict[str, list[str]] = {}
-        for person, had in self.slots.items():
+        for person, had in sorted(self.slots.items()):  # not in the order in which people came
             by_count.setdefault(str(had), []).append(f"{person:016x}")
         return {"key": self._key.hex(), "slots": by_count}
 
