@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,24 @@ class AdaptiveState(NamedTuple):
     how many updates centred EXP3 took over, 0 before that; and its learning rate."""
     rest: Floats
     """What centred EXP3 keeps: its updates and their cost."""
+
+
+@step
+def adaptive_part(state: Any) -> AdaptiveState:
+    """Return what an adaptive learner works on, of a state that has its fields among others."""
+    return AdaptiveState(
+        state.losses,
+        state.predictions,
+        state.seen,
+        state.rates,
+        state.chances,
+        state.below,
+        state.solution,
+        state.recent,
+        state.usual,
+        state.totals,
+        state.rest,
+    )
 
 
 # --- drawing --------------------------------------------------------------------------------

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna._core.compiled import step
+from bandanna._core.compiled import python_source, step
 from bandanna._core.streams import Stream
 from bandanna.learners.adaptive import Adaptive
 from bandanna.learners.adaptive_steps import (
     AdaptiveParams,
-    AdaptiveState,
     adaptive_draw,
+    adaptive_part,
     adaptive_update,
 )
 from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
@@ -154,7 +154,7 @@ class DpKlucb(CompiledLearner):
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Know nothing of new arms; the learner behind lets them start level with the best."""
         assert isinstance(state, DpKlucbState)
-        self._adaptive(1).welcome(_behind(state), first)
+        self._adaptive(1).welcome(python_source(adaptive_part)(state), first)
         for arm in range(first, state.shares.size):
             state.guard[ADDED] += 1.0
             state.shares[arm] = 0.5 / (state.guard[ADDED] * (state.guard[ADDED] + 1.0))
@@ -178,23 +178,6 @@ class DpKlucb(CompiledLearner):
 
 
 @step
-def _behind(state: DpKlucbState) -> AdaptiveState:
-    return AdaptiveState(
-        state.losses,
-        state.predictions,
-        state.seen,
-        state.rates,
-        state.chances,
-        state.below,
-        state.solution,
-        state.recent,
-        state.usual,
-        state.totals,
-        state.rest,
-    )
-
-
-@step
 def _rounds(state: DpKlucbState) -> float:
     total = 0.0
     for i in range(state.plays.size):
@@ -205,7 +188,7 @@ def _rounds(state: DpKlucbState) -> float:
 @step
 def _draw(params: DpKlucbParams, state: DpKlucbState, stream: Stream) -> tuple[int, float]:
     if state.guard[ALARM] > 0.0:
-        return adaptive_draw(params.adaptive, _behind(state), stream)
+        return adaptive_draw(params.adaptive, adaptive_part(state), stream)
     arm = untried(state.plays, state.waiting)
     if arm < 0:
         logarithm = math.log(max(_rounds(state), 2.0))
@@ -244,7 +227,7 @@ def _update(
     rounds: int,
 ) -> None:
     if importance != CHOSEN:  # drawn by the adaptive learner, which plays after an alarm
-        adaptive_update(params.adaptive, _behind(state), arm, importance, loss, rounds)
+        adaptive_update(params.adaptive, adaptive_part(state), arm, importance, loss, rounds)
         return
     state.waiting[arm] -= 1.0
     if state.guard[ALARM] > 0.0:  # asked for before the alarm, and of no use any more

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.types import UNITS
-from bandanna.learners.adaptive_steps import BOUND, RATE, SWITCHED, AdaptiveParams, watch_net
+from bandanna.learners.adaptive_steps import (
+    BOUND,
+    RATE,
+    SWITCHED,
+    AdaptiveParams,
+    adaptive_part,
+    watch_net,
+)
 from bandanna.learners.net import rate_for, rest_regret
 from bandanna.learners.phased_state import (
     ADAPTIVE,
@@ -29,7 +36,6 @@ from bandanna.learners.phased_state import (
     SAFE,
     PhasedParams,
     PhasedState,
-    behind,
 )
 
 Floats = NDArray[np.float64]
@@ -159,14 +165,28 @@ def add_regrets(state: PhasedState, counts: Floats, values: Floats) -> bool:
     return passed
 
 
+@step
+def _end_phases(state: PhasedState, batch: float) -> None:
+    """Play batches of this size from now on."""
+    state.phase[ADAPTIVE] = 1.0
+    state.phase[BATCH] = batch
+    state.phase[HANDED] = state.phase[ROUNDS]
+
+
+@step
+def _plan_batches(params: PhasedParams, state: PhasedState, batch: float) -> None:
+    """Note how noisy a batch's mean is, and how many batches are left."""
+    left = params.horizon - state.phase[ROUNDS]
+    state.phase[NOISE] = noise_of(params.epsilon, batch)
+    state.phase[LOSSES] = max(math.floor(left / batch), 1.0)
+
+
 @part
 def hand_over(params: PhasedParams, state: PhasedState) -> None:
     """Let the adaptive learner play the rest, with what is left of the promise."""
     phase, arms = state.phase, state.planned.size
     left = params.horizon - phase[ROUNDS]
-    phase[ADAPTIVE] = 1.0
-    phase[BATCH] = params.batch
-    phase[HANDED] = phase[ROUNDS]
+    _end_phases(state, params.batch)
     if not watched(params, state):
         return
     spare = params.budget - largest_regret(state)
@@ -175,10 +195,9 @@ def hand_over(params: PhasedParams, state: PhasedState) -> None:
         return
     if left <= spare:
         return
-    phase[NOISE] = noise_of(params.epsilon, params.batch)
-    phase[LOSSES] = max(math.floor(left / params.batch), 1.0)
+    _plan_batches(params, state, params.batch)
     phase[BUDGET] = spare / params.batch
-    adaptive, own = adaptive_params(params, state), behind(state)
+    adaptive, own = adaptive_params(params, state), adaptive_part(state)
     watch_net(adaptive, own)
     if state.totals[RATE] > 0.0:
         state.totals[BOUND] = 0.0
@@ -188,12 +207,8 @@ def hand_over(params: PhasedParams, state: PhasedState) -> None:
 def take_over(params: PhasedParams, state: PhasedState) -> None:
     """Let centred EXP3 play the rest."""
     phase, arms = state.phase, state.planned.size
-    left = params.horizon - phase[ROUNDS]
-    phase[ADAPTIVE] = 1.0
-    phase[BATCH] = params.net_batch
-    phase[HANDED] = phase[ROUNDS]
-    phase[NOISE] = noise_of(params.epsilon, params.net_batch)
-    phase[LOSSES] = max(math.floor(left / params.net_batch), 1.0)
+    _end_phases(state, params.net_batch)
+    _plan_batches(params, state, params.net_batch)
     state.totals[RATE] = rate_for(phase[LOSSES], arms)
     state.totals[SWITCHED] = 0.0
     for i in range(arms):

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
+from bandanna._core.compiled import python_source
 from bandanna._core.types import InputError
 from bandanna.learners.adaptive import Adaptive
-from bandanna.learners.adaptive_steps import RATE, SWITCHED
+from bandanna.learners.adaptive_steps import RATE, SWITCHED, adaptive_part
 from bandanna.learners.base import PhaseLearner, Report, aligned_zeros
 from bandanna.learners.net import NetReport
 from bandanna.learners.phase_net import noise_of
@@ -158,7 +159,7 @@ class Phased(PhaseLearner):
         assert isinstance(state, PhasedState)
         state.phase[LEFT] = state.left.sum()
         state.phase[LEAD] = state.left.argmax()
-        self._adaptive().welcome(_behind(state), first)
+        self._adaptive().welcome(python_source(adaptive_part)(state), first)
 
     def chances(self, state: NamedTuple) -> Floats | None:
         """Return the shares of the open phase; None before the first."""
@@ -184,8 +185,3 @@ class Phased(PhaseLearner):
         if net["switched"]:
             net["after"] = int(state.phase[HANDED] + state.totals[SWITCHED] * state.phase[BATCH])
         return Report(guard=guard, net=net)
-
-
-def _behind(state: PhasedState) -> NamedTuple:
-    own = Adaptive(2).start()
-    return type(own)(**{name: getattr(state, name) for name in own._fields})

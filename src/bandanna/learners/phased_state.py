@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.compiled import step
-from bandanna.learners.adaptive_steps import AdaptiveParams, AdaptiveState
+from bandanna.learners.adaptive_steps import AdaptiveParams
 from bandanna.learners.phase_model import Model
 
 Floats = NDArray[np.float64]
@@ -123,22 +123,4 @@ def model_of(state: PhasedState) -> Model:
         state.scratch_solved,
         state.scratch_drawn,
         state.scratch_summary,
-    )
-
-
-@step
-def behind(state: PhasedState) -> AdaptiveState:
-    """Return the part of the state that the adaptive learner works on."""
-    return AdaptiveState(
-        state.losses,
-        state.predictions,
-        state.seen,
-        state.rates,
-        state.chances,
-        state.below,
-        state.solution,
-        state.recent,
-        state.usual,
-        state.totals,
-        state.rest,
     )

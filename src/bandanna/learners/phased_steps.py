@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.streams import Stream, uniform
-from bandanna.learners.adaptive_steps import adaptive_draw, adaptive_update
+from bandanna.learners.adaptive_steps import adaptive_draw, adaptive_part, adaptive_update
 from bandanna.learners.phase_guard import difference, log_chance
 from bandanna.learners.phase_model import EFFECTS, VARIANCE, fit, thompson_shares
 from bandanna.learners.phase_net import (
@@ -36,7 +36,6 @@ from bandanna.learners.phased_state import (
     TESTS,
     PhasedParams,
     PhasedState,
-    behind,
     model_of,
 )
 from bandanna.learners.steps import register_phases
@@ -97,7 +96,7 @@ def phased_open(params: PhasedParams, state: PhasedState, stream: Stream) -> tup
 @part
 def _open_batch(params: PhasedParams, state: PhasedState, stream: Stream) -> tuple[int, float]:
     """Begin a batch of one arm, which the adaptive learner or the net under it draws."""
-    arm, importance = adaptive_draw(adaptive_params(params, state), behind(state), stream)
+    arm, importance = adaptive_draw(adaptive_params(params, state), adaptive_part(state), stream)
     for i in range(state.planned.size):
         state.planned[i] = 0.0
     state.planned[arm] = state.phase[BATCH]
@@ -240,7 +239,7 @@ def phased_learn(
         for i in range(counts.size):
             # With eligible= some rounds of the batch may have been of other arms.
             if 2.0 * counts[i] > phase[BATCH]:
-                adaptive_update(own, behind(state), i, memo, values[i], int(counts[i]))
+                adaptive_update(own, adaptive_part(state), i, memo, values[i], int(counts[i]))
         return
     if phase[ADAPTIVE] > 0.0:  # opened before the alarm, and of no use any more
         return
