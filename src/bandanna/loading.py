@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bandanna._core.types import InputError, without_frames
+from bandanna._core.types import JSON, InputError
 from bandanna.policy import Segments
-from bandanna.policy import load as load_policy
-from bandanna.policy.files import read_state
+from bandanna.policy.facade import resume_policy
+from bandanna.policy.files import read_with
 
 
 def load(
@@ -17,7 +17,7 @@ def load(
     epsilon: float | None = None,
     again: bool = False,
     learner: object = None,
-    encoder: object = None,
+    encoder: Any = None,
 ) -> Any:
     """Read what ``save`` wrote; it goes on where it was, with a new identity.
 
@@ -52,25 +52,22 @@ def load(
     >>> bd.load(path, epsilon=1.0).decide().arm == bandit.decide().arm
     True
     """
-    kind = _kind(Path(path))
-    if kind is None:
-        _refuse(encoder=encoder)
-        return load_policy(path, epsilon=epsilon, again=again, learner=learner)
-    if kind == Segments.__name__:
-        _refuse(learner=learner, encoder=encoder)
-        return Segments.load(path, epsilon=epsilon, again=again)
-    from bandanna.contextual import PrivateContextual  # loaded when first used
+    options: JSON = {"epsilon": epsilon, "again": again}
 
-    _refuse(learner=learner)
-    return PrivateContextual.load(path, encoder=encoder, epsilon=epsilon, again=again)  # type: ignore[arg-type]
+    def resume(source: Path, data: JSON) -> Any:
+        kind = data.get("kind")
+        if kind is None:
+            _refuse(encoder=encoder)
+            return resume_policy(source, data, **options, learner=learner)
+        if kind == Segments.__name__:
+            _refuse(learner=learner, encoder=encoder)
+            return Segments.resume(source, data, **options)
+        from bandanna.contextual import PrivateContextual  # loaded when first used
 
+        _refuse(learner=learner)
+        return PrivateContextual.resume(source, data, **options, encoder=encoder)
 
-def _kind(path: Path) -> object:
-    """Return what a file says it holds; an error takes nothing of its content along."""
-    try:
-        return read_state(path).get("kind")
-    except BaseException as error:
-        raise without_frames(error) from None
+    return read_with(path, resume)
 
 
 def _refuse(**given: object) -> None:

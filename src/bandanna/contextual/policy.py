@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Never, Self
 
@@ -30,7 +31,7 @@ from bandanna.contextual.fitting import Noise, Released, fit, read_release
 from bandanna.contextual.schedule import epoch_ends, first_end
 from bandanna.contextual.state import GIVEN_UP, WAITING, Epoch, Past, State, Waiting
 from bandanna.contextual.steps import Floats, add, draw, new_scratch
-from bandanna.policy.files import OneProcess, claim, read_state, write_state
+from bandanna.policy.files import OneProcess, claim, read_with, write_state
 from bandanna.policy.state import People
 from bandanna.policy.transitions import as_decision
 from bandanna.privacy.certificate import Setting, make_certificate
@@ -331,8 +332,19 @@ class PrivateContextual(OneProcess):
             Load a file that has been resumed before. Whatever was open in it may then be released
             twice, and the guarantee says so.
         """
-        source = Path(path)
-        data = read_state(source)
+        return read_with(path, partial(cls.resume, encoder=encoder, epsilon=epsilon, again=again))
+
+    @classmethod
+    def resume(
+        cls,
+        source: Path,
+        data: JSON,
+        *,
+        encoder: Encoder | None,
+        epsilon: float | None,
+        again: bool,
+    ) -> Self:
+        """Go on from the content of a file."""
         try:
             policy = kind_of(data["kind"]).from_dict(data, encoder)
         except InputError as error:

@@ -7,7 +7,6 @@ from bandanna.policy.facade import (
     Experts,
     PrivateBandit,
     PrivateExperts,
-    load,
     privatize,
 )
 from bandanna.policy.parts import Recipe
@@ -22,6 +21,5 @@ __all__ = [
     "PrivateExperts",
     "Recipe",
     "Segments",
-    "load",
     "privatize",
 ]

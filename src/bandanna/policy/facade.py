@@ -23,13 +23,12 @@ from bandanna._core.types import (
     BandannaError,
     InputError,
     StateFileError,
-    without_frames,
 )
 from bandanna.algorithms import AUTO
 from bandanna.learners import ExpertLearner, Learner
 from bandanna.policy.adapters import ForeignLearner, adapt, checked_learner, required_learner
 from bandanna.policy.codec import Limits, load_state, migrated
-from bandanna.policy.files import claim, read_state, resumed_before
+from bandanna.policy.files import claim, resumed_before
 from bandanna.policy.parts import (
     Recipe,
     fitted,
@@ -359,51 +358,11 @@ DAMAGE = (
 )
 
 
-def load(
-    path: str | Path,
-    *,
-    epsilon: float | None = None,
-    again: bool = False,
-    learner: object = None,
+def resume_policy(
+    source: Path, data: JSON, *, epsilon: float | None, again: bool, learner: object
 ) -> Policy:
-    """Read a policy that ``save`` wrote; it goes on where it was, with a new identity.
-
-    Feedback for decisions made before the file was saved is credited; for decisions made after it,
-    which this policy does not know, it is refused.
-
-    Parameters
-    ----------
-    path
-        The file.
-    epsilon
-        Refuse a file whose policy promises less than this: its checksum shows damage, and anyone
-        can make one.
-    again
-        Load a file that has been resumed before. Whatever was open in it may then be released
-        twice, and the guarantee says so.
-    learner
-        For a policy around another library's learner, or yours: a fresh one with the same
-        settings, or the function that made it. It is told again all that was released, and
-        refused unless it draws the same arms as the saved one did.
-
-    Examples
-    --------
-    >>> import bandanna as bd, tempfile, pathlib
-    >>> bandit = bd.PrivateBandit(arms=2, epsilon=1.0, seed=1)
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "bandit.json"
-    >>> bandit.save(path)
-    >>> bd.load(path, epsilon=1.0).decide().arm == bandit.decide().arm
-    True
-    """
+    """Go on from the content of a file; ``bandanna.load`` says what the parameters are."""
     least = math.inf if epsilon is None else checks.epsilon(epsilon)
-    try:
-        return _load(Path(path), least, learner, again=again)
-    except BaseException as error:
-        raise without_frames(error) from None
-
-
-def _load(source: Path, epsilon: float, learner: object, *, again: bool) -> Policy:
-    data = read_state(source)
     try:
         policy = policy_from_dict(data, learner=learner)
     except StateFileError as error:
@@ -413,10 +372,10 @@ def _load(source: Path, epsilon: float, learner: object, *, again: bool) -> Poli
     state, file, checksum = policy.state, source.resolve(), str(data["checksum"])
     times = state.resumed
     state.resumed = times + (resumed_before(file, checksum) if again else 0)
-    if policy.guarantee.epsilon > epsilon:
+    if policy.guarantee.epsilon > least:
         raise StateFileError(
             f"{source} holds a policy with epsilon {policy.guarantee.epsilon:g}, which promises "
-            f"less than the {epsilon:g} asked for."
+            f"less than the {least:g} asked for."
         )
     state.resumed = times + claim(file, checksum, again=again)
     return policy

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn, TypeVar
 
 from bandanna._core.documents import BINARY, seal, to_text, write_whole
-from bandanna._core.types import JSON, DecisionError, StateFileError
+from bandanna._core.types import JSON, DecisionError, StateFileError, without_frames
 from bandanna.policy.codec import VERSION, check_version
 from bandanna.version import __version__
+
+Resumed = TypeVar("Resumed")
 
 FORMAT = "bandanna policy"
 PRIVATE = "open_batches holds raw feedback: keep this file as private as the feedback itself"
@@ -45,6 +48,15 @@ def read_state(path: Path) -> JSON:
     if data.get("checksum") != seal({k: v for k, v in data.items() if k != "checksum"}):
         raise StateFileError(f"{path} is damaged: its checksum does not match its content.")
     return data
+
+
+def read_with(path: str | Path, resume: Callable[[Path, JSON], Resumed]) -> Resumed:
+    """Let ``resume`` go on from a file; an error takes nothing of its content along."""
+    source = Path(path)
+    try:
+        return resume(source, read_state(source))
+    except BaseException as error:
+        raise without_frames(error) from None
 
 
 def marker(path: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from textwrap import indent
 from typing import Never, TypeVar
@@ -24,7 +25,7 @@ from bandanna._core.types import (
 from bandanna.policy.answers import Answer
 from bandanna.policy.diagnostics import CONFIDENCE, Summary
 from bandanna.policy.facade import DAMAGE, policy_from_dict
-from bandanna.policy.files import claim, read_state, write_state
+from bandanna.policy.files import claim, read_with, write_state
 from bandanna.policy.policy import Policy
 from bandanna.policy.transitions import as_decision
 from bandanna.privacy.certificate import together
@@ -213,8 +214,11 @@ class Segments(Mapping[ArmName, Policy]):
         A file is loaded once. With ``again`` it may be loaded again: whatever was open in it may
         then be released twice, and the guarantee says so.
         """
-        source = Path(path)
-        data = read_state(source)
+        return read_with(path, partial(cls.resume, epsilon=epsilon, again=again))
+
+    @classmethod
+    def resume(cls, source: Path, data: JSON, *, epsilon: float | None, again: bool) -> Segments:
+        """Go on from the content of a file."""
         if data.get("kind") != cls.__name__:
             raise StateFileError(f"{source} does not hold segments.")
         try:
