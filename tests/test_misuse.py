@@ -58,7 +58,7 @@ def test_eligible_as_a_mapping_says_which_arms_may_be_played() -> None:
     policy = bandit()
     assert {policy.decide(eligible={"A": True, "B": False}).arm for _ in range(50)} == {"A"}
     assert policy.among({"A": True, "B": np.True_}) is None
-    call = calls.decide("", None, None, None, {"A": True, "B": False}, None)
+    call = calls.decide("", None, None, None, {"A": True, "B": False}, None, None)
     assert call.body is not None
     assert call.body["eligible"] == ["A"]
 

@@ -13,6 +13,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.store import ConflictError, KeyRow, MemoryStore, Store, Transaction
+from bandanna.store.context_unit import head_of
 from bandanna.store.contract import GoneError
 from bandanna.store.rows import Feedback, OpenBatch, Release, State
 from tests.contracts.policies import make
@@ -376,6 +377,41 @@ def test_two_processes_that_take_turns_know_what_a_fresh_one_reads(
     assert offices[0].look(lambda policy: policy.released) > 3
     assert few or offices[0].look(lambda policy: len(policy.state.open)) > 1
     assert not few or offices[0].look(lambda policy: policy.state.missed) > 3
+    for one in (*offices, fresh):
+        one.writer.close()
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_contexts_are_kept_until_their_epoch_is_released(store: Store, persons: bool) -> None:
+    """Two processes take turns; a fresh one adds up the rounds of open epochs to the same sums."""
+    policy = bd.PrivateContextual(
+        2, {"age": (0, 10)}, 1.0, rounds=30, per_person=2 if persons else None
+    )
+    made = experiment(head=head_of(policy), deadline_seconds=20.0)
+    number = put(store, made)
+    offices = [Office(store, number) for _ in range(2)]
+    fresh, dice, waiting = Office(store, number), random.Random(5), list[str]()
+    for step in range(50):
+        here = offices[step % 2]
+        here.now = float(step)
+        if waiting and dice.random() < 0.5:
+            here.reward(waiting.pop(dice.randrange(len(waiting))), 0.25)
+        else:
+            person = f"{dice.randrange(12)}" if persons else None
+            here.decide(f"{step}", person=person, context={"age": dice.random()})
+            waiting.append(f"{step}")
+        here.expire()
+        waiting = [name for name in waiting if step < int(name) + 20]
+        if step % 10 == 0:
+            fresh.restart()
+            states = [one.look(lambda policy: policy.to_dict()) for one in (*offices, fresh)]
+            assert states[0] == states[1] == states[2]
+    released = store.releases(number)
+    assert len(released) == here.look(lambda policy: policy.released) > 1
+    with store.transaction() as transaction:
+        transaction.lock([number])
+        kept = {row.batch for row in transaction.read(number).feedback}
+    assert kept.isdisjoint(row.batch for row in released)
     for one in (*offices, fresh):
         one.writer.close()
 

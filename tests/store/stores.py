@@ -33,10 +33,12 @@ def open_store(kind: str, folder: Path, server: Postgres | None) -> Iterator[Sto
         store.close()
 
 
-def experiment(policy: bd.Policy | None = None, **settings: Any) -> Experiment:
-    """Make an experiment around a policy."""
+def experiment(
+    policy: bd.Policy | None = None, head: dict[str, Any] | None = None, **settings: Any
+) -> Experiment:
+    """Make an experiment around a policy, or around what is kept of one."""
     policy = policy or bd.PrivateBandit(["a", "b"], 0.5, batch=3)
-    head = policy.to_dict(private=False)
+    head = head or policy.to_dict(private=False)
     return Experiment(f"exp_{secrets.token_hex(4)}", "a test", settings, head, 1.5)
 
 

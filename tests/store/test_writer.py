@@ -15,7 +15,7 @@ from bandanna.store import ConflictError, MemoryStore, Store, StoreUnavailableEr
 from bandanna.store.contract import GoneError, Transaction
 from bandanna.store.memory import MemoryTransaction
 from bandanna.store.rows import Changes, Event
-from bandanna.store.unit_of_work import NewFeedback
+from bandanna.store.unit import NewFeedback
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
 from tests.store.stores import experiment, put
 
@@ -35,11 +35,14 @@ class Office:
         advice: object = None,
         person: str | None = None,
         eligible: list[int] | None = None,
+        context: dict[str, object] | None = None,
         *,
         defer: bool = False,
     ) -> Event:
+        asked = advice, person, eligible, context
+
         def work(unit: Any, known: Event | None) -> Event:
-            return known or unit.decide(name, advice, person, eligible, defer=defer, now=self.now)
+            return known or unit.decide(name, *asked, defer=defer, now=self.now)
 
         found = self.ask(Task(work, self.number, name))
         assert isinstance(found, Event)

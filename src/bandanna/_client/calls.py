@@ -121,6 +121,7 @@ def decide(
     person: str | int | None,
     segment: str | None,
     eligible: Iterable[str | int] | Mapping[str | int, bool] | None,
+    context: Mapping[str, object] | None,
     event_id: str | None,
 ) -> Call:
     """Ask for a decision, under an id that makes repeats harmless."""
@@ -133,6 +134,8 @@ def decide(
         if isinstance(eligible, Mapping):
             eligible = [arm for arm, may in eligible.items() if may]
         body["eligible"] = list(eligible)
+    if context is not None:
+        body["context"] = dict(context)
     if advice is not None:
         body["advice"] = advice
     return Call("POST", f"{path}/decisions", body)

@@ -144,10 +144,14 @@ class Experiment:
         person: str | int | None = None,
         segment: str | None = None,
         eligible: Iterable[str | int] | Mapping[str | int, bool] | None = None,
+        context: Mapping[str, object] | None = None,
         event_id: str | None = None,
     ) -> Decision:
-        """Choose an arm, among the eligible ones; the same ``event_id`` gets the same answer."""
-        call = calls.decide(self._path, advice, person, segment, eligible, event_id)
+        """Choose an arm, among the eligible ones; the same ``event_id`` gets the same answer.
+
+        ``context`` is what is known of the person, where the experiment has features.
+        """
+        call = calls.decide(self._path, advice, person, segment, eligible, context, event_id)
         return calls.decision(self._client.run(call))
 
     def observe(
@@ -303,10 +307,14 @@ class AsyncExperiment:
         person: str | int | None = None,
         segment: str | None = None,
         eligible: Iterable[str | int] | Mapping[str | int, bool] | None = None,
+        context: Mapping[str, object] | None = None,
         event_id: str | None = None,
     ) -> Decision:
-        """Choose an arm, among the eligible ones; the same ``event_id`` gets the same answer."""
-        call = calls.decide(self._path, advice, person, segment, eligible, event_id)
+        """Choose an arm, among the eligible ones; the same ``event_id`` gets the same answer.
+
+        ``context`` is what is known of the person, where the experiment has features.
+        """
+        call = calls.decide(self._path, advice, person, segment, eligible, context, event_id)
         return calls.decision(await self._client.run(call))
 
     async def observe(

@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.html import table
-from bandanna._core.types import ArmName
+from bandanna._core.types import JSON, ArmName
 from bandanna.contextual.features import Encoder
 from bandanna.contextual.fitting import OUTCOME_VARIANCE, Noise, read_release
 from bandanna.contextual.state import State
 
 CAVEAT = (
-    "These are estimates of a linear model with standard errors, not proven intervals. An arm that "
-    "is seldom played, or not linear in the features, may be far off."
+    "These are estimates of a linear model with standard errors: no interval is proved. An arm "
+    "that is seldom played, or not linear in the features, may be far off."
 )
+NOTHING = "Nothing was released yet: which arm is best, and for whom, cannot be told."
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class ArmAnswer:
     mean: float
     error: float
     """Standard error, noise and sampling together."""
+
+    @property
+    def name(self) -> ArmName:
+        """The arm, as answers of other policies call it."""
+        return self.arm
 
 
 @dataclass(frozen=True)
@@ -63,13 +69,37 @@ class ContextAnswer:
             return None
         return self.rewards[-1] - max(one.mean for one in self.arms)
 
+    @property
+    def sentence(self) -> str:
+        """What was learned, in a sentence."""
+        if not self.arms:
+            return NOTHING
+        return (
+            f"Deciding by context earned {self.rewards[-1]:.3f} a round in the last epoch "
+            f"(standard error {self.errors[-1]:.3f}), {self.gain:+.3f} against the best single "
+            f"arm, {self.best}, by its estimate."
+        )
+
+    def to_dict(self) -> JSON:
+        """Return it as plain values, for JSON; no interval is proved, so there is none in it."""
+        return {
+            "best": self.best,
+            "sentence": self.sentence,
+            "warning": CAVEAT if self.arms else None,
+            "arms": [
+                {"name": one.arm, "mean": one.mean, "error": one.error, "low": None, "high": None}
+                for one in self.arms
+            ],
+            "features": [{"name": one.feature, "strength": one.strength} for one in self.features],
+            "rewards": list(self.rewards),
+            "errors": list(self.errors),
+            "gain": self.gain,
+        }
+
     def __str__(self) -> str:
         if not self.arms:
-            return "nothing was released yet"
-        lines = [
-            f"mean reward in the last epoch: {self.rewards[-1]:.3f} +- {self.errors[-1]:.3f}",
-            f"best single arm: {self.best} (gain by context: {self.gain:+.3f})",
-        ]
+            return NOTHING
+        lines = [self.sentence]
         lines += [f"  {one.arm}: {one.mean:.3f} +- {one.error:.3f}" for one in self.arms]
         lines.append("features by strength:")
         lines += [f"  {one.feature}: {one.strength:.3f}" for one in self.features]

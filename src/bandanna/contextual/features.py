@@ -47,6 +47,8 @@ class Encoder(ABC):
     """The first number."""
     names: tuple[str, ...]
     """What each number of a vector stands for."""
+    asked: tuple[str, ...]
+    """The features that a context may have."""
 
     @abstractmethod
     def encode(self, context: Context) -> Vector:
@@ -157,6 +159,7 @@ class Declared(Encoder):
                 f"got {type(features).__name__}."
             )
         self.features = {_name(name): _feature(name, spec) for name, spec in features.items()}
+        self.asked = tuple(self.features)
         self.constant = 1.0 / math.sqrt(1.0 + len(self.features))
         named = ["constant"]
         for name, feature in self.features.items():
@@ -308,6 +311,7 @@ class Fitted(Encoder):
             )
         self.transformer = transformer
         self.columns = None if columns is None else tuple(columns)
+        self.asked = self.columns or ("x",)
         made = self._transform(public)
         self.width = made.shape[1]
         lengths = np.sqrt((made * made).sum(axis=1))

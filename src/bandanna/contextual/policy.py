@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Never, Self
@@ -160,6 +160,8 @@ class PrivateContextual(OneProcess):
         self._state = state
         self._stream = stream
         self._scratch = new_scratch(state.features, state.arms)
+        self.on_release: Callable[[int, Past], None] | None = None
+        """Told the number of an epoch and what was released of it: for those who store it."""
         self._refit_all()
 
     # --- what a user calls ----------------------------------------------------------------
@@ -198,7 +200,7 @@ class PrivateContextual(OneProcess):
         if who is not None:
             epoch.numbers.append(number)
         state.counted += 1
-        epoch.waiting[position] = Waiting(arm, phi)
+        epoch.waiting[position] = Waiting(arm, phi, who)
         epoch.losses.append(WAITING)
         return Decision(self.arms[arm], arm, number, epoch.number, position, state.identity, chance)
 
@@ -210,6 +212,8 @@ class PrivateContextual(OneProcess):
         if who in epoch.members or had >= self.promised.slots:
             return False
         people.slots[who] = had + 1
+        if people.admitted is not None:
+            people.admitted.add(who)
         epoch.members.add(who)
         return True
 
@@ -288,8 +292,11 @@ class PrivateContextual(OneProcess):
         except BaseException as error:
             raise without_frames(error) from None
 
-    def to_dict(self) -> JSON:
-        """Return everything as plain values: as private as contexts and feedback."""
+    def to_dict(self, *, private: bool = True) -> JSON:
+        """Return everything as plain values: as private as contexts and feedback.
+
+        Without ``private``, open epochs and people are left out.
+        """
         promised = self.promised
         return {
             "kind": self.saved_as,
@@ -306,7 +313,7 @@ class PrivateContextual(OneProcess):
             "rounds": self.rounds,
             "resumed": self.resumed,
             "arm_stream": [int(word) for word in self._stream],
-            "state": self._state.to_dict(),
+            "state": self._state.to_dict(private=private),
         }
 
     @classmethod
@@ -361,8 +368,11 @@ class PrivateContextual(OneProcess):
         return policy  # type: ignore[return-value]
 
     @classmethod
-    def from_dict(cls, data: JSON, encoder: Encoder | None = None) -> Self:
-        """Make a policy from what ``to_dict`` returned, checking every value anew."""
+    def from_dict(cls, data: JSON, encoder: Encoder | None = None, *, latest: bool = False) -> Self:
+        """Make a policy from what ``to_dict`` returned, checking every value anew.
+
+        It gets a new identity, unless this is known to be the ``latest`` state.
+        """
         policy = object.__new__(cls)
         policy.arms = arm_names(data["arms"])
         policy.encoder = encoder_from_dict(data["encoder"], encoder)
@@ -376,7 +386,7 @@ class PrivateContextual(OneProcess):
         known = data["per_person"] is not None
         slots = data["per_person"] if known else 1
         policy.promised = EpochRelease(*words, *size, slots, data["shortest"], known)
-        state = State.from_dict(data["state"])
+        state = State.from_dict(data["state"], latest=latest)
         if (state.people is None) == known:
             raise ValueError("it knows persons, or it does not")
         if (state.arms, state.features) != size:
@@ -386,6 +396,24 @@ class PrivateContextual(OneProcess):
             raise ValueError("its stream is impossible")
         policy._begin(policy.promised, state, stream)
         return policy
+
+    def recount(self, epoch: Epoch, rounds: Iterable[tuple[Floats, int, int]]) -> None:
+        """Add up features, arms and losses of an open epoch: for stores, which keep rounds.
+
+        Sums are of integers, so they are the same in any order.
+        """
+        for phi, arm, loss in rounds:
+            add(phi, arm, loss, self._release.both, epoch.counts, self._scratch)
+
+    @property
+    def state(self) -> State:
+        """Everything that changes, feedback of open epochs included: for those who store it."""
+        return self._state
+
+    @property
+    def arm_stream(self) -> Stream:
+        """The stream that arms are drawn with, as it is now."""
+        return self._stream
 
     def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
         """Return a fresh copy with seeded streams, noise included: for tests and simulation.
@@ -514,6 +542,8 @@ class PrivateContextual(OneProcess):
         state.past.append(Past(released, counts.transform, rounds))
         self._read(state.past[-1])
         self._refit()
+        if self.on_release is not None:
+            self.on_release(epoch.number, state.past[-1])
 
     def _refit_all(self) -> None:
         state, past = self._state, self._state.past

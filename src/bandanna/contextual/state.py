@@ -32,6 +32,8 @@ class Waiting:
 
     arm: int
     phi: NDArray[np.float64]
+    who: int | None = None
+    """Whose slot it is, by their hash, for those who store it."""
 
 
 @dataclass
@@ -162,8 +164,12 @@ class State:
 
     # --- files ----------------------------------------------------------------------------
 
-    def to_dict(self) -> JSON:
-        """Return everything as plain values: as private as the feedback of open epochs."""
+    def to_dict(self, *, private: bool = True) -> JSON:
+        """Return everything as plain values: as private as the feedback of open epochs.
+
+        Without ``private``, open epochs and people are left out.
+        """
+        people = self.people
         return {
             "state_version": VERSION,
             "arms": self.arms,
@@ -172,16 +178,19 @@ class State:
             "issuers": [list(pair) for pair in self.issuers],
             "decided": self.decided,
             "counted": self.counted,
-            "people": None if self.people is None else self.people.to_dict(),
+            "people": None if people is None else people.to_dict(persons=private),
             "opened": self.opened,
             "sizes": self.sizes,
-            "open": [_epoch_to_dict(epoch) for epoch in self.open.values()],
+            "open": [_epoch_to_dict(epoch) for epoch in self.open.values() if private],
             "past": [_past_to_dict(past) for past in self.past],
         }
 
     @classmethod
-    def from_dict(cls, data: JSON) -> State:
-        """Go on from what ``to_dict`` returned, with a new identity; values are checked."""
+    def from_dict(cls, data: JSON, *, latest: bool = False) -> State:
+        """Go on from what ``to_dict`` returned; values are checked.
+
+        It gets a new identity, unless this is known to be the ``latest`` state.
+        """
         if data["state_version"] != VERSION:
             raise ValueError(f"its state has version {data['state_version']!r}")
         state = cls(
@@ -199,7 +208,10 @@ class State:
         if len(state.sizes) != state.opened:
             raise ValueError("its epochs do not add up")
         state.issuers = [(int(first), str(name)) for first, name in data["issuers"]]
-        state.issuers.append((state.decided, state.identity))
+        if latest:
+            state.identity = state.issuers[-1][1]
+        else:
+            state.issuers.append((state.decided, state.identity))
         for saved in data["open"]:
             epoch = _epoch_from_dict(saved, state)
             state.open[epoch.number] = epoch

@@ -376,7 +376,7 @@ class PrivateTrees(PrivateContextual):
 
     # --- files ----------------------------------------------------------------------------
 
-    def to_dict(self) -> JSON:
+    def to_dict(self, *, private: bool = True) -> JSON:
         """Return everything as plain values; no feedback is in it."""
         used = int(self._tree.used[0])
         return {
@@ -405,7 +405,7 @@ class PrivateTrees(PrivateContextual):
         }
 
     @classmethod
-    def from_dict(cls, data: JSON, encoder: object = None) -> Self:
+    def from_dict(cls, data: JSON, encoder: object = None, *, latest: bool = False) -> Self:
         """Make a policy from what ``to_dict`` returned, checking every value anew."""
         policy = object.__new__(cls)
         declared = encoder_from_dict(data["encoder"])
@@ -426,6 +426,9 @@ class PrivateTrees(PrivateContextual):
         policy._released = checks.whole("released", data["released"], 0)
         issuers = [(int(first), str(name)) for first, name in data["issuers"]]
         policy._issuers = [*issuers, (policy._decided, policy._identity)]
+        if latest:
+            policy._issuers.pop()
+            policy._identity = issuers[-1][1]
         policy._load_tree(data)
         depth, branches = policy._bins.depth, policy._bins.branches
         for t, arm, chance, path in data["open"]:

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.service.live import Audits, Live
-from bandanna.service.making import make_policy
+from bandanna.service.making import settings_and_head
 from bandanna.service.metrics import Metrics
 from bandanna.service.parts import grouped, part_for, promised
 from bandanna.service.peers import Operation, Peers
@@ -26,7 +26,7 @@ from bandanna.service.views import View, Views
 from bandanna.store import ConflictError, SqlStore, read_secret
 from bandanna.store.guard import Guard, default_guard, name_of
 from bandanna.store.rows import Event, Experiment
-from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
+from bandanna.store.unit import NewFeedback, Unit
 from bandanna.store.writer import OverloadedError, Task, UnknownError, Writer
 
 logger = logging.getLogger("bandanna.service")
@@ -117,13 +117,10 @@ class Core:
         identity, parts = f"exp_{secrets.token_hex(8)}", []
         asked = {name: value for name, value in settings.items() if name != "segments"}
         for segment in settings.get("segments") or [""]:
-            policy = make_policy(settings)
-            kept = asked | {"arms": list(policy.arms), "algorithm": policy.algorithm}
-            kept |= {"default_loss": policy.default_loss, "batch": policy.batch}
+            kept, head = settings_and_head(asked)
             if is_local(kept):
                 kept["device_release"] = device_release(kept)
-            head, now = policy.to_dict(private=False), self.clock()
-            parts.append(Experiment(identity, name, kept, head, now, segment=segment))
+            parts.append(Experiment(identity, name, kept, head, self.clock(), segment=segment))
         numbers = self.store.create(parts)
         for part, number in zip(parts, numbers, strict=True):
             part.number, part.owner = number, numbers[0]
@@ -211,7 +208,7 @@ class Core:
     async def guarantee(self, identity: str) -> Guarantee:
         """Return what an experiment promises, all its segments together."""
         parts = await self.find(identity)
-        found = await self.look_at_all(parts, lambda view: view.policy.guarantee)
+        found = await self.look_at_all(parts, lambda view: view.made.guarantee)
         both = zip(parts, found, strict=True)
         return self.stated(promised({part.segment: one for part, one in both}))
 
@@ -237,7 +234,7 @@ class Core:
         if not add and arm not in arms:
             raise UnknownError(f"there is no arm {name!r}.")
 
-        def work(unit: UnitOfWork, _: Event | None) -> list[ArmName]:
+        def work(unit: Unit, _: Event | None) -> list[ArmName]:
             return unit.add_arm(arm) if add else unit.retire_arm(arm)
 
         found = [await self._do(Task(work, part.number)) for part in parts]
@@ -262,6 +259,7 @@ class Core:
         person: str | None = None,
         segment: str | None = None,
         eligible: list[str | int] | None = None,
+        context: dict[str, object] | None = None,
         defer: bool = False,
     ) -> Event:
         """Decide for an event; the same id gets the same answer.
@@ -273,7 +271,7 @@ class Core:
         if person is not None:
             person = self.secret.hash("people", f"{identity} {person}").hex()
         fresh = name or f"evt_{secrets.token_hex(12)}"
-        asked = (advice, person, eligible)
+        asked = (advice, person, eligible, context)
         new = name is None
         decided = Operation("decide", fresh, owner, number, asked, defer=defer, new=new)
         return cast(Event, await self.peers.ask(decided))

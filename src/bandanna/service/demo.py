@@ -8,7 +8,7 @@ import random
 from bandanna.service.core import Core
 from bandanna.store import ConflictError, StoreUnavailableError
 from bandanna.store.contract import GoneError
-from bandanna.store.unit_of_work import NewFeedback
+from bandanna.store.unit import NewFeedback
 
 ARMS = {"green": 0.45, "blue": 0.55, "red": 0.75}
 """How often each disappoints."""

@@ -15,7 +15,7 @@ from bandanna.service.access import require
 from bandanna.service.models import Document, NewReward
 from bandanna.service.routes import PROBLEMS, EventPath, ExperimentPath, body_shown, read_body
 from bandanna.store import KeyRow
-from bandanna.store.unit_of_work import NewFeedback
+from bandanna.store.unit import NewFeedback
 
 _calls = APIRouter()
 

@@ -60,11 +60,12 @@ def export_rows(part: Experiment, releases: Sequence[Release]) -> list[JSON]:
     what = "arm" if experts is None else "expert"
     names: Sequence[ArmName] = part.settings["arms"] if experts is None else range(experts)
     begin = {"segment": part.segment} if part.segment else {}
+    by_context = part.settings.get("features") is not None  # then a release is of all arms
     return [
         begin
         | {
             "batch": release.batch,
-            what: names[release.choice],
+            what: None if by_context else names[release.choice],
             "rounds": release.size,
             "released": release.value,
             "released_at": moment(release.released_at),

@@ -7,11 +7,30 @@ import math
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
 from bandanna.policy import PrivateBandit, PrivateExperts
+from bandanna.policy.policy import Policy
+from bandanna.service.context import make_contextual
 from bandanna.service.signing import is_local
 from bandanna.spec import parameters
 
 BY_POSITION = ("arms", "epsilon", "experts")
 OPTIONS = [name for name, one in parameters().items() if one.served and name not in BY_POSITION]
+
+
+def settings_and_head(settings: JSON) -> tuple[JSON, JSON]:
+    """Make the policy that was asked for; returns the settings as they are kept, and its head."""
+    if settings.get("features") is not None:
+        from bandanna.store.context_unit import head_of  # loaded when first used
+
+        contextual = make_contextual(settings)
+        named: JSON = {"arms": list(contextual.arms), "algorithm": contextual.algorithm}
+        named |= {"protects": contextual.protects, "delta": contextual.promised.delta}
+        return settings | named, head_of(contextual)
+    if settings.get("protects") is not None:
+        raise InputError("protects goes with features, which say what contexts hold.")
+    policy: Policy = make_policy(settings)
+    kept = settings | {"arms": list(policy.arms), "algorithm": policy.algorithm}
+    kept |= {"default_loss": policy.default_loss, "batch": policy.batch}
+    return kept, policy.to_dict(private=False)
 
 
 def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:

@@ -106,6 +106,23 @@ else:
     SpecBody = create_model("SpecBody", __base__=Document, **_fields())
 
 
+Category = Annotated[str, Field(max_length=1000)] | bool | int
+
+
+class CategoriesBody(Document):
+    """A feature with categories."""
+
+    categories: Annotated[list[Category], Field(min_length=2, max_length=200)]
+
+
+Feature = (
+    Annotated[list[Finite], Field(min_length=2, max_length=2)]
+    | Annotated[list[Label], Field(min_length=2, max_length=200)]
+    | CategoriesBody
+)
+Entry = Annotated[str, Field(max_length=1000)] | bool | int | Finite | None
+
+
 class NewExperiment(SpecBody):
     """What an experiment is made of."""
 
@@ -122,6 +139,16 @@ class NewExperiment(SpecBody):
         default=None,
         description="Events are forgotten this long after their decision, once their batch is "
         "released. An id that comes again is then a new event. Kept for ever, if left out.",
+    )
+    features: Annotated[dict[Label, Feature], Field(min_length=1, max_length=255)] | None = Field(
+        default=None,
+        description="What a context may say, public: for each feature a range as two numbers, or a "
+        'list of categories; {"categories": [...]} where these are numbers.',
+    )
+    protects: Literal["feedback", "context and feedback"] | None = Field(
+        default=None,
+        description="With features. feedback (default): contexts are public. context and feedback: "
+        "neither can be told from what all others see.",
     )
     segments: (
         Annotated[list[Label], Field(min_length=1, max_length=1000, json_schema_extra=DIFFERENT)]
@@ -159,6 +186,11 @@ class NewDecision(Document):
     )
     advice: list[str | int] | list[list[Finite]] | None = Field(
         default=None, description="With experts: an arm for each, or a distribution for each."
+    )
+    context: Annotated[dict[Label, Entry], Field(max_length=255)] | None = Field(
+        default=None,
+        description="With features: what is known of whom it is for, by feature. Those left out "
+        "are missing.",
     )
     defer: bool = Field(
         default=False,

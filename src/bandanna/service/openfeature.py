@@ -16,10 +16,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Path
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from bandanna._core.types import JSON, BandannaError, InputError
 from bandanna.service.access import CanDecide, CoreHere
+from bandanna.service.context import own_features
 from bandanna.service.core import Core
 from bandanna.service.models import EventId, Problem
 from bandanna.service.routes import PROBLEMS
@@ -32,7 +33,12 @@ router = APIRouter(prefix="/ofrep/v1/evaluate", responses=PROBLEMS)
 
 
 class Context(BaseModel):
-    """What is known of whoever the flag is evaluated for; other entries are not looked at."""
+    """What is known of whoever the flag is evaluated for.
+
+    Entries that an experiment declares as features are its context. Others are not looked at.
+    """
+
+    model_config = ConfigDict(extra="allow")
 
     targetingKey: str | None = Field(default=None, max_length=1000)  # noqa: N815
     event_id: EventId | None = None
@@ -153,6 +159,7 @@ async def _decide(
         person=person,
         segment=context.segment if experiment.segment else None,
         eligible=context.eligible,
+        context=own_features(experiment.settings, context.model_dump(exclude_unset=True)),
         defer=defer,
     )
     arm = await core.arm_of(experiment.id, event)

@@ -16,6 +16,7 @@ from bandanna.policy.diagnostics import CONFIDENCE
 from bandanna.privacy.certificate import with_history
 from bandanna.privacy.sums import SumRelease
 from bandanna.service.access import CanRead, CoreHere
+from bandanna.service.context import context_ledger
 from bandanna.service.core import Core
 from bandanna.service.exports import as_parquet, csv_lines, export_pages, export_rows, json_lines
 from bandanna.service.live import AUDIT_DRAWS, LIVE_SECONDS
@@ -81,6 +82,14 @@ async def _told(core: Core, part: Experiment) -> JSON:
 
 
 def _promise(view: View) -> tuple[Guarantee, dict[str, int], JSON | None]:
+    if view.contextual is not None:
+        policy, counters = view.contextual, view.part.head["counters"]
+        ledger = context_ledger(policy, counters, view.committed.open)
+        return policy.guarantee, ledger, None if policy.resumed else policy.certificate()
+    return _promise_of(view)
+
+
+def _promise_of(view: View) -> tuple[Guarantee, dict[str, int], JSON | None]:
     policy, state = view.policy, view.policy.state
     counts = {
         "batches_begun": state.batches,
@@ -140,7 +149,13 @@ async def answer(
     It follows from released values. Intervals hold however often you look.
     """
     part = part_for(await core.find(experiment), segment)
-    return await core.look(part, lambda view: view.policy.answer(confidence).to_dict())
+
+    def said(view: View) -> JSON:
+        if view.contextual is not None:
+            return view.contextual.answer().to_dict()
+        return view.policy.answer(confidence).to_dict()
+
+    return await core.look(part, said)
 
 
 ArmQuery = Annotated[str, Query(min_length=1, max_length=200)]

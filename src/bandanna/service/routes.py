@@ -163,6 +163,7 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
         person=new.person,
         segment=new.segment,
         eligible=new.eligible,
+        context=new.context,
         defer=new.defer,
     )
     arm, part = await core.arm_of(experiment, event), (await core.find(experiment))[0]

@@ -14,10 +14,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from bandanna._core.types import JSON
+from bandanna._core.types import JSON, InputError
 from bandanna.policy.policy import Policy
+from bandanna.service.context import context_results
 from bandanna.service.models import moment
 from bandanna.service.results import summary
 from bandanna.store import SqlStore
@@ -25,6 +26,9 @@ from bandanna.store.rows import Committed, Experiment
 from bandanna.store.totals import ReleaseTotals
 from bandanna.store.unit_of_work import without_batches
 from bandanna.store.writer import UnknownError
+
+if TYPE_CHECKING:
+    from bandanna.contextual.policy import PrivateContextual
 
 KEPT = 256
 """Experiments whose views are kept."""
@@ -43,7 +47,20 @@ class View(NamedTuple):
     """An experiment, or one of its segments, as it was last committed."""
 
     committed: Committed
-    policy: Policy
+    made: Policy | PrivateContextual
+    """Its policy, of either kind."""
+
+    @property
+    def policy(self) -> Policy:
+        """Its policy; refused where it decides by context."""
+        if not isinstance(self.made, Policy):
+            raise InputError("this experiment decides by context: that does not apply to it.")
+        return self.made
+
+    @property
+    def contextual(self) -> PrivateContextual | None:
+        """Its policy, if it decides by context."""
+        return None if isinstance(self.made, Policy) else self.made
 
     @property
     def part(self) -> Experiment:
@@ -122,7 +139,7 @@ class Views:
             key = view.part.version, entry.totals_of
             if entry.results is None or entry.results[:2] != key:
                 with entry.working():
-                    said = summary(view.policy, totals, view.committed.slots, view.missed)
+                    said = _summary(view, totals)
                     entry.results = *key, said | {"health": _health(view.committed)}
             return entry.results[2]
 
@@ -144,17 +161,32 @@ class Views:
         if kept is None or (kept.part.version, kept.part.step) != stamp:
             with entry.working():
                 found = self._store.committed(number)
-                entry.view = kept = View(found, without_batches(found.experiment))
+                entry.view = kept = View(found, _policy_of(found.experiment))
         return kept
 
     def _totals(self, entry: _Entry, view: View) -> ReleaseTotals:
-        released = view.policy.released
+        released = view.made.released
         began = time.monotonic()
         if entry.totals is None or (entry.totals_of != released and began >= entry.next_totals):
             entry.totals, entry.totals_of = self._store.totals(view.part.number), released
             now = time.monotonic()
             entry.next_totals = now + REST * (now - began)
         return entry.totals
+
+
+def _policy_of(experiment: Experiment) -> Policy | PrivateContextual:
+    """Return a policy without what is private of it."""
+    if "kind" not in experiment.head:
+        return without_batches(experiment)
+    from bandanna.store.context_unit import without_epochs  # loaded when first used
+
+    return without_epochs(experiment)
+
+
+def _summary(view: View, totals: ReleaseTotals) -> JSON:
+    if view.contextual is not None:
+        return context_results(view.contextual, totals, view.committed.slots)
+    return summary(view.policy, totals, view.committed.slots, view.missed)
 
 
 def _health(found: Committed) -> JSON:

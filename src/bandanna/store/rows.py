@@ -43,7 +43,7 @@ class Experiment:
     """The policy without its open batches."""
     created_at: float
     number: int = 0
-    """NewFeedback by the store."""
+    """Given by the store."""
     version: int = 0
     """Counts the transactions that changed it."""
     stopped: bool = False
@@ -76,7 +76,7 @@ class Event(NamedTuple):
     """One decision, as it was given out."""
 
     id: str
-    """NewFeedback once in an experiment; another experiment may give it too."""
+    """Given once in an experiment; another experiment may give it too."""
     owner: int
     """The number of the experiment's first segment."""
     experiment: int
@@ -123,6 +123,8 @@ class Feedback(NamedTuple):
     """What crediting experts will need."""
     metrics: list[int] | None = None
     """In grid units, where there are any: private."""
+    context: JSON | None = None
+    """The encoded context and whose it is, where a policy decides by context: private."""
 
 
 class Release(NamedTuple):

@@ -260,12 +260,12 @@ class SqlTransaction(Transaction):
         return cast(JSON, self._secret.unseal(sealed, f"{experiment}/{number}"))
 
     def _feedback_row(self, experiment: int, row: Feedback) -> JSON:
-        place = f"{experiment}/{row.batch}/{row.position}"
+        place, private = f"{experiment}/{row.batch}/{row.position}", _private(row)
         return {
             "experiment": experiment,
             "batch": row.batch,
             "position": row.position,
-            "loss": None if row.loss is None else self._secret.seal(_private(row), place),
+            "loss": None if private is None else self._secret.seal(private, place),
             "given_up": row.given_up,
             "ticket": None if row.ticket is None else json.dumps(row.ticket),
         }
@@ -273,9 +273,9 @@ class SqlTransaction(Transaction):
     def _feedback(self, row: SqlRow) -> Feedback:
         place = f"{row.experiment}/{row.batch}/{row.position}"
         found = None if row.loss is None else self._secret.unseal(row.loss, place)
-        loss, metrics = found, None
+        loss, metrics, context = found, None, None
         if isinstance(found, dict):
-            loss, metrics = found["loss"], found["metrics"]
+            loss, metrics, context = found["loss"], found["metrics"], found.get("context")
         return Feedback(
             row.batch,
             row.position,
@@ -283,10 +283,12 @@ class SqlTransaction(Transaction):
             bool(row.given_up),
             None if row.ticket is None else json.loads(row.ticket),
             metrics,
+            context,
         )
 
 
-def _private(row: Feedback) -> JSON | int:
-    """Return what is sealed of a round: its loss, with its metrics if it has any."""
-    assert row.loss is not None, "there is nothing to seal"
-    return {"loss": row.loss, "metrics": row.metrics} if row.metrics else row.loss
+def _private(row: Feedback) -> JSON | int | None:
+    """Return what is sealed of a round: its loss, with its metrics and context if it has any."""
+    if row.metrics is None and row.context is None:
+        return row.loss
+    return {"loss": row.loss, "metrics": row.metrics, "context": row.context}

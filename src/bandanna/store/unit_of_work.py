@@ -6,11 +6,9 @@ A unit of work is made from the rows that a store kept (``assemble``) and says w
 from __future__ import annotations
 
 import hashlib
-from collections import deque
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from heapq import heappush
 
 from bandanna._core.grid import feedback_to_units
 from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError, StateFileError
@@ -34,32 +32,25 @@ from bandanna.store.rows import (
     Snapshot,
     State,
 )
+from bandanna.store.unit import NewFeedback, Unit, Waiting
 
 
-class NewFeedback(NamedTuple):
-    """Feedback as it was sent; one of the three is not None."""
+def check_feedback(given: NewFeedback, policy: Policy) -> None:
+    """Refuse what a policy does not take, before anything is changed."""
+    policy.check_takes(bits=given.bit is not None)
+    if given.bit is None:
+        feedback_to_units(given.loss, given.reward, policy.loss_range, clip=policy.clip)
+        metrics_to_units(given.metrics, policy.spec.metrics, clip=policy.clip)
+    else:
+        check_bit(given.bit)
 
-    loss: float | None = None
-    reward: float | None = None
-    bit: int | None = None
-    metrics: dict[str, float] | None = None
-    """With a loss or a reward, where the policy has metrics."""
 
-    def check(self, policy: Policy) -> None:
-        """Refuse what a policy does not take, before anything is changed."""
-        policy.check_takes(bits=self.bit is not None)
-        if self.bit is None:
-            feedback_to_units(self.loss, self.reward, policy.loss_range, clip=policy.clip)
-            metrics_to_units(self.metrics, policy.spec.metrics, clip=policy.clip)
-        else:
-            check_bit(self.bit)
-
-    def hand_to(self, policy: Policy, decision: Decision) -> None:
-        """Hand it to the policy."""
-        if self.bit is None:
-            policy.observe(decision, loss=self.loss, reward=self.reward, metrics=self.metrics)
-        else:
-            policy.observe_bit(decision, self.bit)
+def hand_over(given: NewFeedback, policy: Policy, decision: Decision) -> None:
+    """Hand feedback to a policy."""
+    if given.bit is None:
+        policy.observe(decision, loss=given.loss, reward=given.reward, metrics=given.metrics)
+    else:
+        policy.observe_bit(decision, given.bit)
 
 
 HASHED_BEFORE = bytes(KEY_BYTES).hex()
@@ -89,7 +80,7 @@ def assemble(saved: Snapshot, before: Policy | None = None) -> tuple[Policy, dic
         head = saved.experiment.head
         data = head | {"open_batches": [opened[number] for number in sorted(opened)]}
         if data["people"] is not None:
-            data["people"] = {"key": HASHED_BEFORE, "slots": _by_count(saved.people)}
+            data["people"] = {"key": HASHED_BEFORE, "slots": by_count(saved.people)}
         counters = head["counters"]
         resumed = counters["resumed"] + saved.experiment.resumed
         data["counters"] = counters | {"resumed": resumed}
@@ -136,7 +127,7 @@ def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Place, Feedback
     }
 
 
-def _by_count(people: dict[str, int]) -> dict[str, list[str]]:
+def by_count(people: dict[str, int]) -> dict[str, list[str]]:
     """Return persons by the number of places they have had."""
     found: dict[str, list[str]] = {}
     for person, places in people.items():
@@ -194,35 +185,11 @@ def begins_slot(state: PolicyState, place: Place) -> bool:
     return owner.person in batch.open_slots and owner.rounds[:1] == [place[1]]
 
 
-class Waiting:
-    """Deadlines and places of one experiment, from the events that hold its places."""
+class UnitOfWork(Unit):
+    """A policy that decides by rounds, with or without experts.
 
-    def __init__(self, state: PolicyState, holders: dict[Place, Event]) -> None:
-        waiting = {place: event for place, event in holders.items() if waits(state, place)}
-        self.free = deque((p, e.chance) for p, e in waiting.items() if e.state is State.VOID)
-        """Places of events that were never shown, and the chances of their arms."""
-        self.deferred = {p: e.chance for p, e in waiting.items() if e.state is State.DEFERRED}
-        """Places of events that have not been shown yet."""
-        open_places = {p: e for p, e in holders.items() if p in waiting or begins_slot(state, p)}
-        due = [(e.expires_at, p) for p, e in open_places.items() if e.state is not State.VOID]
-        self.due = [(at, place) for at, place in due if at is not None]
-        """Deadlines, as a heap: where the clock was set back, later decisions may be due first."""
-        heapify(self.due)
-
-    def join(self, before: Waiting, same: Container[int]) -> None:
-        """Add what was known before of batches that are still the same."""
-        self.free.extend(one for one in before.free if one[0][0] in same)
-        self.deferred |= {p: chance for p, chance in before.deferred.items() if p[0] in same}
-        self.due += [one for one in before.due if one[1][0] in same]
-        heapify(self.due)
-
-
-class UnitOfWork:
-    """A policy whose every change is collected, to be written in one transaction.
-
-    Nothing it returns may leave before that transaction has ended well; if it does not, the unit
-    is thrown away, and with it all noise that was drawn. Where others have changed the experiment
-    meanwhile, a new unit takes from the one ``before`` what is still the same.
+    Where others have changed the experiment meanwhile, a new unit takes from the one ``before``
+    what is still the same.
     """
 
     def __init__(self, saved: Snapshot, before: UnitOfWork | None = None) -> None:
@@ -233,24 +200,21 @@ class UnitOfWork:
         self.policy.on_release = self._note_release
         self._learned: bytes | None = None
         """A digest of what was learned, as it was last written."""
-        self._deadline: float | None = self.experiment.settings.get("deadline_seconds")
         if self.policy.state.people is not None:
             self.policy.state.people.admitted = set()
-        self._waiting = Waiting(self.policy.state, holders)
+        state = self.policy.state
+        self._waiting = Waiting(
+            {place: event for place, event in holders.items() if waits(state, place)},
+            {place: event for place, event in holders.items() if begins_slot(state, place)},
+        )
         if before is not None:
             self._waiting.join(before._waiting, saved.unchanged)
         self.begin()
 
     def begin(self) -> None:
         """Start to collect what one transaction changes."""
-        self._events: dict[str, Event] = {}
-        self._holders: dict[Place, str] = {}
-        self._states: dict[Place, State] = {}
-        self._touched: set[Place] = set()
-        self._opened: set[int] = set()
-        self._releases: list[Release] = []
+        super().begin()
         self._arms_changed = False
-        self._now = 0.0
 
     # --- what is asked of it --------------------------------------------------------------
 
@@ -260,13 +224,16 @@ class UnitOfWork:
         advice: object = None,
         person: str | None = None,
         eligible: Iterable[ArmName] | None = None,
+        context: Mapping[str, object] | None = None,
         *,
         defer: bool = False,
         now: float,
     ) -> Event:
-        """Decide for an event; one of the same id in this transaction gets the same answer."""
+        """Decide for an event."""
         if name in self._events:
             return self._events[name]
+        if context is not None:
+            raise InputError("this experiment has no features; leave context out.")
         if self.experiment.stopped:
             raise ConflictError("this experiment has been stopped; it decides nothing more.")
         if defer and not (self.policy.experts is None is self.policy.people):
@@ -293,17 +260,13 @@ class UnitOfWork:
         return event
 
     def observe(self, event: Event, given: NewFeedback, *, now: float) -> None:
-        """Count the feedback of an event, once: the first value stands.
-
-        A repeat changes nothing and is answered alike whatever it says, so nobody can find out by
-        trying what was sent before.
-        """
-        given.check(self.policy)
+        """Count the feedback of an event."""
+        check_feedback(given, self.policy)
         place = self._check_shown_in_time(event, now)
         waited = waits(self.policy.state, place)
         try:
             with refusals_only():
-                given.hand_to(self.policy, self._decision(event))
+                hand_over(given, self.policy, self._decision(event))
         except DecisionError as error:
             if error.reason == "given up":
                 raise gone(event) from None
@@ -314,17 +277,6 @@ class UnitOfWork:
             self.experiment.observed += 1
             self._show(place)
             self._touched.add(place)
-
-    def give_up(self, event: Event, *, now: float) -> None:
-        """Count the default loss for an event that waits for feedback; change nothing otherwise.
-
-        A deferred event that nobody was shown counts for nothing from its deadline on, as before.
-        """
-        self.expire(now)
-        void = self._states.get(event.place) is State.VOID
-        over = void or event.state in (State.EXPIRED, State.VOID)
-        if not over and event.place not in self._waiting.deferred:
-            self._give_up(event.place)
 
     def add_arm(self, name: ArmName) -> list[ArmName]:
         """Add an arm, unless it is there; returns the arms that are played from now on."""
@@ -341,27 +293,6 @@ class UnitOfWork:
         if self.policy.arms.index(name) not in self.policy.retired:
             self._change_arms(lambda: self.policy.retire_arm(name))
         return self._active_arms()
-
-    def activate(self, event: Event, *, now: float) -> None:
-        """Say that a decision has been shown to somebody."""
-        self._show(self._check_shown_in_time(event, now))
-
-    def expire(self, now: float) -> float | None:
-        """Count the default loss where the deadline has passed; free what was never shown.
-
-        Returns the next deadline, if there is one.
-        """
-        self._now = now
-        while self._waiting.due and self._waiting.due[0][0] <= now:
-            _, place = heappop(self._waiting.due)
-            if begins_slot(self.policy.state, place):
-                self._finish_slot(place)
-            elif place in self._waiting.deferred:
-                self._waiting.free.append((place, self._waiting.deferred.pop(place)))
-                self._set_state(place, State.VOID)
-            else:
-                self._give_up(place)
-        return self._waiting.due[0][0] if self._waiting.due else None
 
     def collect(self) -> Changes | None:
         """Return what has changed since ``begin``, or None if nothing has."""
@@ -429,6 +360,16 @@ class UnitOfWork:
         retired = self.policy.retired
         return [arm for k, arm in enumerate(self.policy.arms) if k not in retired]
 
+    def _pass_deadline(self, place: Place) -> None:
+        """Close a person's slot, free what was never shown, or count the default loss."""
+        if begins_slot(self.policy.state, place):
+            self._finish_slot(place)
+        elif place in self._waiting.deferred:
+            self._waiting.free.append((place, self._waiting.deferred.pop(place)))
+            self._set_state(place, State.VOID)
+        else:
+            self._give_up(place)
+
     def _give_up(self, place: Place) -> None:
         """Count the default loss where feedback has not come."""
         if waits(self.policy.state, place):
@@ -449,28 +390,6 @@ class UnitOfWork:
         with refusals_only():
             self.policy.finish_slot(self._decision_at(batch, place[1]))
 
-    def _check_shown_in_time(self, event: Event, now: float) -> Place:
-        """Refuse what comes too late; the clock is the only judge."""
-        self.expire(now)
-        void = self._states.get(event.place) is State.VOID
-        if void or event.state in (State.EXPIRED, State.VOID):
-            raise gone(event)
-        return event.place
-
-    def _show(self, place: Place) -> None:
-        if place in self._waiting.deferred:
-            del self._waiting.deferred[place]
-            self._set_state(place, State.SHOWN)
-
-    def _set_state(self, place: Place, state: State) -> None:
-        name = self._holders.get(place)
-        if name is None:
-            self._states[place] = state
-        else:
-            self._events[name] = self._events[name]._replace(state=state)
-        if state is State.VOID:
-            self._holders.pop(place, None)
-
     def _event(
         self, name: str, place: Place, chance: float | None, state: State, now: float
     ) -> Event:
@@ -486,7 +405,7 @@ class UnitOfWork:
             batch.round_of(position),
             None if chance is None else min(1.0, chance),
             now,
-            None if self._deadline is None else now + self._deadline,
+            None if self.deadline is None else now + self.deadline,
             state,
         )
 

@@ -27,7 +27,8 @@ from bandanna.store.contract import (
     Transaction,
 )
 from bandanna.store.guard import Guard, name_of
-from bandanna.store.rows import Event
+from bandanna.store.rows import Event, Snapshot
+from bandanna.store.unit import Unit
 from bandanna.store.unit_of_work import UnitOfWork
 
 MOST_TOGETHER = 1_000
@@ -48,7 +49,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Task(Generic[T_co]):
     """Something to be done with an experiment, or with the experiment of an event."""
 
-    work: Callable[[UnitOfWork, Event | None], T_co]
+    work: Callable[[Unit, Event | None], T_co]
     """Takes the unit, and the event if it exists."""
     experiment: int | None = None
     event: str | None = None
@@ -60,11 +61,11 @@ class Task(Generic[T_co]):
 
 
 def about_event(
-    name: str, work: Callable[[UnitOfWork, Event], T_co], owner: int | None = None
+    name: str, work: Callable[[Unit, Event], T_co], owner: int | None = None
 ) -> Task[T_co]:
     """Return something to be done with an event that must exist, in one experiment or in any."""
 
-    def checked(unit: UnitOfWork, event: Event | None) -> T_co:
+    def checked(unit: Unit, event: Event | None) -> T_co:
         if event is None:
             raise UnknownError(f"there is no such event {name!r}.")
         return work(unit, event)
@@ -79,7 +80,7 @@ class Writer:
         self._store = store
         self._guard = guard
         self._tasks: queue.SimpleQueue[Task[object] | None] = queue.SimpleQueue()
-        self._units: dict[int, UnitOfWork] = {}
+        self._units: dict[int, Unit] = {}
         self._thread = threading.Thread(target=self._run, name="bandanna writer", daemon=True)
         self.transactions = 0
         self.failures = 0
@@ -150,7 +151,7 @@ class Writer:
 
     def _attempt(self, group: list[Task[object]]) -> list[object]:
         """Do tasks in one transaction; whatever goes wrong, no unit survives that took part."""
-        used: dict[int, UnitOfWork] = {}
+        used: dict[int, Unit] = {}
         stamps: dict[int, Stamp] = {}
         released = 0
         if self._guard is not None and self._guard.trouble is not None:
@@ -191,9 +192,7 @@ class Writer:
             return nullcontext(lambda _: None)
         return self._guard.noting()
 
-    def _prepare(
-        self, transaction: Transaction, numbers: set[int], used: dict[int, UnitOfWork]
-    ) -> None:
+    def _prepare(self, transaction: Transaction, numbers: set[int], used: dict[int, Unit]) -> None:
         """Lock experiments, and read again what others have changed in them."""
         for number, stamp in transaction.lock(numbers).items():
             unit = self._units.pop(number, None)  # whatever fails below, it is not used again
@@ -205,23 +204,31 @@ class Writer:
             used[number] = unit
 
     def _read(
-        self, transaction: Transaction, number: int, stamp: Stamp, before: UnitOfWork | None
-    ) -> UnitOfWork:
+        self, transaction: Transaction, number: int, stamp: Stamp, before: Unit | None
+    ) -> Unit:
         """Read an experiment, or what has changed in it.
 
         Refuses one that lacks a release which the rollback guard knows of.
         """
-        if before is not None and before.experiment.version < stamp.version:
-            unit = UnitOfWork(
-                transaction.read(number, since=before.experiment.version), before=before
-            )
+        if isinstance(before, UnitOfWork) and before.experiment.version < stamp.version:
+            saved = transaction.read(number, since=before.experiment.version)
+            unit: Unit = UnitOfWork(saved, before=before)
         else:
-            unit = UnitOfWork(transaction.read(number))
+            unit = unit_for(transaction.read(number))
         here = unit.experiment
         mark = self._guard and self._guard.marks.get(name_of(here.id, here.segment))
         if self._guard is not None and mark and transaction.missing({here.number: mark}):
             raise self._guard.refuse("the database was put back from an older copy.")
         return unit
+
+
+def unit_for(saved: Snapshot) -> Unit:
+    """Return the unit that the policy of an experiment needs."""
+    if "kind" not in saved.experiment.head:
+        return UnitOfWork(saved)
+    from bandanna.store.context_unit import ContextUnit  # loaded when first used
+
+    return ContextUnit(saved)
 
 
 def _find_experiments(transaction: Transaction, group: list[Task[object]]) -> None:
@@ -235,9 +242,7 @@ def _find_experiments(transaction: Transaction, group: list[Task[object]]) -> No
         task.ambiguous = len(found) > 1
 
 
-def _answer(
-    task: Task[object], units: dict[int, UnitOfWork], events: dict[str, list[Event]]
-) -> object:
+def _answer(task: Task[object], units: dict[int, Unit], events: dict[str, list[Event]]) -> object:
     unit = None if task.experiment is None else units.get(task.experiment)
     try:
         if task.ambiguous:

@@ -1,0 +1,177 @@
+"""What all units of work have in common: events, where they stand, and their deadlines."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Container, Iterable, Mapping
+from heapq import heapify, heappop
+from typing import Any, NamedTuple
+
+from bandanna._core.types import ArmName
+from bandanna.store.contract import gone
+from bandanna.store.rows import Changes, Event, Experiment, Place, Release, State
+
+
+class NewFeedback(NamedTuple):
+    """Feedback as it was sent; one of the first three is not None."""
+
+    loss: float | None = None
+    reward: float | None = None
+    bit: int | None = None
+    metrics: dict[str, float] | None = None
+    """With a loss or a reward, where the policy has metrics."""
+
+
+class Waiting:
+    """Deadlines and places of one experiment.
+
+    Parameters
+    ----------
+    waiting
+        The events that hold places whose feedback has not come.
+    begun
+        Those that began a person's slot which is still open.
+    """
+
+    def __init__(
+        self, waiting: Mapping[Place, Event], begun: Mapping[Place, Event] | None = None
+    ) -> None:
+        self.free = deque((p, e.chance) for p, e in waiting.items() if e.state is State.VOID)
+        """Places of events that were never shown, and the chances of their arms."""
+        self.deferred = {p: e.chance for p, e in waiting.items() if e.state is State.DEFERRED}
+        """Places of events that have not been shown yet."""
+        open_places = {**waiting, **(begun or {})}
+        due = [(e.expires_at, p) for p, e in open_places.items() if e.state is not State.VOID]
+        self.due = [(at, place) for at, place in due if at is not None]
+        """Deadlines, as a heap: where the clock was set back, later decisions may be due first."""
+        heapify(self.due)
+
+    def join(self, before: Waiting, same: Container[int]) -> None:
+        """Add what was known before of batches that are still the same."""
+        self.free.extend(one for one in before.free if one[0][0] in same)
+        self.deferred |= {p: chance for p, chance in before.deferred.items() if p[0] in same}
+        self.due += [one for one in before.due if one[1][0] in same]
+        heapify(self.due)
+
+
+class Unit(ABC):
+    """A policy whose every change is collected, to be written in one transaction.
+
+    Nothing it returns may leave before that transaction has ended well; if it does not, the unit
+    is thrown away, and with it all noise that was drawn.
+    """
+
+    experiment: Experiment
+    policy: Any
+    """Its policy, of the kind that the unit is for."""
+    _waiting: Waiting
+
+    def begin(self) -> None:
+        """Start to collect what one transaction changes."""
+        self._events: dict[str, Event] = {}
+        self._holders: dict[Place, str] = {}
+        self._states: dict[Place, State] = {}
+        self._touched: set[Place] = set()
+        self._opened: set[int] = set()
+        self._releases: list[Release] = []
+        self._now = 0.0
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds after which feedback is not waited for."""
+        found: float | None = self.experiment.settings.get("deadline_seconds")
+        return found
+
+    # --- what is asked of it --------------------------------------------------------------
+
+    @abstractmethod
+    def decide(
+        self,
+        name: str,
+        advice: object = None,
+        person: str | None = None,
+        eligible: Iterable[ArmName] | None = None,
+        context: Mapping[str, object] | None = None,
+        *,
+        defer: bool = False,
+        now: float,
+    ) -> Event:
+        """Decide for an event; one of the same id in this transaction gets the same answer."""
+
+    @abstractmethod
+    def observe(self, event: Event, given: NewFeedback, *, now: float) -> None:
+        """Count the feedback of an event, once: the first value stands.
+
+        A repeat changes nothing and is answered alike whatever it says, so nobody can find out by
+        trying what was sent before.
+        """
+
+    @abstractmethod
+    def add_arm(self, name: ArmName) -> list[ArmName]:
+        """Add an arm, unless it is there; returns the arms that are played from now on."""
+
+    @abstractmethod
+    def retire_arm(self, name: ArmName) -> list[ArmName]:
+        """Retire an arm, unless that was done before; returns the arms that are still played."""
+
+    @abstractmethod
+    def collect(self) -> Changes | None:
+        """Return what has changed since ``begin``, or None if nothing has."""
+
+    def give_up(self, event: Event, *, now: float) -> None:
+        """Stop waiting for an event's feedback; change nothing if it has come.
+
+        A deferred event that nobody was shown counts for nothing from its deadline on, as before.
+        """
+        self.expire(now)
+        void = self._states.get(event.place) is State.VOID
+        over = void or event.state in (State.EXPIRED, State.VOID)
+        if not over and event.place not in self._waiting.deferred:
+            self._give_up(event.place)
+
+    def activate(self, event: Event, *, now: float) -> None:
+        """Say that a decision has been shown to somebody."""
+        self._show(self._check_shown_in_time(event, now))
+
+    def expire(self, now: float) -> float | None:
+        """Stop waiting where the deadline has passed.
+
+        Returns the next deadline, if there is one.
+        """
+        self._now = now
+        while self._waiting.due and self._waiting.due[0][0] <= now:
+            self._pass_deadline(heappop(self._waiting.due)[1])
+        return self._waiting.due[0][0] if self._waiting.due else None
+
+    # --- how it works ---------------------------------------------------------------------
+
+    @abstractmethod
+    def _pass_deadline(self, place: Place) -> None:
+        """Stop waiting for a place whose deadline has passed."""
+
+    @abstractmethod
+    def _give_up(self, place: Place) -> None:
+        """Stop waiting for a place, if its feedback has not come."""
+
+    def _check_shown_in_time(self, event: Event, now: float) -> Place:
+        """Refuse what comes too late; the clock is the only judge."""
+        self.expire(now)
+        over = State.EXPIRED, State.VOID
+        if event.state in over or self._states.get(event.place) in over:
+            raise gone(event)
+        return event.place
+
+    def _show(self, place: Place) -> None:
+        if place in self._waiting.deferred:
+            del self._waiting.deferred[place]
+            self._set_state(place, State.SHOWN)
+
+    def _set_state(self, place: Place, state: State) -> None:
+        name = self._holders.get(place)
+        if name is None:
+            self._states[place] = state
+        else:
+            self._events[name] = self._events[name]._replace(state=state)
+        if state is State.VOID:
+            self._holders.pop(place, None)
