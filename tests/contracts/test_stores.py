@@ -218,6 +218,7 @@ def test_experiments_are_found_stopped_and_charged(store: Store) -> None:
     assert (found.stopped, found.version, found.resumed) == (True, 3, 9)
     assert store.experiments("none") == []
     assert sorted(store.numbers()) == numbers
+    assert store.numbers(numbers[0]) == numbers[1:]
     assert [one.number for one in store.experiments(after=numbers[0])] == numbers[1:]
     with pytest.raises(ConflictError, match="already"):
         put(store, made[0])
@@ -281,6 +282,27 @@ def test_every_policy_goes_on_after_a_restart_as_if_nothing_had_happened(
         assert states[0] == states[1]
     for one in offices:
         one.writer.close()
+
+
+def test_the_first_deadline_of_open_batches_is_known_without_opening_them(store: Store) -> None:
+    made = [experiment(bd.PrivateBandit(2, 0.5, batch=2), deadline_seconds=10.0) for _ in range(3)]
+    offices = [Office(store, put(store, one)) for one in made]
+    numbers = [one.number for one in offices]
+    assert store.next_deadlines(numbers) == {}
+    for k, here in enumerate(offices[:2]):
+        for here.now in (5.0 - k, 9.0):
+            here.decide(f"{here.now}")
+    assert store.next_deadlines(numbers) == {numbers[0]: 15.0, numbers[1]: 14.0}
+    assert store.next_deadlines(numbers[:1]) == {numbers[0]: 15.0}
+    offices[0].now = 16.0
+    offices[0].expire()
+    assert store.next_deadlines(numbers[:1]) == {numbers[0]: 19.0}
+    offices[0].now = 20.0
+    offices[0].expire()
+    assert len(store.releases(numbers[0])) == 1
+    assert store.next_deadlines(numbers) == {numbers[1]: 14.0}
+    for here in offices:
+        here.writer.close()
 
 
 @pytest.mark.parametrize("restarts", [False, True])

@@ -9,12 +9,14 @@ import stat
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import MetaData
+from sqlalchemy import Connection, MetaData
 
 import bandanna as bd
 from bandanna._core.types import StateFileError
@@ -22,7 +24,9 @@ from bandanna.service.keys import make_first_key
 from bandanna.store import Secret, SqlStore, StoreUnavailableError, read_secret
 from bandanna.store.database import make_engines, metadata
 from bandanna.store.migrations import upgrade
+from bandanna.store.postgres import PostgresTransaction
 from bandanna.store.secret import private_text
+from bandanna.store.writer import Task
 from tests.postgres import Postgres, needs_postgres
 from tests.store.stores import experiment, put
 from tests.store.test_writer import Office
@@ -153,6 +157,50 @@ def test_a_server_that_is_gone_is_named_and_comes_back(postgres: Postgres) -> No
         postgres.start()
     here.reward(f"{here.number}-25", 0.625)
     assert store.releases(here.number) == released
+    store.close()
+
+
+@needs_postgres
+def test_a_server_is_waited_for_twice_to_decide_and_five_times_to_release(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqlStore(postgres.new_database(), SECRET)
+    here = Office(store, put(store, experiment(bd.PrivateBandit(2, 1.0, batch=2))))
+    decided = [here.decide(f"{k}") for k in range(2)]
+    waits, alone = [0], []
+    together, execute = PostgresTransaction._together, Connection.execute
+
+    def counting(transaction: PostgresTransaction) -> AbstractContextManager[None]:
+        waits[0] += 1
+        return together(transaction)
+
+    def noting(connection: Connection, *values: Any) -> Any:
+        alone.append(values)
+        return execute(connection, *values)
+
+    monkeypatch.setattr(PostgresTransaction, "_together", counting)
+    monkeypatch.setattr(Connection, "execute", noting)
+
+    def decide(name: str) -> Task[Any]:
+        return Task(lambda unit, _: unit.decide(name, now=0.0), here.number)
+
+    tasks = [decide(f"new-{k}") for k in range(9)]
+    with here.store.transaction() as transaction:  # the writer waits until all have come
+        transaction.lock([here.number])
+        before = waits[0]
+        asked = [here.writer.submit(task) for task in tasks]
+        time.sleep(0.1)
+    for one in asked:
+        one.result(timeout=60)
+    groups = here.writer.transactions - 2
+    assert waits[0] - before - 1 <= 2 * groups, "once to lock, once to write and commit"
+    assert groups <= 2
+    here.reward(decided[0].id, 0.5)
+    before = waits[0]
+    here.reward(decided[1].id, 0.5)
+    assert waits[0] - before <= 5, "where is the event, lock, look again, last release, commit"
+    assert alone == [], "nothing else was asked in these transactions"
+    assert len(store.releases(here.number)) == 1
     store.close()
 
 

@@ -104,6 +104,19 @@ def test_feedback_counts_once_and_the_first_value_stands() -> None:
         here.reward("two", 1.5)
 
 
+def test_few_policies_are_kept_in_memory_and_the_others_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bandanna.store.writer.MOST_OPEN", 2)
+    here = office()
+    numbers = [here.number, *(put(here.store, experiment()) for _ in range(3))]
+    for k in range(3):
+        for here.number in numbers:
+            assert here.decide(f"{k}").round == k
+            assert len(here.writer._units) <= 2
+    here.writer.close()
+
+
 def test_a_passed_deadline_counts_the_default_once_and_refuses_what_comes_late() -> None:
     here = office(deadline_seconds=10.0)
     for name in ("one", "two", "three"):

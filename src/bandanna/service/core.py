@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import threading
 import time
@@ -32,6 +33,10 @@ from bandanna.store.writer import OverloadedError, Task, UnknownError, Writer
 logger = logging.getLogger("bandanna.service")
 
 T = TypeVar("T")
+
+RECENT = 1_000
+"""Experiments among which new ones are looked for: PostgreSQL may show a number after a later one.
+"""
 
 CLOCK_STEP_SECONDS = 0.5
 """A difference between two clocks that means that one was set."""
@@ -69,9 +74,7 @@ class Core:
             self.charged = self._begin()
             """Ids of experiments that were charged for being resumed from an older copy."""
             self.signer = read_signer(settings.signing)
-            for one in self.store.experiments():
-                if is_local(one.settings):
-                    self.signer.note(self.store, one, self.clock())
+            self.signer.note_all(self.store, self.clock())
         except BaseException:
             self._let_go()
             raise
@@ -79,7 +82,11 @@ class Core:
         self.peers = Peers(self.store, self.secret, settings.address, self._perform)
         self.views, self.live, self.audits = Views(self.store), Live(self), Audits()
         self._known: dict[str, list[Experiment]] = {}
-        self._deadlines: dict[int, float | None] = {}
+        self._newest = 0
+        """The largest number of an experiment that was seen."""
+        self._seen: set[int] = set()
+        self._deadlines: dict[int, float] = {}
+        """Of experiments that have one, in seconds."""
         self._owners: dict[int, int] = {}
         self._keeps: dict[int, float] = {}
         self._noting: set[asyncio.Task[None]] = set()
@@ -309,24 +316,39 @@ class Core:
         if abs(offset - self._offset) > CLOCK_STEP_SECONDS:
             self._next_look.clear()  # the clock was set: look at everything again
         self._offset = offset
-        for number, wait in list(self._deadlines.items()):
-            mine = self.peers.serves(self._owners[number])
-            if wait is not None and mine and self._next_look.get(number, now) <= now:
+        late = [n for n in self._deadlines if self._next_look.get(n, now) <= now]
+        await self._expire([n for n in late if self.peers.serves(self._owners[n])], now)
+
+    async def _expire(self, numbers: list[int], now: float) -> None:
+        """Expire what is due in experiments; those where nothing is due are not opened.
+
+        What is decided from now on is due after the experiment's own deadline at the earliest.
+        """
+        if not numbers:
+            return
+        first = await run_in_threadpool(self.store.next_deadlines, numbers)
+        for number in numbers:
+            due = first.get(number)
+            if due is not None and due <= now:
                 try:
                     due = await self._do(Task(lambda unit, _: unit.expire(now), number))
                 except UnknownError:  # it is not in the database any more
                     del self._deadlines[number]
                     continue
-                self._next_look[number] = due or now + wait
+            self._next_look[number] = min(due or math.inf, now + self._deadlines[number])
 
     def _learn_deadlines(self) -> None:
         """Read the deadlines of experiments not seen before; they never change."""
-        new = set(self.store.numbers()) - self._deadlines.keys()
-        for one in self.store.experiments(after=min(new) - 1) if new else ():
-            self._deadlines[one.number] = one.settings.get("deadline_seconds")
-            self._owners[one.number] = one.owner
+        begin = max(0, self._newest - RECENT)
+        new = set(self.store.numbers(begin)) - self._seen
+        for one in self.store.outlines(min(new) - 1) if new else ():
+            if one.settings.get("deadline_seconds") is not None:
+                self._deadlines[one.number] = one.settings["deadline_seconds"]
+                self._owners[one.number] = one.owner
             if one.settings.get("keep_seconds") is not None:
                 self._keeps[one.number] = one.settings["keep_seconds"]
+        self._newest = max(new | {self._newest})
+        self._seen = {number for number in self._seen | new if number > self._newest - RECENT}
 
     async def tidy(self) -> None:
         """Erase what is left of feedback that was deleted since the last time."""

@@ -116,7 +116,7 @@ def check(settings: Settings) -> list[str]:
     if wrong:
         core.close()
         raise StateFileError(" ".join(f"{name}: {why}" for name, why in wrong.items()))
-    experiments = grouped(core.store.experiments())
+    experiments = grouped(core.store.overview())
     running = sum(not one[0].stopped for one in experiments)
     keys = [key for key in core.store.all_keys() if key.revoked_at is None]
     core.close()

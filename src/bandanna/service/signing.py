@@ -15,7 +15,7 @@ from bandanna._core.types import JSON
 from bandanna.device import fingerprint, make_release, sign_release
 from bandanna.service.models import moment
 from bandanna.store import SqlStore
-from bandanna.store.rows import Experiment
+from bandanna.store.rows import Experiment, Outline
 from bandanna.store.secret import private_text
 
 LOCAL = "local"
@@ -44,11 +44,22 @@ class Signer:
             self._signed[experiment.id] = {"release": release, **signed}
         return self._signed[experiment.id]
 
-    def note(self, store: SqlStore, experiment: Experiment, now: float) -> None:
+    def note(self, store: SqlStore, experiment: Experiment | Outline, now: float) -> None:
         """Note what devices are told, if it is not what they were told before."""
+        store.tell(experiment.id, self._line(experiment), moment(now))
+
+    def note_all(self, store: SqlStore, now: float) -> None:
+        """Note what devices are told in every experiment where it has changed."""
+        local = [one for one in store.outlines() if is_local(one.settings)]
+        told = store.all_told() if local else {}
+        for one in local:
+            line = self._line(one)
+            if line.items() - told.get(one.id, {}).items():
+                self.note(store, one, now)
+
+    def _line(self, experiment: Experiment | Outline) -> dict[str, str]:
         seen = fingerprint(experiment.id, experiment.settings["device_release"])
-        line = {"fingerprint": seen, "key_id": self.key_id}
-        store.tell(experiment.id, line, moment(now))
+        return {"fingerprint": seen, "key_id": self.key_id}
 
 
 def device_release(settings: JSON) -> dict[str, str]:

@@ -133,8 +133,15 @@ class Store(ABC):
         """Return the ids of experiments of a name, and whether they are stopped; newest first."""
 
     @abstractmethod
-    def numbers(self) -> list[int]:
-        """Return the numbers of all experiments: quickly, however many there are."""
+    def numbers(self, after: int = 0) -> list[int]:
+        """Return the numbers of experiments, or of those with a number larger than ``after``."""
+
+    @abstractmethod
+    def next_deadlines(self, experiments: Sequence[int]) -> dict[int, float]:
+        """Return when the first deadline passes in the open batches of experiments.
+
+        It may be the deadline of an event whose feedback has come. Those without are left out.
+        """
 
     @abstractmethod
     def stop(self, identity: str) -> None:

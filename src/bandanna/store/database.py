@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,8 +35,10 @@ from sqlalchemy import (
     event,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from bandanna._core.types import InputError
 from bandanna.store.contract import ConflictError, StoreUnavailableError
@@ -189,6 +193,8 @@ CHALLENGES = Table(
 
 
 WAIT_SECONDS = 10
+IDLE_SECONDS = 1.0
+"""A connection that was not used for so long is asked first whether it still works."""
 
 
 def make_engines(address: str) -> tuple[Engine, Engine]:
@@ -202,16 +208,31 @@ def make_engines(address: str) -> tuple[Engine, Engine]:
     if url.get_backend_name() == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
         engine = create_engine(
-            url,
-            pool_pre_ping=True,
-            pool_timeout=WAIT_SECONDS,
-            connect_args={"connect_timeout": WAIT_SECONDS},
+            url, pool_timeout=WAIT_SECONDS, connect_args={"connect_timeout": WAIT_SECONDS}
         )
+        _ping_idle(engine)
         return engine, engine
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         raise InputError(f"the database must be a SQLite file or PostgreSQL; got {address!r}.")
     _make_private(Path(url.database))
     return _sqlite(str(url), "BEGIN IMMEDIATE"), _sqlite(str(url), "BEGIN")
+
+
+def _ping_idle(engine: Engine) -> None:
+    """Ask connections that were not used for a moment whether they still work."""
+    left = "left at"
+
+    @event.listens_for(engine, "checkin")
+    def _checkin(_: object, record: ConnectionPoolEntry) -> None:
+        record.info[left] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def _checkout(connection: DBAPIConnection, record: ConnectionPoolEntry, _: object) -> None:
+        if time.monotonic() - record.info.get(left, math.inf) > IDLE_SECONDS:
+            try:
+                engine.dialect.do_ping(connection)
+            except engine.dialect.loaded_dbapi.Error:
+                raise DisconnectionError from None  # another one is taken
 
 
 def make_guard_engine(address: str) -> Engine:
@@ -265,9 +286,17 @@ def naming_errors() -> Iterator[None]:
     try:
         yield
     except IntegrityError:
-        raise ConflictError("this exists already; nothing was changed.") from None
+        raise exists_already() from None
     except (DBAPIError, sqlite3.Error, PoolTimeoutError, OSError) as error:
-        cause = getattr(error, "orig", None) or error
-        raise StoreUnavailableError(
-            f"the database cannot be used now ({type(cause).__name__}); nothing was changed."
-        ) from None
+        raise unavailable(getattr(error, "orig", None) or error) from None
+
+
+def exists_already() -> ConflictError:
+    """Say that a row exists."""
+    return ConflictError("this exists already; nothing was changed.")
+
+
+def unavailable(cause: BaseException) -> StoreUnavailableError:
+    """Say that the database cannot be used, and what kind of error it raised."""
+    kind = type(cause).__name__
+    return StoreUnavailableError(f"the database cannot be used now ({kind}); nothing was changed.")

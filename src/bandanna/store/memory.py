@@ -84,10 +84,22 @@ class MemoryStore(Store):
         found = [one for one in self.experiments() if one.name == name and one.number == one.owner]
         return [(one.id, one.stopped) for one in reversed(found)]
 
-    def numbers(self) -> list[int]:
-        """Return the numbers of all experiments."""
+    def numbers(self, after: int = 0) -> list[int]:
+        """Return the numbers of experiments."""
         with self._lock:
-            return list(self._shelves)
+            return [number for number in self._shelves if number > after]
+
+    def next_deadlines(self, experiments: Sequence[int]) -> dict[int, float]:
+        """Return when the first deadline passes in the open batches of experiments."""
+        with self._lock:
+            found: dict[int, float] = {}
+            for number in experiments:
+                events = (self._events[key] for key in self._shelves[number].events.values())
+                due = [e.expires_at for e in events if e.state in (State.SHOWN, State.DEFERRED)]
+                known = [at for at in due if at is not None]
+                if known:
+                    found[number] = min(known)
+            return found
 
     def stop(self, identity: str) -> None:
         """Take no more decisions."""

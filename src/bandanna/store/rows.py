@@ -72,6 +72,15 @@ class Listed(NamedTuple):
     """Whether it has open batches."""
 
 
+class Outline(NamedTuple):
+    """What an experiment, or a segment of it, was made as."""
+
+    number: int
+    owner: int
+    id: str
+    settings: JSON
+
+
 class Event(NamedTuple):
     """One decision, as it was given out."""
 

@@ -36,6 +36,7 @@ from bandanna.store.rows import (
     Experiment,
     Listed,
     Measured,
+    Outline,
     Release,
     StartRow,
     State,
@@ -50,6 +51,9 @@ ADVISORY = 0x62616E64
 
 READER_SECONDS = 0.02
 """How long emptying SQLite's log waits for readers, while nobody can write."""
+
+AT_ONCE = 400
+"""Experiments that are named one by one in a query; of more, all are read."""
 
 TOLD = "told "
 """Before the id of an experiment, among the facts."""
@@ -95,7 +99,14 @@ class SqlStore(Store):
     def transaction(self) -> Iterator[Transaction]:
         """Begin a transaction."""
         with naming_errors(), self._alone_writing, self._writing.begin() as connection:
-            yield SqlTransaction(connection, self._secret)
+            if self.sqlite:
+                yield SqlTransaction(connection, self._secret)
+            else:
+                from bandanna.store.postgres import PostgresTransaction
+
+                transaction = PostgresTransaction(connection, self._secret)
+                yield transaction
+                transaction.commit()
 
     def create(self, parts: Sequence[Experiment]) -> list[int]:
         """Add an experiment."""
@@ -174,9 +185,30 @@ class SqlStore(Store):
         found = (row._mapping for row in self._rows(query))
         return [TrailRow(**{**row, "details": json.loads(row["details"])}) for row in found]
 
-    def numbers(self) -> list[int]:
-        """Return the numbers of all experiments."""
-        return [row.number for row in self._rows(select(EXPERIMENTS.c.number))]
+    def numbers(self, after: int = 0) -> list[int]:
+        """Return the numbers of experiments."""
+        number = EXPERIMENTS.c.number
+        return [row.number for row in self._rows(select(number).where(number > after))]
+
+    def outlines(self, after: int = 0) -> list[Outline]:
+        """Return what experiments with a number larger than ``after`` were made as."""
+        one = EXPERIMENTS.c
+        query = select(one.number, one.owner, one.id, one.settings).where(one.number > after)
+        rows = self._rows(query.order_by(one.number))
+        return [Outline(row.number, row.owner, row.id, json.loads(row.settings)) for row in rows]
+
+    def next_deadlines(self, experiments: Sequence[int]) -> dict[int, float]:
+        """Return when the first deadline passes in the open batches of experiments."""
+        event, batch = EVENTS.c, BATCHES.c
+        here = (event.experiment == batch.experiment) & (event.batch == batch.number)
+        query = select(batch.experiment, func.min(event.expires_at).label("first"))
+        query = query.join(EVENTS, here).where(event.expires_at.isnot(None))
+        query = query.where(event.state.in_((State.SHOWN, State.DEFERRED)))
+        if len(experiments) <= AT_ONCE:
+            query = query.where(batch.experiment.in_(experiments))
+        rows = self._rows(query.group_by(batch.experiment))
+        wanted = set(experiments)
+        return {row.experiment: row.first for row in rows if row.experiment in wanted}
 
     def listed(self) -> list[Listed]:
         """Return what is quickly known of all experiments."""
@@ -384,6 +416,11 @@ class SqlStore(Store):
         query = update(table).where(table.c.id == identity, table.c.revoked_at.is_(None))
         with self._change() as connection:
             return bool(connection.execute(query.values(revoked_at=at)).rowcount)
+
+    def all_told(self) -> dict[str, JSON]:
+        """Return what devices were told last, by experiment."""
+        rows = self._rows(select(FACTS).where(FACTS.c.name.startswith(TOLD)))
+        return {row.name.removeprefix(TOLD): json.loads(row.value)[-1] for row in rows}
 
     def told(self, experiment: str) -> list[JSON]:
         """Return what devices were told in an experiment, one after the other."""

@@ -18,7 +18,7 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from bandanna._core.types import JSON
 from bandanna.store.contract import Mark, Stamp, Transaction, new_step
@@ -31,7 +31,16 @@ from bandanna.store.database import (
     RELEASES,
     SqlRow,
 )
-from bandanna.store.rows import Changes, Event, Experiment, Feedback, OpenBatch, Snapshot, State
+from bandanna.store.rows import (
+    Changes,
+    Event,
+    Experiment,
+    Feedback,
+    OpenBatch,
+    Place,
+    Snapshot,
+    State,
+)
 from bandanna.store.secret import Secret
 
 STEP = 512
@@ -70,10 +79,9 @@ def _event_of(row: SqlRow) -> Event:
     return Event(**row._mapping)._replace(state=State(row.state))
 
 
-def _replacing(connection: Connection, table: Table) -> Insert:
+def _replacing(table: Table) -> Insert:
     """Insert rows, or replace what is not their key."""
-    here = connection.dialect.name == "sqlite"
-    query = sqlite.insert(table) if here else postgresql.insert(table)
+    query = sqlite.insert(table)
     return query.on_conflict_do_update(
         index_elements=list(table.primary_key.columns),
         set_={c.name: query.excluded[c.name] for c in table.columns if not c.primary_key},
@@ -109,7 +117,7 @@ def missing_marks(connection: Connection, marks: Mapping[int, Mark]) -> set[int]
 
 
 class SqlTransaction(Transaction):
-    """One transaction on a connection that has begun it."""
+    """One transaction on a connection that has begun it; ``postgres`` has another way to write."""
 
     def __init__(self, connection: Connection, secret: Secret) -> None:
         self._connection = connection
@@ -139,16 +147,20 @@ class SqlTransaction(Transaction):
             .with_for_update()
         )
         rows = self._connection.execute(query)
-        found = {row.number: Stamp(row.version, row.step) for row in rows}
+        return self._locked({row.number: Stamp(row.version, row.step) for row in rows})
+
+    def _locked(self, found: dict[int, Stamp]) -> dict[int, Stamp]:
         self._versions |= {number: stamp.version for number, stamp in found.items()}
         return found
 
     def missing(self, marks: Mapping[int, Mark]) -> set[int]:
         """Return the experiments that do not hold the release of their mark."""
+        self._flush()
         return missing_marks(self._connection, marks)
 
     def read(self, experiment: int, since: int = 0) -> Snapshot:
         """Return all that is needed to go on with an experiment."""
+        self._flush()
         run = self._connection.execute
         here = EXPERIMENTS.c.number == experiment
         head = experiment_of(run(select(EXPERIMENTS).where(here)).one())
@@ -184,7 +196,6 @@ class SqlTransaction(Transaction):
 
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
         """Change an experiment; the order lets a new event take the place of a void one."""
-        run, table = self._connection.execute, EXPERIMENTS
         version = self._versions[experiment] = self._versions[experiment] + 1
         step = new_step()
         changed = {
@@ -197,54 +208,81 @@ class SqlTransaction(Transaction):
             changed["head"] = json.dumps(changes.head)
         if changes.settings is not None:
             changed["settings"] = json.dumps(changes.settings)
-        run(update(table).where(table.c.number == experiment).values(changed))
+        self._set(experiment, changed)
         if changes.states:
-            moves = [
-                {"here": experiment, "in_batch": batch, "at": position, "new": int(state)}
-                for (batch, position), state in changes.states.items()
-            ]
-            run(_MOVE, moves)
+            self._move(experiment, changes.states)
         if changes.events:
-            run(insert(EVENTS), [event._asdict() for event in changes.events])
+            self._insert(EVENTS, [event._asdict() for event in changes.events])
         if changes.batches:
             rows = [
                 self._batch_row(experiment, batch) | {"changed": version}
                 for batch in changes.batches
             ]
-            run(_replacing(self._connection, BATCHES), rows)
+            self._insert(BATCHES, rows, replace=True)
         if others := changes.touched - {batch.number for batch in changes.batches}:
-            of = BATCHES.c
-            query = update(BATCHES).where(of.experiment == experiment)
-            run(query.where(of.number.in_(others)).values(changed=version))
+            self._touch(experiment, others, version)
         if changes.feedback:
             feedback = [self._feedback_row(experiment, row) for row in changes.feedback]
-            run(_replacing(self._connection, FEEDBACK), feedback)
+            self._insert(FEEDBACK, feedback, replace=True)
         if changes.people:
             counts = [
                 {"experiment": experiment, "person": person, "places": places, "changed": version}
                 for person, places in changes.people.items()
             ]
-            run(_replacing(self._connection, PEOPLE), counts)
+            self._insert(PEOPLE, counts, replace=True)
         mark = self._release(experiment, changes, step) if changes.releases else None
         return Stamp(version, step), mark
 
     def _release(self, experiment: int, changes: Changes, step: str) -> Mark:
         """Record releases, and delete whatever was kept of their batches."""
-        run, table = self._connection.execute, RELEASES
-        newest = select(func.coalesce(func.max(table.c.sequence) + 1, 0))
-        begin = run(newest.where(table.c.experiment == experiment)).scalar_one()
+        begin = self._newest(experiment) + 1
         rows = [
             release._asdict()
             | {"value": json.dumps(release.value), "experiment": experiment}
             | {"sequence": begin + k, "step": step}
             for k, release in enumerate(changes.releases)
         ]
-        run(insert(table), rows)
-        gone = [release.batch for release in changes.releases]
-        feedback, batches = FEEDBACK.c, BATCHES.c
-        run(delete(FEEDBACK).where(feedback.experiment == experiment, feedback.batch.in_(gone)))
-        run(delete(BATCHES).where(batches.experiment == experiment, batches.number.in_(gone)))
+        self._insert(RELEASES, rows)
+        self._erase(experiment, {release.batch for release in changes.releases})
         return Mark(begin + len(rows) - 1, step)
+
+    # --- how rows are written -----------------------------------------------------------------
+
+    def _set(self, experiment: int, values: JSON) -> None:
+        table = EXPERIMENTS
+        here = update(table).where(table.c.number == experiment)
+        self._connection.execute(here.values(values))
+
+    def _move(self, experiment: int, states: dict[Place, State]) -> None:
+        moves = [
+            {"here": experiment, "in_batch": batch, "at": position, "new": int(state)}
+            for (batch, position), state in states.items()
+        ]
+        self._connection.execute(_MOVE, moves)
+
+    def _insert(self, table: Table, rows: Sequence[JSON], *, replace: bool = False) -> None:
+        query = _replacing(table) if replace else insert(table)
+        self._connection.execute(query, rows)
+
+    def _newest(self, experiment: int) -> int:
+        """Return where the last release of an experiment stands in their order; -1 if none does."""
+        newest = select(func.coalesce(func.max(RELEASES.c.sequence), -1))
+        here = newest.where(RELEASES.c.experiment == experiment)
+        return int(self._connection.execute(here).scalar_one())
+
+    def _flush(self) -> None:
+        """Let the database know what was written so far."""
+
+    def _touch(self, experiment: int, batches: Iterable[int], version: int) -> None:
+        of = BATCHES.c
+        query = update(BATCHES).where(of.experiment == experiment, of.number.in_(batches))
+        self._connection.execute(query.values(changed=version))
+
+    def _erase(self, experiment: int, batches: Iterable[int]) -> None:
+        run, gone = self._connection.execute, list(batches)
+        feedback, of = FEEDBACK.c, BATCHES.c
+        run(delete(FEEDBACK).where(feedback.experiment == experiment, feedback.batch.in_(gone)))
+        run(delete(BATCHES).where(of.experiment == experiment, of.number.in_(gone)))
 
     # --- what is private ------------------------------------------------------------------
 

@@ -32,6 +32,8 @@ from bandanna.store.unit import Unit
 from bandanna.store.unit_of_work import UnitOfWork
 
 MOST_TOGETHER = 1_000
+MOST_OPEN = 2_000
+"""Experiments whose policies are kept in memory: those that were used last."""
 
 
 class UnknownError(BandannaError):
@@ -81,6 +83,7 @@ class Writer:
         self._guard = guard
         self._tasks: queue.SimpleQueue[Task[object] | None] = queue.SimpleQueue()
         self._units: dict[int, Unit] = {}
+        """The one that was used last comes last."""
         self._thread = threading.Thread(target=self._run, name="bandanna writer", daemon=True)
         self.transactions = 0
         self.failures = 0
@@ -181,6 +184,8 @@ class Writer:
         for number, stamp in stamps.items():
             here = used[number].experiment
             here.version, here.step = stamp
+        for number in list(self._units)[: max(0, len(self._units) - MOST_OPEN)]:
+            del self._units[number]
         self.transactions += 1
         self.releases += released
         self.available = True
