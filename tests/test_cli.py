@@ -160,9 +160,9 @@ def test_audit_attacks_through_a_person(tmp_path: Path) -> None:
     done = bandanna("audit", *asked, "--chart", str(chart), "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
-    assert [(row["places"], row["claimed"]) for row in rows] == [(1, 1), (1, 2), (3, 1), (3, 2)]
+    assert [(row["slots"], row["claimed"]) for row in rows] == [(1, 1), (1, 2), (3, 1), (3, 2)]
     assert all(row["audited"] <= row["claimed"] and row["passed"] for row in rows)
-    assert all(row["batches_changed"] == row["places"] for row in rows)
+    assert all(row["batches_changed"] == row["slots"] for row in rows)
     assert max(row["audited"] for row in rows) > 0.5
     assert chart.exists()
     shown = bandanna("audit", "--epsilon", "1", "--person", "2", "--draws", "1e5")

@@ -24,7 +24,7 @@ from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.environments.frames import Column, read_columns
 from bandanna.environments.log import Log, read_log
-from bandanna.environments.returning import mean_units, places_of
+from bandanna.environments.returning import mean_units, slots_of
 from bandanna.inference import Totals, point
 from bandanna.policy.answers import (
     AT_RANDOM,
@@ -269,11 +269,11 @@ def once_each(log: Log) -> tuple[Log, NDArray[np.int64]]:
     A person counts by the mean of their rows with the arm that they met first.
     """
     assert log.people is not None, "the log does not know its people"
-    _, arrival = places_of(log.people)
+    _, arrival = slots_of(log.people)
     first_arm = np.empty(int(log.people.max()) + 1, dtype=np.int64)
     first_arm[log.people[arrival]] = log.arms[arrival]
     mine = log.arms == first_arm[log.people]
-    place, first = places_of(log.people[mine])
+    place, first = slots_of(log.people[mine])
     kept = np.flatnonzero(mine)[first]
     units = mean_units(log.units[mine], place, first.size)
     return replace(
@@ -389,7 +389,7 @@ def _promise(
     release: LaplaceRelease, log: Log, epsilon: float, *, clip: bool, persons: bool
 ) -> Guarantee:
     slots = 1 if persons else None
-    assumed = assumed_by_all(*log.loss_range, clip=clip, places=slots)
+    assumed = assumed_by_all(*log.loss_range, clip=clip, slots=slots)
     promise = release.guarantee().assuming(*assumed, PUBLIC_ROWS)
     return for_person(promise, epsilon, 0.0, 1) if persons else promise
 

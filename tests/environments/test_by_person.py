@@ -15,7 +15,7 @@ from bandanna._core.grid import UNITS
 from bandanna.cli import app
 from bandanna.environments import Logged
 from bandanna.environments.loss_file import read_losses
-from bandanna.environments.returning import mean_units, places_of
+from bandanna.environments.returning import mean_units, slots_of
 from bandanna.studies.source import read_source
 
 VISITS = {
@@ -26,7 +26,7 @@ VISITS = {
 
 
 def test_places_are_in_the_order_in_which_they_began() -> None:
-    place, first = places_of(np.array([7, 3, 7, 9, 3]))
+    place, first = slots_of(np.array([7, 3, 7, 9, 3]))
     assert place.tolist() == [0, 1, 0, 2, 1]
     assert first.tolist() == [0, 1, 3]
 

@@ -17,8 +17,9 @@ from bandanna.policy import Policy
 from bandanna.policy.parts import slot_problem
 from bandanna.policy.state import People
 from bandanna.policy.transitions import admit, rounded_mean
-from bandanna.privacy.certificate import verify
-from bandanna.privacy.persons import PERSON_ENTRIES
+from bandanna.privacy.card import make_card
+from bandanna.privacy.certificate import sealed, verify
+from bandanna.privacy.statements import PERSON_ENTRIES
 from bandanna.spec import PeopleRule
 
 UNIT = 2**20
@@ -53,7 +54,7 @@ def test_a_place_keeps_its_arm_and_counts_the_mean_of_its_rounds_once() -> None:
     sums = sums_of(policy)
     first = [visit(policy, "a", loss) for loss in (0.0, 1.0, 1.0)]
     others = [visit(policy, "b", loss) for loss in (0.25, 0.5)]
-    again = visit(policy, "a", 1.0)  # the batch is full, and their place still open
+    again = visit(policy, "a", 1.0)  # the batch is full, and their slot still open
     assert len({decision.arm for decision in (*first, *others, again)}) == 1
     assert len({decision.round for decision in (*first, *others, again)}) == 6
     assert sums == []
@@ -79,15 +80,15 @@ def test_a_public_number_of_rounds_closes_a_place() -> None:
     assert sums == [2 * UNIT * 3 // 4]
 
 
-@pytest.mark.parametrize("places", [1, 3])
-def test_nobody_has_a_place_too_many_and_nothing_shows(places: int) -> None:
+@pytest.mark.parametrize("slots", [1, 3])
+def test_nobody_has_a_slot_too_many_and_nothing_shows(slots: int) -> None:
     """Beyond the cap: decided like anyone, feedback taken, and nothing learned from it."""
-    policy = make(per_person=places, batch=1, rounds_per_slot=1, default_loss=0.25)
+    policy = make(per_person=slots, batch=1, rounds_per_slot=1, default_loss=0.25)
     sums = sums_of(policy)
-    made = [visit(policy, "a", 1.0) for _ in range(places + 2)]
-    assert sums == [UNIT] * places
-    assert (policy.released, policy.state.missed) == (places, 2)
-    assert [decision.batch for decision in made] == list(range(places + 2))
+    made = [visit(policy, "a", 1.0) for _ in range(slots + 2)]
+    assert sums == [UNIT] * slots
+    assert (policy.released, policy.state.missed) == (slots, 2)
+    assert [decision.batch for decision in made] == list(range(slots + 2))
     for decision in made:
         policy.observe(decision, loss=1.0)  # a repeat like any other
     with pytest.raises(bd.DecisionError, match="another value"):
@@ -105,7 +106,7 @@ def test_a_person_has_one_place_in_a_batch() -> None:
     visit(policy, "b", 1.0)
     waiting = policy.decide(person="c")
     unused = policy.decide(person="b")  # its feedback never comes, and nobody waits for it
-    assert unused.batch == 1  # the batch is full: a place in the next one
+    assert unused.batch == 1  # the batch is full: a slot in the next one
     policy.observe(waiting, loss=1.0)
     assert sums == [3 * UNIT]
 
@@ -147,7 +148,7 @@ def test_places_and_counts_survive_files(tmp_path: Path) -> None:
     loaded.finish("a")
     assert sums == [UNIT * 3 // 4]
     loaded.finish("c")
-    visit(loaded, "a", 1.0)  # the second place
+    visit(loaded, "a", 1.0)  # the second slot
     loaded.finish("a")
     assert sums == [UNIT * 3 // 4, UNIT // 2 + UNIT]
     visit(loaded, "a", 1.0)  # the third
@@ -198,9 +199,9 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
         bd.PrivateBandit(2, 1.0).decide(person="a")
     with pytest.raises(bd.InputError, match="knows no persons"):
         bd.PrivateBandit(2, 1.0).finish("a")
-    for places in (0, -1, 1.5, True, 10**7):
+    for slots in (0, -1, 1.5, True, 10**7):
         with pytest.raises(bd.InputError, match="per_person must be"):
-            make(per_person=places)
+            make(per_person=slots)
     with pytest.raises(bd.InputError, match="rounds_per_slot must be"):
         make(rounds_per_slot=0)
     with pytest.raises(bd.InputError, match="goes with per_person"):
@@ -212,10 +213,10 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
 def test_the_promise_is_the_persons() -> None:
     pure = bd.PrivateBandit(3, 1.0, per_person=4).guarantee
     assert (pure.epsilon, pure.delta) == (1.0, 0.0)
-    assert pure.facts["place_epsilon"] == 0.25
+    assert pure.facts["slot_epsilon"] == 0.25
     composed = bd.PrivateBandit(3, 1.0, per_person=100, delta=1e-6).guarantee
     assert (composed.epsilon, composed.delta) == (1.0, 1e-6)
-    assert composed.facts["place_epsilon"] == pytest.approx(0.0240, rel=1e-3)
+    assert composed.facts["slot_epsilon"] == pytest.approx(0.0240, rel=1e-3)
     assert "all feedback of one person" in composed.protects
     assert "100 slots" in composed.protects
     assert "Kairouz" in composed.because
@@ -312,7 +313,7 @@ def test_rehearsals_begin_with_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "places", "delta"),
+    ("algorithm", "slots", "delta"),
     [
         ("one-bit", 1, 0.0),
         ("one-bit", 20, 1e-6),
@@ -322,17 +323,17 @@ def test_rehearsals_begin_with_nobody() -> None:
         ("one-bit-conversion", 7, 1e-6),
     ],
 )
-def test_certificates_are_derived_again(algorithm: str, places: int, delta: float) -> None:
+def test_certificates_are_derived_again(algorithm: str, slots: int, delta: float) -> None:
     made: Policy
     if algorithm in ("calibrated-exp4", "one-bit-conversion"):
-        made = bd.PrivateExperts(4, 2, 1.0, delta, 10**6, algorithm, per_person=places)
+        made = bd.PrivateExperts(4, 2, 1.0, delta, 10**6, algorithm, per_person=slots)
     else:
-        made = bd.PrivateBandit(3, 1.0, 10**6, algorithm, per_person=places, delta=delta)
+        made = bd.PrivateBandit(3, 1.0, 10**6, algorithm, per_person=slots, delta=delta)
     document = made.certificate()
     text = json.dumps(document)
     findings = verify(text)
     assert all(finding.holds for finding in findings), findings
-    assert {"place_epsilon", "epsilon"} <= {finding.entry for finding in findings}
+    assert {"slot_epsilon", "epsilon"} <= {finding.entry for finding in findings}
     people = made.state.people
     assert people is not None
     assert people._key.hex() not in text
@@ -341,12 +342,12 @@ def test_certificates_are_derived_again(algorithm: str, places: int, delta: floa
 @pytest.mark.parametrize(
     ("entry", "value"),
     [
-        ("places", 21),
-        ("places", 0),
-        ("places", 10**9),
-        ("place_epsilon", 0.06),
-        ("place_epsilon", 0.01),
-        ("place_delta", 1e-3),
+        ("slots", 21),
+        ("slots", 0),
+        ("slots", 10**9),
+        ("slot_epsilon", 0.06),
+        ("slot_epsilon", 0.01),
+        ("slot_delta", 1e-3),
         ("epsilon", 0.99),
         ("delta", 1e-7),
         ("delta", 0.0),
@@ -363,9 +364,18 @@ def test_forged_certificates_are_refused(entry: str, value: object) -> None:
 
 
 def test_a_certificate_without_its_places_is_refused() -> None:
-    """Nobody turns what was promised for one place into a promise about persons, or back."""
+    """Nobody turns what was promised for one slot into a promise about persons, or back."""
     document = bd.PrivateBandit(3, 1.0, 10**6, per_person=20, delta=1e-6).certificate()
     for entry in PERSON_ENTRIES:
         shortened = {key: value for key, value in document.items() if key != entry}
         shortened["seals"] = {k: v for k, v in document["seals"].items() if k != entry}
         assert not all(finding.holds for finding in verify(json.dumps(shortened)))
+
+
+def test_certificates_with_the_entries_names_of_before_are_still_read() -> None:
+    data = bd.PrivateBandit(3, 1.0, 10**6, "one-bit-exp3", per_person=4).certificate()
+    before = {"slots": "places", "slot_epsilon": "place_epsilon", "slot_delta": "place_delta"}
+    data.pop("seals")
+    earlier = sealed({before.get(name, name): value for name, value in data.items()})
+    assert all(finding.holds for finding in verify(json.dumps(earlier)))
+    assert "4 slots" in make_card(earlier).to_markdown()

@@ -1,4 +1,4 @@
-"""What holds for a person in several places, by two computations that share no code."""
+"""What holds for a person in several slots, by two computations that share no code."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from bandanna._core.types import InputError, group_delta
 from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.privacy.composition import (
-    Place,
+    Slot,
     composed_delta,
     composed_epsilon,
     keeps,
-    place_for,
-    places_for,
+    slot_for,
+    slots_for,
 )
 from bandanna.privacy.groups import laplace_group, one_bit_group
 from bandanna.privacy.sums import PureRelease
@@ -26,10 +26,10 @@ from bandanna.privacy.sums import PureRelease
 KNOWN = {20: 1.789, 100: 4.775, 365: 10.31}
 
 
-def by_accounting(each: Place, places: int, delta: float) -> float:
+def by_accounting(each: Slot, slots: int, delta: float) -> float:
     worst = common.DifferentialPrivacyParameters(each.epsilon, each.delta)
     single = pld.from_privacy_parameters(worst, value_discretization_interval=each.epsilon / 1000)
-    return float(single.self_compose(places).get_epsilon_for_delta(delta))
+    return float(single.self_compose(slots).get_epsilon_for_delta(delta))
 
 
 def exact_delta(epsilon: float, each: list[float]) -> float:
@@ -44,52 +44,52 @@ def exact_delta(epsilon: float, each: list[float]) -> float:
     return math.fsum(total)
 
 
-@pytest.mark.parametrize("places", KNOWN)
-def test_known_costs_by_two_computations(places: int) -> None:
-    each = Place(0.1, 0.0)
-    found = composed_epsilon(each, places, 1e-6)
-    assert found == pytest.approx(KNOWN[places], rel=1e-3)
-    assert found == pytest.approx(by_accounting(each, places, 1e-6), rel=1e-6)
+@pytest.mark.parametrize("slots", KNOWN)
+def test_known_costs_by_two_computations(slots: int) -> None:
+    each = Slot(0.1, 0.0)
+    found = composed_epsilon(each, slots, 1e-6)
+    assert found == pytest.approx(KNOWN[slots], rel=1e-3)
+    assert found == pytest.approx(by_accounting(each, slots, 1e-6), rel=1e-6)
 
 
-@pytest.mark.parametrize("each", [Place(0.3, 0.0), Place(1.5, 0.0), Place(0.2, 1e-3)])
-@pytest.mark.parametrize("places", [1, 2, 7])
-def test_composition_is_the_sum_over_outcomes(each: Place, places: int) -> None:
-    for epsilon in (0.0, 0.2, 0.9, places * each.epsilon * 0.99):
-        pure = exact_delta(epsilon, [each.epsilon] * places)
-        exact = 1.0 - (1.0 - each.delta) ** places * (1.0 - pure)
-        found = composed_delta(epsilon, each, places)
+@pytest.mark.parametrize("each", [Slot(0.3, 0.0), Slot(1.5, 0.0), Slot(0.2, 1e-3)])
+@pytest.mark.parametrize("slots", [1, 2, 7])
+def test_composition_is_the_sum_over_outcomes(each: Slot, slots: int) -> None:
+    for epsilon in (0.0, 0.2, 0.9, slots * each.epsilon * 0.99):
+        pure = exact_delta(epsilon, [each.epsilon] * slots)
+        exact = 1.0 - (1.0 - each.delta) ** slots * (1.0 - pure)
+        found = composed_delta(epsilon, each, slots)
         assert exact - 1e-15 <= found <= exact * (1 + 1e-9) + 1e-15
-    assert composed_delta(places * each.epsilon + 1e-9, each, places) == pytest.approx(
-        1.0 - (1.0 - each.delta) ** places, abs=1e-12
+    assert composed_delta(slots * each.epsilon + 1e-9, each, slots) == pytest.approx(
+        1.0 - (1.0 - each.delta) ** slots, abs=1e-12
     )
 
 
 @pytest.mark.parametrize("spend_delta", [False, True])
-@pytest.mark.parametrize("places", [1, 3, 100, 5000])
+@pytest.mark.parametrize("slots", [1, 3, 100, 5000])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.05, 1e-9), (8.0, 1e-3)])
 def test_a_place_keeps_the_persons_promise_and_hardly_less(
-    epsilon: float, delta: float, places: int, spend_delta: bool
+    epsilon: float, delta: float, slots: int, spend_delta: bool
 ) -> None:
-    each = place_for(epsilon, delta, places, spend_delta=spend_delta)
-    assert keeps(epsilon, delta, each, places)
-    assert not keeps(epsilon, delta, each._replace(epsilon=each.epsilon * 1.001), places)
+    each = slot_for(epsilon, delta, slots, spend_delta=spend_delta)
+    assert keeps(epsilon, delta, each, slots)
+    assert not keeps(epsilon, delta, each._replace(epsilon=each.epsilon * 1.001), slots)
     if not spend_delta:
-        assert each.epsilon >= epsilon / places * (1 - 1e-15)
-        assert places_for(epsilon, delta, each) == places
+        assert each.epsilon >= epsilon / slots * (1 - 1e-15)
+        assert slots_for(epsilon, delta, each) == slots
 
 
-@pytest.mark.parametrize("places", [1, 3, 7, 49, 10**6])
-def test_a_pure_share_is_exact(places: int) -> None:
-    each = place_for(1.0, 0.0, places)
-    assert places * Fraction(each.epsilon) <= 1 < places * Fraction(each.epsilon * (1 + 2.0**-50))
+@pytest.mark.parametrize("slots", [1, 3, 7, 49, 10**6])
+def test_a_pure_share_is_exact(slots: int) -> None:
+    each = slot_for(1.0, 0.0, slots)
+    assert slots * Fraction(each.epsilon) <= 1 < slots * Fraction(each.epsilon * (1 + 2.0**-50))
 
 
 def test_too_many_places_and_too_little_delta_are_refused() -> None:
-    with pytest.raises(InputError, match="fewer places"):
-        place_for(1e-4, 0.0, 10**6)
+    with pytest.raises(InputError, match="fewer slots"):
+        slot_for(1e-4, 0.0, 10**6)
     with pytest.raises(InputError, match="cost more than delta"):
-        composed_epsilon(Place(0.1, 1e-6), 10, 1e-6)
+        composed_epsilon(Slot(0.1, 1e-6), 10, 1e-6)
 
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-2, 0.2])
@@ -108,7 +108,7 @@ def test_no_split_of_a_group_is_worse_than_the_one_promised(delta: float) -> Non
 def test_large_batches_make_groups_worse_and_laplace_adds_up() -> None:
     apart = one_bit_group(0.1, 40, batch=1, delta=1e-6)
     pairs = one_bit_group(0.1, 40, batch=2, delta=1e-6)
-    assert apart == composed_epsilon(Place(0.1, 0.0), 40, 1e-6) < pairs <= 4.0
+    assert apart == composed_epsilon(Slot(0.1, 0.0), 40, 1e-6) < pairs <= 4.0
     assert laplace_group(0.1, 40, 9, 1e-7, 0.0) == pytest.approx(4.0)
     assert laplace_group(0.1, 40, 9, 1e-7, 0.01) == pytest.approx(
         4.0 + 2 * math.log(0.99), abs=1e-5

@@ -36,11 +36,11 @@ from bandanna.privacy.accounting import (
 )
 from bandanna.privacy.bought_range import cost_of_range
 from bandanna.privacy.composition import (
-    Place,
+    Slot,
     composed_delta,
     composed_epsilon,
-    place_for,
-    places_for,
+    slot_for,
+    slots_for,
 )
 from bandanna.privacy.epochs import EpochRelease
 from bandanna.privacy.laplace import laplace_scale
@@ -206,18 +206,18 @@ def test_what_was_released_again(
 @quick
 @given(epsilons, st.integers(1, 20), st.integers(2, 10), st.integers(1, 2), deltas, deltas)
 def test_everything_of_a_person(
-    epsilon: float, places: int, batch: int, people: int, delta: float, other: float
+    epsilon: float, slots: int, batch: int, people: int, delta: float, other: float
 ) -> None:
     """Several people may be in the same batches; a person is in each once."""
     for own in (0.0, delta):
-        each = place_for(epsilon, own, places)
+        each = slot_for(epsilon, own, slots)
         for release in (OneBitRelease(each.epsilon, batch), LaplaceRelease(each.epsilon, batch)):
-            promise = for_person(release.guarantee(), epsilon, own, places)
-            one, all_ = truth(release, *([1] * places)), truth(release, *([people] * places))
+            promise = for_person(release.guarantee(), epsilon, own, slots)
+            one, all_ = truth(release, *([1] * slots)), truth(release, *([people] * slots))
             assert promise.unit == "person"
             assert_true(promise, one)
             assert_true(promise.for_group(people), all_)
-            assert_true(promise.repeated(2), truth(release, *([1] * (2 * places))))
+            assert_true(promise.repeated(2), truth(release, *([1] * (2 * slots))))
             if other >= own:
                 assert_true(promise.at_delta(other), one)
                 assert_true(Budget(tight_epsilon(promise, other), other), one)
@@ -264,20 +264,20 @@ def test_segments(first: float, second: float, batch: int, size: int) -> None:
 
 @quick
 @given(epsilons, st.sampled_from([0.0, 1e-9, 1e-4]), st.integers(1, 30), deltas)
-def test_composition_of_places(epsilon: float, own: float, places: int, delta: float) -> None:
-    each = Place(epsilon, own)
-    real = response(*each, places, epsilon)
-    for at in (0.0, epsilon / 2, places * epsilon / 2):
-        assert real.get_delta_for_epsilon(at + 1e-9) <= composed_delta(at, each, places) + 1e-12
-    if delta > 2 * places * own:
-        found = Budget(composed_epsilon(each, places, delta), delta)
+def test_composition_of_slots(epsilon: float, own: float, slots: int, delta: float) -> None:
+    each = Slot(epsilon, own)
+    real = response(*each, slots, epsilon)
+    for at in (0.0, epsilon / 2, slots * epsilon / 2):
+        assert real.get_delta_for_epsilon(at + 1e-9) <= composed_delta(at, each, slots) + 1e-12
+    if delta > 2 * slots * own:
+        found = Budget(composed_epsilon(each, slots, delta), delta)
         assert_true(found, real, slack=1e-9)
-        many = places_for(*found, each)
-        assert many >= places
+        many = slots_for(*found, each)
+        assert many >= slots
         if many <= 100:
             assert_true(found, response(*each, many, epsilon), slack=1e-9)
-    placed = place_for(epsilon, delta, places, spend_delta=own > 0)
-    assert_true(Budget(epsilon, delta), response(*placed, places, placed.epsilon), slack=1e-9)
+    placed = slot_for(epsilon, delta, slots, spend_delta=own > 0)
+    assert_true(Budget(epsilon, delta), response(*placed, slots, placed.epsilon), slack=1e-9)
 
 
 @quick
@@ -351,20 +351,20 @@ def test_epochs_with_gaussian_noise(
         tight_epsilon(promise, delta, rounds=2)
 
 
-@pytest.mark.parametrize("places", [None, 1, 20])
+@pytest.mark.parametrize("slots", [None, 1, 20])
 @pytest.mark.parametrize("algorithm", ["one-bit-exp3", "adaptive"])
-def test_numbers_of_certificates(places: int | None, algorithm: str) -> None:
+def test_numbers_of_certificates(slots: int | None, algorithm: str) -> None:
     """From the document alone, for one person and with what a range cost."""
     found = bd.private_range(range(5000), 0.5, bounds=(0, 10_000))
     policy = bd.PrivateBandit(
         *(3, 1.0, 10_000, algorithm),
         loss_range=found.loss_range,
         clip=True,
-        per_person=places,
-        delta=0.0 if places in (None, 1) else 1e-6,
+        per_person=slots,
+        delta=0.0 if slots in (None, 1) else 1e-6,
     )
     document = policy.certificate(found)
-    each = float(document.get("place_epsilon") or document["epsilon"])
+    each = float(document.get("slot_epsilon") or document["epsilon"])
     if document["mechanism"] == "one-bit":
         release: PureRelease = OneBitRelease(each, document["batch"])
         assert isinstance(release, OneBitRelease)
@@ -372,7 +372,7 @@ def test_numbers_of_certificates(places: int | None, algorithm: str) -> None:
     else:
         release = LaplaceRelease(each, document["batch"])
         assert laplace_scale(each) == document["scale"]
-    real = truth(release, *([1] * (places or 1)))
+    real = truth(release, *([1] * (slots or 1)))
     assert_true(Budget(document["epsilon"], document["delta"]), real)
     cost = float(cost_of_range(document["range_tail"], document["range_scale"]))
     real = real.compose(response(cost, 0.0, 1, each))
@@ -384,7 +384,7 @@ def test_a_person_of_a_policy_that_was_resumed_twice(tmp_path: pathlib.Path) -> 
     policy.save(tmp_path / "policy.json")
     bd.load(tmp_path / "policy.json")
     again = bd.load(tmp_path / "policy.json", again=True)
-    each = policy.guarantee.facts["place_epsilon"]
+    each = policy.guarantee.facts["slot_epsilon"]
     release = OneBitRelease(each, 1)
     assert_true(again.guarantee, truth(release, *([1] * 6)))
     assert again.guarantee.unit == "person"

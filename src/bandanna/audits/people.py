@@ -2,7 +2,7 @@
 
 Two attacks. The first is exact: what is published has nothing to do with losses, so everything is
 the same on both inputs but the sums on their way out, and these may differ in no more batches than
-the person has places, by no more than one loss each. An honest policy never fails it. The second
+the person has slots, by no more than one loss each. An honest policy never fails it. The second
 plays the policy as it is, many times on either input, and looks for what tells.
 
 In the middle of every run the policy is saved and loaded.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 FEWEST_RUNS, MOST_RUNS, DRAWS_A_RUN = 200, 2000, 500
-"""A run plays a policy through all places of a person, so there are fewer of them than draws."""
+"""A run plays a policy through all slots of a person, so there are fewer of them than draws."""
 
 VISIT_SECONDS = 6e-5
 
@@ -29,9 +29,9 @@ def runs_for(draws: int) -> int:
     return max(FEWEST_RUNS, min(MOST_RUNS, draws // DRAWS_A_RUN))
 
 
-def person_seconds(draws: int, batch: int, places: Sequence[int]) -> float:
+def person_seconds(draws: int, batch: int, slots: Sequence[int]) -> float:
     """Guess how long the attacks on one claim take."""
-    visits = sum(2 * (count + 5) * 5 * batch for count in places)
+    visits = sum(2 * (count + 5) * 5 * batch for count in slots)
     return 1.5 + 2 * runs_for(draws) * visits * VISIT_SECONDS
 
 
@@ -39,7 +39,7 @@ def attack_person(
     release: str,
     claim: float,
     delta: float,
-    places: int,
+    slots: int,
     batch: int,
     draws: int,
     seed: int,
@@ -50,7 +50,7 @@ def attack_person(
     from bandanna.policy import PrivateBandit
 
     policy = PrivateBandit(
-        2, claim, release=release, batch=batch, per_person=places, delta=delta, seed=seed
+        2, claim, release=release, batch=batch, per_person=slots, delta=delta, seed=seed
     )
     found = audit_person(policy, runs=runs_for(draws), seed=seed)
     advance()
@@ -60,8 +60,8 @@ def attack_person(
         "batch": batch,
         "claimed": claim,
         "delta": delta,
-        "places": places,
-        "place_epsilon": policy.recipe.release.guarantee().epsilon,
+        "slots": slots,
+        "slot_epsilon": policy.recipe.release.guarantee().epsilon,
         "batches_changed": found.batches,
         "largest_change": found.most,
         "audited": found.attack.epsilon,
@@ -93,8 +93,8 @@ def print_persons(rows: list[JSON], note: str) -> None:
             [
                 row["release"],
                 f"{row['claimed']:g}",
-                f"{row['places']:,}",
-                f"{row['place_epsilon']:.4g}",
+                f"{row['slots']:,}",
+                f"{row['slot_epsilon']:.4g}",
                 f"{row['batches_changed']:,}",
                 f"{row['largest_change']:g}",
                 f"{row['audited']:.4f}",
@@ -149,8 +149,8 @@ def audit(
     else:
         if exact:
             raise InputError("a person is always attacked with --exact noise; leave it out.")
-        places = [whole_number("--person", text) for text in person.split(",")]
-        rows = _attack_persons(kinds, claims, delta, places, batch, count, seed)
+        slots = [whole_number("--person", text) for text in person.split(",")]
+        rows = _attack_persons(kinds, claims, delta, slots, batch, count, seed)
     if chart is not None:
         from bandanna.report.charts import audit_chart, save_chart
 
@@ -187,19 +187,19 @@ def _attack_persons(
     kinds: list[type[PureRelease]],
     claims: list[float],
     delta: float,
-    places: list[int],
+    slots: list[int],
     batch: int,
     draws: int,
     seed: int,
 ) -> list[JSON]:
     from bandanna.simulation.progress import Progress
 
-    announce(len(kinds) * len(claims) * person_seconds(draws, batch, places))
-    with Progress(len(kinds) * len(claims) * len(places), label="attacking") as bar:
+    announce(len(kinds) * len(claims) * person_seconds(draws, batch, slots))
+    with Progress(len(kinds) * len(claims) * len(slots), label="attacking") as bar:
         return [
             attack_person(kind.name, claim, delta, count, batch, draws, seed, bar.advance)
             for kind in kinds
-            for count in places
+            for count in slots
             for claim in claims
         ]
 

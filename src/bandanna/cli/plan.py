@@ -227,7 +227,7 @@ def for_people(
     local: bool,
 ) -> tuple[Plan, str | None]:
     """Plan for persons; or answer how many slots they may have."""
-    from bandanna.planner.inverse import places_for
+    from bandanna.planner.inverse import slots_for
     from bandanna.planner.plan import plan as make_plan
     from bandanna.spec import Problem
 
@@ -236,21 +236,21 @@ def for_people(
     asks = per_person == MOST
     if asks != (regret is not None):
         raise InputError(f"--per-person {MOST} and --regret go together: how many for which.")
-    places = None if asks else whole_number("--per-person", per_person)
+    slots = None if asks else whole_number("--per-person", per_person)
     known = None
     if people is not None:
-        if places is None or given["rounds"] is not None:
+        if slots is None or given["rounds"] is not None:
             raise InputError(f"--people is instead of --rounds, and not with {MOST}.")
-        known = whole_number("--people", people, MAX_ROUNDS // places)
-        given = given | {"rounds": places * known}
+        known = whole_number("--people", people, MAX_ROUNDS // slots)
+        given = given | {"rounds": slots * known}
     missing = [f"--{name}" for name in NEEDED if given[name] is None]
     if missing:
         raise InputError(f"needs {', '.join(missing)} for a plan that protects persons.")
     problem, words = Problem(**given), None
     if regret is not None:
-        answer = places_for(regret, problem)
-        places, words = int(answer.value), answer.words
-    return make_plan(problem, per_person=places, people=known, local=local), words
+        answer = slots_for(regret, problem)
+        slots, words = int(answer.value), answer.words
+    return make_plan(problem, per_person=slots, people=known, local=local), words
 
 
 def _log_of(like: Path | None, columns: LogColumns, arms: str | None) -> Logged | None:
@@ -327,7 +327,7 @@ def plan(
     ] = None,
     people: Annotated[
         str | None,
-        typer.Option(help="With --per-person, in place of --rounds: how many people."),
+        typer.Option(help="With --per-person, instead of --rounds: how many people."),
     ] = None,
     local: Annotated[
         bool,

@@ -441,7 +441,7 @@ class PrivateContextual(OneProcess):
         if not promise.private:
             return promise
         slots = self.promised.mechanism.per_person
-        promise = promise.assuming(*assumed_by_all(*self.loss_range, clip=self.clip, places=slots))
+        promise = promise.assuming(*assumed_by_all(*self.loss_range, clip=self.clip, slots=slots))
         return promise.repeated(self.resumed + 1) if self.resumed else promise
 
     @property

@@ -14,7 +14,7 @@ from bandanna._core.types import InputError
 from bandanna.environments.advised import ExpertTable
 from bandanna.environments.array import LossTable
 from bandanna.environments.frames import SUFFIXES, read_frame
-from bandanna.environments.returning import mean_units, places_of
+from bandanna.environments.returning import mean_units, slots_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def _by_person(
     """Make one round of all rounds of a person, where they came first."""
     assert table.people is not None
     _, who = np.unique(table.people, return_inverse=True)
-    place, first = places_of(who.ravel().astype(np.int64))
+    place, first = slots_of(who.ravel().astype(np.int64))
     means = np.stack([mean_units(arm, place, first.size) for arm in units.T], axis=1)
     low, high = loss_range
     return means, replace(table, losses=low + (high - low) * means / UNITS)

@@ -20,7 +20,7 @@ from bandanna.environments.steps import Memory, register
 from bandanna.environments.synthetic import one_better
 
 
-def places_of(groups: Integers) -> tuple[Integers, Integers]:
+def slots_of(groups: Integers) -> tuple[Integers, Integers]:
     """Number groups of rows by their first row; returns each row's number, and those first rows."""
     _, first, number = np.unique(groups, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
@@ -29,11 +29,11 @@ def places_of(groups: Integers) -> tuple[Integers, Integers]:
     return rank[number.ravel()].astype(np.int64), first[order].astype(np.int64)
 
 
-def mean_units(units: Integers, place: Integers, places: int) -> Integers:
-    """Return each place's mean on the grid, rounded half to even, as policies count it."""
-    count = np.bincount(place, minlength=places).astype(np.int64)
-    total = np.zeros(places, dtype=np.int64)
-    np.add.at(total, place, units)
+def mean_units(units: Integers, slot: Integers, slots: int) -> Integers:
+    """Return each slot's mean on the grid, rounded half to even, as policies count it."""
+    count = np.bincount(slot, minlength=slots).astype(np.int64)
+    total = np.zeros(slots, dtype=np.int64)
+    np.add.at(total, slot, units)
     whole, rest = np.divmod(total, count)
     twice = 2 * rest - count
     up = (twice > 0) | ((twice == 0) & (whole % 2 == 1))
@@ -42,16 +42,16 @@ def mean_units(units: Integers, place: Integers, places: int) -> Integers:
 
 
 def log_by_person(log: Log) -> Log:
-    """Return a log of places: what one person met of one arm is one row, at its first time.
+    """Return a log of slots: what one person met of one arm is one row, at its first time.
 
     Propensity and segment are those of the first row, by which the person got the arm.
     """
     assert log.people is not None, "the log does not know its people"
-    place, first = places_of(log.people * len(log.arm_names) + log.arms)
+    slot, first = slots_of(log.people * len(log.arm_names) + log.arms)
     return replace(
         log,
         arms=log.arms[first],
-        units=mean_units(log.units, place, first.size),
+        units=mean_units(log.units, slot, first.size),
         propensity=None if log.propensity is None else log.propensity[first],
         people=log.people[first],
         segments=log.segments[first],
@@ -67,9 +67,9 @@ class ReturningParams(NamedTuple):
 
 
 class Returning(Environment):
-    """Persons with places: each visits several times, and every visit's loss is 0 or 1.
+    """Persons with slots: each visits several times, and every visit's loss is 0 or 1.
 
-    A round is a place, and its loss the mean over the person's visits, rounded to the grid half to
+    A round is a slot, and its loss the mean over the person's visits, rounded to the grid half to
     even: what a policy with ``per_person`` counts. So regret is counted by people.
 
     Parameters
@@ -77,9 +77,9 @@ class Returning(Environment):
     arms
         Their mean losses; or how many, one with mean ``1/2 - gap/2``, the others ``1/2 + gap/2``.
     rounds
-        How many places, one a person where each has one.
+        How many slots, one a person where each has one.
     returning
-        After each visit, the chance to come once more while the place is open.
+        After each visit, the chance to come once more while the slot is open.
     visits
         Instead: how often everyone comes.
     gap

@@ -60,25 +60,25 @@ def ask(question: str, target: float, problem: Problem) -> Answer:
     return Answer(value, problem.but(**{question: value}), f"{words}, {promise}")
 
 
-def places_for(target: float, problem: Problem) -> Answer:
+def slots_for(target: float, problem: Problem) -> Answer:
     """Answer how many slots a person may have for a target regret; rounds are slots.
 
     Examples
     --------
-    >>> places_for(0.02, Problem(arms=3, rounds=10**6, epsilon=1.0, delta=1e-6)).value
+    >>> slots_for(0.02, Problem(arms=3, rounds=10**6, epsilon=1.0, delta=1e-6)).value
     55
     """
     _check_target(target)
 
-    def share(places: int) -> float:
-        return plan(problem, per_person=places).best.share
+    def share(slots: int) -> float:
+        return plan(problem, per_person=slots).best.share
 
     if share(1) > target:
         raise InputError(
             f"a regret of {target:g} of the slots is not guaranteed even if everyone has one of "
             f"the {problem.rounds:,}: the best is {share(1):.3g}. Use more of them."
         )
-    value = _smallest(lambda places: share(places) > target, 2, MAX_SLOTS) - 1
+    value = _smallest(lambda slots: share(slots) > target, 2, MAX_SLOTS) - 1
     words = f"Up to {value:,} slots a person, regret of at most {target:g} of the slots"
     return Answer(value, problem, f"{words} is guaranteed.")
 

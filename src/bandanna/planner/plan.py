@@ -23,7 +23,7 @@ from bandanna.algorithms import (
     algorithms,
     check_losses,
 )
-from bandanna.privacy.composition import check_places, place_for
+from bandanna.privacy.composition import check_slots, slot_for
 from bandanna.spec import Problem
 from bandanna.theory.tuning import Bound
 
@@ -303,9 +303,9 @@ class Plan:
         """Say what a slot may cost, where persons are protected."""
         if self.per_person is None:
             return ""
-        place = self.best.problem
-        more = f" and delta {place.delta:.3g}" if place.delta else ""
-        return f" and epsilon {place.epsilon:.4g}{more} for each of a person's {self.per_person:,}"
+        each = self.best.problem
+        more = f" and delta {each.delta:.3g}" if each.delta else ""
+        return f" and epsilon {each.epsilon:.4g}{more} for each of a person's {self.per_person:,}"
 
     @property
     def default(self) -> str:
@@ -349,8 +349,8 @@ class Plan:
         """Return the plan with stable keys."""
         own: JSON = {} if self.own is None else {"own": self.own.to_dict(), "note": self.note}
         if self.per_person is not None:
-            place = self.best.problem
-            own |= {"per_person": self.per_person, "place_epsilon": place.epsilon}
+            each = self.best.problem
+            own |= {"per_person": self.per_person, "slot_epsilon": each.epsilon}
         return {
             **self.problem.to_dict(),
             "best": self.best.algorithm,
@@ -469,7 +469,7 @@ def plan(
     rows = [
         row_of(
             entry,
-            problem if per_person is None else place_problem(problem, per_person, entry),
+            problem if per_person is None else problem_of_slot(problem, per_person, entry),
             batch,
         )
         for entry, batch in planned(problem, local=local)
@@ -530,10 +530,10 @@ def planned(problem: Problem, *, local: bool = False) -> list[tuple[Algorithm, i
     return [(entry, 1 if entry.release == ONE_BIT else None) for entry in (*single, *plain)]
 
 
-def place_problem(problem: Problem, per_person: int, entry: Algorithm) -> Problem:
-    """Return the problem of one place, with what it may cost of a person's epsilon and delta."""
-    places, spends = check_places(per_person), entry.release == VECTOR
-    each = place_for(problem.epsilon, problem.delta, places, spend_delta=spends)
+def problem_of_slot(problem: Problem, per_person: int, entry: Algorithm) -> Problem:
+    """Return the problem of one slot, with what it may cost of a person's epsilon and delta."""
+    slots, spends = check_slots(per_person), entry.release == VECTOR
+    each = slot_for(problem.epsilon, problem.delta, slots, spend_delta=spends)
     return problem.but(epsilon=each.epsilon, delta=each.delta)
 
 

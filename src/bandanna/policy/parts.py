@@ -23,14 +23,14 @@ from bandanna.planner.plan import (
     Row,
     capped,
     largest_batch,
-    place_problem,
     plan,
+    problem_of_slot,
     row_of,
 )
 from bandanna.policy.state import State
 from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
 from bandanna.privacy.certificate import Setting, make_certificate
-from bandanna.privacy.composition import place_for
+from bandanna.privacy.composition import slot_for
 from bandanna.privacy.estimates import EstimateRelease
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.metrics import MetricsRelease, shares_of
@@ -177,9 +177,9 @@ def slot_problem(spec: Spec) -> Problem:
     if spec.per_person is None:
         return problem
     if spec.experts is None:
-        each = place_for(spec.epsilon, spec.delta, spec.per_person)
+        each = slot_for(spec.epsilon, spec.delta, spec.per_person)
         return problem.but(epsilon=each.epsilon)
-    return place_problem(problem, spec.per_person, find(algorithm_of(spec), advised=True))
+    return problem_of_slot(problem, spec.per_person, find(algorithm_of(spec), advised=True))
 
 
 def outcome_problem(spec: Spec) -> Problem:
@@ -473,7 +473,7 @@ def promise_of(
         *assumed_by_all(
             *spec.loss_range,
             clip=spec.clip,
-            places=None if people is None else people.per_person,
+            slots=None if people is None else people.per_person,
         ),
         *recipe.learner.assumptions,
         *([PUBLIC_ARMS] if state.restricted else []),

@@ -13,11 +13,12 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from bandanna._core import checks
 from bandanna._core.types import Guarantee, InputError, group_delta, times_up
-from bandanna.privacy.composition import Place
+from bandanna.privacy.composition import Slot
 from bandanna.privacy.mechanism import Numerics, PrivacyLoss
-from bandanna.privacy.persons import PERSON_ENTRIES, composed_loss
+from bandanna.privacy.persons import composed_loss
 from bandanna.privacy.rational import log_of
 from bandanna.privacy.registry import mechanism_of
+from bandanna.privacy.statements import PERSON_ENTRIES
 
 Probability = float | Fraction
 Data = ParamSpec("Data")
@@ -71,7 +72,7 @@ def advanced_composition(epsilons: Sequence[float], delta: float) -> Budget:
 
 
 def group_privacy(budget: Budget, size: int) -> Budget:
-    """Lemma "Group Privacy": what holds for datasets that differ in ``size`` places.
+    """Lemma "Group Privacy": what holds for datasets that differ in ``size`` records.
 
     The paper states the pure case; with a delta it grows by ``1 + e^eps + ... + e^((k-1) eps)``.
 
@@ -224,8 +225,8 @@ def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = T
                 f"rounds={rounds}. For several people, use for_group."
             )
         if all(key in guarantee.facts for key in PERSON_ENTRIES):
-            places, *each = (guarantee.facts[key] for key in PERSON_ENTRIES)
-            return composed_loss(Place(*each), places)
+            slots, *each = (guarantee.facts[key] for key in PERSON_ENTRIES)
+            return composed_loss(Slot(*each), slots)
     mechanism = mechanism_of(guarantee.facts)
     if rounds > 1 and not mechanism.alone:
         raise InputError(

@@ -24,6 +24,7 @@ from bandanna._core.types import (
     plain,
     times_up,
 )
+from bandanna.privacy.statements import composes_slots, with_current_names
 
 NOT_STATED = "not stated"
 
@@ -356,7 +357,8 @@ def _slots(certificate: JSON) -> str:
 def _per_person(certificate: JSON) -> int | None:
     """Return the slots of a person, if persons are protected."""
     by_person = str(certificate["mechanism"]).endswith("-person")
-    slots: int | None = certificate["slots"] if by_person else certificate.get("places")
+    data = with_current_names(certificate)
+    slots: int | None = data["slots"] if by_person or composes_slots(data) else None
     return slots
 
 

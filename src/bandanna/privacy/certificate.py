@@ -20,11 +20,14 @@ from bandanna._core.grid import check_range
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.privacy.bought_range import RANGE_ENTRIES, check_bought, impossible_range
 from bandanna.privacy.mechanism import Finding, Mechanism, float_of
-from bandanna.privacy.persons import PERSON_ENTRIES, check_places, impossible_places
+from bandanna.privacy.persons import check_slots, impossible_slots
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.statements import (
+    PERSON_ENTRIES,
+    composes_slots,
     composition_of,
     protected_person,
+    with_current_names,
     wrong_assumptions,
 )
 from bandanna.version import __version__
@@ -92,7 +95,7 @@ SIGNATURE = "signature"
 
 
 def sign_certificate(certificate: JSON, private_key: bytes) -> JSON:
-    """Return a certificate with a signature, in place of one that it may have.
+    """Return a certificate with a signature, instead of one that it may have.
 
     Examples
     --------
@@ -213,7 +216,7 @@ def verify(text: str, *, key: bytes | None = None) -> list[Finding]:
             findings.append(check_signature(data, key))
         data.pop(SIGNATURE, None)
         broken = list(check_seals(data))
-        findings.extend(broken or _check_promise(data))
+        findings.extend(broken or _check_promise(with_current_names(data)))
     except InputError:  # of the key's, which is ours and not the certificate's
         raise
     except (
@@ -255,7 +258,7 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
     if kind is None:
         yield Finding("mechanism", False, f"unknown; there are {', '.join(MECHANISMS)}")
         return
-    persons = PERSON_ENTRIES if "places" in data else ()
+    persons = PERSON_ENTRIES if composes_slots(data) else ()
     ranged = RANGE_ENTRIES if "range_epsilon" in data else ()
     told = {HISTORY} if kind.on_device else set()
     wrong = [
@@ -263,7 +266,7 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
         for key in sorted(set(data) - told ^ {*ENTRIES, *kind.entries(), *persons, *ranged})
     ] or [*_impossible(data), *kind.impossible(data)]
     if persons and not wrong:
-        wrong = list(impossible_places(data))
+        wrong = list(impossible_slots(data))
     if ranged and not wrong:
         wrong = list(impossible_range(data))
     if wrong:
@@ -275,7 +278,7 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
     if not all(finding.holds for finding in words):
         return  # what words refute needs no arithmetic
     if persons:
-        yield from check_places(mechanism, data)
+        yield from check_slots(mechanism, data)
     else:
         yield from mechanism.check(data["epsilon"], data["delta"])
     if ranged:
@@ -308,17 +311,17 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     for key, shape in SHAPES.items():
         if not isinstance(data[key], str) or not re.fullmatch(shape, data[key]):
             yield Finding(key, False, "is not what this software writes")
-    places = data.get("places")
-    if places is None:
+    slots = data["slots"] if composes_slots(data) else None
+    if slots is None:
         named = str(data["algorithm"]), data["experts"]
         same = data["protects"] == mechanism.protected(*named)
         unit = "round" if mechanism.per_person is None else "person"
         what = f"one {unit}'s feedback, as is proved for {data['algorithm']}"
         reasons = mechanism.reasons
     else:
-        same = data["protects"] == protected_person(places)
-        what = f"all that one person contributes in {places} slots"
-        added = composition_of(places, data["delta"])
+        same = data["protects"] == protected_person(slots)
+        what = f"all that one person contributes in {slots} slots"
+        added = composition_of(slots, data["delta"])
         worded = added, added.replace("slot", "place")  # as earlier certificates have it
         reasons = tuple(f"{reason}; {text}" for text in worded for reason in mechanism.reasons)
     yield Finding("protects", same, what)
@@ -332,11 +335,11 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     low, high, stated = data["loss_low"], data["loss_high"], data["assumptions"]
     yield Finding("loss_low", True, f"a public range, {low} to {high}")
     said = stated if isinstance(stated, list) else [None]
-    about = low, high, data["experts"], places or mechanism.per_person
+    about = low, high, data["experts"], slots or mechanism.per_person
     also, device = mechanism.assumptions(), mechanism.on_device
     wrong = wrong_assumptions(said, *about, on_device=device, also=also)
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
-    model = mechanism.model if places is None else "central"
+    model = mechanism.model if slots is None else "central"
     together = f"batches of {mechanism.batch}: {model}"
     yield Finding("model", data["model"] == model, together)
     if data["because"] not in reasons:

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from bandanna.privacy.composition import Place, composed_epsilon, float_above
+from bandanna.privacy.composition import Slot, composed_epsilon, float_above
 
 LARGEST = 400
 """Rounds up to which splits are searched; beyond, the sum of epsilons is what is promised."""
@@ -45,7 +45,7 @@ def one_bit_group(each: float, size: int, batch: int, delta: float) -> float:
     if delta == 0.0 or size > LARGEST:
         return top
     if batch == 1:
-        return composed_epsilon(Place(each, 0.0), size, delta)
+        return composed_epsilon(Slot(each, 0.0), size, delta)
     step = each / STEPS
     most = min(size, batch)
     jumps = [math.ceil(math.log1p(j * math.expm1(each)) / step - 1e-9) for j in range(1, most + 1)]
@@ -83,4 +83,4 @@ def laplace_group(each: float, size: int, batch: int, step: float, delta: float)
     together = max(0.0, min(top, top + 2.0 * math.log1p(-delta) + size * step))
     if batch > 1 or size == 1:
         return together
-    return min(together, composed_epsilon(Place(each, 0.0), size, delta))
+    return min(together, composed_epsilon(Slot(each, 0.0), size, delta))

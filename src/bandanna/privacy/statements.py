@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bandanna._core.types import plain
+from bandanna._core.types import JSON, plain
 
 POST_PROCESSING = "batches are disjoint and the rest is post-processing (Lemma 'Privacy guarantee')"
 
@@ -86,16 +86,35 @@ def range_assumed(low: float, high: float, *, clip: bool = False) -> str:
 
 
 def assumed_by_all(
-    low: float, high: float, *, clip: bool = False, places: int | None = None
+    low: float, high: float, *, clip: bool = False, slots: int | None = None
 ) -> tuple[str, ...]:
-    """Return what every policy assumes; ``places`` are those a person may have, if it knows any."""
-    who = (ONE_ROUND,) if places is None else (ONE_NAME, PARTICIPATION, CAPS_RESUMED)
+    """Return what every policy assumes; ``slots`` are those a person may have, if it knows any."""
+    who = (ONE_ROUND,) if slots is None else (ONE_NAME, PARTICIPATION, CAPS_RESUMED)
     return range_assumed(low, high, clip=clip), *who, *ALWAYS_ASSUMED
 
 
-def protected_person(places: int) -> str:
+PERSON_ENTRIES = ("slots", "slot_epsilon", "slot_delta")
+"""Entries of a certificate for all that a person contributes, composed from its slots."""
+
+EARLIER_NAMES = dict(zip(("places", "place_epsilon", "place_delta"), PERSON_ENTRIES, strict=True))
+"""What certificates once called these entries; they are still read."""
+
+
+def with_current_names(data: JSON) -> JSON:
+    """Return a certificate's entries, those of a person's slots under today's names."""
+    if "place_epsilon" not in data:
+        return data
+    return {EARLIER_NAMES.get(name, name): value for name, value in data.items()}
+
+
+def composes_slots(data: JSON) -> bool:
+    """Whether a certificate is for all of a person's slots, each of which cost as much."""
+    return "slot_epsilon" in data
+
+
+def protected_person(slots: int) -> str:
     """Return what is protected with a number of slots a person: all that they contribute."""
-    where = "one slot, ever" if places == 1 else f"up to {places} slots, each in its own batch"
+    where = "one slot, ever" if slots == 1 else f"up to {slots} slots, each in its own batch"
     return (
         f"all feedback of one person, however often they come ({where}; what they say beyond is "
         f"not used), against everyone who sees all decisions and releases; that they came, and "
@@ -103,17 +122,17 @@ def protected_person(places: int) -> str:
     )
 
 
-def composition_of(places: int, delta: float) -> str:
+def composition_of(slots: int, delta: float) -> str:
     """Return by which argument the slots of a person add up."""
-    if places == 1 and delta == 0.0:
+    if slots == 1 and delta == 0.0:
         return "a person's rounds count once, by their mean, and a person has one slot"
     if delta == 0.0:
         return (
-            f"a person's rounds in a slot count once, by their mean, and {places} slots add up "
+            f"a person's rounds in a slot count once, by their mean, and {slots} slots add up "
             f"(Lemma 'Basic Composition')"
         )
     return (
-        f"a person's rounds in a slot count once, by their mean, and {places} slots compose as "
+        f"a person's rounds in a slot count once, by their mean, and {slots} slots compose as "
         f"randomised response does (Kairouz, Oh, Viswanath 2017, Theorem 3.3)"
     )
 
@@ -131,7 +150,7 @@ def wrong_assumptions(
     low: float,
     high: float,
     experts: int | None,
-    places: int | None = None,
+    slots: int | None = None,
     *,
     on_device: bool = False,
     also: tuple[str, ...] = (),
@@ -143,7 +162,7 @@ def wrong_assumptions(
     texts = [text for text in stated if isinstance(text, str)]
     clip = range_assumed(low, high, clip=True) in texts
     advice = () if experts is None else (PUBLIC_ADVICE,)
-    needed = {*assumed_by_all(low, high, clip=clip, places=places), *advice, *also}
+    needed = {*assumed_by_all(low, high, clip=clip, slots=slots), *advice, *also}
     needed |= {DRAWN_ON_DEVICE} if on_device else set()
     wrong = [f"missing: {text}" for text in sorted(needed - set(texts))]
     wrong += [f"not known here: {text}" for text in texts if text not in needed | SOMETIMES_ASSUMED]

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from bandanna._core.types import JSON
 from bandanna.environments import Returning
 from bandanna.policy import PrivateBandit
-from bandanna.privacy.composition import Place, composed_epsilon
+from bandanna.privacy.composition import Slot, composed_epsilon
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figure import Figure, Point
 
-COMPOSED, PURE, NAIVE = "composition", "pure", "naive: epsilon for each place"
+COMPOSED, PURE, NAIVE = "composition", "pure", "naive: epsilon for each slot"
 
 
 class Regret(NamedTuple):
@@ -24,41 +24,41 @@ class Regret(NamedTuple):
 
 
 def reproduce(quick: bool) -> Reproduction:
-    """Measure regret by people for several numbers of places, and against rounds that are people's.
+    """Measure regret by people for several numbers of slots, and against rounds that are people's.
 
-    Everyone comes ``visits`` times; k places take ``visits / k`` of these each.
+    Everyone comes ``visits`` times; k slots take ``visits / k`` of these each.
     """
     settings = frozen_settings("people", quick)
     epsilon, delta, visits = settings["epsilon"], settings["delta"], settings["visits"]
     rows, drawn = [], []
-    for places in settings["places"]:
+    for slots in settings["slots"]:
         policies = {
-            COMPOSED: _policy(settings, places, per_person=places, delta=delta),
-            PURE: _policy(settings, places, per_person=places),
-            NAIVE: _policy(settings, places),
+            COMPOSED: _policy(settings, slots, per_person=slots, delta=delta),
+            PURE: _policy(settings, slots, per_person=slots),
+            NAIVE: _policy(settings, slots),
         }
         for name, policy in policies.items():
-            found = _measure(policy, settings, places, visits // places)
+            found = _measure(policy, settings, slots, visits // slots)
             each = policy.recipe.release.guarantee().epsilon
-            whole = epsilon if policy.people else places * epsilon
-            cells = [name, f"{places}", f"{each:.4g}", f"{whole:g}"]
+            whole = epsilon if policy.people else slots * epsilon
+            cells = [name, f"{slots}", f"{each:.4g}", f"{whole:g}"]
             rows.append([*cells, f"{found.mean:,.0f}", f"{found.error:,.0f}"])
             half = 1.96 * found.error
             low, high = max(found.mean - half, 1.0), found.mean + half
-            drawn.append(Point("", name, places, found.mean, low, high))
+            drawn.append(Point("", name, slots, found.mean, low, high))
     return Reproduction(
         name="people",
         claim=f"{settings['people']:,} people who come {visits} times each, epsilon {epsilon:g}",
-        headings=["accounting", "places", "eps a place", "eps a person", "regret", "s.e."],
+        headings=["accounting", "slots", "eps a slot", "eps a person", "regret", "s.e."],
         rows=rows,
         verdicts=[*_sticky(settings), *_costs(settings)],
         settings=settings,
-        figure=Figure("Regret by people", "places per person", "regret, counted by people", drawn),
+        figure=Figure("Regret by people", "slots per person", "regret, counted by people", drawn),
     )
 
 
 def _sticky(settings: JSON) -> list[Verdict]:
-    """Compare one place a person with one round a person, and with a share of epsilon a round."""
+    """Compare one slot a person with one round a person, and with a share of epsilon a round."""
     base = _measure(_policy(settings, 1), settings, 1, 1)
     verdicts, ratios = [], []
     for visits in settings["sticky"]:
@@ -67,7 +67,7 @@ def _sticky(settings: JSON) -> list[Verdict]:
         ratios.append(ratio)
         verdicts.append(
             Verdict(
-                f"one place and {visits} visits each: regret as with one round each",
+                f"one slot and {visits} visits each: regret as with one round each",
                 f"{ratio:.2f} times",
                 f"at most {most:g} times",
                 ratio <= most,
@@ -100,26 +100,26 @@ def _sticky(settings: JSON) -> list[Verdict]:
 def _costs(settings: JSON) -> list[Verdict]:
     each, tolerance = settings["each"], settings["costs_tolerance"]
     verdicts = []
-    for places, known in settings["costs"].items():
-        found = composed_epsilon(Place(each, 0.0), int(places), settings["delta"])
+    for slots, known in settings["costs"].items():
+        found = composed_epsilon(Slot(each, 0.0), int(slots), settings["delta"])
         holds = abs(found / known - 1.0) <= tolerance
-        claim = f"{places} places of epsilon {each:g} cost {known:g}"
+        claim = f"{slots} slots of epsilon {each:g} cost {known:g}"
         verdicts.append(Verdict(claim, f"{found:.4f}", f"{tolerance:.1%}", holds))
     return verdicts
 
 
 def _policy(
-    settings: JSON, places: int, per_person: int | None = None, delta: float = 0.0
+    settings: JSON, slots: int, per_person: int | None = None, delta: float = 0.0
 ) -> PrivateBandit:
-    size = settings["arms"], settings["epsilon"], settings["people"] * places
+    size = settings["arms"], settings["epsilon"], settings["people"] * slots
     return PrivateBandit(*size, "one-bit", per_person=per_person, delta=delta)
 
 
-def _measure(policy: PrivateBandit, settings: JSON, places: int, visits: int) -> Regret:
+def _measure(policy: PrivateBandit, settings: JSON, slots: int, visits: int) -> Regret:
     """Play a number of slots with a number of visits each, for each person."""
-    rounds = settings["people"] * places
+    rounds = settings["people"] * slots
     people = Returning(settings["arms"], rounds, visits=visits, gap=settings["gap"])
     runs, seed = settings["replicates"], settings["seed"]
     played = simulate({"it": policy}, people, replicates=runs, seed=seed, checkpoints=1)
-    regret = played.regret("it") / places
+    regret = played.regret("it") / slots
     return Regret(float(regret.mean()), float(regret.std(ddof=1)) / math.sqrt(regret.size))
