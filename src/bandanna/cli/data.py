@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from bandanna._core.types import JSON, InputError
+from bandanna._core.types import InputError
 from bandanna.cli.options import numbers, option, options_of, with_options
 
 if TYPE_CHECKING:
@@ -56,20 +56,31 @@ class LogColumns(NamedTuple):
 NO_COLUMNS = LogColumns()
 
 
-def takes_log_columns(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each of ``LogColumns``, where it declares ``columns``."""
+def takes_group(
+    parameter: str, group: type[Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return what gives a command an option for each field of a group, a named tuple.
 
-    @functools.wraps(command)
-    def called(**given: object) -> None:
-        values: JSON = {name: given.pop(name) for name in LogColumns._fields}
-        command(**given, columns=LogColumns(**values))
+    The command declares ``parameter``, and gets the group there.
+    """
 
-    kinds, defaults = get_type_hints(LogColumns, include_extras=True), LogColumns._field_defaults
-    columns = [option(name, kinds[name], defaults[name]) for name in LogColumns._fields]
-    options = []
-    for own in options_of(command):
-        options += columns if own.name == "columns" else [own]
-    return with_options(called, options)
+    def takes(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def called(**given: object) -> None:
+            values = {name: given.pop(name) for name in group._fields}
+            command(**given, **{parameter: group(**values)})
+
+        kinds, defaults = get_type_hints(group, include_extras=True), group._field_defaults
+        added = [option(name, kinds[name], defaults[name]) for name in group._fields]
+        options = []
+        for own in options_of(command):
+            options += added if own.name == parameter else [own]
+        return with_options(called, options)
+
+    return takes
+
+
+takes_log_columns = takes_group("columns", LogColumns)
 
 
 def without_log(option: str) -> InputError:

@@ -12,6 +12,13 @@ import typer
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import contestants
+from bandanna.cli.context import (
+    NO_CONTEXT,
+    Asked,
+    ContextOptions,
+    simulate_contexts,
+    takes_context,
+)
 from bandanna.cli.data import (
     NO_COLUMNS,
     LogColumns,
@@ -143,6 +150,7 @@ def _listed(algorithms: str | None) -> str | None:
 
 @takes_spec_options
 @takes_log_columns
+@takes_context
 def simulate(
     arms: Annotated[
         str | None, typer.Option(help="Number of arms; 10 where the environment leaves it open.")
@@ -183,6 +191,7 @@ def simulate(
     ] = None,
     columns: LogColumns = NO_COLUMNS,
     replay: Replay = False,
+    contexts: ContextOptions = NO_CONTEXT,
     algorithms: Annotated[
         str | None,
         typer.Option(
@@ -206,6 +215,18 @@ def simulate(
     horizon = None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS)
     count = None if arms is None else whole_number("--arms", arms)
     num_experts = None if experts is None else whole_number("--experts", experts)
+    if any(contexts):
+        asked = Asked(
+            epsilon,
+            delta,
+            horizon or 100_000,
+            whole_number("--replicates", replicates or "5"),
+            seed,
+        )
+        others = {"--log": log, "--environment": environment, "--algorithms": algorithms}
+        others |= {"--arms": arms, "--experts": experts}
+        simulate_contexts(contexts, columns, asked, others, replay=replay, as_json=as_json)
+        return
     source: Environment | ExpertEnvironment
     if log is not None:
         if (environment, count, num_experts) != (None,) * 3:
@@ -260,12 +281,9 @@ def simulate(
         "replicates": runs,
         "seed": seed,
         "least_private": None if slots else least_regret(source, epsilon),
-    }
-    setting |= policy_options
-    if slots is not None:
-        setting |= {"delta": delta}
-    if advised:
-        setting |= {"experts": getattr(source, "experts", None), "delta": delta}
+    } | policy_options
+    setting |= {"delta": delta} if slots is not None or advised else {}
+    setting |= {"experts": getattr(source, "experts", None)} if advised else {}
     if as_json:
         print_json(results, policies, setting)
     else:

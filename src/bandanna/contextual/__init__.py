@@ -1,6 +1,7 @@
 """Decisions by what is known of the person: contexts, encoded and public or protected."""
 
 from bandanna.contextual.answers import ContextAnswer
+from bandanna.contextual.comparison import ContextComparison, compare_promises
 from bandanna.contextual.features import Declared, Encoder, Fitted
 from bandanna.contextual.policy import PrivateContextual
 from bandanna.contextual.simulation import (
@@ -14,6 +15,7 @@ from bandanna.contextual.trees import PrivateTrees, TreeAnswer, simulate_trees
 
 __all__ = [
     "ContextAnswer",
+    "ContextComparison",
     "ContextRun",
     "ContextTable",
     "Declared",
@@ -23,6 +25,7 @@ __all__ = [
     "PrivateTrees",
     "Replay",
     "TreeAnswer",
+    "compare_promises",
     "replay",
     "simulate_context",
     "simulate_trees",

@@ -245,7 +245,7 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         audit=None if attacks is None else audit_section(attacks),
         toml=results.index["toml"],
         files=[place["file"] for place in results.index["places"].values() if place["file"]],
-        bundle=_bundle(),
+        bundle=bundle(),
         # Inside a script element no text may look like the end of one.
         specs=json.dumps(specs, allow_nan=False).replace("</", "<\\/"),
     )
@@ -280,7 +280,7 @@ def _arms(results: StudyResults, first: list[Headline]) -> list[JSON]:
     return found
 
 
-def _bundle() -> str:
+def bundle() -> str:
     """Return the JavaScript that draws charts, for a page that works offline."""
     import vl_convert
 
