@@ -12,6 +12,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.service.keys import REFRESH_SECONDS
+from bandanna.service.quick import QUICK
 from bandanna.store import StoreUnavailableError
 from tests.service.running import Here, service_here
 
@@ -56,6 +57,22 @@ def test_ids_of_events_belong_to_an_experiment(here: Here) -> None:
 def counts(here: Here, experiment: str) -> tuple[int, int]:
     shown = here.http.get(f"/v1/experiments/{experiment}").json()
     return shown["decided"], shown["observed"]
+
+
+def test_what_quick_routes_do_not_take_goes_the_usual_way(here: Here) -> None:
+    experiment = here.create()
+    path = f"/v1/experiments/{experiment}/decisions"
+    assert here.http.get(path).status_code == 405
+    assert here.http.post("/v1/experiments/a%20b/decisions", json={}).status_code == 422
+    assert here.http.post("/v1/events/a%20b/reward", json={"reward": 1}).status_code == 422
+    assert here.http.post("/v1/experiments/none/decisions", json={}).status_code == 404
+    assert here.http.post(path, content="{").status_code == 400
+    event = here.decide(experiment)["event_id"]
+    given = f"/v1/experiments/{experiment}/events/{event}/reward"
+    assert here.http.post(given, json={"reward": 1}).status_code == 204
+    text = here.http.get("/metrics").text
+    assert 'route="/v1/experiments/{experiment}/decisions",status="200"} 1.0' in text
+    assert "post" in here.http.get("/openapi.json").json()["paths"][QUICK[0].path]
 
 
 def test_a_name_means_the_running_experiment(here: Here) -> None:

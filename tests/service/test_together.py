@@ -65,6 +65,17 @@ def test_deadlines_are_kept_when_the_clock_is_set_forth_and_back(here: Here) -> 
     assert here.reward("ahead", reward=1) == 204
 
 
+def test_experiments_where_nothing_is_due_stay_closed(here: Here) -> None:
+    names = [here.create(deadline_seconds=10 + k) for k in range(3)]
+    here.decide(names[0], event_id="late")
+    before = here.core.writer.transactions
+    here.clock.now += 100
+    time.sleep(1.5)  # the sweeper looks
+    assert here.core.writer.transactions == before + 1
+    assert here.reward("late", reward=1) == 410
+    assert len(here.core.writer._units) == 1
+
+
 @pytest.mark.parametrize("name", ["a\0b", "line\nbreak", "\x1b[31mred"])
 def test_names_that_databases_and_pages_cannot_hold_are_refused(here: Here, name: str) -> None:
     body = {"name": name, "arms": ["a", "b"], "epsilon": 1.0, "rounds": 100}

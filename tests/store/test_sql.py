@@ -16,14 +16,15 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData
 
 import bandanna as bd
 from bandanna._core.types import StateFileError
 from bandanna.service.keys import make_first_key
-from bandanna.store import Secret, SqlStore, StoreUnavailableError, read_secret
+from bandanna.store import Secret, SqlStore, StoreUnavailableError, migrations, read_secret
 from bandanna.store.database import make_engines, metadata
-from bandanna.store.migrations import upgrade
+from bandanna.store.migrations import NEWEST, upgrade
 from bandanna.store.postgres import PostgresTransaction
 from bandanna.store.secret import private_text
 from bandanna.store.writer import Task
@@ -289,6 +290,11 @@ def old_database(address: str) -> None:
         batch = {"experiment": 2, "number": 0, "size": 3, "choice": 1, "importance": 2.0}
         connection.execute(tables.tables["batches"].insert(), batch | {"tally": None, "changed": 7})
     engine.dispose()
+
+
+def test_the_newest_tables_are_those_of_the_last_change() -> None:
+    folder = ScriptDirectory(str(Path(migrations.__file__).parent))
+    assert folder.get_current_head() == NEWEST
 
 
 def check_upgrade(address: str) -> None:

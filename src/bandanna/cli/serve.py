@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import time
@@ -211,6 +212,7 @@ def serve(
         for line in config_lines(settings, more):
             typer.echo(line)
         return
+    gc.disable()  # what is loaded now stays; ``running`` looks for garbage from then on
     from bandanna.service import running
     from bandanna.service.core import Core
 

@@ -12,7 +12,16 @@ from fastapi import FastAPI, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
-from bandanna.service import device, events, health, managing, openfeature, page, reading, routes
+from bandanna.service import (
+    device,
+    events,
+    health,
+    managing,
+    openfeature,
+    page,
+    reading,
+    routes,
+)
 from bandanna.service.core import Core
 from bandanna.service.gate import OPEN_PATHS, Gate
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
@@ -20,6 +29,7 @@ from bandanna.service.metrics import Metrics
 from bandanna.service.origins import Origins
 from bandanna.service.peers import PATH
 from bandanna.service.problems import add_problems
+from bandanna.service.quick import QUICK
 from bandanna.store import StoreUnavailableError
 from bandanna.version import __version__
 
@@ -80,6 +90,7 @@ def make_app(core: Core) -> FastAPI:
         answer = await core.peers.answer(await request.body())
         return Response(answer, media_type="application/octet-stream")
 
+    app.router.routes[:0] = QUICK
     add_problems(app)
     names = ("most_bytes", "rate", "device_rate", "proxies")
     limits = {name: getattr(core.settings, name) for name in names}

@@ -122,9 +122,8 @@ class Core:
 
     def _create(self, name: str, settings: JSON) -> list[Experiment]:
         identity, parts = f"exp_{secrets.token_hex(8)}", []
-        asked = {name: value for name, value in settings.items() if name != "segments"}
         for segment in settings.get("segments") or [""]:
-            kept, head = settings_and_head(asked)
+            kept, head = settings_and_head(settings)
             if is_local(kept):
                 kept["device_release"] = device_release(kept)
             parts.append(Experiment(identity, name, kept, head, self.clock(), segment=segment))
@@ -341,7 +340,8 @@ class Core:
         """Read the deadlines of experiments not seen before; they never change."""
         begin = max(0, self._newest - RECENT)
         new = set(self.store.numbers(begin)) - self._seen
-        for one in self.store.outlines(min(new) - 1) if new else ():
+        names = ('"deadline_seconds"', '"keep_seconds"')
+        for one in self.store.outlines(*names, after=min(new) - 1) if new else ():
             if one.settings.get("deadline_seconds") is not None:
                 self._deadlines[one.number] = one.settings["deadline_seconds"]
                 self._owners[one.number] = one.owner

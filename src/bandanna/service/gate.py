@@ -93,7 +93,8 @@ class Gate:
             if whole:
                 return await receive()  # it waits for the end of the connection
             try:
-                message = await asyncio.wait_for(receive(), BODY_SECONDS)
+                async with asyncio.timeout(BODY_SECONDS):
+                    message = await receive()
             except TimeoutError:
                 raise HTTPException(408, "the request did not arrive in time.") from None
             whole = not message.get("more_body", False)
@@ -116,11 +117,7 @@ class Gate:
             key = await self._find(text) if kind.lower() == "bearer" else None
         except StoreUnavailableError as error:
             return problem(503, str(error), {"Retry-After": "1"})
-        address = f"address {self._visitor(scope, headers)}"
-        few = self._buckets.take(address if key is None else key.id)
-        if key is not None and "device" in key.scopes:  # anyone may read it from a page
-            few = few and self._device_buckets.take(address)
-        if not few:
+        if not self._may_ask(key, scope, headers):
             return problem(429, "too many requests.", {"Retry-After": "1"})
         if key is None:
             return problem(
@@ -129,6 +126,14 @@ class Gate:
         state = scope.setdefault("state", {})
         state["key"], state["still_open"] = key, lambda: self._ring.knows(key)
         return None
+
+    def _may_ask(self, key: KeyRow | None, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+        """Count a request: of a key, or of an address where there is none or anyone may read it."""
+        if key is not None and "device" not in key.scopes:
+            return self._buckets.take(key.id)
+        address = f"address {self._visitor(scope, headers)}"
+        few = self._buckets.take(address if key is None else key.id)
+        return few and (key is None or self._device_buckets.take(address))
 
     def _visitor(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         """Return the address of whoever asks, through trusted proxies."""

@@ -18,17 +18,18 @@ OPTIONS = [name for name, one in parameters().items() if one.served and name not
 
 def settings_and_head(settings: JSON) -> tuple[JSON, JSON]:
     """Make the policy that was asked for; returns the settings as they are kept, and its head."""
+    asked = {name: value for name, value in settings.items() if name != "segments"}
     if settings.get("features") is not None:
         from bandanna.store.context_unit import head_of  # loaded when first used
 
-        contextual = make_contextual(settings)
+        contextual = make_contextual(asked)
         named: JSON = {"arms": list(contextual.arms), "algorithm": contextual.algorithm}
         named |= {"protects": contextual.protects, "delta": contextual.promised.delta}
-        return settings | named, head_of(contextual)
+        return asked | named, head_of(contextual)
     if settings.get("protects") is not None:
         raise InputError("protects goes with features, which say what contexts hold.")
     policy: Policy = make_policy(settings)
-    kept = settings | {"arms": list(policy.arms), "algorithm": policy.algorithm}
+    kept = asked | {"arms": list(policy.arms), "algorithm": policy.algorithm}
     kept |= {"default_loss": policy.default_loss, "batch": policy.batch}
     return kept, policy.to_dict(private=False)
 

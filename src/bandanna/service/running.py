@@ -6,11 +6,12 @@ import asyncio
 import gc
 import logging
 import os
-import threading
+import sys
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import StateFileError
 from bandanna.policy.facade import PrivateBandit
@@ -28,6 +29,9 @@ GRACE_SECONDS = 10
 BACKLOG = 1024
 YOUNG = 20_000
 """Objects made between two looks for garbage: those of several transactions, not of one request."""
+SWITCH_SECONDS = 0.001
+"""How long one thread may keep others from running. The writer, back from the database, waits for
+whichever thread reads requests."""
 
 
 class Server(uvicorn.Server):
@@ -55,7 +59,7 @@ def first_key(core: Core, key_file: Path | None) -> str | None:
 
 
 def warm_up() -> None:
-    """Decide once: compiled code is loaded now, and the first visitor need not wait for it."""
+    """Decide once: compiled code is loaded, and few visitors have to wait for it."""
     policy = PrivateBandit(2, 1.0, 100)
     policy.observe(policy.decide(), loss=0.0)
 
@@ -71,7 +75,6 @@ def serve(
 ) -> None:
     """Answer requests until told to stop; then finish what was begun."""
     start_logs(log_level)
-    threading.Thread(target=warm_up, name="bandanna warm-up").start()
     for name in ("uvicorn", "uvicorn.error", "asyncio"):
         logging.getLogger(name).handlers = []
     quiet = logging.StreamHandler()
@@ -97,12 +100,21 @@ def serve(
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, 20, 100)
+    gc.enable()
+    sys.setswitchinterval(SWITCH_SECONDS)
+
+    async def warm() -> None:
+        while not server.started:
+            await asyncio.sleep(0.01)
+        await run_in_threadpool(warm_up)
 
     async def run() -> None:
-        player = asyncio.create_task(play(core)) if demo else None
+        beside = [asyncio.create_task(warm())]
+        if demo:
+            beside.append(asyncio.create_task(play(core)))
         await server.serve()
-        if player is not None:
-            player.cancel()
+        for task in beside:
+            task.cancel()
 
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(run())

@@ -50,7 +50,7 @@ class Signer:
 
     def note_all(self, store: SqlStore, now: float) -> None:
         """Note what devices are told in every experiment where it has changed."""
-        local = [one for one in store.outlines() if is_local(one.settings)]
+        local = [one for one in store.outlines(f'"{LOCAL}"') if is_local(one.settings)]
         told = store.all_told() if local else {}
         for one in local:
             line = self._line(one)

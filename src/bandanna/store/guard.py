@@ -255,8 +255,10 @@ class Guard:
 
     def _behind(self, kept: Mapping[str, _Row]) -> int:
         """Return how many experiments lack a release that the guard knows of."""
-        numbers = {name_of(one.id, one.segment): one.number for one in self._store.listed()}
         marks = {name: row.mark for name, row in kept.items() if row.mark != NOTHING}
+        if not marks:
+            return 0
+        numbers = {name_of(one.id, one.segment): one.number for one in self._store.listed()}
         lost = [name for name in marks if name not in numbers]
         here = {numbers[name]: mark for name, mark in marks.items() if name in numbers}
         return len(lost) + len(self._store.missing(here))
@@ -414,6 +416,8 @@ class Guard:
     def _last_marks(self) -> dict[str, Mark]:
         """Return the last release of every experiment, as the database has it."""
         marks = self._store.last_marks()
+        if not marks:
+            return {}
         names = {one.number: name_of(one.id, one.segment) for one in self._store.listed()}
         return {names[number]: mark for number, mark in marks.items()}
 
@@ -424,6 +428,8 @@ class Guard:
     def _count_resumptions(self, kept: Mapping[str, _Row], more: set[int]) -> dict[int, int]:
         """Count one more resumption of some experiments; never fewer than the guard knows of."""
         counts: dict[int, int] = {}
+        if not more and not any(row.resumed for row in kept.values()):
+            return counts
         for one in self._store.listed():
             known = kept.get(name_of(one.id, one.segment), _Row(NOTHING, 0)).resumed
             resumed = max(known, one.resumed) + (one.number in more)
@@ -433,6 +439,8 @@ class Guard:
         return counts
 
     def _write_counts(self, connection: Connection, counts: Mapping[int, int]) -> None:
+        if not counts:
+            return
         query = self._insert(_MARKS)
         new, old = query.excluded.resumed, _MARKS.c.resumed
         query = query.on_conflict_do_update(
@@ -444,8 +452,7 @@ class Guard:
             | NOTHING._asdict()
             for number, resumed in counts.items()
         ]
-        if rows:
-            connection.execute(query, rows)
+        connection.execute(query, rows)
 
     def _share_revocations(self, connection: Connection) -> None:
         """Revoke here what the guard knows to be revoked, and tell the guard what is here."""

@@ -9,7 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 
-from sqlalchemy import Connection, Executable, case, delete, func, insert, literal, select, update
+from sqlalchemy import (
+    Connection,
+    Executable,
+    case,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from bandanna._core.types import JSON, InputError, StateFileError
 from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Transaction, new_step
@@ -190,10 +201,14 @@ class SqlStore(Store):
         number = EXPERIMENTS.c.number
         return [row.number for row in self._rows(select(number).where(number > after))]
 
-    def outlines(self, after: int = 0) -> list[Outline]:
-        """Return what experiments with a number larger than ``after`` were made as."""
+    def outlines(self, *texts: str, after: int = 0) -> list[Outline]:
+        """Return what experiments with a number larger than ``after`` were made as.
+
+        Only those whose settings, as JSON, contain one of these texts, and perhaps others.
+        """
         one = EXPERIMENTS.c
         query = select(one.number, one.owner, one.id, one.settings).where(one.number > after)
+        query = query.where(or_(*(one.settings.contains(text, autoescape=True) for text in texts)))
         rows = self._rows(query.order_by(one.number))
         return [Outline(row.number, row.owner, row.id, json.loads(row.settings)) for row in rows]
 

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 from bandanna._core.types import StateFileError
+
+NEWEST = "5"
+"""The version of the tables as they are now."""
+
+
+def _version(connection: Connection) -> str | None:
+    """Return the version of the tables, if there are any."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
 
 
 def upgrade(connection: Connection, to: str = "head") -> None:
     """Bring a database to the newest tables, in the connection's transaction."""
+    if to == "head" and _version(connection) == NEWEST:
+        return
+    from alembic import command  # takes a while to load, and few starts need it
+    from alembic.config import Config
+    from alembic.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
     config.attributes["connection"] = connection
