@@ -12,12 +12,14 @@ same files as a package of their own, ``bandanna-client``::
         bandit.observe(decision, reward=1.0)
 """
 
+from .block import Block
 from .calls import ClientError, Decision, DecisionError, Errors, Guarantee, InputError, ServiceError
 from .waiting import AsyncClient, AsyncExperiment, Client, Experiment
 
 __all__ = [
     "AsyncClient",
     "AsyncExperiment",
+    "Block",
     "Client",
     "ClientError",
     "Decision",

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
 from bandanna.service import (
+    blocks,
     device,
     events,
     health,
@@ -81,7 +82,7 @@ def make_app(core: Core) -> FastAPI:
 
     app.openapi = described  # type: ignore[method-assign]
     shown = (routes.router, events.router, reading.router, openfeature.router, managing.router)
-    for part in (*shown, health.router, page.router, device.files):
+    for part in (*shown, blocks.router, health.router, page.router, device.files):
         app.include_router(part)
 
     @app.post(PATH, include_in_schema=False)
