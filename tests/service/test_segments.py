@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bandanna.policy.segments import ONE_SEGMENT
+from bandanna.privacy.certificate import verify
 from tests.service.running import Here, service_here
 
 SEGMENTS = ["de", "fr"]
@@ -85,7 +87,11 @@ def test_segments_survive_a_restart_and_a_copy_put_back_is_charged(tmp_path: Pat
         for which in ("", "?segment=de", "?segment=fr"):
             promise = third.http.get(f"/v1/experiments/{experiment}/privacy{which}").json()
             assert promise["guarantee"]["epsilon"] == 2.0
-            assert promise["certificate"] is None
+            certificate = promise["certificate"]
+            assert (certificate is None) == (which == "")
+            if certificate is not None:
+                assert (certificate["epsilon"], certificate["resumed"]) == (2.0, 1)
+                assert all(finding.holds for finding in verify(json.dumps(certificate)))
 
 
 def test_segments_that_cannot_be_are_refused(here: Here) -> None:

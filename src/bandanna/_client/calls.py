@@ -189,10 +189,7 @@ def certificate(answer: JSON, errors: Errors) -> JSON:
     """Read a certificate, if there is one."""
     found: JSON | None = answer["certificate"]
     if found is None:
-        raise errors.input(
-            "there is no certificate: give a segment where there are some; what was resumed from "
-            "an older copy has none."
-        )
+        raise errors.input("there is no certificate of all segments together: give a segment.")
     return found
 
 

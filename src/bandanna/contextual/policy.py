@@ -35,6 +35,7 @@ from bandanna.policy.files import OneProcess, claim, read_with, write_state
 from bandanna.policy.state import People
 from bandanna.policy.transitions import as_decision
 from bandanna.privacy.certificate import Setting, make_certificate
+from bandanna.privacy.charged import charged
 from bandanna.privacy.epochs import (
     MAX_FEATURES,
     EpochRelease,
@@ -437,12 +438,16 @@ class PrivateContextual(OneProcess):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised about one round, and why."""
+        promise = self._promise_once()
+        return promise.repeated(self.resumed + 1) if promise.private and self.resumed else promise
+
+    def _promise_once(self) -> Guarantee:
+        """Return what a single release promises, however often the policy was resumed."""
         promise = self._release.guarantee()
         if not promise.private:
             return promise
         slots = self.promised.mechanism.per_person
-        promise = promise.assuming(*assumed_by_all(*self.loss_range, clip=self.clip, slots=slots))
-        return promise.repeated(self.resumed + 1) if self.resumed else promise
+        return promise.assuming(*assumed_by_all(*self.loss_range, clip=self.clip, slots=slots))
 
     @property
     def protects(self) -> Protects:
@@ -451,12 +456,10 @@ class PrivateContextual(OneProcess):
 
     def certificate(self) -> JSON:
         """Return the guarantee as a document that ``bandanna verify`` can check."""
-        if self.resumed:
-            raise InputError("its file was resumed more than once: there is nothing to certify.")
         setting = Setting(
             self._state.identity, self.algorithm, len(self.arms), None, *self.loss_range
         )
-        return make_certificate(self.guarantee, setting)
+        return charged(make_certificate(self._promise_once(), setting), self.resumed)
 
     def answer(self) -> ContextAnswer:
         """Return what was learned: means by arm, what contexts gain, and which features matter.

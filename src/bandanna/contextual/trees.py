@@ -50,6 +50,7 @@ from bandanna.learners.context_trees import (
 )
 from bandanna.policy.transitions import as_decision
 from bandanna.privacy.certificate import Setting, make_certificate
+from bandanna.privacy.charged import charged
 from bandanna.privacy.epochs import Protects
 from bandanna.privacy.one_bit import OneBitRelease
 from bandanna.privacy.statements import PUBLIC_CONTEXTS, PUBLIC_FEATURES, assumed_by_all
@@ -301,13 +302,17 @@ class PrivateTrees(PrivateContextual):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised about one round's feedback, and why."""
+        promise = self._promise_once()
+        return promise.repeated(self.resumed + 1) if promise.private and self.resumed else promise
+
+    def _promise_once(self) -> Guarantee:
+        """Return what a single release promises, however often the policy was resumed."""
         promise = self._publish.guarantee()
         if not promise.private:
             return promise
-        promise = promise.assuming(
+        return promise.assuming(
             *assumed_by_all(*self.loss_range, clip=self.clip), PUBLIC_CONTEXTS, PUBLIC_FEATURES
         )
-        return promise.repeated(self.resumed + 1) if self.resumed else promise
 
     @property
     def protects(self) -> Protects:
@@ -321,10 +326,8 @@ class PrivateTrees(PrivateContextual):
 
     def certificate(self) -> JSON:
         """Return the guarantee as a document that ``bandanna verify`` can check."""
-        if self.resumed:
-            raise InputError("its file was resumed more than once: there is nothing to certify.")
         setting = Setting(self._identity, "trees", len(self.arms), None, *self.loss_range)
-        return make_certificate(self.guarantee, setting)
+        return charged(make_certificate(self._promise_once(), setting), self.resumed)
 
     def bound(self, leaves: int | None = None) -> TreeBound:
         """Return what regret is at most against every tree with so many leaves."""

@@ -252,7 +252,11 @@ class Diagnostics:
         It holds nothing private. Write it with ``json.dump``; ``docs/certificate.md`` explains
         every entry.
         """
-        return certificate_of(self.spec, self._state, self.guarantee, bought)
+        parts = self._parts
+        promise = promise_of(
+            self.spec, self.recipe, parts.release, self._state, parts.metrics, once=True
+        )
+        return certificate_of(self.spec, self._state, promise, bought)
 
     @property
     def resumed(self) -> int:

@@ -30,6 +30,7 @@ from bandanna.planner.plan import (
 from bandanna.policy.state import State
 from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
 from bandanna.privacy.certificate import Setting, make_certificate
+from bandanna.privacy.charged import charged
 from bandanna.privacy.composition import slot_for
 from bandanna.privacy.estimates import EstimateRelease
 from bandanna.privacy.laplace import LaplaceRelease
@@ -462,8 +463,13 @@ def promise_of(
     release: Release,
     state: State,
     metrics: MetricsRelease | None = None,
+    *,
+    once: bool = False,
 ) -> Guarantee:
-    """Return what is promised about one round's feedback, or one person's, and why."""
+    """Return what is promised about one round's feedback, or one person's, and why.
+
+    ``once`` is what a single release promises, however often the policy was resumed.
+    """
     promise = release.guarantee()
     promise = promise if metrics is None else metrics.guarantee(promise)
     if not promise.private:
@@ -483,7 +489,7 @@ def promise_of(
         promise = for_person(promise, people.epsilon, people.delta, people.per_person)
     elif follows_experts(recipe, spec.experts):
         promise = replace(promise, protects=protected(algorithm_of(spec), spec.experts))
-    if state.resumed:
+    if state.resumed and not once:
         promise = promise.repeated(state.resumed + 1)
     known = spec.experts is None or PUBLIC_ADVICE in promise.assumptions
     return promise if known else promise.assuming(PUBLIC_ADVICE)
@@ -492,14 +498,19 @@ def promise_of(
 def certificate_of(
     spec: Spec, state: State, promise: Guarantee, bought: PrivateRange | None = None
 ) -> JSON:
-    """Return a policy's guarantee as a document, with what its range cost if it was bought."""
-    if state.resumed:
-        raise InputError("its file was resumed more than once: there is nothing to certify.")
+    """Return a policy's guarantee as a document, with what its range cost if it was bought.
+
+    ``promise`` is that of a single release.
+    """
     low, high = spec.loss_range
     size = len(spec.arms), spec.experts
     setting = Setting(state.identity, algorithm_of(spec), *size, low, high)
     if bought is None:
-        return make_certificate(promise, setting)
+        return charged(make_certificate(promise, setting), state.resumed)
+    if state.resumed:
+        raise InputError(
+            "its file was resumed more than once: there is nothing to certify with a bought range."
+        )
     if bought.loss_range != spec.loss_range or not spec.clip:
         raise InputError(
             f"the range bought is {bought.low:g} to {bought.high:g}; make the policy with "

@@ -24,6 +24,7 @@ from bandanna._core.types import (
     plain,
     times_up,
 )
+from bandanna.privacy.charged import with_charge
 from bandanna.privacy.statements import composes_slots, with_current_names
 
 NOT_STATED = "not stated"
@@ -167,6 +168,7 @@ def make_card(certificate: JSON, answers: Mapping[str, str] | None = None) -> Ca
         raise InputError(
             f"unknown answers: {', '.join(unknown)}; there are {', '.join(QUESTIONS)}."
         )
+    certificate = with_charge(certificate)
     spent = _spent(certificate)
 
     def stated(name: str, question: str) -> Entry:

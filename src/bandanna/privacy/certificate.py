@@ -19,6 +19,8 @@ from bandanna._core.documents import seal
 from bandanna._core.grid import check_range
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.privacy.bought_range import RANGE_ENTRIES, check_bought, impossible_range
+from bandanna.privacy.charged import FORMAT as FORMAT_CHARGED
+from bandanna.privacy.charged import INSIDE, check_charged
 from bandanna.privacy.mechanism import Finding, Mechanism, float_of
 from bandanna.privacy.persons import check_slots, impossible_slots
 from bandanna.privacy.registry import MECHANISMS
@@ -71,6 +73,8 @@ HISTORY_SHAPES = {
 
 def with_history(certificate: JSON, history: Sequence[JSON]) -> JSON:
     """Return a certificate that also lists what devices were told."""
+    if certificate["format"] == FORMAT_CHARGED:
+        return {**certificate, INSIDE: with_history(certificate[INSIDE], history)}
     entries = {key: value for key, value in certificate.items() if key != "seals"}
     return sealed(entries | {HISTORY: list(history)})
 
@@ -204,6 +208,8 @@ def verify(text: str, *, key: bytes | None = None) -> list[Finding]:
         return [Finding("file", False, f"not valid JSON: {error}")]
     if isinstance(data, dict) and data.get("format") == FORMAT_TOGETHER:
         return _verify_together(data, key)
+    if isinstance(data, dict) and data.get("format") == FORMAT_CHARGED:
+        return _verify_charged(data, key)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, dict) else None
         return [Finding("format", False, f"must be {FORMAT!r}; got {found!r}")]
@@ -243,6 +249,19 @@ def _verify_together(data: JSON, key: bytes | None) -> list[Finding]:
         for name, one in segments.items()
         for finding in verify(json.dumps(one), key=key)
     ]
+
+
+def _verify_charged(data: JSON, key: bytes | None) -> list[Finding]:
+    """Check the certificate of a release, and what resumptions made of it."""
+    found = [] if key is None else [check_signature(data, key)]
+    entries = {name: value for name, value in data.items() if name != SIGNATURE}
+    try:
+        found.extend(check_charged(entries))
+    except (TypeError, ValueError, ArithmeticError) as error:
+        found.append(Finding("file", False, f"entries are missing or impossible: {error!r}"))
+    inside = data.get(INSIDE)
+    nested = isinstance(inside, dict) and inside.get("format") == FORMAT
+    return [*found, *verify(json.dumps(inside if nested else None))]
 
 
 def line_of(text: str, entry: str) -> int | None:

@@ -85,7 +85,7 @@ def _promise(view: View) -> tuple[Guarantee, dict[str, int], JSON | None]:
     if view.contextual is not None:
         policy, counters = view.contextual, view.part.head["counters"]
         ledger = context_ledger(policy, counters, view.committed.open)
-        return policy.guarantee, ledger, None if policy.resumed else policy.certificate()
+        return policy.guarantee, ledger, policy.certificate()
     return _promise_of(view)
 
 
@@ -98,7 +98,7 @@ def _promise_of(view: View) -> tuple[Guarantee, dict[str, int], JSON | None]:
         "decided": state.rounds,
         "resumed_from_older_copies": policy.resumed,
     }
-    return policy.guarantee, counts, None if policy.resumed else policy.certificate()
+    return policy.guarantee, counts, policy.certificate()
 
 
 def _guarantee(promise: Guarantee) -> JSON:

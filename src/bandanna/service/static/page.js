@@ -244,7 +244,7 @@ async function one(id) {
   $("full").textContent = `${privacy.in_words}\n\n${privacy.copies.not_known}`;
   $("device").hidden = privacy.device === null;
   $("device").textContent = privacy.device ? told(privacy.device) : "";
-  $("certificate").disabled = privacy.ledger.resumed_from_older_copies > 0;
+  $("certificate").disabled = privacy.certificate === null && !which();
   show("one");
   fill(now, results);
   json(`/v1/experiments/${id}/audit`).then((found) => {
