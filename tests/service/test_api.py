@@ -59,6 +59,30 @@ def counts(here: Here, experiment: str) -> tuple[int, int]:
     return shown["decided"], shown["observed"]
 
 
+def test_an_experiment_is_made_once_for_an_idempotency_key(here: Here) -> None:
+    body = {"name": "test", "arms": ["a", "b"], "epsilon": 1.0, "rounds": 100}
+    body |= {"loss_range": [0, 2], "segments": ["de", "fr"]}
+
+    def make(key: str | None, **fields: object) -> tuple[int, str]:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        answer = here.http.post("/v1/experiments", json=body | fields, headers=headers)
+        return answer.status_code, answer.json().get("id", answer.json().get("detail"))
+
+    first = make("one")
+    here.http.put(f"/v1/experiments/{first[1]}/arms/c")
+    assert make("one") == first
+    assert make("two")[1] != first[1]
+    assert make(None)[1] not in (first[1], make(None)[1])
+    for changed in ({"epsilon": 2.0}, {"name": "other"}, {"segments": ["de"]}):
+        status, why = make("one", **changed)
+        assert (status, "used before" in why) == (422, True)
+    here.http.headers["Authorization"] = f"Bearer {here.key('manage')}"
+    assert make("one")[1] != first[1], "another key's are its own"
+    trail = here.http.get("/v1/trail").json()["entries"]
+    made = [line for line in trail if line["action"] == "experiment made"]
+    assert sum(line["about"] == first[1] for line in made) == 1
+
+
 def test_what_quick_routes_do_not_take_goes_the_usual_way(here: Here) -> None:
     experiment = here.create()
     path = f"/v1/experiments/{experiment}/decisions"

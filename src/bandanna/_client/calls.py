@@ -80,6 +80,7 @@ class Call(NamedTuple):
     body: JSON | None = None
     again: bool = True
     """Whether it may be sent again when it is not known whether it arrived."""
+    headers: dict[str, str] | None = None
 
 
 class Attempts:
@@ -110,9 +111,10 @@ class Attempts:
 
 
 def create(name: str, arms: int | list[str], epsilon: float, other: JSON) -> Call:
-    """Make an experiment; not sent twice, since it has no id of the caller's."""
+    """Make an experiment, under a key that makes repeats harmless."""
     body = {"name": name, "arms": arms, "epsilon": epsilon} | other
-    return Call("POST", "/v1/experiments", body, again=False)
+    headers = {"Idempotency-Key": secrets.token_hex(16)}
+    return Call("POST", "/v1/experiments", body, headers=headers)
 
 
 def decide(

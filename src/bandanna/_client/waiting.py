@@ -106,7 +106,9 @@ class Client(_Connection["httpx.Client"]):
         while True:
             answer, trouble = None, ""
             try:
-                answer = self._http.request(call.method, call.path, json=call.body)
+                answer = self._http.request(
+                    call.method, call.path, json=call.body, headers=call.headers
+                )
             except self._lost as error:
                 trouble = type(error).__name__
             pause = self._pause(attempts, call, answer)
@@ -282,7 +284,9 @@ class AsyncClient(_Connection["httpx.AsyncClient"]):
         while True:
             answer, trouble = None, ""
             try:
-                answer = await self._http.request(call.method, call.path, json=call.body)
+                answer = await self._http.request(
+                    call.method, call.path, json=call.body, headers=call.headers
+                )
             except self._lost as error:
                 trouble = type(error).__name__
             pause = self._pause(attempts, call, answer)

@@ -19,7 +19,7 @@ from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.service.live import Audits, Live
 from bandanna.service.making import settings_and_head
 from bandanna.service.metrics import Metrics
-from bandanna.service.parts import grouped, part_for, promised
+from bandanna.service.parts import grouped, part_for, promised, same_as_made
 from bandanna.service.peers import Operation, Peers
 from bandanna.service.settings import Settings
 from bandanna.service.signing import device_release, is_local, read_signer
@@ -114,25 +114,37 @@ class Core:
 
     # --- experiments ----------------------------------------------------------------------
 
-    async def create(self, name: str, settings: JSON) -> list[Experiment]:
-        """Make an experiment; returns its parts."""
-        made = await run_in_threadpool(self._create, name, settings)
-        self._known[made[0].id] = made
-        return made
+    async def create(
+        self, name: str, settings: JSON, again: str | None = None
+    ) -> tuple[list[Experiment], bool]:
+        """Make an experiment; returns its parts, and whether it is new.
 
-    def _create(self, name: str, settings: JSON) -> list[Experiment]:
-        identity, parts = f"exp_{secrets.token_hex(8)}", []
+        What was made with the same ``again`` before is returned as it is.
+        """
+        made, new = await run_in_threadpool(self._create, name, settings, again)
+        self._known[made[0].id] = made
+        return made, new
+
+    def _create(
+        self, name: str, settings: JSON, again: str | None
+    ) -> tuple[list[Experiment], bool]:
+        random = secrets.token_hex(8)
+        hashed = random if again is None else self.secret.hash("keys", f"create {again}").hex()[:16]
+        identity, parts = f"exp_{hashed}", []
         for segment in settings.get("segments") or [""]:
             kept, head = settings_and_head(settings)
             if is_local(kept):
                 kept["device_release"] = device_release(kept)
             parts.append(Experiment(identity, name, kept, head, self.clock(), segment=segment))
-        numbers = self.store.create(parts)
+        try:
+            numbers = self.store.create(parts)
+        except ConflictError:
+            return same_as_made(self.store.experiments(identity), parts), False
         for part, number in zip(parts, numbers, strict=True):
             part.number, part.owner = number, numbers[0]
         if is_local(parts[0].settings):
             self.signer.note(self.store, parts[0], self.clock())
-        return parts
+        return parts, True
 
     async def find(self, identity: str) -> list[Experiment]:
         """Return the parts of an experiment as they were made; only settings are current."""

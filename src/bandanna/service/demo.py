@@ -19,7 +19,7 @@ PAUSE_SECONDS = 0.02
 async def play(core: Core) -> None:
     """Make an experiment and play people against it until the service stops."""
     settings = {"arms": list(ARMS), "epsilon": 1.0, "rounds": 100_000, "deadline_seconds": 5.0}
-    made = await core.create("demonstration", settings)
+    made, _ = await core.create("demonstration", settings)
     people = random.Random(1)  # noqa: S311
     while not core.closing.is_set():
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
 from bandanna._core.types import Guarantee, InputError
@@ -30,6 +31,19 @@ def part_for(parts: list[Experiment], segment: str | None) -> Experiment:
     more = ", ..." if len(parts) > 20 else ""
     given = "give a segment" if segment is None else f"unknown segment {segment!r}"
     raise InputError(f"{given}; there are {known}{more}.")
+
+
+def same_as_made(known: list[Experiment], asked: list[Experiment]) -> list[Experiment]:
+    """Return an experiment that was made before, if it is the one that is asked for again."""
+    if [_made(part) for part in known] != [_made(part) for part in asked]:
+        raise InputError("this Idempotency-Key was used before, for another experiment.")
+    return known
+
+
+def _made(part: Experiment) -> object:
+    """Return what an experiment was made as; arms may have been added since."""
+    settings = {name: value for name, value in part.settings.items() if name != "arms"}
+    return part.name, part.segment, json.loads(json.dumps(settings))
 
 
 def promised(promises: Mapping[str, Guarantee]) -> Guarantee:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -74,11 +74,27 @@ def body_shown(kind: type[Document]) -> JSON:
 
 
 @router.post("/experiments", status_code=201)
-async def create(new: NewExperiment, core: CoreHere, key: CanManageAll) -> ExperimentAnswer:
+async def create(
+    new: NewExperiment,
+    core: CoreHere,
+    key: CanManageAll,
+    again: Annotated[
+        str | None,
+        Header(
+            alias="Idempotency-Key",
+            min_length=1,
+            max_length=200,
+            description="Of your choice. With the same one, and the same key to the service, what "
+            "was made before is returned and nothing new is made.",
+        ),
+    ] = None,
+) -> ExperimentAnswer:
     """Make an experiment."""
     settings = new.model_dump(exclude={"name"}, exclude_none=True)
-    made = await core.create(new.name, settings)
-    await core.note(key.id, "experiment made", made[0].id, {"name": new.name})
+    by = None if again is None else f"{key.id} {again}"
+    made, is_new = await core.create(new.name, settings, by)
+    if is_new:
+        await core.note(key.id, "experiment made", made[0].id, {"name": new.name})
     return experiment_answer(made, await core.guarantee(made[0].id))
 
 
