@@ -136,16 +136,31 @@ def two_processes() -> list[Row]:
         alone = [load([services[0].port], paths[:count], key, 32) for count in counts]
         services.append(stack.enter_context(process(folder, database, **options)))
         time.sleep(2.0)  # they hear of each other within a second
-        for count, one in zip(counts, alone, strict=True):
+        anywhere = [service.port for service in services]
+        ways = [(count, one, anywhere, "") for count, one in zip(counts, alone, strict=True)]
+        served = _servers(services, paths, key)
+        ways.append((8, alone[1], served, ", asked where they are served"))
+        for count, one, ports, how in ways:
             before = _processor_seconds()
-            two = load([service.port for service in services], paths[:count], key, 32)
+            two = load(ports, paths[:count], key, 32)
             busy = (_processor_seconds() - before) / (SECONDS + 1.0) / (os.cpu_count() or 1)
             ratio = two.rate / one.rate
             shown = f"{ratio:.2f} times ({one.rate:,.0f} and {two.rate:,.0f} a second"
-            name = f"PostgreSQL, {count} experiments, two processes against one"
+            name = f"PostgreSQL, {count} experiments, two processes against one{how}"
             shown += f"; all processors {busy:.0%} busy)"
             rows.append(Row(name, shown, "at least 1.5", ratio >= 1.5))
     return rows
+
+
+def _servers(services: list[Process], paths: list[str], key: str) -> list[int]:
+    """Return for each experiment the port of the process that serves it."""
+    first, headers = services[0], {"Authorization": f"Bearer {key}", "Bandanna-Direct": "1"}
+    ports = []
+    for path in paths:
+        answer = httpx.post(f"{first.url}{path}", json={}, headers=headers).raise_for_status()
+        address = answer.headers.get("Bandanna-Server", first.url)
+        ports.append(int(address.rpartition(":")[2]))
+    return ports
 
 
 def _processor_seconds() -> float:
@@ -157,7 +172,8 @@ def _processor_seconds() -> float:
 
 FILL = """
 WITH RECURSIVE n(i) AS (SELECT {begin} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {end})
-INSERT INTO events SELECT 'old-' || i, 1, -1 - i / 20, i % 20, 0, i, 0.5, 0.0, NULL, 0 FROM n
+INSERT INTO events (id, owner, experiment, batch, position, arm, round, chance, made_at, state)
+SELECT 'old-' || i, 1, 1, -1 - i / 20, i % 20, 0, i, 0.5, 0.0, 0 FROM n
 """
 
 

@@ -54,6 +54,9 @@ class Client(_Client):
         A key to it.
     patience
         Seconds for which a request is tried again.
+    direct
+        Where several processes share a database, send what is asked about an experiment to the
+        process that serves it, as the service says. Their addresses must be reachable from here.
 
     Examples
     --------
@@ -64,9 +67,9 @@ class Client(_Client):
 
     errors: ClassVar[Errors] = ERRORS
 
-    def __init__(self, url: str, key: str, *, patience: float = 30.0) -> None:
+    def __init__(self, url: str, key: str, *, patience: float = 30.0, direct: bool = False) -> None:
         need("client", "a client of the decision service")
-        super().__init__(url, key, patience=patience)
+        super().__init__(url, key, patience=patience, direct=direct)
 
     def experiment(self, identity: str) -> RemoteBandit:
         """Return an experiment that exists; nothing is sent yet."""
@@ -102,9 +105,9 @@ class AsyncClient(_AsyncClient):
 
     errors: ClassVar[Errors] = ERRORS
 
-    def __init__(self, url: str, key: str, *, patience: float = 30.0) -> None:
+    def __init__(self, url: str, key: str, *, patience: float = 30.0, direct: bool = False) -> None:
         need("client", "a client of the decision service")
-        super().__init__(url, key, patience=patience)
+        super().__init__(url, key, patience=patience, direct=direct)
 
     def experiment(self, identity: str) -> AsyncRemoteBandit:
         """Return an experiment that exists; nothing is sent yet."""

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+import bandanna as bd
 from bandanna.service.peers import ASKED
 from bandanna.store import Secret
 from tests.postgres import Postgres, needs_postgres
@@ -86,6 +87,41 @@ def test_an_experiment_is_served_by_one_process(pair: Pair) -> None:
     shown = pair.first.http.get(f"/v1/experiments/{experiment}").json()
     assert (shown["decided"], shown["observed"]) == (2, 1)
     assert not any(b"654321" in message for message in pair.wire.messages)
+
+
+def test_clients_that_ask_are_told_who_serves_an_experiment(pair: Pair) -> None:
+    path = f"/v1/experiments/{pair.create()}/decisions"
+    direct = {"Bandanna-Direct": "1"}
+    answer = pair.first.http.post(path, json={}, headers=direct)
+    assert answer.headers["Bandanna-Server"] == "http://second"
+    assert "Bandanna-Server" not in pair.first.http.post(path, json={}).headers
+    assert "Bandanna-Server" not in pair.second.http.post(path, json={}, headers=direct).headers
+
+
+def test_a_client_goes_where_an_experiment_is_served_and_comes_back() -> None:
+    hosts: list[str] = []
+    gone = False
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        hosts.append(request.url.host)
+        assert request.headers["Authorization"] == "Bearer bdn_x"
+        if gone and request.url.host == "second":
+            raise httpx.ConnectError("nobody is there")
+        told = {"Bandanna-Server": "http://second:1"} if request.url.host == "first" else {}
+        return httpx.Response(200, json={"arm": "a", "event_id": "e"}, headers=told)
+
+    with bd.Client("http://first", "bdn_x", direct=True) as client:
+        client._http = httpx.Client(
+            transport=httpx.MockTransport(answer), base_url="http://first", headers=client._headers
+        )
+        one, other = client.experiment("exp_1"), client.experiment("exp_2")
+        for experiment in (one, one, other, one):
+            experiment.observe(experiment.decide(), reward=1.0)
+        assert hosts == ["first", *["second"] * 3, "first", *["second"] * 3]
+        hosts.clear()
+        gone = True
+        one.decide()
+        assert hosts == ["second", "first"]
 
 
 def test_refusals_come_back_as_they_are(pair: Pair) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import httpx
 
 Connected = TypeVar("Connected", "httpx.Client", "httpx.AsyncClient")
+DIRECT, SERVER = "Bandanna-Direct", "Bandanna-Server"
 TIMEOUT = 10.0
 """Seconds for one attempt."""
 
@@ -26,13 +27,25 @@ class _Connection(Generic[Connected]):
     errors: ClassVar[Errors] = Errors()
     _http: Connected
 
-    def __init__(self, url: str, key: str, *, patience: float = 30.0) -> None:
+    def __init__(self, url: str, key: str, *, patience: float = 30.0, direct: bool = False) -> None:
         self._patience = patience
-        self._settings = {
-            "base_url": url,
-            "headers": {"Authorization": f"Bearer {key}"},
-            "timeout": TIMEOUT,
-        }
+        self._servers: dict[str, str] | None = {} if direct else None
+        """Where experiments are served, by their paths, as far as the service has said so."""
+        self._headers = {"Authorization": f"Bearer {key}"} | ({DIRECT: "1"} if direct else {})
+        self._settings = {"base_url": url, "headers": self._headers, "timeout": TIMEOUT}
+
+    def _url(self, call: Call) -> str:
+        """Return where a call is sent."""
+        known = (self._servers or {}).get(_experiment(call.path), "")
+        return f"{known}{call.path}"
+
+    def _learn(self, call: Call, answer: httpx.Response | None) -> None:
+        """Note who serves an experiment; forget it when they do not answer."""
+        if self._servers is not None:
+            if answer is None:
+                self._servers.pop(_experiment(call.path), None)
+            elif SERVER in answer.headers:
+                self._servers[_experiment(call.path)] = answer.headers[SERVER]
 
     def _read(self, answer: httpx.Response) -> JSON:
         """Return what was answered, or raise what a policy would."""
@@ -59,6 +72,11 @@ class _Connection(Generic[Connected]):
         return self._read(answer)
 
 
+def _experiment(path: str) -> str:
+    """Return the part of a path that names an experiment."""
+    return "/".join(path.split("/", 4)[:4])
+
+
 class Client(_Connection["httpx.Client"]):
     """A connection to the decision service.
 
@@ -73,12 +91,15 @@ class Client(_Connection["httpx.Client"]):
         A key to it.
     patience
         Seconds for which a request is tried again.
+    direct
+        Where several processes share a database, send what is asked about an experiment to the
+        process that serves it, as the service says. Their addresses must be reachable from here.
     """
 
-    def __init__(self, url: str, key: str, *, patience: float = 30.0) -> None:
+    def __init__(self, url: str, key: str, *, patience: float = 30.0, direct: bool = False) -> None:
         import httpx  # loaded when first used
 
-        super().__init__(url, key, patience=patience)
+        super().__init__(url, key, patience=patience, direct=direct)
         self._http = httpx.Client(**self._settings)  # type: ignore[arg-type]
         self._lost = httpx.TransportError
 
@@ -107,10 +128,11 @@ class Client(_Connection["httpx.Client"]):
             answer, trouble = None, ""
             try:
                 answer = self._http.request(
-                    call.method, call.path, json=call.body, headers=call.headers
+                    call.method, self._url(call), json=call.body, headers=call.headers
                 )
             except self._lost as error:
                 trouble = type(error).__name__
+            self._learn(call, answer)
             pause = self._pause(attempts, call, answer)
             if pause is None:
                 return self._ended(answer, trouble)
@@ -245,12 +267,15 @@ class AsyncClient(_Connection["httpx.AsyncClient"]):
         A key to it.
     patience
         Seconds for which a request is tried again.
+    direct
+        Where several processes share a database, send what is asked about an experiment to the
+        process that serves it, as the service says. Their addresses must be reachable from here.
     """
 
-    def __init__(self, url: str, key: str, *, patience: float = 30.0) -> None:
+    def __init__(self, url: str, key: str, *, patience: float = 30.0, direct: bool = False) -> None:
         import httpx  # loaded when first used
 
-        super().__init__(url, key, patience=patience)
+        super().__init__(url, key, patience=patience, direct=direct)
         self._http = httpx.AsyncClient(**self._settings)  # type: ignore[arg-type]
         self._lost = httpx.TransportError
 
@@ -285,10 +310,11 @@ class AsyncClient(_Connection["httpx.AsyncClient"]):
             answer, trouble = None, ""
             try:
                 answer = await self._http.request(
-                    call.method, call.path, json=call.body, headers=call.headers
+                    call.method, self._url(call), json=call.body, headers=call.headers
                 )
             except self._lost as error:
                 trouble = type(error).__name__
+            self._learn(call, answer)
             pause = self._pause(attempts, call, answer)
             if pause is None:
                 return self._ended(answer, trouble)

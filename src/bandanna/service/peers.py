@@ -170,6 +170,11 @@ class Peers:
             self._serving[experiment] = max(everyone, key=lambda one: _weight(one, experiment))
         return self._serving[experiment]
 
+    def elsewhere(self, experiment: int) -> str | None:
+        """Return the address of the process that serves an experiment, if it is another one."""
+        link = self._links.get(self._server(experiment))
+        return None if link is None else link.address
+
     async def ask(self, operation: Operation) -> Event | None:
         """Let the process do it that serves the experiment; raises if it did not answer."""
         if not self._links or len(json.dumps(operation)) > MOST_CHARACTERS:
@@ -213,6 +218,7 @@ class Link:
     """The way to another process: whatever waits together is sent together."""
 
     def __init__(self, address: str, secret: Secret) -> None:
+        self.address = address
         self._http = httpx.AsyncClient(base_url=address, timeout=PATIENCE, trust_env=False)
         self._secret = secret
         self._waiting: list[tuple[Operation, asyncio.Future[Event | None]]] = []

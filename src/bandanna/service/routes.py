@@ -56,6 +56,9 @@ PROBLEMS: dict[int | str, JSON] = {
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
+DIRECT, SERVER = "Bandanna-Direct", "Bandanna-Server"
+"""A client that sends the first is told which process serves the experiment, if it is another."""
+
 Body = TypeVar("Body", bound=Document)
 
 
@@ -185,7 +188,9 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
     arm, part = await core.arm_of(experiment, event), (await core.find(experiment))[0]
     told = core.signer.parameters(part) if is_local(part.settings) else None
     answer = decision_answer(event, arm, told)
-    return Response(answer.model_dump_json(), media_type="application/json")
+    direct = core.peers.elsewhere(part.owner) if DIRECT in request.headers else None
+    headers = {} if direct is None else {SERVER: direct}
+    return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
 
 
 @router.post("/plan")
