@@ -17,33 +17,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numba
 from numba.extending import overload
 
+from bandanna._core.inner import Inner, StepCompiler
 from bandanna._core.kernel_cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False}
-STEP_OPTIONS = {**_OPTIONS, "forceinline": True}
+_OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
+_INNER_OPTIONS = {**_OPTIONS, "no_cpython_wrapper": True, "nopython": True}
+_STEP_OPTIONS = {**_INNER_OPTIONS, "forceinline": True}
 
 
 def step(function: F) -> F:
     """Compile a function to be inlined into the kernels that call it."""
-    compiled: F = numba.njit(**STEP_OPTIONS)(function)
+    compiled: F = Inner(function, None, _STEP_OPTIONS, StepCompiler)
     return compiled
 
 
 def part(function: F) -> F:
     """Compile a function that kernels call; kept on disk, so that the next kernel only links it."""
-    return kernel(function)
+    return _kept(Inner(function, None, _INNER_OPTIONS), function)
 
 
 def kernel(function: F) -> F:
     """Compile a function that Python calls; the machine code is kept on disk where possible."""
-    compiled = numba.njit(**_OPTIONS)(function)
+    return _kept(numba.njit(**_OPTIONS)(function), function)
+
+
+def _kept(compiled: Any, function: F) -> F:
+    """Keep the machine code of a function on disk."""
     with suppress(RuntimeError):  # nowhere to write: a read-only installation without a home
         compiled._cache = KernelCache(function)
     typed: F = compiled
@@ -55,7 +61,8 @@ def dispatches(stub: Callable[..., object]) -> Callable[[F], F]:
 
     The decorated function gets Numba's types and returns a Python function to compile and inline.
     """
-    return overload(stub, jit_options=STEP_OPTIONS, strict=False)  # type: ignore[no-any-return]
+    options = {**_STEP_OPTIONS, "pipeline_class": StepCompiler}
+    return overload(stub, jit_options=options, strict=False)  # type: ignore[no-any-return]
 
 
 def python_source(compiled: F) -> F:
