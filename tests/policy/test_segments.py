@@ -115,5 +115,8 @@ def test_load_opens_every_kind_of_file(tmp_path: Path) -> None:
         with pytest.raises(bd.StateFileError, match=r"0\.1 asked for"):
             bd.load(path, epsilon=0.1)
         assert type(bd.load(path, epsilon=0.5)) is type(one)
+        with pytest.raises(bd.StateFileError, match=r"epsilon 1, which promises less"):
+            bd.load(path, epsilon=0.5, again=True)  # what was open may be released twice
+        assert bd.load(path, epsilon=1.0, again=True).guarantee.epsilon == 1.0
         with pytest.raises(bd.BandannaError, match=r"leave (it )?out"):
             bd.load(path, learner=object(), again=True)

@@ -31,7 +31,7 @@ from bandanna.contextual.fitting import Noise, Released, fit, read_release
 from bandanna.contextual.schedule import epoch_ends, first_end
 from bandanna.contextual.state import GIVEN_UP, WAITING, Epoch, Past, State, Waiting
 from bandanna.contextual.steps import Floats, add, draw, new_scratch
-from bandanna.policy.files import OneProcess, claim, read_with, write_state
+from bandanna.policy.files import OneProcess, claim_within, read_with, write_state
 from bandanna.policy.state import People
 from bandanna.policy.transitions import as_decision
 from bandanna.privacy.certificate import Setting, make_certificate
@@ -359,13 +359,13 @@ class PrivateContextual(OneProcess):
             raise StateFileError(f"{source}: {error}") from None
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
             raise StateFileError(f"{source} is damaged: {type(error).__name__}.") from None
-        promised = policy.guarantee.epsilon
-        if epsilon is not None and promised > checks.epsilon(epsilon):
-            raise StateFileError(
-                f"{source} holds a policy with epsilon {promised:g}, which promises less than the "
-                f"{epsilon:g} asked for."
-            )
-        policy.resumed += claim(source.resolve(), str(data["checksum"]), again=again)
+        before = policy.resumed
+
+        def promised(times: int) -> float:
+            policy.resumed = before + times
+            return policy.guarantee.epsilon
+
+        claim_within(source, data, promised, epsilon=epsilon, again=again)
         return policy  # type: ignore[return-value]
 
     @classmethod

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -28,7 +27,7 @@ from bandanna.algorithms import AUTO
 from bandanna.learners import ExpertLearner, Learner
 from bandanna.policy.adapters import ForeignLearner, adapt, checked_learner, required_learner
 from bandanna.policy.codec import Limits, load_state, migrated
-from bandanna.policy.files import claim, resumed_before
+from bandanna.policy.files import claim_within
 from bandanna.policy.parts import (
     Recipe,
     fitted,
@@ -362,22 +361,19 @@ def resume_policy(
     source: Path, data: JSON, *, epsilon: float | None, again: bool, learner: object
 ) -> Policy:
     """Go on from the content of a file; ``bandanna.load`` says what the parameters are."""
-    least = math.inf if epsilon is None else checks.epsilon(epsilon)
     try:
         policy = policy_from_dict(data, learner=learner)
     except StateFileError as error:
         raise StateFileError(f"{source}: {error}") from None
     except DAMAGE as error:
         raise StateFileError(f"{source} is damaged: {_reason(error)}.") from None
-    state, file, checksum = policy.state, source.resolve(), str(data["checksum"])
-    times = state.resumed
-    state.resumed = times + (resumed_before(file, checksum) if again else 0)
-    if policy.guarantee.epsilon > least:
-        raise StateFileError(
-            f"{source} holds a policy with epsilon {policy.guarantee.epsilon:g}, which promises "
-            f"less than the {least:g} asked for."
-        )
-    state.resumed = times + claim(file, checksum, again=again)
+    before = policy.state.resumed
+
+    def promised(times: int) -> float:
+        policy.state.resumed = before + times
+        return policy.guarantee.epsilon
+
+    claim_within(source, data, promised, epsilon=epsilon, again=again)
     return policy
 
 

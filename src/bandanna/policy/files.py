@@ -6,11 +6,13 @@ A file that was resumed is marked: whatever was open in it must not be released 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, NoReturn, TypeVar
 
+from bandanna._core import checks
 from bandanna._core.documents import BINARY, seal, to_text, write_whole
 from bandanna._core.types import JSON, DecisionError, StateFileError, without_frames
 from bandanna.policy.codec import VERSION, check_version
@@ -91,6 +93,30 @@ def claim(path: Path, checksum: str, *, again: bool) -> int:
             f"be resumed twice unnoticed; load it from a folder that can be written to."
         ) from None
     return before
+
+
+def claim_within(
+    source: Path,
+    data: JSON,
+    promised: Callable[[int], float],
+    *,
+    epsilon: float | None,
+    again: bool,
+) -> None:
+    """Mark a file as resumed, unless its policy then promises less than was asked for.
+
+    ``promised`` takes how often the file was resumed before, and returns the epsilon that holds
+    after that many; it is called last with the number that stands.
+    """
+    file, checksum = source.resolve(), str(data["checksum"])
+    least = math.inf if epsilon is None else checks.epsilon(epsilon)
+    found = promised(resumed_before(file, checksum) if again else 0)
+    if found > least:
+        raise StateFileError(
+            f"{source} holds a policy with epsilon {found:g}, which promises less than the "
+            f"{least:g} asked for."
+        )
+    promised(claim(file, checksum, again=again))
 
 
 def resumed_before(path: Path, checksum: str) -> int:

@@ -9,7 +9,6 @@ from pathlib import Path
 from textwrap import indent
 from typing import Never, TypeVar
 
-from bandanna._core import checks
 from bandanna._core.html import paragraph
 from bandanna._core.types import (
     JSON,
@@ -25,7 +24,7 @@ from bandanna._core.types import (
 from bandanna.policy.answers import Answer
 from bandanna.policy.diagnostics import CONFIDENCE, Summary
 from bandanna.policy.facade import DAMAGE, policy_from_dict
-from bandanna.policy.files import claim, read_with, write_state
+from bandanna.policy.files import claim_within, read_with, write_state
 from bandanna.policy.policy import Policy
 from bandanna.policy.transitions import as_decision
 from bandanna.privacy.certificate import together
@@ -226,15 +225,14 @@ class Segments(Mapping[ArmName, Policy]):
         except DAMAGE as error:
             raise StateFileError(f"{source} is damaged: {type(error).__name__}.") from None
         made = cls(policies)
-        promised = made.guarantee.epsilon
-        if epsilon is not None and promised > checks.epsilon(epsilon):
-            raise StateFileError(
-                f"{source} holds segments with epsilon {promised:g}, which promise less than the "
-                f"{epsilon:g} asked for."
-            )
-        times = claim(source.resolve(), str(data["checksum"]), again=again)
-        for policy in policies.values():
-            policy.state.resumed += times
+        before = {name: policy.state.resumed for name, policy in policies.items()}
+
+        def promised(times: int) -> float:
+            for name, policy in policies.items():
+                policy.state.resumed = before[name] + times
+            return made.guarantee.epsilon
+
+        claim_within(source, data, promised, epsilon=epsilon, again=again)
         return made
 
     def _maker(self, decision: Decision | Mapping[str, object]) -> Policy:
