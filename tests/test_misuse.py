@@ -111,7 +111,7 @@ def test_segments_need_a_policy_each() -> None:
 def test_segments_are_simulated_one_at_a_time() -> None:
     segments = bd.Segments(lambda _: bandit(), ["de", "fr"])
     losses = np.tile([0.1, 0.9], (1000, 1))
-    with pytest.raises(bd.InputError, match=r"simulate\(segments\['de'\], losses\)"):
+    with pytest.raises(bd.InputError, match="simulate_segments"):
         bd.simulate(segments, losses)  # type: ignore[arg-type]
     assert bd.simulate(segments["de"], losses, replicates=2).rounds == 1000
 

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bandanna as bd
 from bandanna.privacy.certificate import together, verify
+from bandanna.simulation import simulate_segments
 
 
 def make(**options: Any) -> bd.Segments:
@@ -120,3 +122,20 @@ def test_load_opens_every_kind_of_file(tmp_path: Path) -> None:
         assert bd.load(path, epsilon=1.0, again=True).guarantee.epsilon == 1.0
         with pytest.raises(bd.BandannaError, match=r"leave (it )?out"):
             bd.load(path, learner=object(), again=True)
+
+
+def test_segments_are_simulated_each_on_losses_of_its_own() -> None:
+    segments = bd.Segments(lambda _: bd.PrivateBandit(2, 1.0), ["de", "fr"])
+    table = np.tile([0.1, 0.9], (200, 1))
+    losses = {"de": table, "fr": table[:, ::-1]}
+    found = simulate_segments(segments, losses, replicates=3, seed=4)
+    alone = bd.simulate(segments["de"], table, replicates=3, seed=4)
+    assert (found["de"].regret("policy") == alone.regret("policy")).all()
+    each = found["de"].regret("policy") + found["fr"].regret("policy")
+    assert (found.regret() == each).all()
+    assert "400 rounds in 2 segments" in repr(found)
+    assert "fr" in found._repr_html_()
+    with pytest.raises(bd.InputError, match="a dict with those of 'de', 'fr'; got ndarray"):
+        simulate_segments(segments, table)  # type: ignore[arg-type]
+    with pytest.raises(bd.InputError, match="losses of each segment, 'de', 'fr'; got those of"):
+        simulate_segments(segments, {"de": table})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bandanna.simulation.results import Results
-from bandanna.simulation.runs import simulate
+from bandanna.simulation.results import Results, SegmentResults
+from bandanna.simulation.runs import simulate, simulate_segments
 
-__all__ = ["Results", "simulate"]
+__all__ = ["Results", "SegmentResults", "simulate", "simulate_segments"]

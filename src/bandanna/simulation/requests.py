@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.grid import LossRange
-from bandanna._core.types import InputError, plain
+from bandanna._core.types import ArmName, InputError, plain
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policy import Policy, Recipe, Segments
 
@@ -50,11 +50,10 @@ def checkpoint_rounds(
 def by_name(policies: Policies) -> dict[str, Policy]:
     """Require policies, by name; one alone is called "policy"."""
     if isinstance(policies, Segments):
-        one = next(iter(policies))
         raise InputError(
-            f"simulate compares policies on the same losses, and segments have losses of their "
-            f"own; simulate one at a time: simulate(segments[{one!r}], losses), or "
-            f"simulate(dict(segments), losses) to compare them on the same ones."
+            "simulate compares policies on the same losses, and segments have losses of their own: "
+            "use bandanna.simulation.simulate_segments(segments, losses by segment), or "
+            "simulate(dict(segments), losses) to compare them on the same ones."
         )
     if not isinstance(policies, Policy | Mapping):
         raise InputError(
@@ -71,6 +70,21 @@ def by_name(policies: Policies) -> dict[str, Policy]:
                 f"{type(policy).__name__}."
             )
     return named
+
+
+def by_segment(segments: Segments, losses: object) -> dict[ArmName, tuple[Policy, object]]:
+    """Require losses for each segment; returns them with its policy."""
+    names = ", ".join(map(repr, segments))
+    if not isinstance(losses, Mapping):
+        raise InputError(
+            f"segments have losses of their own: give a dict with those of {names}; got "
+            f"{type(losses).__name__}. To compare policies on the same losses use "
+            f"simulate(dict(segments), losses)."
+        )
+    if set(losses) != set(segments):
+        given = ", ".join(map(repr, losses))
+        raise InputError(f"give the losses of each segment, {names}; got those of {given}.")
+    return {name: (policy, losses[name]) for name, policy in segments.items()}
 
 
 def common_range(policies: Mapping[str, Policy]) -> LossRange:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.extras import need
 from bandanna._core.html import paragraph, table
-from bandanna._core.types import InputError
+from bandanna._core.types import ArmName, InputError
 from bandanna.environments.base import COMPARATORS, Comparator
 from bandanna.environments.sample import UNPROTECTED, LogSample
 from bandanna.simulation.policy_runs import Answers, Guard, PolicyRuns, statistics
@@ -227,3 +227,28 @@ class Results:
         if policy not in self.runs:
             raise InputError(f"no policy {policy!r} here; there are {', '.join(self.runs)}.")
         return self.runs[policy]
+
+
+class SegmentResults(dict[ArmName, Results]):
+    """Runs of segments, each in its own environment: results by segment."""
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of all segments."""
+        return sum(one.rounds for one in self.values())
+
+    def regret(self) -> Floats:
+        """Return the final regret of each run, all segments together: against the best of each."""
+        found: Floats = sum(one.regret("policy") for one in self.values())  # type: ignore[assignment]
+        return found
+
+    def __repr__(self) -> str:
+        total = self.regret()
+        lines = [
+            f"Regret after {self.rounds:,} rounds in {len(self)} segments, against the best arm of "
+            f"each: mean {total.mean():,.1f}"
+        ]
+        return "\n".join([*lines, *(f"{name}: {one!r}" for name, one in self.items())])
+
+    def _repr_html_(self) -> str:
+        return "".join(paragraph(str(name)) + one._repr_html_() for name, one in self.items())

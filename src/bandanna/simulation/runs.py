@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna.environments import Environment, ExpertEnvironment, as_environment
 from bandanna.learners import Uniform
-from bandanna.policy import Recipe
+from bandanna.policy import Recipe, Segments
 from bandanna.privacy import PlainRelease
 from bandanna.simulation.comparators import Comparators, best_arm, best_of_segments, single_best
 from bandanna.simulation.engine import ExpertRun, Run, play_run
@@ -24,6 +24,7 @@ from bandanna.simulation.progress import Progress
 from bandanna.simulation.requests import (
     Policies,
     by_name,
+    by_segment,
     check_fit,
     check_size,
     checkpoint_rounds,
@@ -31,7 +32,7 @@ from bandanna.simulation.requests import (
     misfits,
     run_seconds,
 )
-from bandanna.simulation.results import Results
+from bandanna.simulation.results import Results, SegmentResults
 
 CHECKPOINTS = 50
 UNIFORM_RUNS = 50
@@ -131,6 +132,39 @@ def simulate(
         sample=getattr(environment, "sample", None),
         ahead=None if followed is None else (fixed - followed) * span,
         segments=1 if edges is None else edges.size - 1,
+    )
+
+
+def simulate_segments(
+    segments: Segments, losses: Mapping[Any, object], **options: Any
+) -> SegmentResults:
+    """Simulate segments, each on losses of its own.
+
+    Parameters
+    ----------
+    segments
+        Policies by segment.
+    losses
+        For each segment what ``simulate`` takes as losses.
+    options
+        Further parameters of ``simulate``. Each segment has the next seed.
+
+    Examples
+    --------
+    >>> import bandanna as bd, numpy as np
+    >>> shops = bd.Segments(lambda country: bd.PrivateBandit(2, epsilon=1.0), ["de", "fr"])
+    >>> losses = {"de": np.tile([0.1, 0.9], (500, 1)), "fr": np.tile([0.9, 0.1], (900, 1))}
+    >>> results = bd.simulation.simulate_segments(shops, losses, replicates=20)
+    >>> results.rounds, results.regret().shape
+    (1400, (20,))
+    """
+    seed = options.pop("seed", 0)
+    pairs = by_segment(segments, losses).items()
+    return SegmentResults(
+        {
+            name: simulate(policy, one, seed=seed + place, **options)
+            for place, (name, (policy, one)) in enumerate(pairs)
+        }
     )
 
 
