@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numba
 from numba.extending import overload
 
-from bandanna._core.inner import Inner, StepCompiler
+from bandanna._core.inner import FromNumba, Inner, StepCompiler
 from bandanna._core.kernel_cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -48,7 +48,7 @@ def kernel(function: F) -> F:
     return _kept(numba.njit(**_OPTIONS)(function), function)
 
 
-def _kept(compiled: Any, function: F) -> F:
+def _kept(compiled: FromNumba, function: F) -> F:
     """Keep the machine code of a function on disk."""
     with suppress(RuntimeError):  # nowhere to write: a read-only installation without a home
         compiled._cache = KernelCache(function)

@@ -21,6 +21,9 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
+FromNumba = Any
+"""What Numba hands over; it is not typed."""
+
 
 class _ForLinking(JITCodeLibrary):  # type: ignore[misc]  # Numba is not typed
     """Code that is linked into that of a kernel, and never made into machine code."""
@@ -36,11 +39,11 @@ class _ForLinking(JITCodeLibrary):  # type: ignore[misc]  # Numba is not typed
 class StepCompiler(Compiler):  # type: ignore[misc]
     """Numba's compiler, for a function that is inlined into kernels."""
 
-    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+    def __init__(self, typing: object, target: FromNumba, library: object, *rest: object) -> None:
         super().__init__(typing, target, _ForLinking(target.codegen(), "step"), *rest)
         self.state.flags.no_compile = True
 
-    def compile_extra(self, function: Any) -> Any:
+    def compile_extra(self, function: FromNumba) -> FromNumba:
         """Compile, and make known to Numba what has no machine code: under a name of its own."""
         found = super().compile_extra(function)
         name = make_function(sys, function.__name__, "a step", 0, found.environment, ())
@@ -51,15 +54,15 @@ class StepCompiler(Compiler):  # type: ignore[misc]
 class Inner(CPUDispatcher):  # type: ignore[misc]
     """A function for compiled code; where Python calls it, another compilation answers."""
 
-    def add_overload(self, found: Any) -> None:
+    def add_overload(self, found: FromNumba) -> None:
         """Keep what was compiled, out of the reach of Python: it has no entry for it."""
         self.overloads[tuple(found.signature.args)] = found
 
     @cached_property
-    def _for_python(self) -> Callable[..., Any]:
+    def _for_python(self) -> Callable[..., FromNumba]:
         options = {key: self.targetoptions[key] for key in ("error_model", "nogil", "_nrt")}
-        compiled: Callable[..., Any] = numba.njit(**options)(self.py_func)
+        compiled: Callable[..., FromNumba] = numba.njit(**options)(self.py_func)
         return compiled
 
-    def _compile_for_args(self, *args: Any, **kwargs: Any) -> Any:
+    def _compile_for_args(self, *args: object, **kwargs: object) -> Callable[..., FromNumba]:
         return self._for_python

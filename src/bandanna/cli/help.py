@@ -21,13 +21,16 @@ QUESTIONS = {
 }
 """The commands, by what one wants to know."""
 
+FromClick = Any
+"""What the library below Typer hands over; Typer does not say which version of it that is."""
+
 ALWAYS = ("help", "help_all")
 
 
 class ByQuestion(TyperGroup):
     """A group of commands whose help has a section for each question."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: FromClick, formatter: FromClick) -> None:
         """Write what each command does in full, below the question it answers."""
         for question, names in QUESTIONS.items():
             formatter.write(f"\n{question}\n")
@@ -43,9 +46,9 @@ class OneScreen(TyperCommand):
     usual: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_options(self, ctx: FromClick, formatter: FromClick) -> None:
         """Write arguments and options; those that are not usual only if all were asked for."""
-        rare: list[Any] = [
+        rare: list[FromClick] = [
             one for one in self.params if self._rare(one) and not ctx.meta.get("help_all")
         ]
         for one in rare:
@@ -56,13 +59,13 @@ class OneScreen(TyperCommand):
             for one in rare:
                 one.hidden = False
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+    def format_epilog(self, ctx: FromClick, formatter: FromClick) -> None:
         """Write the examples as they are typed."""
         with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
             for line in self.examples:
                 formatter.write(f"  {line}\n")
 
-    def _rare(self, one: Any) -> bool:
+    def _rare(self, one: FromClick) -> bool:
         option = one.param_type_name == "option" and not one.hidden
         return bool(self.usual) and option and one.name not in (*self.usual, *ALWAYS)
 
