@@ -284,6 +284,28 @@ def test_every_policy_goes_on_after_a_restart_as_if_nothing_had_happened(
         one.writer.close()
 
 
+@pytest.mark.parametrize("algorithm", ["phased", "ab-test"])
+def test_a_phase_releases_a_value_of_each_arm_once(store: Store, algorithm: str) -> None:
+    here = Office(store, put(store, experiment(bd.PrivateBandit(3, 5.0, 60, algorithm))))
+    for k in range(60):
+        here.decide(f"{k}")
+        if k % 20 == 7:
+            here.restart()
+        here.reward(f"{k}", 0.25)
+    released = here.look(lambda policy: policy.released)
+    rows = store.releases(here.number)
+    batches = {row.batch for row in rows}
+    assert released == len(batches) > 0
+    assert len(rows) > len(batches)
+    assert len({(row.batch, row.choice) for row in rows}) == len(rows)
+    assert sum(row.size for row in rows) <= 60
+    again = Release(rows[0].batch, 2 - rows[0].choice, 1, 0.5, 9.0)
+    with pytest.raises(ConflictError):
+        write(store, here.number, releases=[again])
+    assert store.releases(here.number) == rows
+    here.writer.close()
+
+
 def test_the_first_deadline_of_open_batches_is_known_without_opening_them(store: Store) -> None:
     made = [experiment(bd.PrivateBandit(2, 0.5, batch=2), deadline_seconds=10.0) for _ in range(3)]
     offices = [Office(store, put(store, one)) for one in made]

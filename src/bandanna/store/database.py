@@ -33,6 +33,7 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
+    text,
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -122,6 +123,8 @@ RELEASES = Table(
     metadata,
     Column("experiment", BigInteger, primary_key=True, autoincrement=False),
     Column("batch", BigInteger, primary_key=True, autoincrement=False),
+    # From 0 on: a second release of a batch, of whatever arm, meets the first one's.
+    Column("part", Integer, primary_key=True, autoincrement=False, server_default=text("0")),
     Column("choice", Integer, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("value", Text, nullable=False),

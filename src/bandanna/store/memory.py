@@ -33,7 +33,7 @@ class Shelf:
         self.events: dict[Place, EventKey] = {}
         """Of open batches: ids of the events that hold a place."""
         self.feedback: dict[Place, Feedback] = {}
-        self.releases: dict[int, Release] = {}
+        self.releases: list[Release] = []
         self.steps: list[str] = []
         """Of the transactions that recorded releases, one for each release."""
         self.people: dict[str, int] = {}
@@ -124,7 +124,7 @@ class MemoryStore(Store):
     def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[Release]:
         """Return releases in the order of their making."""
         with self._lock:
-            return list(self._shelves[experiment].releases.values())[after : after + limit]
+            return self._shelves[experiment].releases[after : after + limit]
 
     def add_key(self, key: KeyRow) -> None:
         """Keep a key."""
@@ -204,7 +204,8 @@ class MemoryTransaction(Transaction):
         new = staged + [event.key for event in changes.events]
         if len(set(new)) < len(new) or any(name in self._events for name in new):
             raise ConflictError("an event of this id exists already.")
-        if any(release.batch in shelf.releases for release in changes.releases):
+        before = {release.batch for release in shelf.releases}
+        if any(release.batch in before for release in changes.releases):
             raise ConflictError("this batch has been released already.")
         step, count = new_step(), len(changes.releases)
         self._staged.append((shelf, changes, step))
@@ -231,7 +232,7 @@ class MemoryTransaction(Transaction):
             shelf.batches |= {batch.number: batch for batch in changes.batches}
             shelf.feedback |= {(row.batch, row.position): row for row in changes.feedback}
             shelf.people |= changes.people
-            shelf.releases |= {release.batch: release for release in changes.releases}
+            shelf.releases += changes.releases
             new = changes.touched | set(changes.people)
             shelf.changed |= dict.fromkeys(new, here.version)
             gone = {release.batch for release in changes.releases}

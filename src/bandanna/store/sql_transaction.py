@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
@@ -236,12 +237,13 @@ class SqlTransaction(Transaction):
     def _release(self, experiment: int, changes: Changes, step: str) -> Mark:
         """Record releases, and delete whatever was kept of their batches."""
         begin = self._newest(experiment) + 1
-        rows = [
-            release._asdict()
-            | {"value": json.dumps(release.value), "experiment": experiment}
-            | {"sequence": begin + k, "step": step}
-            for k, release in enumerate(changes.releases)
-        ]
+        parts: Counter[int] = Counter()
+        rows = []
+        for k, release in enumerate(changes.releases):
+            row = release._asdict() | {"value": json.dumps(release.value), "step": step}
+            row |= {"experiment": experiment, "sequence": begin + k, "part": parts[release.batch]}
+            rows.append(row)
+            parts[release.batch] += 1
         self._insert(RELEASES, rows)
         self._erase(experiment, {release.batch for release in changes.releases})
         return Mark(begin + len(rows) - 1, step)

@@ -71,7 +71,8 @@ def totals_of(releases: Sequence[Release]) -> ReleaseTotals:
             values.setdefault(release.choice, []).append(float(release.value))
     halves = {arm: _halves(found) for arm, found in values.items()}
     weighed = any(isinstance(release.value, list) for release in releases)
-    return ReleaseTotals(len(releases), rounds, points, halves, weighed)
+    batches = len({release.batch for release in releases})
+    return ReleaseTotals(batches, rounds, points, halves, weighed)
 
 
 def _halves(values: list[float]) -> tuple[Half, Half]:
@@ -88,9 +89,12 @@ def read_totals(connection: Connection, experiment: int) -> ReleaseTotals:
     row, run = RELEASES.c, connection.execute
     mine = (row.experiment == experiment) & (row.size > 0)  # otherwise nothing was released
     vector = case((row.value.like("[%"), 1), else_=0)
-    query = select(row.choice, func.sum(row.size), func.count(), func.sum(vector))
+    counts = func.count(), func.sum(vector), func.max(row.part)
+    query = select(row.choice, func.sum(row.size), *counts)
     found = run(query.where(mine).group_by(row.choice)).all()
     batches, weighed = sum(one[2] for one in found), any(one[3] for one in found)
+    if any(one[4] for one in found):  # batches that released a value of each arm
+        batches = run(select(func.count(row.batch.distinct())).where(mine)).scalar_one()
     begin, end = run(select(func.min(row.sequence), func.max(row.sequence)).where(mine)).one()
     bucket = (row.sequence - (begin or 0)) // points_of((end or 0) - (begin or 0) + 1)
     query = select(bucket, row.choice, func.sum(row.size), func.max(row.released_at))

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, inspect
 
 from bandanna._core.types import StateFileError
 
-NEWEST = "5"
+NEWEST = "6"
 """The version of the tables as they are now."""
 
 
