@@ -33,7 +33,7 @@ EXPERTS: dict[str, Callable[[str], int]] = {
 def main(requests: int = 30_000) -> None:
     """Serve requests and compare with every expert on its own."""
     users = Random(7)
-    policy = bd.PrivateExperts(len(EXPERTS), PROMPTS, epsilon=1.0, rounds=requests, seed=7)
+    policy = bd.PrivateExperts(list(EXPERTS), PROMPTS, epsilon=1.0, rounds=requests, seed=7)
     print(policy.why)
     content = 0
     alone = dict.fromkeys(EXPERTS, 0.0)

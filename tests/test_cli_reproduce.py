@@ -25,6 +25,7 @@ VERDICTS = {
     "leakage": [YES] * 4,
     "people": [YES] * 7,
     "algorithms": [YES] * 3,
+    "experts": [YES] * 3,
     "phases": [YES] * 4,
     "local": [YES] * 4,
     "context": [YES] * 4,

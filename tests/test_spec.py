@@ -115,8 +115,8 @@ def test_constructors_describe_all_they_take(kind: type[bd.Policy]) -> None:
 def test_unknown_keywords_are_refused_as_python_does() -> None:
     with pytest.raises(TypeError, match=r"PrivateBandit\(\) got an unexpected keyword.*'bach'"):
         bd.PrivateBandit(2, 1.0, bach=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="losses"):
-        bd.PrivateExperts(2, 2, 1.0, losses="any")
+    with pytest.raises(TypeError, match="goal"):
+        bd.PrivateExperts(2, 2, 1.0, goal="answer")
 
 
 def test_former_names_still_work() -> None:

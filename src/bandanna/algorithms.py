@@ -52,6 +52,8 @@ class Algorithm:
         Whether it promises anything, and whether it always releases every loss by itself.
     grows
         Whether it decides itself how long each batch is, from what was released before.
+    follows
+        Whether it can run with an expert for every arm although it grows.
     unproved
         Where there is no bound, why.
     advised, needs_rounds, needs_delta
@@ -76,6 +78,7 @@ class Algorithm:
     local: bool = False
     advised: bool = False
     grows: bool = False
+    follows: bool = False
     unproved: str = "none is proved."
     needs_rounds: bool = True
     needs_delta: bool = False
@@ -241,6 +244,7 @@ BANDITS = (
         tune=stationary.dp_klucb,
         learner="dp-klucb",
         grows=True,
+        follows=True,
         needs_rounds=False,
         unproved="it is for losses drawn from one law for each arm, and has none for others.",
     ),
@@ -430,7 +434,7 @@ IN_PARTS = "one-bit"
 """Whose learner, release or batch a private bandit replaces unless an algorithm is named."""
 
 AUTO = "auto"
-"""The private algorithm with the smallest guarantee for a problem with experts."""
+"""With experts: what runs unless an algorithm is named; see ``Plan.auto``."""
 
 _ROWS: dict[tuple[bool, str], Algorithm] = {}
 
@@ -443,7 +447,8 @@ def register(algorithm: Algorithm) -> None:
     See ``CONTRIBUTING.md``, and ``tests/theory/test_catalogue.py`` for a toy.
     """
     rows = [algorithm]
-    if algorithm.replaceable and not algorithm.advised and not algorithm.local:
+    converts = algorithm.replaceable or algorithm.follows
+    if converts and not algorithm.advised and not algorithm.local:
         rows.append(conversion(algorithm))
     for row in rows:
         if (row.advised, row.name) in _ROWS or row.name == AUTO:
@@ -498,6 +503,22 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
     CHANGING: ("adaptive", "The best arm changes: adaptive with a short memory follows it."),
 }
 """For each world, the algorithm and why: what ``bandanna reproduce algorithms`` measured."""
+WITH_EXPERTS_WARNING = (
+    "It does not see an expert that it has stopped following become the best, and no bound on its "
+    "regret is proved."
+)
+EXPERT_ALGORITHMS: dict[str, tuple[str, str]] = {
+    ANY: (AUTO, "Losses may be anything."),
+    STEADY: (
+        "dp-klucb-conversion",
+        f"Losses are steady: dp-klucb with every expert an arm. {WITH_EXPERTS_WARNING}",
+    ),
+    CHANGING: (
+        "adaptive-conversion",
+        "The best expert changes: adaptive with a short memory follows it.",
+    ),
+}
+"""The same with experts: what ``bandanna reproduce experts`` measured."""
 
 
 def resolve(
@@ -508,7 +529,7 @@ def resolve(
     Without either, losses may be anything; ``in_parts`` says that parts are given.
     """
     if losses is None and in_parts:
-        algorithm = algorithm or IN_PARTS
+        algorithm = algorithm or (AUTO if problem.advised else IN_PARTS)
     if losses is None and algorithm is not None:
         check_changes(algorithm, problem)
         return algorithm, problem, f"{algorithm} was asked for."
@@ -516,7 +537,7 @@ def resolve(
     check_losses(losses)
     if algorithm is not None:
         raise InputError(f"losses={losses!r} chooses the algorithm; leave out {algorithm!r}.")
-    name, why = ALGORITHMS[losses]
+    name, why = (EXPERT_ALGORITHMS if problem.advised else ALGORITHMS)[losses]
     if losses == CHANGING and (problem.changes, problem.memory) == (None, None):
         problem = problem.but(changes=CHANGES)
         problem.horizon("losses='changing' without memory=", instead="memory=")

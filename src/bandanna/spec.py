@@ -112,21 +112,39 @@ def _as_given(value: object) -> object:
 
 def arm_names(arms: object) -> tuple[ArmName, ...]:
     """Turn a number of arms or their names, in order, into names."""
-    if isinstance(arms, str | bytes | set | frozenset) or not isinstance(
-        arms, Iterable | float | Integral
-    ):
-        raise InputError(f"arms must be a number or a list of names; got {arms!r}.")
-    if not isinstance(arms, Iterable):
-        return tuple(range(checks.arms(arms)))
-    names = tuple(name.item() if hasattr(name, "item") else name for name in arms)
+    names = _names("arms", arms, checks.arms)
     if len(names) < 2:
         raise InputError(f"a bandit needs at least 2 arms; got {len(names)}: {list(names)!r}.")
+    return names
+
+
+def expert_names(experts: object) -> tuple[ArmName, ...]:
+    """Turn a number of experts or their names, in order, into names.
+
+    Examples
+    --------
+    >>> expert_names(2), expert_names(["lr", "rf"])
+    ((0, 1), ('lr', 'rf'))
+    """
+    names = _names("experts", experts, _whole("experts", 1, MAX_EXPERTS))
+    checks.whole("experts", len(names), 1, MAX_EXPERTS)
+    return names
+
+
+def _names(what: str, given: object, count: Check) -> tuple[ArmName, ...]:
+    if isinstance(given, str | bytes | set | frozenset) or not isinstance(
+        given, Iterable | float | Integral
+    ):
+        raise InputError(f"{what} must be a number or a list of names; got {given!r}.")
+    if not isinstance(given, Iterable):
+        return tuple(range(count(given)))
+    names = tuple(name.item() if hasattr(name, "item") else name for name in given)
     for name in names:
         if not isinstance(name, str | int) or isinstance(name, bool):
-            raise InputError(f"names of arms must be texts or whole numbers; got {name!r}.")
+            raise InputError(f"names of {what} must be texts or whole numbers; got {name!r}.")
     repeated = [str(name) for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise InputError(f"names of arms must differ; repeated: {', '.join(repeated)}.")
+        raise InputError(f"names of {what} must differ; repeated: {', '.join(repeated)}.")
     return names
 
 
@@ -175,9 +193,9 @@ class Spec:
         served=True,
         axis=Axis("rounds T", importance=3, shown_first="largest"),
     )
-    experts: int | None = _declare(
-        _optional(_whole("experts", 1, MAX_EXPERTS)),
-        "How many experts advise; none by default.",
+    experts: tuple[ArmName, ...] | None = _declare(
+        _optional(expert_names),
+        "How many experts advise, or their names; none by default.",
         None,
         least=1,
         most=MAX_SERVED_EXPERTS,
@@ -195,11 +213,11 @@ class Spec:
         _optional(_one_of("losses", LOSSES)),
         """What losses are like, instead of an algorithm: any (default; adaptive), steady if each
         arm's losses are drawn from one law (phased), or changing if the best arm changes and you
-        want to follow it (adaptive with a short memory).""",
+        want to follow it (adaptive with a short memory). With experts: auto, dp-klucb-conversion
+        and adaptive-conversion.""",
         None,
         choices=LOSSES,
         served=True,
-        experts=False,
     )
     changes: int | None = _declare(
         _optional(_whole("changes", 1)),
@@ -408,7 +426,12 @@ class Spec:
     def problem(self) -> Problem:
         """What planner and bounds need to know."""
         common = {one.name: getattr(self, one.name) for one in fields(Problem)}
-        return Problem(**common | {"arms": len(self.arms)})
+        return Problem(**common | {"arms": len(self.arms), "experts": self.num_experts})
+
+    @property
+    def num_experts(self) -> int | None:
+        """How many experts advise; None where nobody does."""
+        return None if self.experts is None else len(self.experts)
 
     @property
     def rule(self) -> PeopleRule | None:
@@ -441,6 +464,7 @@ class Spec:
         epsilon = None if self.epsilon == math.inf else self.epsilon
         return values | {
             "arms": list(self.arms),
+            "experts": _as_count(self.experts),
             "epsilon": epsilon,
             "learner": self.around or None,
             "release": release,
@@ -448,6 +472,13 @@ class Spec:
             "metrics": None if self.metrics is None else _as_lists(self.metrics),
             "guardrails": None if self.guardrails is None else dict(self.guardrails),
         }
+
+
+def _as_count(names: tuple[ArmName, ...] | None) -> int | list[ArmName] | None:
+    """Return names as they were given: a number where they are numbers from 0 on."""
+    if names is None:
+        return None
+    return len(names) if names == tuple(range(len(names))) else list(names)
 
 
 def _as_lists(ranges: Mapping[str, tuple[float, float]]) -> JSON:

@@ -124,4 +124,4 @@ def test_from_a_log_with_advice_to_a_report_that_names_the_expert(tmp_path: Path
     assert "doctor is the best" in write_report(found, tmp_path / "r.html")[0].read_text()
     asked = ["simulate", "--log", str(tmp_path / "log.csv"), *columns, "--replicates", "2"]
     shown = CliRunner().invoke(app, [*asked, "--algorithms", "one-bit-exp4", "--epsilon", "2"])
-    assert "The best expert is doctor." in shown.output
+    assert "The best expert, doctor, has a reward of" in shown.output

@@ -168,8 +168,10 @@ def test_the_bound_afterwards_is_above_the_regret() -> None:
 @pytest.mark.parametrize("epsilon", [1e-9, 0.1])
 def test_auto_follows_experts_where_no_bound_says_anything(epsilon: float) -> None:
     policy = bd.PrivateExperts(10, 3, epsilon, rounds=300)
-    assert policy.algorithm == "one-bit-conversion"
-    assert "A conversion follows the experts" in policy.why
+    assert policy.algorithm == "adaptive-conversion"
+    assert "It guarantees nothing at this size" in policy.why
+    late = bd.PrivateExperts(10, 3, epsilon, rounds=300, delay=5)  # no bound is known
+    assert late.algorithm == "one-bit-conversion"
     for _ in range(300):
         decision = policy.decide([2] * 10)
         assert decision.index == 2

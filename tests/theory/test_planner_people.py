@@ -44,7 +44,7 @@ def test_the_most_slots_for_a_regret() -> None:
 def test_a_policy_runs_what_was_planned() -> None:
     found = plan(PERSON.but(experts=8), per_person=20)
     policy = bd.PrivateExperts(8, 3, 1.0, 1e-6, 10**6, per_person=20)
-    assert policy.algorithm == found.best.algorithm
+    assert policy.algorithm == found.auto[0]
     assert policy.recipe.release.guarantee().epsilon == found.best.problem.epsilon
     assert policy.plan.best.regret == found.best.regret
 

@@ -6,7 +6,7 @@ their advice take ``(arms, experts)`` floats: what all experts say of one arm li
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,11 +66,20 @@ def vote_type(arms: int) -> type[np.uint8 | np.uint16 | np.uint32]:
     return np.uint8 if arms <= 2**8 else np.uint16 if arms <= 2**16 else np.uint32
 
 
-def check_advice(advice: object, experts: int, arms: int, names: Sequence[ArmName] = ()) -> Advice:
+def check_advice(
+    advice: object,
+    experts: int,
+    arms: int,
+    names: Sequence[ArmName] = (),
+    expert_names: Sequence[ArmName] = (),
+) -> Advice:
     """Turn one round's advice into an array, refusing what is no advice.
 
-    Experts may name arms by their names, where those are texts.
+    Experts may name arms by their names, where those are texts. Advice may be given by the names of
+    experts.
     """
+    if isinstance(advice, Mapping):
+        advice = _in_order(advice, expert_names)
     if isinstance(advice, list | tuple) and any(isinstance(said, str) for said in advice):
         advice = _by_name(advice, names)
     table = _as_array(advice)
@@ -123,6 +132,18 @@ def _when(start: int | None, at: int) -> str:
 def _some(row: Advice) -> str:
     shown = ", ".join(f"{share:.6g}" for share in row[:6])
     return f"[{shown}{', ...' if row.size > 6 else ''}]"
+
+
+def _in_order(advice: Mapping[Any, object], experts: Sequence[ArmName]) -> list[object]:
+    known = set(experts)
+    for name in advice:
+        if name not in known:
+            shown = ", ".join(map(repr, experts[:20]))
+            raise InputError(f"advice is of an expert that is none: {name!r}; there are {shown}.")
+    missing = [name for name in experts if name not in advice]
+    if missing:
+        raise InputError(f"advice is missing: expert {missing[0]!r} said nothing.")
+    return [advice[name] for name in experts]
 
 
 def _by_name(advice: Sequence[object], names: Sequence[ArmName]) -> list[int]:

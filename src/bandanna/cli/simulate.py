@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bandanna._core.checks import MAX_ROUNDS
-from bandanna._core.types import JSON, InputError
+from bandanna._core.types import ArmName, InputError
 from bandanna.algorithms import contestants
 from bandanna.cli.context import (
     NO_CONTEXT,
@@ -31,6 +31,7 @@ from bandanna.cli.data import (
 )
 from bandanna.cli.options import announce, note_weak, takes_spec_options, whole_number, without_nan
 from bandanna.cli.tables import print_sample, print_table
+from bandanna.spec import MAX_EXPERTS, expert_names
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment
@@ -54,6 +55,7 @@ def print_json(results: Results, policies: dict[str, Policy], setting: dict[str,
         "about": results.about,
         "log": None if results.sample is None else results.sample.to_dict(),
         "uniform_regret": float(results.uniform_regret[-1]),
+        **({"best_reward": results.best_reward} if results.shows_reward else {}),
         "rows": rows,
     }
     typer.echo(json.dumps(without_nan(setting | extra), indent=2, allow_nan=False))
@@ -87,6 +89,8 @@ def print_results(
         values.append(share_text(row["share_of_uniform"]))
         if results.ahead is not None:
             values.append(_number(row["segment_mean"], ",.0f"))
+        if results.shows_reward:
+            values.append(_number(row["reward"], ".4g"))
         name = shown_name(str(row["policy"]), policies[str(row["policy"])].algorithm)
         rows.append([name, promise, f"{row['batch']:,}", *values])
     experts = f"{setting['experts']} experts, " if "experts" in setting else ""
@@ -95,10 +99,15 @@ def print_results(
     print_table(
         f"Regret after {setting['rounds']:,} rounds, {setting['arms']} arms, {experts}"
         f"{setting['environment']}, {setting['replicates']} runs",
-        [*HEADINGS, "of uniform", *(["vs segments"] if results.ahead is not None else [])],
+        [*HEADINGS, "of uniform", *_further_headings(results)],
         rows,
         "\n".join([*_least(setting), _caption(results)]),
     )
+
+
+def _further_headings(results: Results) -> list[str]:
+    segments = ["vs segments"] if results.ahead is not None else []
+    return [*segments, *(["reward"] if results.shows_reward else [])]
 
 
 def _least(setting: dict[str, object]) -> list[str]:
@@ -126,8 +135,6 @@ def _caption(results: Results) -> str:
     lines += [f"{note[0].upper()}{note[1:]}." for note in notes]
     if results.best_arm is not None and results.arm_names and results.sample is None:
         lines.append(f"The best arm is {results.arm_names[results.best_arm]}.")
-    if results.best_expert is not None and results.expert_names:
-        lines.append(f"The best expert is {results.expert_names[results.best_expert]}.")
     if any(float(row["mean"]) < 0 for row in results.summary()):
         lines.append("Below zero: better than every fixed arm.")
     return "\n".join(lines)
@@ -136,7 +143,7 @@ def _caption(results: Results) -> str:
 PolicyOptions = dict[str, Any]
 NO_OPTIONS: PolicyOptions = {}
 WITHOUT = "adaptive,phased,ab-test,one-bit,htinf,no-privacy"
-WITH_EXPERTS = "auto,one-bit-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
+WITH_EXPERTS = "auto,dp-klucb-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
 
 
 def _listed(algorithms: str | None) -> str | None:
@@ -163,7 +170,9 @@ def simulate(
     delta: Annotated[
         float, typer.Option(help="Second privacy parameter, such as 1e-6; 0 is pure.")
     ] = 0.0,
-    experts: Annotated[str | None, typer.Option(help="Number of experts who advise.")] = None,
+    experts: Annotated[
+        str | None, typer.Option(help="Number of experts who advise, or their names: lr,rf.")
+    ] = None,
     spread: Annotated[
         bool, typer.Option("--spread", help="Experts advise distributions over arms.")
     ] = False,
@@ -214,7 +223,6 @@ def simulate(
     note_weak(epsilon, quiet=as_json)
     horizon = None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS)
     count = None if arms is None else whole_number("--arms", arms)
-    num_experts = None if experts is None else whole_number("--experts", experts)
     if any(contexts):
         asked = Asked(
             epsilon,
@@ -227,6 +235,8 @@ def simulate(
         others |= {"--arms": arms, "--experts": experts}
         simulate_contexts(contexts, columns, asked, others, replay=replay, as_json=as_json)
         return
+    named = _expert_names(experts)
+    num_experts = len(named) or None
     source: Environment | ExpertEnvironment
     if log is not None:
         if (environment, count, num_experts) != (None,) * 3:
@@ -241,8 +251,12 @@ def simulate(
         from bandanna.environments import make_environment
 
         environment = "returning"
-        chance: JSON = {"returning": returning}
-        source = make_environment(environment, count, horizon or 100_000, **chance)
+        source = make_environment(
+            environment,
+            count,
+            horizon or 100_000,
+            returning=returning,
+        )
     else:
         environment = environment or ("bernoulli" if num_experts is None else "one-good")
         source = make_place(
@@ -255,6 +269,7 @@ def simulate(
             read_range(columns.loss_range),
             columns.person,
         )
+        source.expert_names = source.expert_names or tuple(map(str, named))
     if spread and source.experts is None:
         raise InputError("--spread is about experts' advice; it needs --experts.")
     advised = source.experts is not None
@@ -263,8 +278,7 @@ def simulate(
     from bandanna.simulation.contestants import make_contestant
     from bandanna.simulation.least import least_regret
 
-    usual = WITH_EXPERTS if advised else WITHOUT
-    names = _names(algorithms or usual)
+    names = _names(algorithms or (WITH_EXPERTS if advised else WITHOUT))
     slots = policy_options.get("per_person")
     policies = {
         name: make_contestant(name, source, epsilon, delta, **policy_options) for name in names
@@ -308,12 +322,23 @@ def _announce(
 
 def _for_world(losses: str, source: Environment | ExpertEnvironment, epsilon: float) -> Policy:
     """Return what is chosen for such losses."""
-    from bandanna.policy import PrivateBandit
+    from bandanna.policy import PrivateBandit, PrivateExperts
 
+    arms, rounds, within = source.arms, source.rounds, source.loss_range
     if source.experts is not None:
-        raise InputError("--losses is about arms; with experts name algorithms by --algorithms.")
-    size = source.arms, epsilon, source.rounds
-    return PrivateBandit(*size, losses=losses, loss_range=source.loss_range)
+        return PrivateExperts(
+            source.experts, arms, epsilon, rounds=rounds, losses=losses, loss_range=within
+        )
+    return PrivateBandit(arms, epsilon, rounds, losses=losses, loss_range=within)
+
+
+def _expert_names(experts: str | None) -> tuple[ArmName, ...]:
+    """Read a number of experts, or their names separated by commas."""
+    if experts is None:
+        return ()
+    if "," in experts:
+        return expert_names([name.strip() for name in experts.split(",")])
+    return expert_names(whole_number("--experts", experts, MAX_EXPERTS))
 
 
 def _names(algorithms: str) -> list[str]:

@@ -169,6 +169,12 @@ ELIGIBLE = (
     "in which it was, with batches one after the other (docs/theory/arms.md)."
 )
 AB_TEST, NO_PRIVACY = "ab-test", "no-privacy"
+CONVERTED = "one-bit-conversion"
+"""With experts: whose learner, release or batch are replaced, and what always runs."""
+FEW_EXPERTS = f"{DEFAULT}-conversion"
+"""What runs with experts unless there are many of them."""
+MANY_EXPERTS = 0.55
+"""There are many experts where EXP4's guarantee is at most this times every conversion's."""
 CONTROLLED = "a control keeps a share of the rounds, whatever is learned."
 MIXED = (
     "no number: people with an open slot came with other eligible arms than it was drawn among, "
@@ -273,7 +279,7 @@ class Plan:
         privacy.
         """
         papers = [row for row in self.rows if row.entry.source == "the paper"]
-        names = {self.best.algorithm, DEFAULT, f"{DEFAULT}-conversion", AB_TEST, NO_PRIVACY}
+        names = {self.best.algorithm, DEFAULT, FEW_EXPERTS, AB_TEST, NO_PRIVACY}
         names |= {row.algorithm for row in sorted(papers, key=lambda row: row.regret)[:1]}
         return [row for row in self.rows if row.algorithm in names]
 
@@ -294,6 +300,35 @@ class Plan:
         )
 
     @property
+    def auto(self) -> tuple[str, str]:
+        """With experts: what to expect the least regret of, and why.
+
+        Conversions learn from releases of whole batches, EXP4 from every round about all experts.
+        ``bandanna reproduce experts`` measures where which is better: EXP4's guarantee is then far
+        below every conversion's.
+        """
+        private = [row for row in self.rows if row.entry.private]
+        conversions = [row for row in private if row.entry.over is not None]
+        own = next((row for row in conversions if row.algorithm == FEW_EXPERTS), None)
+        others = [row.regret for row in conversions if row is not own]
+        best = self.best
+        if own is None or own.bound is None:
+            if best.vacuous:
+                return CONVERTED, f"{self.why} A conversion follows the experts all the same."
+            return best.algorithm, self.why
+        if best.entry.over is None and best.regret <= MANY_EXPERTS * min(others, default=math.inf):
+            return best.algorithm, f"There are many experts for so few arms: {self.why}"
+        promised = (
+            "It guarantees nothing at this size."
+            if own.vacuous
+            else f"It guarantees {percent(own.share)} of the rounds."
+        )
+        why = f"With few experts {FEW_EXPERTS} loses little, whatever losses are like. {promised}"
+        if best is not own and not best.vacuous:
+            why += f" The smallest guarantee is {best.algorithm}'s, {percent(best.share)}."
+        return FEW_EXPERTS, f"{why} If losses are steady, losses='steady' has less regret."
+
+    @property
     def condition(self) -> str:
         """What the bounds assume of feedback, in a few words."""
         feedback = self.problem.assumed_of_feedback
@@ -310,6 +345,9 @@ class Plan:
     @property
     def default(self) -> str:
         """What speaks for the default, in one sentence; empty where it is the best row."""
+        if self.problem.advised:
+            name, why = self.auto
+            return "" if name == self.best.algorithm else f"The default: {why}"
         found = [row for row in self.rows if row.algorithm == DEFAULT != self.best.algorithm]
         if not found:
             return ""

@@ -53,7 +53,7 @@ CONFIDENCE = 0.95
 
 
 class ArmSummary(NamedTuple):
-    """What is known of an arm, or of an expert by its index."""
+    """What is known of an arm, or of an expert."""
 
     arm: ArmName
     chance: float | None
@@ -166,8 +166,13 @@ class Diagnostics:
 
     @property
     def experts(self) -> int | None:
-        """How many experts advise."""
-        return self.spec.experts
+        """How many experts advise; None where nobody does."""
+        return self.spec.num_experts
+
+    @property
+    def expert_names(self) -> tuple[ArmName, ...]:
+        """What experts are called: numbers from 0 on unless they were named."""
+        return self.spec.experts or ()
 
     @property
     def algorithm(self) -> str:
@@ -558,7 +563,7 @@ class Diagnostics:
 
     @property
     def _choices(self) -> tuple[ArmName, ...]:
-        return self.arms if self.experts is None else tuple(range(self.experts))
+        return self.arms if self.experts is None else self.expert_names
 
     @property
     def regret_bound(self) -> float | None:

@@ -20,10 +20,8 @@ from bandanna._core.types import (
     JSON,
     ArmName,
     BandannaError,
-    InputError,
     StateFileError,
 )
-from bandanna.algorithms import AUTO
 from bandanna.learners import ExpertLearner, Learner
 from bandanna.policy.adapters import ForeignLearner, adapt, checked_learner, required_learner
 from bandanna.policy.codec import Limits, load_state, migrated
@@ -46,6 +44,7 @@ from bandanna.spec import (
     Spec,
     arm_names,
     defaults,
+    expert_names,
     parameters,
     spec_from_dict,
     types,
@@ -164,14 +163,14 @@ class PrivateBandit(Policy):
 
 
 @_described(
-    algorithm="auto (default) takes the smallest guaranteed regret; policy.why says which and why. "
-    "Conversions treat each expert as an arm: one-bit-conversion, one-bit-exp3-conversion, "
-    "adaptive-conversion, tracking-conversion, htinf-conversion, exp3-conversion, "
-    "ftpl-conversion. EXP4 weighs them: one-bit-exp4, calibrated-exp4, and the paper's local-exp4 "
-    "and batched-exp4. With -tight at the end of the paper's names, tuned to constants of ours.",
-    experts="Number of experts N.",
-    rounds="How many decisions are expected. Needed by all but one-bit-conversion and "
-    "htinf-conversion.",
+    algorithm="auto (default) is adaptive-conversion with few experts and one-bit-exp4 with many; "
+    "policy.why says which and why. Conversions treat each expert as an arm: adaptive-conversion, "
+    "dp-klucb-conversion, one-bit-conversion, one-bit-exp3-conversion, tracking-conversion, "
+    "htinf-conversion, exp3-conversion, ftpl-conversion. EXP4 weighs them: one-bit-exp4, "
+    "calibrated-exp4, and the paper's local-exp4 and batched-exp4. With -tight at the end of the "
+    "paper's names, tuned to constants of ours.",
+    experts="Number of experts N, or their names.",
+    rounds="How many decisions are expected. Needed by EXP4, and by some conversions.",
     delta="What may be spent besides epsilon. Only batched-exp4 and calibrated-exp4 use it, and "
     "per_person.",
 )
@@ -192,36 +191,29 @@ class PrivateExperts(Policy):
     >>> decision = policy.decide([0, 0, 1])
     >>> policy.observe(decision, loss=0.3)
     >>> policy.algorithm
-    'one-bit-exp4'
+    'adaptive-conversion'
     """
 
     saved_as: ClassVar[str | None] = "PrivateExperts"
 
     def __init__(
         self,
-        experts: int,
+        experts: int | Sequence[ArmName],
         arms: int | Sequence[ArmName],
         epsilon: float,
         delta: float = 0.0,
         rounds: int | None = None,
-        algorithm: str = AUTO,
+        algorithm: str | None = None,
         *,
         seed: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        count = _count_of(experts)
-        learner = checked_learner(options.pop("learner", None), tuple(range(count)))
-        size = {"experts": count, "arms": arms, "epsilon": checks.epsilon(epsilon), "delta": delta}
+        names = expert_names(experts)
+        learner = checked_learner(options.pop("learner", None), names)
+        size = {"experts": names, "arms": arms, "epsilon": checks.epsilon(epsilon), "delta": delta}
         asked = {"rounds": rounds, "algorithm": algorithm, "learner": learner}
         found = private_parts(_spec("PrivateExperts", options, **size, **asked))
         super().__init__(found.spec, found.recipe, why=found.why, seed=seed)
-
-
-def _count_of(experts: object) -> int:
-    count: int | None = parameters()["experts"].check(experts)
-    if count is None:
-        raise InputError("experts must be a whole number, at least 1; got None.")
-    return count
 
 
 @_described(
@@ -264,9 +256,10 @@ class Bandit(Policy):
 
 
 @_described(
-    experts="Number of experts N.",
-    learner="exp4 (default) and centred-exp4, which need rounds; uniform (any arm, no advice), "
-    "random-expert (a new expert each round); or a bandit learner over experts, by name or object.",
+    experts="Number of experts N, or their names.",
+    learner="A bandit learner over experts, by name or object, such as adaptive (default) or "
+    "thompson; exp4 and centred-exp4, which need rounds; uniform (any arm, no advice); or "
+    "random-expert (a new expert each round).",
 )
 class Experts(Policy):
     """The same without privacy, for comparison and for feedback that is not about people.
@@ -286,17 +279,17 @@ class Experts(Policy):
 
     def __init__(
         self,
-        experts: int,
+        experts: int | Sequence[ArmName],
         arms: int | Sequence[ArmName],
         rounds: int | None = None,
-        learner: Learner | str = "exp4",
+        learner: Learner | str = "adaptive",
         *,
         seed: int | None = None,
         **options: Unpack[FeedbackOptions],
     ) -> None:
-        count = _count_of(experts)
-        given = required_learner(learner, tuple(range(count)))
-        spec = _spec("Experts", options, experts=count, arms=arms, rounds=rounds, **_plain(given))
+        names = expert_names(experts)
+        given = required_learner(learner, names)
+        spec = _spec("Experts", options, experts=names, arms=arms, rounds=rounds, **_plain(given))
         super().__init__(spec, plain_recipe(given, spec.problem), seed=seed)
 
 
@@ -397,13 +390,13 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
     data = migrated(data)
     spec = spec_from_dict(data["spec"])
     kind = KINDS[spec.kind]
-    choices = spec.arms if spec.experts is None else tuple(range(spec.experts))
+    choices = spec.arms if spec.experts is None else spec.experts
     recipe = _saved_recipe(data, choices, learner)
     if (spec.experts is None) != issubclass(kind, PrivateBandit | Bandit):
         raise ValueError(f"a {spec.kind} does not go with experts {spec.experts!r}")
     if (spec.kind in PRIVATE_KINDS) != recipe.release.guarantee().private:
         raise ValueError(f"a {spec.kind} does not go with a {recipe.release.name} release")
-    if "-conversion" in str(spec.algorithm) and not follows_experts(recipe, spec.experts):
+    if "-conversion" in str(spec.algorithm) and not follows_experts(recipe, spec.num_experts):
         raise ValueError(f"its parts do not make {spec.algorithm!r}")
     if spec.algorithm is None or fitted(spec, recipe) != spec:
         raise ValueError("its parts do not fit together")
@@ -414,9 +407,7 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
     Policy.__init__(policy, spec, recipe, why=why, retired=retired)
     weighed = recipe.learner
     whole = isinstance(weighed, ExpertLearner) and weighed.needs_all_advice
-    as_ticket = partial(
-        ticket_from_dict, arms=len(spec.arms), experts=spec.experts or 0, whole=whole
-    )
+    as_ticket = partial(ticket_from_dict, arms=len(spec.arms), experts=len(choices), whole=whole)
     size = len(spec.arms), len(choices)
     limits = Limits(*size, spec.rule, recipe.release, as_ticket, metrics_of(spec))
     load_state(policy.state, data, limits, latest=latest)

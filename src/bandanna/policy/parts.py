@@ -19,6 +19,8 @@ from bandanna.algorithms import (
 )
 from bandanna.learners import LEARNERS, CompiledLearner, Exp4, ExpertLearner, FixedArm, Learner
 from bandanna.planner.plan import (
+    CONVERTED,
+    FEW_EXPERTS,
     Plan,
     Row,
     capped,
@@ -59,8 +61,6 @@ Part = TypeVar("Part")
 
 BY_NAME = ("one-bit", "laplace", "device")
 """Releases that can be put into an algorithm by name."""
-
-CONVERTED = "one-bit-conversion"
 
 
 class Recipe(NamedTuple):
@@ -149,27 +149,24 @@ def _for_an_answer(spec: Spec) -> Spec:
 
 
 def _with_experts(spec: Spec) -> tuple[Spec, str]:
-    if spec.losses is not None:
-        raise InputError("losses= chooses among algorithms without experts.")
-    algorithm, why = spec.algorithm or AUTO, f"{spec.algorithm} was asked for."
-    if algorithm == AUTO:
-        algorithm, why = _choose_algorithm(spec)
-    check_changes(algorithm, spec.problem)
-    return spec.but(algorithm=algorithm), why
+    asked = None if spec.algorithm == AUTO else spec.algorithm
+    name, problem, why = resolve(asked, spec.losses, spec.problem, in_parts=spec.replaced)
+    if name == AUTO:
+        name, why = _choose_algorithm(spec)
+        check_changes(name, problem)
+    return spec.but(algorithm=name, changes=problem.changes, memory=problem.memory), why
 
 
 def _choose_algorithm(spec: Spec) -> tuple[str, str]:
-    """Return the algorithm with experts that has the smallest guarantee, and why."""
-    if spec.experts == 1:
+    """Return the algorithm with experts to expect the least regret of, and why."""
+    if spec.num_experts == 1:
         return CONVERTED, "There is one expert: it is followed, and nothing is learned."
     if spec.replaced:
         return CONVERTED, "Conversions are what takes a learner, release or batch."
     if spec.rounds is None:
-        return CONVERTED, "Without rounds= there is no bound to compare others by."
+        return FEW_EXPERTS, f"{FEW_EXPERTS} does without rounds=; its regret is bounded as it runs."
     found = plan(spec.problem, per_person=spec.per_person, people=spec.people)
-    if found.best.vacuous:
-        return CONVERTED, f"{found.why} A conversion follows the experts all the same."
-    return found.best.algorithm, found.why
+    return found.auto
 
 
 def slot_problem(spec: Spec) -> Problem:
@@ -414,9 +411,11 @@ def check_parts(recipe: Recipe, arms: int, experts: int | None, rounds: int | No
     else:
         good = learner.arms == (arms if experts is None else experts)
         good = good and isinstance(release, SumRelease)
-        if getattr(learner, "grows", False):  # where experts advise, batches have one size
+        if getattr(learner, "grows", False):
             longest = release.longest if isinstance(release, LaplaceRelease) else None
-            good = good and experts is None and longest is not None and longest >= LONGEST
+            good = good and longest is not None and longest >= LONGEST
+            # A round of a phase is in the sum of its arm, not of an expert.
+            good = good and (experts is None or not getattr(learner, "phases", False))
     if not good or (release.takes_bits and experts is not None):
         advised = "" if experts is None else f" and {experts} experts"
         raise InputError(
@@ -487,8 +486,8 @@ def promise_of(
     )
     if people is not None:
         promise = for_person(promise, people.epsilon, people.delta, people.per_person)
-    elif follows_experts(recipe, spec.experts):
-        promise = replace(promise, protects=protected(algorithm_of(spec), spec.experts))
+    elif follows_experts(recipe, spec.num_experts):
+        promise = replace(promise, protects=protected(algorithm_of(spec), spec.num_experts))
     if state.resumed and not once:
         promise = promise.repeated(state.resumed + 1)
     known = spec.experts is None or PUBLIC_ADVICE in promise.assumptions
@@ -503,7 +502,7 @@ def certificate_of(
     ``promise`` is that of a single release.
     """
     low, high = spec.loss_range
-    size = len(spec.arms), spec.experts
+    size = len(spec.arms), spec.num_experts
     setting = Setting(state.identity, algorithm_of(spec), *size, low, high)
     if bought is None:
         return charged(make_certificate(promise, setting), state.resumed)

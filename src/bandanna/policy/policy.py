@@ -90,7 +90,7 @@ class Policy(OneProcess, Diagnostics):
         self._belong_here()
         stream = new_stream(None if seed is None else checks.whole("seed", seed, 0))
         self._begin(stream, recipe.release, frozenset(retired))
-        check_parts(recipe, len(self.active), spec.experts, spec.rounds)
+        check_parts(recipe, len(self.active), spec.num_experts, spec.rounds)
         self.on_release: Callable[[Batch, Released | None], None] | None = None
         """Called with each batch that closes, which has forgotten its losses, and what left it;
         None if nothing in it counted."""
@@ -100,7 +100,7 @@ class Policy(OneProcess, Diagnostics):
         spec, learned = self.spec, start_learner(self.recipe, stream)
         people = None if spec.rule is None else People()
         self._state = State(stream, learned, people, retired=retired)
-        runner = Runner(self.recipe, spec.experts, self._state, len(spec.arms))
+        runner = Runner(self.recipe, spec.num_experts, self._state, len(spec.arms))
         default = to_units("default_loss", spec.default_loss, spec.loss_range)
         self._parts = Parts(runner, release, spec.rule, default, metrics_of(spec))
 
@@ -120,7 +120,8 @@ class Policy(OneProcess, Diagnostics):
         ----------
         advice
             With experts: the index or name of an arm for each, shape (N,); or a distribution over
-            the arms for each, shape (N, K), whose rows add up to 1 within 1e-4.
+            the arms for each, shape (N, K), whose rows add up to 1 within 1e-4. In the order of the
+            experts, or by their names: ``{"lr": 0, "rf": 1}``.
         person
             With ``per_person``: whose round it is. Anything that is the same whenever they come;
             only a keyed hash of it is kept.
@@ -134,7 +135,8 @@ class Policy(OneProcess, Diagnostics):
             refuse_keywords(unknown)
         spec, advised = self.spec, None
         if spec.experts is not None:
-            advised = check_advice(advice, spec.experts, len(spec.arms), spec.arms)
+            size = len(spec.experts), len(spec.arms)
+            advised = check_advice(advice, *size, spec.arms, spec.experts)
         elif advice is not None:
             raise InputError("there are no experts here; call decide() without advice.")
         state = self._state

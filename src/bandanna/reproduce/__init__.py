@@ -18,6 +18,7 @@ REPRODUCTIONS: dict[str, str] = {
     "leakage": "EXP3 without noise leaks more and more (the paper's figure)",
     "people": "protecting persons who come back costs no more than protecting rounds (ours)",
     "algorithms": "which algorithm has the least regret in which world (ours)",
+    "experts": "which algorithm with experts has the least regret in which world (ours)",
     "phases": "what phases lose, and against the plain A/B test (ours)",
     "local": "what privacy on the device costs, and which algorithm suits it (ours)",
     "context": "deciding by context learns, with feedback or both protected (ours)",

@@ -69,13 +69,13 @@ def _outcomes(place: JSON, size: tuple[int, int, float], settings: JSON) -> Iter
     means = {name: float(regret.mean()) for name, regret in regrets.items()}
     highs = {name: float(np.quantile(regret, 0.9)) for name, regret in regrets.items()}
     floor = settings["floor"] * math.sqrt(arms * rounds / epsilon)
-    relative, relative_high = _relative(means, floor), _relative(highs, floor)
+    mean, high = relative(means, floor), relative(highs, floor)
     for name in policies:
-        numbers = means[name], highs[name], relative[name], relative_high[name]
+        numbers = means[name], highs[name], mean[name], high[name]
         yield Outcome(place["world"], label(place), size, name, *numbers)
 
 
-def _relative(regrets: dict[str, float], floor: float) -> dict[str, float]:
+def relative(regrets: dict[str, float], floor: float) -> dict[str, float]:
     """Divide by the smallest; what is below zero, better than every fixed arm, counts as zero."""
     counted = {name: max(regret, 0.0) + floor for name, regret in regrets.items()}
     least = min(counted.values())
@@ -104,7 +104,7 @@ def _environment(place: JSON, size: tuple[int, int, float]) -> Environment:
 def label(place: JSON) -> str:
     """Say an environment in a few words."""
     options = [
-        key if value is True else f"{key} {value:g}"
+        key if value is True else f"{key} {value if isinstance(value, str) else format(value, 'g')}"
         for key, value in place.items()
         if key not in ("world", "name")
     ]

@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from bandanna._core.extras import need
-from bandanna._core.types import JSON, ArmName, InputError
+from bandanna._core.types import JSON, InputError
 from bandanna.service.models import moment
+from bandanna.spec import expert_names
 from bandanna.store import SqlStore
 from bandanna.store.rows import Experiment, Release
 
@@ -58,7 +59,7 @@ def export_rows(part: Experiment, releases: Sequence[Release]) -> list[JSON]:
     """Return released values and what they are about: all that an export may hold."""
     experts = part.settings.get("experts")
     what = "arm" if experts is None else "expert"
-    names: Sequence[ArmName] = part.settings["arms"] if experts is None else range(experts)
+    names = expert_names(experts) if experts is not None else part.settings["arms"]
     begin = {"segment": part.segment} if part.segment else {}
     by_context = part.settings.get("features") is not None  # then a release is of all arms
     return [

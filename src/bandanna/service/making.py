@@ -48,8 +48,6 @@ def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
     late = rounds_late(settings.get("deadline_seconds"), settings.get("decisions_per_second"))
     options |= {"delay": late} if late else {}
     if settings.get("experts") is not None:
-        if "losses" in options:
-            raise InputError("losses= chooses among algorithms without experts.")
         return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **options)
     return PrivateBandit(settings["arms"], settings["epsilon"], **options)
 

@@ -19,7 +19,6 @@ from pydantic import (
 from bandanna._core.types import JSON, Guarantee
 from bandanna.spec import (
     FORMER_NAMES,
-    MAX_SERVED_ARMS,
     Parameter,
     defaults,
     parameters,
@@ -68,8 +67,8 @@ JSON_TYPES: dict[str, Any] = {
 def _json_type(name: str, declared: Parameter) -> Any:
     """Return how a parameter of a policy is written in JSON."""
     kind, limits = types()[name], Field(ge=declared.least, le=declared.most)
-    if name == "arms":
-        names = Field(min_length=2, max_length=MAX_SERVED_ARMS)
+    if name in ("arms", "experts"):  # a number, or names
+        names = Field(min_length=int(declared.least or 1), max_length=int(declared.most or 1))
         return Annotated[int, limits] | Annotated[list[Label], names]
     if name in JSON_TYPES:
         return JSON_TYPES[name]

@@ -175,8 +175,8 @@ async def compare(
     part = part_for(await core.find(experiment), segment)
 
     def found(view: View) -> JSON:
-        experts = view.policy.experts
-        names = view.policy.arms if experts is None else range(experts)
+        policy = view.policy
+        names = policy.arms if policy.experts is None else policy.expert_names
         known = {str(name): name for name in names}
         one, other = (known.get(name, name) for name in (first, second))
         return view.policy.compare(one, other, confidence).to_dict()

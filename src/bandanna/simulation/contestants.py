@@ -1,8 +1,8 @@
 """Policies by name, for whoever compares them: every algorithm of the catalogue, and two more.
 
-``auto`` is the smallest guarantee with experts; ``best-expert`` follows the expert who is best in
-hindsight, and so needs the environment. So does ``no-privacy``: what privacy costs is counted from
-the strongest learner without it, and which one that is depends on the losses.
+``auto`` is what runs with experts unless one is named; ``best-expert`` follows the expert who is
+best in hindsight, and so needs the environment. So does ``no-privacy``: what privacy costs is
+counted from the strongest learner without it, and which one that is depends on the losses.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def make_policy(
     >>> make_policy("htinf", Problem(arms=3, rounds=1000, epsilon=0.5)).batch
     2
     >>> make_policy("auto", Problem(arms=2, rounds=1000, epsilon=0.5, experts=3)).algorithm
-    'one-bit-exp4'
+    'adaptive-conversion'
     """
     arms, rounds, experts = problem.arms, problem.rounds, problem.experts
     entry = None if problem.advised and name == AUTO else find(name, advised=problem.advised)

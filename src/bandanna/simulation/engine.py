@@ -104,6 +104,12 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
         play_phases(learner.params(), state, *around, streams, stops, result, phase)
     else:
         loop(play, *around, recipe.batch, streams, stops, result)
+    note_report(recipe, play, result)
+    return result
+
+
+def note_report(recipe: Recipe, play: Play, result: Run) -> None:
+    """Note what the learner says of itself at the end of a run."""
     if isinstance(recipe.learner, Compiled) and play.state is not None:
         report = recipe.learner.report(play.state)
         if report.guard is not None and report.guard["guard"]:
@@ -113,7 +119,6 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
         if report.race is not None:
             winner = report.race.winner
             result.answer[:] = (-1, -1) if winner is None else (winner, report.race.rounds)
-    return result
 
 
 @kernel
@@ -165,7 +170,7 @@ def play_batches(
         start = stop
 
 
-PLACE, TOTAL, CHECKPOINT, CHOICE = 0, 1, 2, 3
+PLACE, TOTAL, CHECKPOINT, CHOICE, SIZE = range(5)
 
 
 @kernel
@@ -185,11 +190,13 @@ def play_rounds(
 ) -> None:
     """Play a chunk of rounds; ``progress`` and ``drawn`` hold the place where it stopped."""
     place, total, checkpoint = progress[PLACE], progress[TOTAL], progress[CHECKPOINT]
-    choice, weight = progress[CHOICE], drawn[0]
+    choice, weight, size = progress[CHOICE], drawn[0], progress[SIZE]
     next_stop = stops[checkpoint] - start
     for t in range(losses.shape[0]):
         if place == 0:
-            choice, weight, _ = open_batch(play, streams[ARMS])
+            choice, weight, size = open_batch(play, streams[ARMS])
+            if size == 0:
+                size = batch
             clear(memory)
         said = advice[t]
         arm, importance = choose(play, choice, said, streams[ARMS])
@@ -198,9 +205,9 @@ def play_rounds(
         result.plays[arm] += 1
         count(memory, release, said, arm, importance, loss)
         place += 1
-        if place == batch:
-            value = let_out(memory, release, batch, streams[RELEASES])
-            learn(play, choice, weight, said, arm, importance, value, memory.estimates, batch)
+        if place == size:
+            value = let_out(memory, release, size, streams[RELEASES])
+            learn(play, choice, weight, said, arm, importance, value, memory.estimates, size)
             place = 0
         if t + 1 == next_stop:
             result.losses[checkpoint] = total
@@ -209,7 +216,7 @@ def play_rounds(
             checkpoint += 1
             next_stop = stops[min(checkpoint, stops.size - 1)] - start
     progress[PLACE], progress[TOTAL], progress[CHECKPOINT] = place, total, checkpoint
-    progress[CHOICE], drawn[0] = choice, weight
+    progress[CHOICE], drawn[0], progress[SIZE] = choice, weight, size
 
 
 class ExpertRun:
@@ -227,9 +234,16 @@ class ExpertRun:
         compiled = isinstance(recipe.learner, Compiled)
         self._loop = play_rounds if compiled else python_source(play_rounds)
         self._release = recipe.release.fast(), recipe.release.memory(), recipe.batch
-        self._place = np.zeros(4, dtype=np.int64), np.ones(1)
+        self._place = np.zeros(5, dtype=np.int64), np.ones(1)
         self._stops = stops
-        self.result = empty_run(arms, stops)
+        self._recipe = recipe
+        self._result = empty_run(arms, stops)
+
+    @property
+    def result(self) -> Run:
+        """What it leaves behind so far."""
+        note_report(self._recipe, self._play, self._result)
+        return self._result
 
     def play(self, chunk: Chunk) -> None:
         """Go on by a chunk."""
@@ -240,7 +254,7 @@ class ExpertRun:
             chunk.advice,
             self._streams,
             self._stops,
-            self.result,
+            self._result,
             *self._place,
             chunk.start,
         )

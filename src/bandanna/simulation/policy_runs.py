@@ -85,21 +85,29 @@ class PolicyRuns:
     """Share of the runs in which the net took over; None where there is none."""
     answers: Answers | None = None
     """Where it looks for the best arm."""
+    reward: Floats | None = None
+    """Mean reward of a round, in people's units, shape (runs,)."""
 
 
 def policy_runs(
-    results: Sequence[Run], best: Floats, stops: Integers, recipe: Recipe, span: float = 1.0
+    results: Sequence[Run],
+    best: Floats,
+    stops: Integers,
+    recipe: Recipe,
+    span: float = 1.0,
+    high: float = 1.0,
 ) -> PolicyRuns:
     """Put runs together; ``best`` is what regret is measured against, before each checkpoint.
 
-    ``span`` is what a loss of 1 is in people's units.
+    ``span`` is what a loss of 1 is in people's units, ``high`` the largest reward.
     """
     release = recipe.release
+    losses = np.array([run.losses for run in results]) / UNITS
     published, rounds = np.moveaxis(np.array([run.published for run in results]), 1, 0)
     with np.errstate(invalid="ignore"):
         released = release.mean_loss(published / rounds)
     return PolicyRuns(
-        regret=(np.array([run.losses for run in results]) / UNITS - best) * span,
+        regret=(losses - best) * span,
         plays=np.array([run.plays for run in results]),
         shares=np.sum([run.played for run in results], axis=0) / (len(results) * stops[:, None]),
         leaders=np.array([run.played.argmax(axis=1) for run in results]),
@@ -108,6 +116,7 @@ def policy_runs(
         guard=_guard(results, recipe),
         switched=_switched(results),
         answers=_answers(results),
+        reward=high - span * losses[:, -1] / stops[-1],
     )
 
 

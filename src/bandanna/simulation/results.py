@@ -66,6 +66,8 @@ class Results:
     """The arm regret is measured against at the end, where it is the same in all runs."""
     best_expert: int | None = None
     """With experts, the one that regret is measured against at the end."""
+    best_reward: float | None = None
+    """Mean reward of a round of the arm or expert that regret is measured against."""
     arm_names: tuple[str, ...] = ()
     expert_names: tuple[str, ...] = ()
     about: str = ""
@@ -87,6 +89,15 @@ class Results:
         """Return the final regret of each run, shape (runs,)."""
         return self._of(policy).regret[:, -1]
 
+    def reward(self, policy: str) -> Floats:
+        """Return the mean reward of a round in each run, shape (runs,).
+
+        A reward is ``low + high`` minus the loss, for losses from ``low`` to ``high``.
+        """
+        found = self._of(policy).reward
+        assert found is not None, "rewards were not kept"
+        return found
+
     def segment_regret(self, policy: str) -> Floats:
         """Return each run's final regret against the best arm of each segment, shape (runs,).
 
@@ -94,6 +105,11 @@ class Results:
         """
         final = self.regret(policy)
         return final if self.ahead is None else final + self.ahead[-1]
+
+    @property
+    def shows_reward(self) -> bool:
+        """Whether tables show rewards: with experts, whose own rewards people know."""
+        return self.comparator == "experts" and self.best_reward is not None
 
     def guard(self, policy: str) -> Guard | None:
         """Return how often the guard of ``dp-klucb`` said that losses change."""
@@ -142,6 +158,8 @@ class Results:
             row["share_of_uniform"] = float(final.mean()) / uniform if uniform > 0 else float("nan")
             if self.ahead is not None:
                 row["segment_mean"] = float(self.segment_regret(name).mean())
+            if self.shows_reward:
+                row["reward"] = float(self.reward(name).mean())
             if runs.answers is not None:
                 named = runs.answers.winners >= 0
                 wrong = runs.answers.wrong(self.best_arm)
@@ -158,6 +176,12 @@ class Results:
     def notes(self) -> list[str]:
         """What else there is to say, in sentences: about changes, guards and nets."""
         said = [f"data: {self.about}"] if self.about else []
+        if self.shows_reward and self.best_expert is not None:
+            names = self.expert_names or range(self.best_expert + 1)
+            said.append(
+                f"the best expert, {names[self.best_expert]}, has a reward of "
+                f"{self.best_reward:.4g} a round"
+            )
         if self.sample is not None:
             said.append(f"log: {self.sample.sentence} {UNPROTECTED}")
         if self.ahead is not None:
@@ -196,12 +220,14 @@ class Results:
                 f"{row['q05']:,.1f} to {row['q95']:,.1f}, "
                 f"{share_text(row['share_of_uniform'])} of {others}"
                 + (f", against segments {row['segment_mean']:,.1f}" if segments else "")
+                + (f", reward {row['reward']:.4g} a round" if self.shows_reward else "")
             )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         headings = ["policy", "batch", "mean", "s.e.", "5%", "median", "95%", "of uniform"]
         headings += ["against segments"] if self.ahead is not None else []
+        headings += ["reward"] if self.shows_reward else []
         keys = ("mean", "standard_error", "q05", "q50", "q95")
         rows = [
             [
@@ -210,6 +236,7 @@ class Results:
                 *(f"{row[key]:,.1f}" for key in keys),
                 share_text(row["share_of_uniform"]),
                 *([f"{row['segment_mean']:,.1f}"] if self.ahead is not None else []),
+                *([f"{row['reward']:.4g}"] if self.shows_reward else []),
             ]
             for row in self.summary()
         ]

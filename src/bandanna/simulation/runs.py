@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna.environments import Environment, ExpertEnvironment, as_environment
 from bandanna.learners import Uniform
-from bandanna.policy import Recipe, Segments
+from bandanna.policy import Policy, Recipe, Segments
 from bandanna.privacy import PlainRelease
 from bandanna.simulation.comparators import Comparators, best_arm, best_of_segments, single_best
 from bandanna.simulation.engine import ExpertRun, Run, play_run
@@ -113,11 +113,11 @@ def simulate(
     else:
         found, best, uniform = play.alone(recipes, environment, progress)
         followed = best_of_segments(environment, stops)
-    span, edges = environment.span, environment.edges
+    span, edges, high = environment.span, environment.edges, environment.loss_range[1]
     fixed = next(iter(best.values()))
     return Results(
         runs={
-            name: policy_runs(played, best[name], stops, recipes[name], span)
+            name: policy_runs(played, best[name], stops, recipes[name], span, high)
             for name, played in found.items()
         },
         rounds=environment.rounds,
@@ -126,8 +126,9 @@ def simulate(
         uniform_regret=uniform * span,
         best_arm=single_best(environment),
         best_expert=None if compared is None else compared.best,
+        best_reward=high - span * float(np.mean(fixed[..., -1])) / environment.rounds,
         arm_names=environment.arm_names,
-        expert_names=environment.expert_names,
+        expert_names=environment.expert_names or _named(named),
         about=environment.about,
         sample=getattr(environment, "sample", None),
         ahead=None if followed is None else (fixed - followed) * span,
@@ -165,6 +166,15 @@ def simulate_segments(
             name: simulate(policy, one, seed=seed + place, **options)
             for place, (name, (policy, one)) in enumerate(pairs)
         }
+    )
+
+
+def _named(policies: Mapping[str, Policy]) -> tuple[str, ...]:
+    """Return what policies call their experts, where one has names for them."""
+    found = (policy.expert_names for policy in policies.values())
+    return next(
+        (tuple(map(str, names)) for names in found if any(isinstance(one, str) for one in names)),
+        (),
     )
 
 

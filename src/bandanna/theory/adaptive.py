@@ -20,6 +20,8 @@ STEPS, GROWTH = 60, 1.25
 FIRST_RATE = 0.6
 CUT = 0.7
 """How much noise may be cut from losses: see ``bandanna.learners.adaptive``."""
+LARGEST_CLAMP = 1e6
+"""Losses are cut no further out: there noise is all that is left."""
 PROMISE = 3.0
 """With the net, regret is at most this times the smallest guarantee known."""
 
@@ -133,7 +135,7 @@ def adaptive_clamp(arms: int, losses: int, noise: float) -> float:
     """Return how far outside [0, 1] losses are cut: further in longer runs."""
     allowed = 2.0 * CUT * math.sqrt(0.5 * arms * math.log(arms))
     scales = math.log(max(math.sqrt(losses) * noise / allowed, 1.0))
-    return max(0.5, noise * (max(scales, 1.0) + 1.0))
+    return min(max(0.5, noise * (max(scales, 1.0) + 1.0)), LARGEST_CLAMP)
 
 
 def adaptive_promise(problem: Problem, batch: int) -> float | None:
