@@ -425,6 +425,25 @@ def test_two_processes_that_take_turns_know_what_a_fresh_one_reads(
         one.writer.close()
 
 
+def test_metrics_are_kept_and_answered_for_after_a_restart(store: Store) -> None:
+    policy = bd.PrivateBandit(
+        ["a", "b"], 50.0, batch=2, algorithm="one-bit", metrics={"refund": (0, 1)}
+    )
+    here = Office(store, put(store, experiment(policy)))
+    for step in range(8):
+        here.decide(f"{step}")
+        here.restart()
+        here.reward(f"{step}", 0.5, {"refund": float(step % 2)})
+        here.restart()
+    found = here.look(lambda policy: policy.answer(metric="refund").to_dict())
+    assert sum(arm["rounds"] for arm in found["arms"]) == 8
+    means = [arm["mean"] for arm in found["arms"] if arm["mean"] is not None]
+    assert means
+    assert all(0.0 <= mean <= 1.0 for mean in means)
+    assert here.look(lambda policy: policy.released) == 4
+    here.writer.close()
+
+
 @pytest.mark.parametrize("persons", [False, True])
 def test_contexts_are_kept_until_their_epoch_is_released(store: Store, persons: bool) -> None:
     """Two processes take turns; a fresh one adds up the rounds of open epochs to the same sums."""

@@ -48,10 +48,9 @@ class Office:
         assert isinstance(found, Event)
         return found
 
-    def reward(self, name: str, loss: Any) -> None:
-        self.ask(
-            about_event(name, lambda unit, e: unit.observe(e, NewFeedback(loss), now=self.now))
-        )
+    def reward(self, name: str, loss: Any, metrics: dict[str, float] | None = None) -> None:
+        given = NewFeedback(loss, metrics=metrics)
+        self.ask(about_event(name, lambda unit, e: unit.observe(e, given, now=self.now)))
 
     def activate(self, name: str) -> None:
         self.ask(about_event(name, lambda unit, e: unit.activate(e, now=self.now)))
