@@ -15,7 +15,7 @@ def bandanna(*arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "bandanna", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

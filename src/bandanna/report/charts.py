@@ -209,8 +209,8 @@ def audit_chart(rows: list[JSON]) -> ChartType:
 
 def _audited(row: JSON) -> list[tuple[str, float]]:
     """Return what was found, by attack: on releases and policies, or through a person."""
-    if "places" in row:
-        return [(f"by one person, {row['places']} slots", row["audited"])]
+    if "slots" in row:
+        return [(f"by one person, {row['slots']} slots", row["audited"])]
     return [("on the release", row["audited"]), ("through a policy", row["audited_policy"])]
 
 
