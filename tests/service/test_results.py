@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
@@ -40,6 +41,23 @@ def test_means_are_the_policys_own() -> None:
         known = (shown["name"], shown["batches"], shown["mean"], shown["low"], shown["high"])
         assert known == (row.arm, row.batches, row.mean, row.low, row.high)
     assert sum(choice["rounds"] for choice in found) == 50
+
+
+@pytest.mark.parametrize("reward", [False, True])
+def test_the_last_interval_over_time_is_the_present_one(reward: bool) -> None:
+    policy = bd.PrivateBandit(["a", "b"], 1.0, batch=2, loss_range=(-1.0, 3.0))
+    told: list[Release] = []
+    policy.on_release = lambda batch, value: told.append(
+        Release(batch.number, batch.choice, batch.used, float(0.0 if value is None else value), 1.0)
+    )
+    for k in range(200):
+        decision, value = policy.decide(), 3.0 * (k % 2)
+        policy.observe(decision, reward=value) if reward else policy.observe(decision, loss=value)
+    found = summary(policy, totals_of(told))
+    assert len(found["means"]) == len(found["shares"]) > 5
+    for shown, row in zip(found["means"][-1]["means"], policy.summary().rows, strict=True):
+        assert shown == pytest.approx([row.mean, row.low, row.high])
+    assert None not in found["means"][-1]["means"]
 
 
 def test_shares_are_of_released_rounds() -> None:
@@ -89,6 +107,10 @@ def test_databases_add_up_releases_as_python_does(
         for mine, theirs in zip(both, found.halves[arm], strict=True):
             assert mine == pytest.approx(theirs, rel=1e-9)
     # Points of the database are of equally many batches, those without a round included.
+    assert all(point.rounds.keys() == point.released.keys() for point in found.points)
+    values = sum(total for point in found.points for _, total in point.released.values())
+    everything = math.fsum(row.size * float(str(row.value)) for row in rows)
+    assert values == pytest.approx(everything, abs=1e-6)
     rounds = sum(sum(point.rounds.values()) for point in found.points)
     assert rounds == sum(expected.rounds.values())
     assert found.points[-1].at == expected.points[-1].at

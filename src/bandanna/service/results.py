@@ -7,10 +7,14 @@ from collections.abc import Sequence
 
 from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import find
+from bandanna.inference import mean_interval
+from bandanna.inference import point as estimate
 from bandanna.planner.plan import row_of
 from bandanna.policy.diagnostics import CONFIDENCE, ArmSummary
 from bandanna.policy.parts import slot_problem
 from bandanna.policy.policy import Policy
+from bandanna.privacy.reading import ArmTotals
+from bandanna.privacy.sums import SumRelease
 from bandanna.service.models import moment
 from bandanna.service.steady import steadiness
 from bandanna.spec import Problem
@@ -32,6 +36,7 @@ def summary(policy: Policy, totals: ReleaseTotals, slots: int = 0, missed: int =
         "answer": policy.answer().to_dict(),
         "choices": [] if totals.weighed else choices,
         "shares": [] if totals.weighed else _shares(len(rows), totals.points),
+        "means": [] if totals.weighed else _means(policy, len(rows), totals.points),
         "decided": policy.decided,
         "batch": policy.batch,
         "places": _places(policy, slots),
@@ -56,6 +61,33 @@ def _shares(count: int, points: Sequence[Point]) -> list[JSON]:
         total = sum(point.rounds.values())
         shares = [point.rounds.get(choice, 0) / total for choice in range(count)]
         found.append({"at": moment(point.at), "shares": shares})
+    return found
+
+
+def _means(policy: Policy, count: int, points: Sequence[Point]) -> list[JSON]:
+    """Return the mean of each arm and the ends of its interval, as known at each moment.
+
+    The intervals hold at all moments together, as those of the answer do.
+    """
+    release = policy.recipe.release
+    law = release.law() if isinstance(release, SumRelease) else None
+    if law is None or not isinstance(release, SumRelease):
+        return []
+    units = policy.answer().units
+    seen: dict[int, ArmTotals] = {}
+    known: list[list[float] | None] = [None] * count
+    found: list[JSON] = []
+    for at, rounds, released in points:
+        for arm, (batches, total) in released.items():
+            before = seen.get(arm, ArmTotals())
+            seen[arm] = ArmTotals(
+                before.batches + batches, before.total + total, before.rounds + rounds[arm]
+            )
+            told = release.totals(seen[arm])
+            ends = mean_interval(law, told, 1.0 - CONFIDENCE)
+            middle = min(max(estimate(told), ends.low), ends.high)
+            known[arm] = [units.value(middle), *units.interval(ends)]
+        found.append({"at": moment(at), "means": list(known)})
     return found
 
 

@@ -301,5 +301,6 @@ def exists_already() -> ConflictError:
 
 def unavailable(cause: BaseException) -> StoreUnavailableError:
     """Say that the database cannot be used, and what kind of error it raised."""
-    kind = type(cause).__name__
+    code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None)
+    kind = type(cause).__name__ if code is None else f"{type(cause).__name__} {code}"
     return StoreUnavailableError(f"the database cannot be used now ({kind}); nothing was changed.")

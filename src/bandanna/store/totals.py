@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Float, case, cast, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Float, case, cast, func, or_, select
 
 from bandanna.store.database import RELEASES
 from bandanna.store.rows import Release
@@ -34,6 +34,8 @@ class Point(NamedTuple):
     """When its last batch was released."""
     rounds: dict[int, int]
     """Rounds by arm, or with experts by the expert that was followed."""
+    released: dict[int, tuple[int, float]]
+    """By arm: how many values were released, and their sum, each times the size of its batch."""
 
 
 class ReleaseTotals(NamedTuple):
@@ -63,11 +65,13 @@ def totals_of(releases: Sequence[Release]) -> ReleaseTotals:
     for k, release in enumerate(releases):
         rounds[release.choice] = rounds.get(release.choice, 0) + release.size
         if k % step == 0:
-            points.append(Point(release.released_at, {}))
-        here = points[-1].rounds
+            points.append(Point(release.released_at, {}, {}))
+        _, here, released = points[-1]
         here[release.choice] = here.get(release.choice, 0) + release.size
-        points[-1] = Point(release.released_at, here)
+        points[-1] = Point(release.released_at, here, released)
         if isinstance(release.value, int | float):
+            count, total = released.get(release.choice, (0, 0.0))
+            released[release.choice] = count + 1, total + release.size * release.value
             values.setdefault(release.choice, []).append(float(release.value))
     halves = {arm: _halves(found) for arm, found in values.items()}
     weighed = any(isinstance(release.value, list) for release in releases)
@@ -98,10 +102,14 @@ def read_totals(connection: Connection, experiment: int) -> ReleaseTotals:
     begin, end = run(select(func.min(row.sequence), func.max(row.sequence)).where(mine)).one()
     bucket = (row.sequence - (begin or 0)) // points_of((end or 0) - (begin or 0) + 1)
     query = select(bucket, row.choice, func.sum(row.size), func.max(row.released_at))
+    query = query.add_columns(func.count(_value()), func.sum(_value() * row.size))
     points: dict[int, Point] = {}
-    for number, choice, size, at in run(query.where(mine).group_by(bucket, row.choice)):
-        here = points.get(number, Point(at, {}))
-        points[number] = Point(max(at, here.at), here.rounds | {choice: int(size)})
+    for number, choice, size, at, count, total in run(
+        query.where(mine).group_by(bucket, row.choice)
+    ):
+        here = points.setdefault(number, Point(at, {}, {}))
+        here.rounds[choice], here.released[choice] = int(size), (count, float(total or 0.0))
+        points[number] = here._replace(at=max(at, here.at))
     return ReleaseTotals(
         batches,
         {one[0]: int(one[1]) for one in found},
@@ -111,13 +119,18 @@ def read_totals(connection: Connection, experiment: int) -> ReleaseTotals:
     )
 
 
+def _value() -> ColumnElement[float | None]:
+    """Return a released value, where it is a single number."""
+    value = RELEASES.c.value
+    return cast(case((or_(value.like("[%"), value == "null"), None), else_=value), Float)
+
+
 def _read_halves(connection: Connection, experiment: int) -> dict[int, tuple[Half, Half]]:
     row = RELEASES.c
-    number = case((or_(row.value.like("[%"), row.value == "null"), None), else_=row.value)
     ranked = (
         select(
             row.choice,
-            cast(number, Float).label("value"),
+            _value().label("value"),
             func.row_number().over(order_by=row.sequence, partition_by=row.choice).label("rank"),
             func.count().over(partition_by=row.choice).label("all"),
         )

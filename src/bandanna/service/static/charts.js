@@ -1,4 +1,4 @@
-// Two charts as plain SVG: shares over time, and means with intervals.
+// Three charts as plain SVG: shares over time, means with intervals, and these over time.
 const SPACE = "http://www.w3.org/2000/svg";
 const DASHES = ["", "8 3", "3 3", "10 3 2 3", "1 3"];
 
@@ -43,9 +43,17 @@ export function sharesChart(place, points, names) {
     const line = points.map((point, i) => `${x(i).toFixed(1)},${y(point.shares[k]).toFixed(1)}`);
     svg.append(draw("polyline", { points: line.join(" "), class: `line ${colour(k)}`, "stroke-dasharray": dash(k) }));
   });
+  dates(svg, points, left, width, height);
+  place.replaceChildren(svg, legendOf(names));
+}
+
+function dates(svg, points, left, width, height) {
   const [begin, end] = times(points);
   svg.append(draw("text", { x: left, y: height - 4 }, begin));
   if (points.length > 1) svg.append(draw("text", { x: width - 4, y: height - 4, "text-anchor": "end" }, end));
+}
+
+function legendOf(names) {
   const legend = document.createElement("ul");
   legend.className = "legend";
   names.forEach((name, k) => {
@@ -56,27 +64,63 @@ export function sharesChart(place, points, names) {
     item.append(key, ` ${name}`);
     legend.append(item);
   });
-  place.replaceChildren(svg, legend);
+  return legend;
+}
+
+// Means as lines, and around each a band: where the mean lies, however often one looks.
+export function intervalsChart(place, points, names, [low, high], label) {
+  if (!points.length) { empty(place); return; }
+  const width = room(place), height = 240, left = 44, bottom = 20;
+  const short = (value) => String(Number(value.toPrecision(3)));
+  const last = points.at(-1).means;
+  const words = (one) => one === null ? "nothing released yet" : `${short(one[0])}, between ${short(one[1])} and ${short(one[2])}`;
+  const said = names.map((name, k) => `${name} ${words(last[k])}`).join("; ");
+  const svg = picture(width, height, `${label} over time, latest: ${said}`);
+  const y = (value) => 8 + (1 - (value - low) / (high - low)) * (height - bottom - 8);
+  const x = (i) => left + (points.length > 1 ? (i / (points.length - 1)) * (width - left - 4) : (width - left) / 2);
+  for (const value of [low, (low + high) / 2, high]) {
+    svg.append(draw("line", { x1: left, x2: width, y1: y(value), y2: y(value), class: "axis" }));
+    svg.append(draw("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, short(value)));
+  }
+  names.forEach((_, k) => {
+    const known = points.flatMap(({ means }, i) => means[k] === null ? [] : [[i, ...means[k]]]);
+    if (!known.length) return;
+    if (known.length === 1) {
+      const [i, mean, from, to] = known[0];
+      svg.append(draw("line", { x1: x(i), x2: x(i), y1: y(from), y2: y(to), class: `line ${colour(k)}` }));
+      svg.append(draw("circle", { cx: x(i), cy: y(mean), r: 4, class: colour(k) }));
+      return;
+    }
+    const at = (which) => ([i, ...values]) => `${x(i).toFixed(1)},${y(values[which]).toFixed(1)}`;
+    const band = [...known.map(at(2)), ...known.map(at(1)).reverse()];
+    svg.append(draw("polygon", { points: band.join(" "), class: `band ${colour(k)}` }));
+    svg.append(draw("polyline", { points: known.map(at(0)).join(" "), class: `line ${colour(k)}`, "stroke-dasharray": dash(k) }));
+  });
+  dates(svg, points, left, width, height);
+  place.replaceChildren(svg, legendOf(names));
 }
 
 // Each arm has its name and numbers above its interval, so that long names have room on a phone.
-export function meansChart(place, choices, range) {
+export function meansChart(place, choices, range, label) {
   if (!choices.some((choice) => choice.mean !== null)) { empty(place); return; }
   const [low, high] = range, width = room(place), row = 44, edge = 14;
   const height = row * choices.length + 24;
   const short = (value) => String(Number(value.toPrecision(3)));
   const words = (c) => c.mean === null ? "nothing released yet" : `${short(c.mean)}, between ${short(c.low)} and ${short(c.high)}`;
   const said = choices.map((choice) => `${choice.name}: ${words(choice)}`);
-  const svg = picture(width, height, `Mean loss with intervals. ${said.join("; ")}`);
+  const svg = picture(width, height, `${label}. ${said.join("; ")}`);
   const inside = (value) => Math.min(high, Math.max(low, value));
   const x = (value) => edge + ((inside(value) - low) / (high - low)) * (width - 2 * edge);
   for (const value of [low, (low + high) / 2, high]) {
     svg.append(draw("line", { x1: x(value), x2: x(value), y1: 0, y2: height - 20, class: "axis" }));
     svg.append(draw("text", { x: x(value), y: height - 4, "text-anchor": "middle" }, short(value)));
   }
+  const fits = Math.floor((width - 2 * edge) / 6.5);
   choices.forEach((choice, k) => {
-    const y = row * k + 30;
-    svg.append(draw("text", { x: edge + 4, y: y - 14, class: "over" }, said[k]));
+    const y = row * k + 30, name = String(choice.name), rest = `: ${words(choice)}`;
+    const cut = Math.max(8, fits - rest.length);
+    const shown = name.length > cut ? `${name.slice(0, cut - 1)}…${rest}` : said[k];
+    svg.append(draw("text", { x: edge + 4, y: y - 14, class: "over" }, shown));
     if (choice.mean === null) return;
     svg.append(draw("line", { x1: x(choice.low), x2: x(choice.high), y1: y, y2: y, class: `line ${colour(k)}` }));
     svg.append(draw("circle", { cx: x(choice.mean), cy: y, r: 5, class: colour(k) }));

@@ -1,5 +1,5 @@
 // The page: everything on it comes from the API, with the reader's key.
-import { meansChart, sharesChart } from "/page/charts.js";
+import { intervalsChart, meansChart, sharesChart } from "/page/charts.js";
 
 const $ = (id) => document.getElementById(id);
 const number = (value) => Number(value).toLocaleString("en", { maximumSignificantDigits: 6 });
@@ -164,8 +164,12 @@ function fill(now, results) {
     return [pair];
   }));
   sharesChart($("shares"), results.shares, results.choices.map((choice) => choice.name));
-  $("means-title").textContent = `Mean loss with ${Math.round(100 * results.confidence)}% intervals, from released values`;
-  meansChart($("means"), results.choices, now.settings.loss_range ?? [0, 1]);
+  const mean = `Mean ${results.answer.outcome} with ${Math.round(100 * results.confidence)}% intervals`;
+  const range = now.settings.loss_range ?? [0, 1];
+  $("means-title").textContent = `${mean}, from released values`;
+  meansChart($("means"), results.choices, range, mean);
+  $("intervals-title").textContent = `${mean}, over time`;
+  intervalsChart($("intervals"), results.means ?? [], results.choices.map((choice) => choice.name), range, mean);
   const p = results.steadiness.p_value;
   $("steady").textContent = results.steadiness.says + (p === null ? "" : ` (p = ${p.toPrecision(2)})`);
 }
