@@ -21,7 +21,7 @@ import numpy as np
 import bandanna as bd
 from bandanna._core.streams import new_stream
 from bandanna.inference import evidence_against, evidence_below
-from bandanna.policy.answers import AnyTime
+from bandanna.policy.methods import AnyTime
 
 MEANS = (0.4, 0.5, 0.7)
 ROUNDS, ALPHA = 600, 0.05

@@ -26,16 +26,9 @@ from bandanna.environments.frames import Column, read_columns
 from bandanna.environments.log import Log, read_log
 from bandanna.environments.returning import mean_units, slots_of
 from bandanna.inference import Totals, point
-from bandanna.policy.answers import (
-    AT_RANDOM,
-    Answer,
-    Comparison,
-    Once,
-    Units,
-    answer_from,
-    check_confidence,
-    compare_from,
-)
+from bandanna.policy.answers import Answer, Comparison, answer_from, check_confidence, compare_from
+from bandanna.policy.methods import AT_RANDOM, Once
+from bandanna.policy.wording import Units
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
 from bandanna.privacy.persons import for_person

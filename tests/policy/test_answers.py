@@ -13,7 +13,9 @@ import pytest
 
 import bandanna as bd
 from bandanna.inference import Totals, law_of
-from bandanna.policy.answers import AnyTime, Units, answer_from, compare_from
+from bandanna.policy.answers import answer_from, compare_from
+from bandanna.policy.methods import AnyTime
+from bandanna.policy.wording import Units
 
 
 def played(

@@ -15,7 +15,7 @@ from scipy import stats
 import bandanna as bd
 from bandanna.audits.policies import audit_policy
 from bandanna.inference import Totals
-from bandanna.policy.answers import AnyTime, Known
+from bandanna.policy.methods import AnyTime, Known
 from bandanna.policy.outcomes import breaches
 from bandanna.privacy import LaplaceRelease
 from bandanna.privacy import metrics as metrics_module

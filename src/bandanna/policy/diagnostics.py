@@ -17,19 +17,16 @@ from bandanna.learners.net import NetReport
 from bandanna.learners.stationarity import GuardReport
 from bandanna.planner.plan import Happened, Plan
 from bandanna.policy.answers import (
-    FIXED,
-    STEADY,
     Answer,
     Comparison,
     DroppedArm,
-    Known,
     Settled,
-    Units,
     answer_later,
     compare_from,
     leader_from,
 )
 from bandanna.policy.hints import hint
+from bandanna.policy.methods import FIXED, STEADY, Known
 from bandanna.policy.outcomes import known_of, metric_known, reason_of, turned_over
 from bandanna.policy.parts import (
     Recipe,
@@ -41,6 +38,7 @@ from bandanna.policy.parts import (
 )
 from bandanna.policy.state import State
 from bandanna.policy.transitions import Parts, batch_with_room
+from bandanna.policy.wording import Units
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule, Spec

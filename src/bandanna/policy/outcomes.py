@@ -11,15 +11,7 @@ from bandanna._core.grid import to_units
 from bandanna._core.outcomes import Limits, Ranges
 from bandanna._core.types import ArmName, InputError
 from bandanna.inference import Totals, evidence_below, point
-from bandanna.policy.answers import (
-    FIXED,
-    STEADY,
-    AnyTime,
-    InPhases,
-    Known,
-    PhaseArm,
-    arm_in_phases,
-)
+from bandanna.policy.methods import FIXED, STEADY, AnyTime, InPhases, Known, PhaseArm, arm_in_phases
 from bandanna.policy.state import Retirement, State
 from bandanna.privacy.metrics import MetricsRelease
 from bandanna.privacy.reading import ArmTotals
