@@ -34,8 +34,11 @@ NUMBERS = {
     "share_of_uniform": ("of uniform", ".1%"),
     "segment_mean": ("against segments", ",.0f"),
     "releases": ("releases", ",.0f"),
+    "answered": ("named a best arm", ".1%"),
+    "rounds_to_answer": ("rounds to answer", ",.0f"),
+    "wrong_answers": ("wrong answers", ".1%"),
 }
-OPTIONAL = ("segment_mean",)
+OPTIONAL = ("segment_mean", "answered", "rounds_to_answer", "wrong_answers")
 """Columns that are left out where no cell has them."""
 
 

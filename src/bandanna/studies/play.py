@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bandanna._core.types import JSON, Guarantee
 from bandanna.policy import Policy
 from bandanna.simulation.contestants import NO_PRIVACY, strongest
-from bandanna.simulation.policy_runs import statistics
+from bandanna.simulation.policy_runs import Answers, statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.cell import Cell, Part
 from bandanna.studies.schema import AXES
@@ -47,6 +47,9 @@ class Played(NamedTuple):
     checkpoint; empty where the best arm does not change."""
     alarms: NDArray[np.float64]
     """Share of the runs in which a guard fired, and how many runs; empty without a guard."""
+    answers: NDArray[np.int64]
+    """The arm that each run named as the best, and after how many rounds, -1 where none was named;
+    shape (runs, 2), empty where none is looked for."""
     best: int
     """The arm that is best; -1 where it depends on the run, or experts advise."""
     best_expert: int
@@ -88,6 +91,7 @@ def play(part: Part, losses: Data | None) -> tuple[str, Played]:
         released=runs.released,
         ahead=np.zeros(0) if found.ahead is None else found.ahead,
         alarms=np.zeros(0) if guard is None else np.array([guard.alarms, part.runs]),
+        answers=_pairs(runs.answers),
         best=-1 if found.best_arm is None else found.best_arm,
         best_expert=-1 if found.best_expert is None else found.best_expert,
         segments=found.segments,
@@ -95,6 +99,12 @@ def play(part: Part, losses: Data | None) -> tuple[str, Played]:
         against=found.against,
         ran=policy.algorithm,
     )
+
+
+def _pairs(answers: Answers | None) -> NDArray[np.int64]:
+    if answers is None:
+        return np.zeros((0, 2), dtype=np.int64)
+    return np.stack([answers.winners, answers.rounds], axis=1).astype(np.int64)
 
 
 @lru_cache(maxsize=16)
@@ -154,6 +164,12 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
         "segments": pl.lit(one.segments, dtype=whole),
         "alarms": pl.lit(_weighted(alarms), dtype=floats),
         "false_alarm": pl.lit(one.false_alarm if alarms.size else None, dtype=floats),
+        **{
+            name: pl.lit(value, dtype=floats)
+            for name, value in _answered(
+                np.concatenate([part.answers for part in parts]), best
+            ).items()
+        },
         "best_arm": pl.lit(None if best < 0 else best, dtype=whole),
         "best_expert": pl.lit(one.best_expert if one.best_expert >= 0 else None, dtype=whole),
         "guarantee": pl.lit(pl.Series([_plain(promise)], dtype=_promise_kind())).first(),
@@ -165,6 +181,19 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
 def _weighted(alarms: NDArray[np.float64]) -> float | None:
     """Return the share of all runs, given the shares and sizes of parts."""
     return float(np.average(alarms[:, 0], weights=alarms[:, 1])) if alarms.size else None
+
+
+def _answered(pairs: NDArray[np.int64], best: int) -> dict[str, float | None]:
+    """Return in what share of runs a best arm was named, when on average, and how often wrongly."""
+    if not len(pairs):
+        return dict.fromkeys(("answered", "rounds_to_answer", "wrong_answers"))
+    found = Answers(pairs[:, 0], pairs[:, 1])
+    when = found.rounds[found.winners >= 0]
+    return {
+        "answered": len(when) / len(pairs),
+        "rounds_to_answer": float(when.mean()) if when.size else None,
+        "wrong_answers": found.wrong(None if best < 0 else best),
+    }
 
 
 def _released(means: NDArray[np.float64]) -> list[list[float | None]]:
