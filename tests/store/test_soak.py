@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import bandanna as bd
 from bandanna.store import Secret, SqlStore, StoreUnavailableError
@@ -34,6 +34,9 @@ from tests.store.stores import experiment, put
 
 STORIES = int(os.environ.get("BANDANNA_SOAK", "6"))
 DEADLINE = 100.0
+BATCHED = ("one-bit", "exp3")
+ALGORITHMS = (*BATCHED, "phased", "ab-test")
+"""Batches of three; phases, which release a value of each arm."""
 WHO = st.integers(0, 1)
 
 
@@ -102,7 +105,12 @@ class Stories(RuleBasedStateMachine):
         """How often an event's feedback was released, over all branches."""
         self.running = [Running(self.folder, self.secret)]
         self.running.append(Running(self.folder, self.secret))
-        policy = bd.PrivateBandit(["a", "b"], 0.5, batch=3)
+        self.number = 0
+
+    @initialize(algorithm=st.sampled_from(ALGORITHMS))
+    def make(self, algorithm: str) -> None:
+        batch = 3 if algorithm in BATCHED else None
+        policy = bd.PrivateBandit(["a", "b"], 5.0, 60, algorithm, batch=batch)
         made = experiment(policy, deadline_seconds=DEADLINE)
         self.number = put(self.running[0].store, made)
 
@@ -146,6 +154,13 @@ class Stories(RuleBasedStateMachine):
                 self.known.rewarded.add(name)
             except GoneError:
                 assert self.known.decided[name].expires_at is not None
+
+    @rule(who=WHO, data=st.data())
+    def give_up(self, who: int, data: st.DataObject) -> None:
+        """Say that feedback will not come; where it has, nothing happens."""
+        if self.known.decided:
+            name, now = data.draw(st.sampled_from(sorted(self.known.decided))), self.now
+            self.ask(who, about_event(name, lambda unit, event: unit.give_up(event, now=now)))
 
     @rule(count=st.integers(2, 8))
     def both_at_once(self, count: int) -> None:
@@ -246,9 +261,9 @@ class Stories(RuleBasedStateMachine):
         assert len(sure) <= found.observed <= len(sure | known.unsure), "feedback counts once"
         assert found.head["counters"]["rounds"] == len(known.decided)
         rows = store.releases(self.number)
-        assert len({row.batch for row in rows}) == len(rows) >= known.released
-        for row in rows[known.released :]:
-            events = (name for name, one in known.decided.items() if one.batch == row.batch)
+        assert len({(row.batch, row.choice) for row in rows}) == len(rows) >= known.released
+        for batch in {row.batch for row in rows[known.released :]}:
+            events = (name for name, one in known.decided.items() if one.batch == batch)
             self.spent.update(name for name in events if name in sure | known.unsure)
         known.released = len(rows)
         assert found.resumed + 1 >= max(self.spent.values(), default=0), "claimed, at least spent"
