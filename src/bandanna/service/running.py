@@ -30,8 +30,9 @@ BACKLOG = 1024
 YOUNG = 20_000
 """Objects made between two looks for garbage: those of several transactions, not of one request."""
 SWITCH_SECONDS = 0.001
-"""How long one thread may keep others from running. The writer, back from the database, waits for
-whichever thread reads requests."""
+"""How long one thread may keep others from running, with PostgreSQL: the writer, back from the
+server, waits for whichever thread reads requests. SQLite gives way many times in a transaction,
+and would pay for it each time."""
 
 
 class Server(uvicorn.Server):
@@ -101,7 +102,8 @@ def serve(
     gc.freeze()
     gc.set_threshold(YOUNG, 20, 100)
     gc.enable()
-    sys.setswitchinterval(SWITCH_SECONDS)
+    if not core.store.sqlite:
+        sys.setswitchinterval(SWITCH_SECONDS)
 
     async def warm() -> None:
         while not server.started:
