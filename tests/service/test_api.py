@@ -184,7 +184,7 @@ def test_a_deferred_decision_that_is_never_shown_counts_for_nothing(here: Here) 
 
 
 def test_experts_advise(here: Here) -> None:
-    experiment = here.create(experts=3, rounds=10_000)
+    experiment = here.create(experts=3, rounds=10_000, algorithm="one-bit-exp4")
     assert here.decide(experiment, event_id="one", advice=["a", "a", "b"])["arm"] in ("a", "b")
     assert here.reward("one", loss=0.5) == 204
     spread = [[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]]
