@@ -328,7 +328,7 @@ BAD: list[tuple[str, Any, int]] = [
     ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "default_loss": 7}, 422),
     ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "rounds_per_place": 2}, 422),
     ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "delta": 1e-300}, 422),
-    ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "experts": 2, "losses": "any"}, 422),
+    ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "experts": 2, "losses": "odd"}, 422),
     ("/v1/experiments", b'{"name": "x", "arms": 2, "epsilon": NaN}', 422),
     ("/v1/experiments/none/decisions", {}, 404),
     ("/v1/experiments/a%20b/decisions", {}, 422),
