@@ -74,6 +74,7 @@ class Decision(NamedTuple):
     """
 
     arm: ArmName
+    """The arm to play, by its name."""
     index: int  # type: ignore[assignment]  # tuples have a method of that name; not needed here
     """Position of the arm in the list of arms."""
     round: int
@@ -81,7 +82,7 @@ class Decision(NamedTuple):
     batch: int
     """Rounds of one batch share an arm and are released together."""
     position: int
-    """Place inside the batch, from 0."""
+    """Position in the batch, from 0."""
     policy: str
     """Identity of the policy that decided."""
     chance: float | None = None

@@ -25,6 +25,7 @@ class Chunk(NamedTuple):
     """Some rounds in a row."""
 
     start: int
+    """The first of them, from 0."""
     losses: NDArray[np.int64]
     """(rounds, arms), in grid units."""
     advice: Advice

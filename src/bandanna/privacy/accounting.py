@@ -30,7 +30,9 @@ class Budget(NamedTuple):
     """Privacy parameters."""
 
     epsilon: float
+    """How far log probabilities may be apart."""
     delta: float = 0.0
+    """What probability may be beyond that."""
 
 
 def laplace_mechanism(sensitivity: float, epsilon: float) -> float:
