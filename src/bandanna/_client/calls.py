@@ -160,11 +160,14 @@ def reward(
     reward: float | None,
     errors: Errors,
     path: str = "/v1",
+    metrics: Mapping[str, float] | None = None,
 ) -> Call:
     """Send the feedback of an event, in the experiment of a path or in the only one that has it."""
     if (loss is None) == (reward is None):
         raise errors.input("give the feedback as loss= or reward=, one of them.")
-    body = {"loss": loss} if reward is None else {"reward": reward}
+    body: JSON = {"loss": loss} if reward is None else {"reward": reward}
+    if metrics is not None:
+        body["metrics"] = dict(metrics)
     return Call("POST", f"{path}/events/{quote(event, safe='')}/reward", body)
 
 
@@ -176,6 +179,12 @@ def about_event(path: str, decision: Decision | str, verb: str) -> Call:
 def privacy(path: str, segment: str | None = None) -> Call:
     """Ask what is promised."""
     return Call("GET", f"{path}/privacy{_which(segment)}")
+
+
+def answer(path: str, confidence: float, segment: str | None = None) -> Call:
+    """Ask which arm is best."""
+    asked = f"{path}/answer?confidence={confidence}"
+    return Call("GET", asked if segment is None else f"{asked}&segment={quote(segment, safe='')}")
 
 
 def results(path: str, segment: str | None = None) -> Call:

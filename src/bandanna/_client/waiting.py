@@ -198,12 +198,16 @@ class Experiment:
         *unnamed: Never,
         loss: float | None = None,
         reward: float | None = None,
+        metrics: Mapping[str, float] | None = None,
     ) -> None:
-        """Send the feedback of a decision, or of an event id: once, in any order."""
+        """Send the feedback of a decision, or of an event id: once, in any order.
+
+        ``metrics`` are further outcomes, where the experiment has some.
+        """
         event, errors = calls.event_of(decision), self._client.errors
         if unnamed:
             raise errors.input(calls.UNNAMED_FEEDBACK)
-        self._client.run(calls.reward(event, loss, reward, errors, self._path))
+        self._client.run(calls.reward(event, loss, reward, errors, self._path, metrics))
 
     def give_up(self, decision: Decision | str) -> None:
         """Count the default loss for feedback that has not come; where it has, nothing happens."""
@@ -240,6 +244,10 @@ class Experiment:
         """
         answer = self._client.run(calls.privacy(self._path, segment))
         return calls.certificate(answer, self._client.errors)
+
+    def answer(self, confidence: float = 0.95, *, segment: str | None = None) -> JSON:
+        """Return which arm is best, if that can be said, and what is known of each."""
+        return self._client.run(calls.answer(self._path, confidence, segment))
 
     def results(self, *, segment: str | None = None) -> JSON:
         """Return what was learned: shares, means with intervals, the regret bound."""
@@ -367,12 +375,16 @@ class AsyncExperiment:
         *unnamed: Never,
         loss: float | None = None,
         reward: float | None = None,
+        metrics: Mapping[str, float] | None = None,
     ) -> None:
-        """Send the feedback of a decision, or of an event id: once, in any order."""
+        """Send the feedback of a decision, or of an event id: once, in any order.
+
+        ``metrics`` are further outcomes, where the experiment has some.
+        """
         event, errors = calls.event_of(decision), self._client.errors
         if unnamed:
             raise errors.input(calls.UNNAMED_FEEDBACK)
-        await self._client.run(calls.reward(event, loss, reward, errors, self._path))
+        await self._client.run(calls.reward(event, loss, reward, errors, self._path, metrics))
 
     async def give_up(self, decision: Decision | str) -> None:
         """Count the default loss for feedback that has not come; where it has, nothing happens."""
@@ -390,6 +402,10 @@ class AsyncExperiment:
         """Return the guarantee as a document that ``bandanna verify`` can check."""
         answer = await self._client.run(calls.privacy(self._path, segment))
         return calls.certificate(answer, self._client.errors)
+
+    async def answer(self, confidence: float = 0.95, *, segment: str | None = None) -> JSON:
+        """Return which arm is best, if that can be said, and what is known of each."""
+        return await self._client.run(calls.answer(self._path, confidence, segment))
 
     async def results(self, *, segment: str | None = None) -> JSON:
         """Return what was learned: shares, means with intervals, the regret bound."""
