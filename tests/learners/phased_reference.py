@@ -95,12 +95,14 @@ class TextbookPhases:
         if self.watched:
             space = 0.2 * (self._room(0) - self.regrets.max())
             size = min(size, max(space, 0.01 * self.rounds))
+        settled = shares[lead] > 0.98
+        if settled and self.wanted.any() and not self.watched:
+            size *= 0.5
         size = math.ceil(max(size, 2 / self.epsilon))
         if 0 < self.rounds - self.t < 1.5 * size:
             size = self.rounds - self.t
-        small = (shares * size * self.epsilon < (3 if self.watched else 1)) & (
-            np.arange(self.arms) != lead
-        )
+        worth = 3 if self.watched else (8 if settled else 1)
+        small = (shares * size * self.epsilon < worth) & (np.arange(self.arms) != lead)
         shares = np.where(small, 0, shares)
         planned = np.floor(shares / shares.sum() * size)
         planned[lead] += size - planned.sum()
@@ -165,20 +167,23 @@ class TextbookPhases:
     def _probe(
         self, planned: np.ndarray, lead: int, size: float, fitted: np.ndarray, variance: float
     ) -> None:
-        budget = min((0.3 if self.look else 0.15) * size, planned[lead] - 1)
+        again = self.wanted.any() and not self.watched
+        most = (0.3 if again else 0.15) * size
+        budget = min((0.3 if again or self.look else 0.15) * size, planned[lead] - 1)
+        order = np.roll(np.arange(self.arms), -int(uniform(self.stream) * self.arms))
         while True:
             often = (2.8 if self.watched else 4) / self.rounds
             due = (self.t + size / 2 - self.looked) * often
             due += 1e6 * (self.wanted > 0) + 1.0 * self.look
             due[planned > 0] = -1
-            arm = int(due.argmax())
+            arm = int(order[due[order].argmax()])
             if due[arm] < 1:
                 return
             count = self.wanted[arm]
             if count == 0:
-                clear = 2.6 if self.watched else 3.0
+                clear = 2.6 if self.watched else 2.7
                 count = self.enough(max(fitted[arm] - fitted[lead], 0) + 0.2, clear, variance)
-            count = math.ceil(min(count, 0.15 * size))
+            count = math.ceil(min(count, most))
             self.wanted[arm] = 0
             if count > budget:
                 return

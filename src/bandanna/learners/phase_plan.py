@@ -34,14 +34,14 @@ CONTESTED, SETTLED = 0.04, 0.025
 ALMOST_ALL = 0.98
 LONGEST = 2.0**22
 """No phase has more rounds: the rounds of an open phase are kept in memory."""
-WORTH, WORTH_WATCHED = 1.0, 3.0
-"""A share of fewer rounds, times epsilon, is not worth its release; nor, with the net, its noise in
-the estimate of regret."""
+WORTH, WORTH_SETTLED, WORTH_WATCHED = 1.0, 8.0, 3.0
+"""A share of fewer rounds, times epsilon, is not worth its release; nor, where one arm has almost
+all, being taken for a probe; nor, with the net, its noise in the estimate of regret."""
 
 PROBES, PROBES_WATCHED = 4.0, 2.8
 """How often in a run an arm that is not played is looked at, at least; and where probes at random
 come on top."""
-OVERTAKE, CLEAR, CLEAR_WATCHED = 0.2, 3.0, 2.6
+OVERTAKE, CLEAR, CLEAR_WATCHED = 0.2, 2.7, 2.6
 """A probe sees an arm that overtook the leader by this much, so many standard errors clear; and
 where probes at random come on top."""
 RATHER_CLEAR = 2.0
@@ -49,7 +49,9 @@ RATHER_CLEAR = 2.0
 LITTLE_NOISE = 16.0
 """Rounds that these have at least, times epsilon."""
 PROBING, LOOKING = 0.15, 0.3
-"""Most of a phase that probes may take, and when all arms are to be looked at."""
+"""Most of a phase that probes may take, and when all arms are to be looked at, or one again."""
+HASTE = 0.5
+"""How much shorter a phase is in which a suspicious arm is probed again."""
 RANDOMLY = 0.25
 """Most of a phase that probes at random may take."""
 LEAST_PHASE = 0.01
@@ -97,6 +99,20 @@ def plan_first(params: PhasedParams, state: PhasedState, stream: Stream) -> bool
     return True
 
 
+@step
+def _suspects(params: PhasedParams, state: PhasedState) -> bool:
+    """Whether a probe was suspicious, so that its arm is to be probed again, and in haste.
+
+    With the net there is no haste: random probes come on top.
+    """
+    if watched(params, state):
+        return False
+    most = 0.0
+    for i in range(state.wanted.size):
+        most = max(most, state.wanted[i])
+    return most > 0.0
+
+
 @part
 def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool:
     """Turn shares into rounds: small ones are left out, quiet arms are probed.
@@ -117,12 +133,16 @@ def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool
     if watched(params, state):
         space = PHASE_ROOM * (room(params, state, 0.0) - largest_regret(state))
         size = min(size, max(space, LEAST_PHASE * params.horizon))
+    if settled and _suspects(params, state):
+        size *= HASTE
     size = math.ceil(min(max(size, 2.0 / params.epsilon), LONGEST))
     remaining = params.horizon - phase[ROUNDS]
     if remaining > 0.0 and remaining < min(1.5 * size, LONGEST):
         size = remaining
     kept = 0.0
-    worth = WORTH_WATCHED if watched(params, state) else WORTH
+    worth = WORTH_SETTLED if settled else WORTH
+    if watched(params, state):
+        worth = WORTH_WATCHED
     for i in range(planned.size):
         if i != lead and shares[i] * size * params.epsilon < worth:
             shares[i] = 0.0
@@ -133,7 +153,7 @@ def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool
         given += planned[i]
     planned[lead] += size - given
     if params.probes:
-        _probe(params, state, lead, size)
+        _probe(params, state, lead, size, stream)
     phase[LOOK] = 0.0
     if watched(params, state):
         _guess(state, lead)
@@ -142,18 +162,26 @@ def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool
 
 
 @part
-def _probe(params: PhasedParams, state: PhasedState, lead: int, size: float) -> None:
-    """Give some of the leader's rounds to quiet arms whose turn it is, suspicious ones first."""
+def _probe(
+    params: PhasedParams, state: PhasedState, lead: int, size: float, stream: Stream
+) -> None:
+    """Give some of the leader's rounds to quiet arms whose turn it is, suspicious ones first.
+
+    Of arms that have waited as long, the first from a random one on: none is always the last.
+    """
     phase, planned, wanted = state.phase, state.planned, state.wanted
     horizon = params.horizon if params.horizon > 0.0 else 2.0 * phase[ROUNDS]
     often = (PROBES_WATCHED if watched(params, state) else PROBES) / horizon
     clear = CLEAR_WATCHED if watched(params, state) else CLEAR
-    most = PROBING * size
-    budget = min((LOOKING if phase[LOOK] > 0.0 else PROBING) * size, planned[lead] - 1.0)
+    again = _suspects(params, state)
+    most = (LOOKING if again else PROBING) * size
+    budget = min((LOOKING if again or phase[LOOK] > 0.0 else PROBING) * size, planned[lead] - 1.0)
+    first = int(uniform(stream) * planned.size)
     for _ in range(planned.size):
         arm = int(np.int64(-1))  # a literal would be compiled for itself
         longest = 0.0
-        for i in range(planned.size):
+        for k in range(planned.size):
+            i = (first + k) % planned.size
             if planned[i] == 0.0:
                 due = (phase[ROUNDS] + 0.5 * size - state.looked[i]) * often
                 if wanted[i] > 0.0:
