@@ -143,7 +143,7 @@ def test_an_arm_that_wakes_is_found_and_common_moves_are_no_alarm() -> None:
         quiet = next(k for k, plan in enumerate(plans) if (plan > 0).sum() == 1)
         probed = next(plan for plan in plans[quiet:] if (plan > 0).sum() > 1)
         first.update(np.flatnonzero(probed).tolist())
-    assert found >= 20  # measured 0.95; fewer by chance: below 1e-6
+    assert found >= 20  # measured 0.96; fewer by chance: below 1e-6
     assert len(first) > 6  # probes begin with no arm in particular
     steady = np.full(10, 0.4)
     steady[1] = 0.3
@@ -162,7 +162,7 @@ def test_losses_that_keep_changing_are_left_to_the_adaptive_learner() -> None:
         run(Phased(10, 0.1, rounds=200_000), pieces, seed, 200_000)[0].phase[ADAPTIVE]
         for seed in range(12)
     ]
-    assert sum(handed) >= 3  # measured 0.7; fewer by chance: below 1e-3, and seeds are fixed
+    assert sum(handed) >= 5  # measured 0.95; fewer by chance: below 1e-6
 
 
 def test_ten_thousand_arms() -> None:
