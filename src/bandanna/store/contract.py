@@ -113,6 +113,10 @@ class Store(ABC):
     identity: str
     """Of the database, made with it: 32 hexadecimal digits."""
 
+    gather_seconds: float = 0.0
+    """How long the writer waits for others, where several tasks came together the last time: a
+    transaction that costs round trips is best shared by many."""
+
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin a transaction; it is durable when the context ends without an error."""

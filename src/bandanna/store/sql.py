@@ -63,6 +63,7 @@ ADVISORY = 0x62616E64
 READER_SECONDS = 0.02
 """How long emptying SQLite's log waits for readers, while nobody can write."""
 
+GATHER_SECONDS = 0.001
 AT_ONCE = 400
 """Experiments that are named one by one in a query; of more, all are read."""
 
@@ -87,6 +88,7 @@ class SqlStore(Store):
         self._secret = secret
         self._writing, self._reading = make_engines(address)
         self.sqlite = self._writing.dialect.name == "sqlite"
+        self.gather_seconds = 0.0 if self.sqlite else GATHER_SECONDS
         self._alone_writing: AbstractContextManager[object] = (
             threading.RLock() if self.sqlite else nullcontext()
         )

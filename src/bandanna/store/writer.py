@@ -115,11 +115,14 @@ class Writer:
         return self._tasks.qsize()
 
     def _run(self) -> None:
-        going = True
+        going, together = True, 0
         while going:
             group = [self._tasks.get()]
+            if together > 1 and self._store.gather_seconds:
+                time.sleep(self._store.gather_seconds)
             while len(group) < MOST_TOGETHER and not self._tasks.empty():
                 group.append(self._tasks.get())
+            together = len(group)
             going = None not in group
             wanted = [task for task in group if task is not None]
             self.busy_since = time.monotonic()
