@@ -251,9 +251,6 @@ def test_regimes_that_cannot_be_shown(arguments: tuple[str, ...], reason: str) -
 
 def test_plan_says_what_to_expect() -> None:
     size = ("--arms", "3", "--rounds", "2e4", "--epsilon", "0.5", "--simulate")
-    shown = bandanna("plan", *size)
-    assert shown.returncode == 0, shown.stderr
-    assert "Regret to expect" in shown.stdout
     data = json.loads(bandanna("plan", *size, "--json").stdout)
     assert {row["algorithm"] for row in data["expected"]} >= {"one-bit", "no-privacy"}
 

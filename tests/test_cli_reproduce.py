@@ -39,7 +39,13 @@ def test_the_list_has_every_name() -> None:
     assert set(VERDICTS) == set(REPRODUCTIONS)
 
 
-@pytest.mark.parametrize("name", VERDICTS)
+LONG = ("rates", "algorithms", "one-bit", "local")
+"""Reproductions that take long even when they are quick."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.soak] * (name in LONG)) for name in VERDICTS]
+)
 def test_every_verdict_is_what_we_know_it_to_be(name: str, tmp_path: Path) -> None:
     chart = tmp_path / "figure.svg"
     figure = () if name in WITHOUT_FIGURE else ("--chart", str(chart))
