@@ -8,17 +8,15 @@ same ones. An epoch is a batch to the store: its release deletes all rounds of i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from heapq import heappush
 
 import numpy as np
 
 from bandanna._core.grid import feedback_to_units
-from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError, StateFileError
+from bandanna._core.types import JSON, ArmName, Decision, InputError
 from bandanna.contextual.policy import PrivateContextual
 from bandanna.contextual.state import GIVEN_UP, WAITING, Epoch, Past
 from bandanna.contextual.state import Waiting as WaitingRound
-from bandanna.policy.facade import DAMAGE
-from bandanna.store.contract import ConflictError, gone, refusals_only
+from bandanna.store.contract import ConflictError, refusals_only
 from bandanna.store.rows import (
     Changes,
     Event,
@@ -30,7 +28,7 @@ from bandanna.store.rows import (
     Snapshot,
     State,
 )
-from bandanna.store.unit import NewFeedback, Unit, Waiting
+from bandanna.store.unit import NewFeedback, Unit, Waiting, holders_of, reading
 from bandanna.store.unit_of_work import HASHED_BEFORE, by_count
 
 FIXED_ARMS = "arms of an experiment that decides by context cannot be changed."
@@ -56,16 +54,9 @@ def counters_of(policy: PrivateContextual) -> JSON:
 
 def assemble_context(saved: Snapshot) -> tuple[PrivateContextual, dict[Place, Event]]:
     """Return the policy, checked anew, and for each place the event that holds it."""
-    holders: dict[Place, Event] = {}
-    for event in saved.events:
-        if event.place not in holders or event.state is not State.VOID:
-            holders[event.place] = event
-    try:
+    holders = holders_of(saved.events)
+    with reading(saved.experiment):
         return _assemble(saved, holders), holders
-    except DAMAGE as error:
-        raise StateFileError(
-            f"what the database holds of {saved.experiment.id} is damaged: {type(error).__name__}."
-        ) from None
 
 
 def without_epochs(experiment: Experiment) -> PrivateContextual:
@@ -216,25 +207,11 @@ class ContextUnit(Unit):
         if self.policy.state.opened > before:
             self._opened.add(made.batch)
         self._changed.add(made.batch)
-        event = Event(
-            name,
-            self.experiment.owner,
-            self.experiment.number,
-            *place,
-            made.index,
-            made.round,
-            None if made.chance is None else min(1.0, made.chance),
-            now,
-            None if self.deadline is None else now + self.deadline,
-            State.DEFERRED if defer else State.SHOWN,
-        )
-        self._events[name], self._holders[place] = event, name
+        drawn = made.index, made.round, made.chance
+        event = self._note_event(name, place, *drawn, defer=defer, now=now)
         if self._waits(place):
             self._touch(place, self._find(place))
-            if defer:
-                self._waiting.deferred[place] = event.chance
-            if event.expires_at is not None:
-                heappush(self._waiting.due, (event.expires_at, place))
+            self._wait_for(event)
         return event
 
     def observe(self, event: Event, given: NewFeedback, *, now: float) -> None:
@@ -249,16 +226,9 @@ class ContextUnit(Unit):
         waited = self._find(place)
         if waited is not None:
             self._touch(place, waited, units)
-        try:
-            with refusals_only():
-                policy.observe(self._decision(event), loss=given.loss, reward=given.reward)
-        except DecisionError as error:
-            if error.reason == "given up":
-                raise gone(event) from None
-            if error.reason not in ("different", "forgotten"):
-                raise
-            return
-        if waited is not None:
+        sent = {"loss": given.loss, "reward": given.reward}
+        taken = self._tell(event, lambda decision: policy.observe(decision, **sent))
+        if taken and waited is not None:
             self.experiment.observed += 1
             self._show(place)
 
@@ -334,10 +304,6 @@ class ContextUnit(Unit):
         spot = epoch.round_of(place[1]), *place
         with refusals_only():
             self.policy.give_up(Decision(arm, waited.arm, *spot, self.policy.state.identity))
-
-    def _decision(self, event: Event) -> Decision:
-        arm, identity = self.policy.arms[event.arm], self.policy.state.identity
-        return Decision(arm, event.arm, event.round, event.batch, event.position, identity)
 
     def _note_release(self, number: int, past: Past) -> None:
         """Note what an epoch released: noisy sums, and where contexts are protected products."""

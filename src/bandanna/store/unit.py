@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Container, Iterable, Mapping
-from heapq import heapify, heappop
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from bandanna._core.types import ArmName
-from bandanna.store.contract import gone
+from bandanna._core.types import ArmName, Decision, DecisionError, StateFileError
+from bandanna.policy.facade import DAMAGE
+from bandanna.store.contract import gone, refusals_only
 from bandanna.store.rows import Changes, Event, Experiment, Place, Release, State
 
 
@@ -21,6 +23,26 @@ class NewFeedback(NamedTuple):
     bit: int | None = None
     metrics: dict[str, float] | None = None
     """With a loss or a reward, where the policy has metrics."""
+
+
+def holders_of(events: Iterable[Event]) -> dict[Place, Event]:
+    """Return for each place the event that holds it: the one that is not void, if there is one."""
+    holders: dict[Place, Event] = {}
+    for event in events:
+        if event.place not in holders or event.state is not State.VOID:
+            holders[event.place] = event
+    return holders
+
+
+@contextmanager
+def reading(experiment: Experiment) -> Iterator[None]:
+    """Say of what cannot be read only whose it is, and no content."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise StateFileError(
+            f"what the database holds of {experiment.id} is damaged: {type(error).__name__}."
+        ) from None
 
 
 class Waiting:
@@ -153,6 +175,57 @@ class Unit(ABC):
     @abstractmethod
     def _give_up(self, place: Place) -> None:
         """Stop waiting for a place, if its feedback has not come."""
+
+    def _note_event(
+        self,
+        name: str,
+        place: Place,
+        arm: int,
+        number: int,
+        chance: float | None,
+        *,
+        defer: bool,
+        now: float,
+    ) -> Event:
+        """Note the decision of a round for an event."""
+        event = Event(
+            name,
+            self.experiment.owner,
+            self.experiment.number,
+            *place,
+            arm,
+            number,
+            None if chance is None else min(1.0, chance),
+            now,
+            None if self.deadline is None else now + self.deadline,
+            State.DEFERRED if defer else State.SHOWN,
+        )
+        self._events[name], self._holders[place] = event, name
+        return event
+
+    def _wait_for(self, event: Event) -> None:
+        """Wait for an event's feedback until its deadline, if it has one."""
+        if event.state is State.DEFERRED:
+            self._waiting.deferred[event.place] = event.chance
+        if event.expires_at is not None:
+            heappush(self._waiting.due, (event.expires_at, event.place))
+
+    def _decision(self, event: Event) -> Decision:
+        arm, identity = self.policy.arms[event.arm], self.policy.state.identity
+        return Decision(arm, event.arm, event.round, event.batch, event.position, identity)
+
+    def _tell(self, event: Event, tell: Callable[[Decision], None]) -> bool:
+        """Tell the policy of feedback; returns whether it took it, or had it before."""
+        try:
+            with refusals_only():
+                tell(self._decision(event))
+        except DecisionError as error:
+            if error.reason == "given up":
+                raise gone(event) from None
+            if error.reason not in ("different", "forgotten"):
+                raise
+            return False
+        return True
 
     def _check_shown_in_time(self, event: Event, now: float) -> Place:
         """Refuse what comes too late; the clock is the only judge."""

@@ -8,19 +8,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from heapq import heappush
 
 from bandanna._core.grid import feedback_to_units
-from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError, StateFileError
+from bandanna._core.types import JSON, ArmName, Decision, InputError
 from bandanna.policy.codec import batch_to_dict, counters_to_dict, phase_to_dict
-from bandanna.policy.facade import DAMAGE, policy_from_dict
+from bandanna.policy.facade import policy_from_dict
 from bandanna.policy.outcomes import metrics_to_units
 from bandanna.policy.policy import Policy
 from bandanna.policy.state import KEY_BYTES, WAITING, Batch
 from bandanna.policy.state import State as PolicyState
 from bandanna.policy.transitions import MIDDLE, check_bit, rescaled
 from bandanna.privacy.release import Released
-from bandanna.store.contract import ConflictError, gone, refusals_only
+from bandanna.store.contract import ConflictError, refusals_only
 from bandanna.store.rows import (
     Changes,
     Event,
@@ -32,7 +31,7 @@ from bandanna.store.rows import (
     Snapshot,
     State,
 )
-from bandanna.store.unit import NewFeedback, Unit, Waiting
+from bandanna.store.unit import NewFeedback, Unit, Waiting, holders_of, reading
 
 
 def check_feedback(given: NewFeedback, policy: Policy) -> None:
@@ -63,13 +62,10 @@ def assemble(saved: Snapshot, before: Policy | None = None) -> tuple[Policy, dic
 
     Batches that are the same as ``before`` come from there, and ``before`` is used no more.
     """
-    holders: dict[Place, Event] = {}
-    for event in saved.events:
-        if event.place not in holders or event.state is not State.VOID:
-            holders[event.place] = event
+    holders = holders_of(saved.events)
     by_batch: dict[int, list[Event]] = {batch.number: [] for batch in saved.batches}
     feedback = {(row.batch, row.position): row for row in saved.feedback}
-    try:
+    with reading(saved.experiment):
         for place in sorted(holders):
             by_batch[place[0]].append(holders[place])
         opened: dict[int, JSON | Batch] = {
@@ -88,10 +84,6 @@ def assemble(saved: Snapshot, before: Policy | None = None) -> tuple[Policy, dic
         if before is not None:
             policy.state.join(before.state)
         return policy, holders
-    except DAMAGE as error:
-        raise StateFileError(
-            f"what the database holds of {saved.experiment.id} is damaged: {type(error).__name__}."
-        ) from None
 
 
 def without_batches(experiment: Experiment) -> Policy:
@@ -249,13 +241,10 @@ class UnitOfWork(Unit):
             place, chance = (made.batch, made.position), made.chance
             if made.position == 0:
                 self._opened.add(made.batch)
-        state = State.DEFERRED if defer else State.SHOWN
-        event = self._event(name, place, chance, state, now)
-        if defer:
-            self._waiting.deferred[place] = chance
-        if event.expires_at is not None:
-            heappush(self._waiting.due, (event.expires_at, place))
-        self._events[name], self._holders[place] = event, name
+        batch, position = self.policy.state.open[place[0]], place[1]
+        drawn = batch.arms[position], batch.round_of(position), chance
+        event = self._note_event(name, place, *drawn, defer=defer, now=now)
+        self._wait_for(event)
         self._touched.add(place)
         return event
 
@@ -264,16 +253,8 @@ class UnitOfWork(Unit):
         check_feedback(given, self.policy)
         place = self._check_shown_in_time(event, now)
         waited = waits(self.policy.state, place)
-        try:
-            with refusals_only():
-                hand_over(given, self.policy, self._decision(event))
-        except DecisionError as error:
-            if error.reason == "given up":
-                raise gone(event) from None
-            if error.reason not in ("different", "forgotten"):
-                raise
-            return
-        if waited:
+        taken = self._tell(event, lambda decision: hand_over(given, self.policy, decision))
+        if taken and waited:
             self.experiment.observed += 1
             self._show(place)
             self._touched.add(place)
@@ -389,29 +370,6 @@ class UnitOfWork(Unit):
         self._touched.add(place)
         with refusals_only():
             self.policy.finish_slot(self._decision_at(batch, place[1]))
-
-    def _event(
-        self, name: str, place: Place, chance: float | None, state: State, now: float
-    ) -> Event:
-        number, position = place
-        batch = self.policy.state.open[number]
-        return Event(
-            name,
-            self.experiment.owner,
-            self.experiment.number,
-            number,
-            position,
-            batch.arms[position],
-            batch.round_of(position),
-            None if chance is None else min(1.0, chance),
-            now,
-            None if self.deadline is None else now + self.deadline,
-            state,
-        )
-
-    def _decision(self, event: Event) -> Decision:
-        arm, identity = self.policy.arms[event.arm], self.policy.state.identity
-        return Decision(arm, event.arm, event.round, event.batch, event.position, identity)
 
     def _decision_at(self, batch: Batch, position: int) -> Decision:
         arm = batch.arms[position]

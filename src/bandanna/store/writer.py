@@ -187,8 +187,8 @@ class Writer:
         for number, stamp in stamps.items():
             here = used[number].experiment
             here.version, here.step = stamp
-        for number in list(self._units)[: max(0, len(self._units) - MOST_OPEN)]:
-            del self._units[number]
+        while len(self._units) > MOST_OPEN:
+            del self._units[next(iter(self._units))]
         self.transactions += 1
         self.releases += released
         self.available = True
