@@ -124,24 +124,24 @@ MEMBERS = {STEADY: (STEADY,), ANY: (STEADY, ANY), CHANGING: (CHANGING,), REACTIN
 """The kinds of environments that belong to each world."""
 
 
+ON_THE_WHOLE = "the least regret on the whole"
+MERITS = {ANY: "the least bad worst environment"}
+"""What an algorithm is chosen for in a world, where that is not regret on the whole."""
+
+
 def reproduce(quick: bool) -> Reproduction:
     """Play everything and compare, world by world, what is chosen there with all others."""
     settings = frozen_settings("algorithms", quick)
     outcomes = contest(settings)
     rows: list[list[str]] = []
     verdicts = []
-    for world, members in MEMBERS.items():
-        inside = [outcome for outcome in outcomes if outcome.world in members]
-        table = {
-            name: standing([outcome for outcome in inside if outcome.algorithm == name])
-            for name in settings["algorithms"]
-            if inside
-        }
-        for name, found in sorted(table.items(), key=lambda pair: pair[1].merit(world)):
-            numbers = [f"{number:.2f}" for number in found[:3]]
-            rows.append([world, name, *numbers, found.where])
-        if inside and world != REACTING:
-            verdicts.append(_verdict(world, table, settings))
+    for world in MEMBERS:
+        table = standings(world, outcomes)
+        rows += rows_of(world, table)
+        if table and world != REACTING:
+            name = runs_in(world)
+            claim = f"losses={world!r} runs {name}, which has {MERITS.get(world, ON_THE_WHOLE)}"
+            verdicts.append(judge(claim, name, world, table, settings))
     return Reproduction(
         name="algorithms",
         claim="regret relative to the least for the same problem, over environments and sizes",
@@ -153,9 +153,27 @@ def reproduce(quick: bool) -> Reproduction:
             "Regret relative to the best algorithm for each problem",
             "epsilon",
             "times the least",
-            _points(outcomes, settings["algorithms"]),
+            points_of(outcomes),
         ),
     )
+
+
+def standings(world: str, outcomes: list[Outcome]) -> dict[str, Standing]:
+    """Return how each algorithm does in a world, the best first."""
+    found: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.world in MEMBERS[world]:
+            found.setdefault(outcome.algorithm, []).append(outcome)
+    table = {name: standing(own) for name, own in found.items()}
+    return dict(sorted(table.items(), key=lambda pair: pair[1].merit(world)))
+
+
+def rows_of(world: str, table: dict[str, Standing]) -> list[list[str]]:
+    """Write down how algorithms do in a world."""
+    return [
+        [world, name, *(f"{number:.2f}" for number in found[:3]), found.where]
+        for name, found in table.items()
+    ]
 
 
 def standing(outcomes: list[Outcome]) -> Standing:
@@ -178,34 +196,29 @@ def geometric_mean(values: list[float]) -> float:
     return float(np.exp(np.mean(np.log(values))))
 
 
-def _verdict(world: str, table: dict[str, Standing], settings: JSON) -> Verdict:
-    """Judge what is chosen for a world by the algorithm that does best there."""
-    name = runs_in(world)
+def judge(claim: str, name: str, world: str, table: dict[str, Standing], settings: JSON) -> Verdict:
+    """Judge what is chosen for a world by the best of the others."""
     merits = {rival: found.merit(world) for rival, found in table.items()}
-    others = [rival for rival in merits if rival != name]
-    next_best = min(others, key=lambda rival: merits[rival])
-    what = "the least bad worst environment" if world == ANY else "the least regret on the whole"
+    next_best = min((rival for rival in merits if rival != name), key=lambda rival: merits[rival])
     return Verdict(
-        f"losses={world!r} runs {name}, which has {what}",
+        claim,
         f"{merits[name]:.2f} times the least; next {next_best}, {merits[next_best]:.2f}",
         f"a factor of {settings['tie']:g}",
         merits[name] <= settings["tie"] * merits[next_best],
     )
 
 
-def _points(outcomes: list[Outcome], algorithms: list[str]) -> list[Point]:
+def points_of(outcomes: list[Outcome]) -> list[Point]:
     """Return geometric means by world and epsilon, and where half of the problems are."""
     points = []
     for world in (STEADY, ANY, CHANGING):
-        inside = [outcome for outcome in outcomes if outcome.world in MEMBERS[world]]
-        for name in algorithms:
-            for epsilon in sorted({outcome.size[2] for outcome in inside}):
-                found = [
-                    outcome.relative
-                    for outcome in inside
-                    if (outcome.algorithm, outcome.size[2]) == (name, epsilon)
-                ]
-                low, high = np.quantile(found, (0.25, 0.75))
-                middle = geometric_mean(found)
-                points.append(Point(world, name, epsilon, middle, float(low), float(high)))
+        cells: dict[tuple[str, float], list[float]] = {}
+        for outcome in outcomes:
+            if outcome.world in MEMBERS[world]:
+                cells.setdefault((outcome.algorithm, outcome.size[2]), []).append(outcome.relative)
+        for (name, epsilon), found in sorted(cells.items(), key=lambda cell: cell[0][1]):
+            low, high = np.quantile(found, (0.25, 0.75))
+            points.append(
+                Point(world, name, epsilon, geometric_mean(found), float(low), float(high))
+            )
     return points

@@ -10,17 +10,24 @@ from bandanna._core.types import JSON
 from bandanna.algorithms import ANY, AUTO, EXPERT_ALGORITHMS, STEADY, find
 from bandanna.environments import ExpertEnvironment, ExpertTable, make_environment
 from bandanna.environments.digits import DIGITS, train_experts
-from bandanna.planner.plan import Standing
 from bandanna.policy import Experts, Policy
-from bandanna.reproduce.algorithms import Outcome, label, relative, standing
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce.algorithms import (
+    MERITS,
+    ON_THE_WHOLE,
+    Outcome,
+    judge,
+    label,
+    points_of,
+    relative,
+    rows_of,
+    standings,
+)
+from bandanna.reproduce.verdicts import Reproduction, frozen_settings
 from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
-from bandanna.studies.figure import Figure, Point
+from bandanna.studies.figure import Figure
 
-MEMBERS = {STEADY: (STEADY,), ANY: (STEADY, ANY)}
-"""The kinds of environments that belong to each world."""
 PLAIN = "no privacy: "
 """Before the name of a learner without privacy."""
 LEFT_OUT = "nearest neighbours"
@@ -37,24 +44,20 @@ def reproduce(quick: bool) -> Reproduction:
         for outcome in _outcomes(place, rounds, epsilon, settings)
     ]
     rows, verdicts = [], []
-    for world, members in MEMBERS.items():
-        inside = [outcome for outcome in outcomes if outcome.world in members]
-        names = dict.fromkeys(outcome.algorithm for outcome in inside)
-        table = {
-            name: standing([outcome for outcome in inside if outcome.algorithm == name])
-            for name in names
-        }
-        for name, found in sorted(table.items(), key=lambda pair: pair[1].merit(world)):
-            rows.append([world, name, *(f"{number:.2f}" for number in found[:3]), found.where])
+    for world in (STEADY, ANY):
+        table = standings(world, outcomes)
+        rows += rows_of(world, table)
         private = {name: found for name, found in table.items() if not name.startswith(PLAIN)}
         if world == ANY:  # what runs there must promise something
             private = {name: found for name, found in private.items() if _promises(name)}
-        plain = {name: found for name, found in table.items() if name.startswith(PLAIN)}
-        asked = f"losses={world!r}"
-        verdicts.append(_verdict(asked, EXPERT_ALGORITHMS[world][0], private, world, settings))
-        if world == ANY:
-            own = f"{PLAIN}{Experts(3, 2, 10).algorithm}"
-            verdicts.append(_verdict("Experts", own, plain, world, settings))
+        name, whose = EXPERT_ALGORITHMS[world][0], ", of those with a bound," * (world == ANY)
+        merit = MERITS.get(world, ON_THE_WHOLE)
+        claim = f"losses={world!r} runs {name}, which has{whose} {merit}"
+        verdicts.append(judge(claim, name, world, private, settings))
+    own = Experts(3, 2, 10).algorithm
+    plain = {name: found for name, found in table.items() if name.startswith(PLAIN)}
+    claim = f"Experts runs {own}, which has {merit}"
+    verdicts.append(judge(claim, f"{PLAIN}{own}", ANY, plain, settings))
     return Reproduction(
         name="experts",
         claim="regret relative to the least for the same problem, over environments and sizes",
@@ -66,7 +69,7 @@ def reproduce(quick: bool) -> Reproduction:
             "Regret relative to the best algorithm for each problem, with experts",
             "epsilon",
             "times the least",
-            _points(outcomes),
+            points_of([one for one in outcomes if not one.algorithm.startswith(PLAIN)]),
         ),
     )
 
@@ -154,36 +157,3 @@ def _promises(name: str) -> bool:
         return True
     entry = find(name, advised=True)
     return (entry.over or entry).bound is not None
-
-
-def _verdict(
-    asked: str, name: str, table: dict[str, Standing], world: str, settings: JSON
-) -> Verdict:
-    """Judge what is chosen by the best of the others."""
-    merits = {rival: found.merit(world) for rival, found in table.items()}
-    next_best = min((rival for rival in merits if rival != name), key=lambda rival: merits[rival])
-    what = "has the least regret on the whole"
-    if world == ANY:
-        promise = "" if name.startswith(PLAIN) else ", of those with a bound,"
-        what = f"has{promise} the least bad worst environment"
-    return Verdict(
-        f"{asked} runs {name.removeprefix(PLAIN)}, which {what}",
-        f"{merits[name]:.2f} times the least; next {next_best}, {merits[next_best]:.2f}",
-        f"a factor of {settings['tie']:g}",
-        merits[name] <= settings["tie"] * merits[next_best],
-    )
-
-
-def _points(outcomes: list[Outcome]) -> list[Point]:
-    """Return geometric means by world and epsilon, and where half of the problems are."""
-    points = []
-    for world, members in MEMBERS.items():
-        cells: dict[tuple[str, float], list[float]] = {}
-        for outcome in outcomes:
-            if outcome.world in members and not outcome.algorithm.startswith(PLAIN):
-                cells.setdefault((outcome.algorithm, outcome.size[2]), []).append(outcome.relative)
-        for (name, epsilon), found in cells.items():
-            low, high = np.quantile(found, (0.25, 0.75))
-            middle = float(np.exp(np.mean(np.log(found))))
-            points.append(Point(world, name, epsilon, middle, float(low), float(high)))
-    return points
