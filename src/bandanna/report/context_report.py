@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from collections.abc import Sequence
@@ -11,13 +10,11 @@ from pathlib import Path
 import altair as alt
 from altair.typing import ChartType
 
-from bandanna._core.documents import write_whole
-from bandanna._core.types import JSON, InputError
+from bandanna._core.types import JSON
 from bandanna.contextual.comparison import HEADINGS, SINGLE, ContextComparison
 from bandanna.privacy.epochs import PROTECTS, EpochRelease
-from bandanna.report.study_report import bundle
+from bandanna.report.page import render, write_page
 from bandanna.report.style import HEIGHT, WIDTH, by_algorithm
-from bandanna.version import __version__
 
 
 def reward_chart(found: ContextComparison) -> ChartType:
@@ -57,11 +54,9 @@ def write_context_report(
     notes: Sequence[str] = (),
 ) -> None:
     """Write the report; ``command`` is what was typed to make it."""
-    from jinja2 import Environment, PackageLoader
-
-    pages = Environment(loader=PackageLoader("bandanna.report"), autoescape=True)
-    page = pages.get_template("context.html").render(
-        version=__version__,
+    page = render(
+        "context.html",
+        {"1": reward_chart(found)},
         title=title,
         found=found,
         notes=notes,
@@ -76,13 +71,8 @@ def write_context_report(
         rows=found.table,
         promises=_promises(found),
         command=shlex.join(command),
-        bundle=bundle(),
-        specs=json.dumps({"1": reward_chart(found).to_dict()}).replace("</", "<\\/"),
     )
-    try:
-        write_whole(path, page)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}.") from None
+    write_page(path, page)
 
 
 def _promises(found: ContextComparison) -> list[JSON]:

@@ -9,13 +9,13 @@ from pathlib import Path
 import polars as pl
 from altair.typing import ChartType
 
-from bandanna._core.documents import write_whole
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.algorithms import find
 from bandanna.environments.sample import AS_TRUE, UNPROTECTED
 from bandanna.planner.plan import row_of
 from bandanna.report.charts import audit_chart, save_chart
 from bandanna.report.headline import Headline, answer, arms_as_released, leads, listed, winners
+from bandanna.report.page import render, write_page
 from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
 from bandanna.simulation.contestants import shown_name
@@ -23,7 +23,6 @@ from bandanna.simulation.results import share_text
 from bandanna.spec import Problem
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES, SETTINGS
-from bandanna.version import __version__
 
 NUMBERS = {
     "mean": ("mean", ",.0f"),
@@ -203,10 +202,7 @@ def write_report(
     attacks = None if audit is None else read_audit(Path(audit))
     drawn = study_charts(results)
     page = _render(results, drawn, attacks)
-    try:
-        write_whole(path, page)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}.") from None
+    write_page(path, page)
     written = [path]
     if charts is not None:
         for name, chart in drawn.items():
@@ -216,18 +212,16 @@ def write_report(
 
 
 def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | None) -> str:
-    from jinja2 import Environment, PackageLoader
-
     table = results.table()
-    specs = {str(place + 1): chart.to_dict() for place, chart in enumerate(drawn.values())}
+    shown = {str(place + 1): chart for place, chart in enumerate(drawn.values())}
     if attacks is not None:
-        specs["audit"] = audit_chart(attacks["rows"]).to_dict()
+        shown["audit"] = audit_chart(attacks["rows"])
     study = results.index["study"]
     columns, rows = numbers_table(table, results.index["places"])
     first = leads(results)
-    pages = Environment(loader=PackageLoader("bandanna.report"), autoescape=True)
-    return pages.get_template("study.html").render(
-        version=__version__,
+    return render(
+        "study.html",
+        shown,
         title=study.get("title") or study.get("question") or "A study of private bandits",
         kicker=study.get("title") or "Bandanna study",
         question=study.get("question") or _question(table),
@@ -248,9 +242,6 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         audit=None if attacks is None else audit_section(attacks),
         toml=results.index["toml"],
         files=[place["file"] for place in results.index["places"].values() if place["file"]],
-        bundle=bundle(),
-        # Inside a script element no text may look like the end of one.
-        specs=json.dumps(specs, allow_nan=False).replace("</", "<\\/"),
     )
 
 
@@ -281,14 +272,6 @@ def _arms(results: StudyResults, first: list[Headline]) -> list[JSON]:
                 {"title": f"{said}, {best['rounds']:,} rounds", "rows": rows} | {"outcome": outcome}
             )
     return found
-
-
-def bundle() -> str:
-    """Return the JavaScript that draws charts, for a page that works offline."""
-    import vl_convert
-
-    script: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub is wrong
-    return script.replace("</script", "<\\/script")
 
 
 def _question(table: pl.DataFrame) -> str:
