@@ -11,7 +11,7 @@ import itertools
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.grid import UNITS, LossRange
 from bandanna._core.html import paragraph, table
+from bandanna._core.start import Start, StartArm
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.environments.frames import Column, read_columns
 from bandanna.environments.log import Log, read_log
@@ -80,10 +81,12 @@ class LogAnswer(Answer):
     """Rows that were left out, because a person counts once."""
     guarantee: Guarantee | None = None
     certificate: JSON | None = None
+    start: Start | None = field(default=None, repr=False)
+    """What was released, for ``PrivateBandit(..., start_from=)``."""
 
     def to_dict(self) -> JSON:
         """Return everything as plain values, for JSON."""
-        promise = self.guarantee
+        promise, start = self.guarantee, None if self.start is None else self.start.to_dict()
         return super().to_dict() | {
             "differences": [found.to_dict() for found in self.differences],
             "gains": [gain.to_dict() for gain in self.gains],
@@ -93,6 +96,7 @@ class LogAnswer(Answer):
             "delta": None if promise is None else promise.delta,
             "protects": None if promise is None else promise.protects,
             "certificate": self.certificate,
+            "start": start and {key: start[key] for key in start if key != "certificate"},
         }
 
     def _lines(self) -> list[str]:
@@ -221,6 +225,18 @@ def answer(
         sentence = _too_close(said, needed, units, data.size)
     promise = _promise(release, data, epsilon, clip=clip, persons=person is not None)
     setting = Setting(secrets.token_hex(8), "answer", len(names), None, *data.loss_range)
+    certificate = make_certificate(promise, setting)
+    start = Start(
+        tuple(
+            StartArm(names[k], one.terms, one.total, one.releases)
+            for k, one in totals.items()
+            if one.releases
+        ),
+        method.scale,
+        data.loss_range,
+        reward,
+        certificate,
+    )
     few = [name for k, name in enumerate(names) if sizes[k] < few_rows(epsilon)]
     return LogAnswer(
         said.best,
@@ -239,7 +255,8 @@ def answer(
         needed,
         rows.size - data.size,
         promise,
-        make_certificate(promise, setting),
+        certificate,
+        start,
     )
 
 

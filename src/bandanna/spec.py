@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypedDict, TypeVar, get_type_hints
 
 from bandanna._core import checks
 from bandanna._core.outcomes import check_guardrails, check_metrics, check_together
+from bandanna._core.start import Start, check_start
 from bandanna._core.types import JSON, ArmName, InputError
 
 MAX_EXPERTS = 10**6
@@ -406,6 +407,15 @@ class Spec:
         served=True,
         experts=False,
     )
+    start_from: object = _declare(
+        check_start,
+        """What bd.answer returned for a finished log, or its to_dict(): its released sums start
+        phased (the default with it), dp-klucb, ab-test and goal="answer". Who is in the log and in
+        the run has both epsilons added up.""",
+        None,
+        served=True,
+        experts=False,
+    )
 
     def __post_init__(self) -> None:
         declared = parameters()
@@ -421,6 +431,12 @@ class Spec:
         about = ("metrics", "guardrails", "control", "least_share", "arms")
         check_together(*(values[name] for name in about))
         checks.set_fields(self, **values)
+
+    @property
+    def start(self) -> Start | None:
+        """The releases of a log that it starts from; None where it starts from nothing."""
+        assert self.start_from is None or isinstance(self.start_from, Start)
+        return self.start_from
 
     @property
     def problem(self) -> Problem:
@@ -471,6 +487,7 @@ class Spec:
             "loss_range": list(self.loss_range),
             "metrics": None if self.metrics is None else _as_lists(self.metrics),
             "guardrails": None if self.guardrails is None else dict(self.guardrails),
+            "start_from": None if self.start is None else self.start.to_dict(),
         }
 
 
@@ -527,6 +544,7 @@ class OptionsAround(FeedbackOptions, total=False):
     guardrails: Mapping[str, float] | None
     control: str | int | None
     least_share: float
+    start_from: object
 
 
 class Options(OptionsAround, total=False):

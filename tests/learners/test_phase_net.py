@@ -6,6 +6,7 @@ Simulations are seeded. Means are compared with bounds that they are below by ma
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ SIZES = [(4, 10**5, 0.1), (10, 10**6, 0.1), (10, 2 * 10**5, 1.0), (50, 5 * 10**5
 SIZES += [(2, 2 * 10**4, 0.5)]
 
 
-def with_net(arms: int, epsilon: float, rounds: int, **options: bool) -> Phased:
+def with_net(arms: int, epsilon: float, rounds: int, **options: Any) -> Phased:
     return Phased(
         arms, epsilon, rounds, budget=phased_promise(Problem(arms, rounds, epsilon)), **options
     )

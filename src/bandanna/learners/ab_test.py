@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
+from bandanna._core.types import InputError
 from bandanna.learners.base import PhaseLearner, aligned_zeros
 from bandanna.learners.phased_state import LEAD, LEFT, PHASE, SIZE
 from bandanna.learners.phased_steps import draw_among, draw_from
+from bandanna.learners.prior import Prior, check_prior
 from bandanna.learners.steps import register_phases
 
 Floats = NDArray[np.float64]
@@ -55,18 +57,29 @@ class AbTest(PhaseLearner):
         How many rounds there will be.
     explore
         Share of the rounds to explore in, above 0 and at most 1.
+    prior
+        What was released of every arm before, or None: it replaces the exploration.
     """
 
     arms: int
     rounds: int
     explore: float = 0.2
+    prior: Prior | None = None
     name: ClassVar[str] = "ab-test"
+    starts: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = ("sums", "rounds", "planned", "left")
 
     def __post_init__(self) -> None:
         checks.set_fields(self, arms=checks.arms(self.arms), rounds=checks.rounds(self.rounds))
         checks.positive("explore", self.explore)
         checks.within("explore", self.explore, 0.0, 1.0)
+        prior = check_prior(self.prior, self.arms)
+        if prior is not None and not all(known.rounds > 0.0 for known in prior):
+            raise InputError(
+                "ab-test plays the best arm of the log at once, so the log must have every arm; "
+                "phased tries those that it has not."
+            )
+        checks.set_fields(self, prior=prior)
 
     def params(self) -> AbTestParams:
         """Return the numbers for the compiled steps."""
@@ -74,7 +87,11 @@ class AbTest(PhaseLearner):
 
     def start(self) -> AbTestState:
         """Return the state before the first round."""
-        return AbTestState(*aligned_zeros(*[self.arms] * 4, PHASE))
+        state = AbTestState(*aligned_zeros(*[self.arms] * 4, PHASE))
+        if self.prior is not None:
+            state.rounds[:] = [known.rounds for known in self.prior]
+            state.sums[:] = [known.rounds * known.mean for known in self.prior]
+        return state
 
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Leave new arms out of what is known: they are tried in the exploration only."""

@@ -116,6 +116,8 @@ class Compiled(ABC):
     """Whether its report tells of a guard against changes, or of a race for the best arm."""
     per_arm: ClassVar[tuple[str, ...]] = ()
     """Fields of its state that hold one value for each arm."""
+    starts: ClassVar[bool] = False
+    """Whether it can start from released sums: it has a parameter ``prior``."""
 
     def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw; None where it is not known.
@@ -166,7 +168,8 @@ class CompiledLearner(Compiled, Learner):
 
         New arms follow those. What the fields in ``per_arm`` do not hold is kept as it is.
         """
-        learner = dataclasses.replace(self, arms=len(kept) + added)  # type: ignore[type-var]
+        changes: JSON = {"arms": len(kept) + added} | ({"prior": None} if self.starts else {})
+        learner = dataclasses.replace(self, **changes)  # type: ignore[type-var]
         fresh = learner.start()
         for name, known in state._asdict().items():
             array = getattr(fresh, name)
@@ -209,6 +212,8 @@ class ExpertLearner(Compiled):
 
 def _plain(value: object) -> object:
     """Return a parameter as JSON can write it: numbers of any library are numbers."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, Integral):

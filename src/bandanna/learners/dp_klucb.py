@@ -21,6 +21,7 @@ from bandanna.learners.adaptive_steps import (
 )
 from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
 from bandanna.learners.kl_ucb import untried
+from bandanna.learners.prior import Prior, check_prior, weighed
 from bandanna.learners.stationarity import (
     ADDED,
     ALARM,
@@ -101,6 +102,8 @@ class DpKlucb(CompiledLearner):
         Probability of an alarm in a whole run where nothing changes, at most.
     rounds
         How many rounds there will be, if that is known: the adaptive learner remembers as many.
+    prior
+        What was released of each arm before, or None: the guard also compares with that.
 
     References
     ----------
@@ -114,11 +117,13 @@ class DpKlucb(CompiledLearner):
     guard: bool = True
     false_alarm: float = 1e-4
     rounds: int | None = None
+    prior: Prior | None = None
     name: ClassVar[str] = "dp-klucb"
     tells_chance: ClassVar[bool] = False
     grows: ClassVar[bool] = True
     ranks: ClassVar[bool] = True
     watches: ClassVar[bool] = True
+    starts: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
         *("rewards", "plays", "releases", "waiting", "shares"),
         *Adaptive.per_arm,
@@ -131,6 +136,7 @@ class DpKlucb(CompiledLearner):
         checks.within("false_alarm", self.false_alarm, 1e-12, 1.0)
         if self.rounds is not None:
             checks.set_fields(self, rounds=checks.rounds(self.rounds))
+        checks.set_fields(self, prior=check_prior(self.prior, self.arms))
 
     def params(self) -> DpKlucbParams:
         """Return the numbers for the compiled steps."""
@@ -149,6 +155,9 @@ class DpKlucb(CompiledLearner):
         known = aligned_zeros(*[self.arms] * 5, GUARD)
         state = DpKlucbState(*known, **self._adaptive(1).start()._asdict())
         state.shares[:] = 0.5 / self.arms
+        if self.prior is not None:
+            sums, plays, releases = weighed(self.prior, 1.0 / float(self.epsilon))
+            state.rewards[:], state.plays[:], state.releases[:] = plays - sums, plays, releases
         return state
 
     def welcome(self, state: NamedTuple, first: int) -> None:

@@ -171,6 +171,8 @@ def _probe(
     """
     phase, planned, wanted = state.phase, state.planned, state.wanted
     horizon = params.horizon if params.horizon > 0.0 else 2.0 * phase[ROUNDS]
+    if horizon == 0.0:  # the first phase after a log
+        horizon = 2.0 * size
     often = (PROBES_WATCHED if watched(params, state) else PROBES) / horizon
     clear = CLEAR_WATCHED if watched(params, state) else CLEAR
     again = _suspects(params, state)

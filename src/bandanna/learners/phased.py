@@ -33,12 +33,16 @@ from bandanna.learners.phased_state import (
     HANDED,
     LEAD,
     LEFT,
+    OFTEN,
     PHASE,
+    SINCE,
     SIZE,
     TESTS,
     PhasedParams,
     PhasedState,
 )
+from bandanna.learners.phased_state import RECORDS as KEPT
+from bandanna.learners.prior import Prior, check_prior
 from bandanna.learners.stationarity import GuardReport
 
 Floats = NDArray[np.float64]
@@ -80,6 +84,9 @@ class Phased(PhaseLearner):
         What expected regret must not exceed, in rounds, or None. Probes are then drawn at random,
         so that regret is estimated without bias; when it comes too close, centred EXP3 plays the
         rest. Needs the number of rounds, and probes.
+    prior
+        What was released of each arm before, or None: it counts as a phase before the first. Not
+        with a budget.
     """
 
     arms: int
@@ -89,8 +96,10 @@ class Phased(PhaseLearner):
     guard: bool = True
     false_alarm: float = 0.005
     budget: float | None = None
+    prior: Prior | None = None
     name: ClassVar[str] = "phased"
     watches: ClassVar[bool] = True
+    starts: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
         *("rounds", "means", "noise", "planned", "left", "looked", "wanted"),
         *("odds", "guesses", "regrets", "limits"),
@@ -109,6 +118,9 @@ class Phased(PhaseLearner):
             checks.positive("budget", self.budget)
             if self.rounds is None or not self.probes:
                 raise InputError("a budget needs rounds=, and probes.")
+            if self.prior is not None:
+                raise InputError("a budget is for runs that start from nothing.")
+        checks.set_fields(self, prior=check_prior(self.prior, self.arms))
 
     def params(self) -> PhasedParams:
         """Return the numbers for the compiled steps."""
@@ -147,7 +159,15 @@ class Phased(PhaseLearner):
         arrays["scratch_mixed"] = np.zeros((records, records))
         arrays["scratch_solved"], arrays["scratch_drawn"] = np.zeros((2, records))
         arrays["scratch_summary"] = np.zeros(3)
-        return PhasedState(**arrays)
+        state = PhasedState(**arrays)
+        if self.prior is not None:
+            for arm, known in enumerate(self.prior):
+                state.rounds[arm, 0], state.means[arm, 0] = known.rounds, known.mean
+                state.noise[arm, 0] = known.noise
+            state.phase[KEPT] = 1.0
+            # If the run contradicts the log, the log fades: that is no change within the run.
+            state.phase[SINCE] = -OFTEN * (self.rounds or 0)
+        return state
 
     def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
         """Return a learner for other arms: its budget was for those that there were."""

@@ -41,6 +41,8 @@ now on. Once the adaptive learner plays: rounds in a batch, the scale of the noi
 batches to come, what regret may be in them, or 0, and the rounds before."""
 PHASE = 18
 """Numbers that ``phase`` keeps."""
+OFTEN = 0.25
+"""An alarm sooner than this share of the horizon leaves the rest to the adaptive learner."""
 
 
 class PhasedParams(NamedTuple):

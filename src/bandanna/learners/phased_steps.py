@@ -28,6 +28,7 @@ from bandanna.learners.phased_state import (
     LEAD,
     LEFT,
     LOOK,
+    OFTEN,
     PHASES,
     RECORDS,
     ROUNDS,
@@ -55,8 +56,6 @@ SHRUNK = 0.5
 """The order of two arms is in doubt when their difference is less than this part of the old."""
 SURPRISING = 4.0
 """Standard errors by which the leader's level moves before all arms are looked at."""
-OFTEN = 0.25
-"""An alarm sooner than this share of the horizon leaves the rest to the adaptive learner."""
 FADED = 0.01
 """Variance added to what was known before a change."""
 WINDOW = 8

@@ -10,8 +10,8 @@ evidence is that of ``bandanna.inference``, so a best arm is named wrongly in at
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from bandanna._core.compiled import kernel, step
 from bandanna._core.streams import Stream, binomial, laplace
 from bandanna.inference import Law, Totals, law_of, least_evidence, scratch
 from bandanna.learners.base import CompiledLearner, Dropped, RaceReport, Report, aligned_zeros
+from bandanna.learners.prior import Prior, check_prior, weighed
 from bandanna.learners.steps import CHOSEN, register
 
 Floats = NDArray[np.float64]
@@ -42,6 +43,8 @@ class RaceParams(NamedTuple):
     first: int
     tolerance: float
     uniform: bool
+    before: float
+    """Rounds that were known at the start, which are not counted as the race's."""
 
 
 class RaceState(NamedTuple):
@@ -85,6 +88,10 @@ class Race(CompiledLearner):
         By how much an arm's rounds grow from batch to batch, above 1.
     uniform
         Play all arms alike, also those that left, as an A/B test does: for comparison.
+    prior
+        What was released of each arm before, or None.
+    before
+        Rounds behind a prior that it had with other arms.
     """
 
     arms: int
@@ -93,10 +100,13 @@ class Race(CompiledLearner):
     tolerance: float = 0.0
     growth: float = 1.5
     uniform: bool = False
+    prior: Prior | None = None
+    before: float = 0.0
     name: ClassVar[str] = "race"
     tells_chance: ClassVar[bool] = False
     grows: ClassVar[bool] = True
     watches: ClassVar[bool] = True
+    starts: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
         *("sums", "plays", "releases", "waiting", "racing", "evidence", "dropped", "beaten"),
     )
@@ -107,6 +117,8 @@ class Race(CompiledLearner):
         checks.within("confidence", self.confidence, 0.5, 1.0 - 1e-12)
         checks.within("tolerance", self.tolerance, 0.0, 1.0)
         checks.within("growth", self.growth, 1.01, 100.0)
+        checks.within("before", self.before, 0.0, math.inf)
+        checks.set_fields(self, prior=check_prior(self.prior, self.arms))
 
     def params(self) -> RaceParams:
         """Return the numbers for the compiled steps."""
@@ -115,7 +127,12 @@ class Race(CompiledLearner):
         first = min(math.ceil(2.0 / self.epsilon), LONGEST)
         law = law_of(1.0 / float(self.epsilon))
         shape = float(self.growth), first, float(self.tolerance), bool(self.uniform)
-        return RaceParams(law, level, *shape)
+        return RaceParams(law, level, *shape, float(self.before + self._known_rounds()))
+
+    def _known_rounds(self) -> float:
+        if self.prior is None:
+            return 0.0
+        return float(weighed(self.prior, 1.0 / float(self.epsilon))[1].sum())
 
     def start(self) -> RaceState:
         """Return the state before the first round."""
@@ -125,7 +142,16 @@ class Race(CompiledLearner):
             sums, plays, releases, waiting, racing, evidence, dropped, beaten, answer, scratch()
         )
         state.racing[:] = 1.0
+        if self.prior is not None:
+            told = weighed(self.prior, 1.0 / float(self.epsilon))
+            state.sums[:], state.plays[:], state.releases[:] = told
+            settle_once(self.params(), state)
         return state
+
+    def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
+        """Return a learner for other arms, which remembers how many rounds were known before."""
+        learner, fresh = super().with_arms(state, kept, added)
+        return replace(learner, before=self.before + self._known_rounds()), fresh
 
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Let new arms race; whoever won has to win again."""
@@ -250,10 +276,16 @@ def _update(
     state.sums[arm] += loss * rounds
     state.plays[arm] += rounds
     state.releases[arm] += 1.0
+    _settle(params, state)
+
+
+@step
+def _settle(params: RaceParams, state: RaceState) -> None:
+    """Let arms leave that are worse beyond doubt, and name the winner once it is known."""
     lead = _leader(state)
     if state.answer[WINNER] > 0.0 or lead < 0:
         return
-    total, left, good = 0.0, 0, True
+    total, left, good = -params.before, 0, True
     for i in range(state.plays.size):
         total += state.plays[i]
     for i in range(state.plays.size):
@@ -289,6 +321,12 @@ def _update(
 
 
 register(RaceParams, _draw, _update, _length)
+
+
+@kernel
+def settle_once(params: RaceParams, state: RaceState) -> None:
+    """Settle what the start says already, from Python."""
+    _settle(params, state)
 
 
 @kernel

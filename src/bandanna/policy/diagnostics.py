@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna._core.html import paragraph, table
+from bandanna._core.start import Start
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.inference import Floats
 from bandanna.learners.net import NetReport
@@ -26,8 +27,8 @@ from bandanna.policy.answers import (
     leader_from,
 )
 from bandanna.policy.hints import hint
-from bandanna.policy.methods import FIXED, STEADY, Known
-from bandanna.policy.outcomes import known_of, metric_known, reason_of, turned_over
+from bandanna.policy.methods import AS_IN_THE_LOG, FIXED, STEADY, Known
+from bandanna.policy.outcomes import and_start, known_of, metric_known, reason_of, turned_over
 from bandanna.policy.parts import (
     Recipe,
     algorithm_of,
@@ -446,9 +447,10 @@ class Diagnostics:
         """
         with self._lock:
             if metric is None:
-                known, units, phases = self._known(), self._units(outcome), self._in_phases
+                known, units, assumption = self._known(), self._units(outcome), self._assumption
             else:
-                (known, units), phases = self._metric(metric), self._metric_phases
+                known, units = self._metric(metric)
+                assumption = FIXED if self._metric_phases else STEADY
         return compare_from(
             known.names,
             known.totals,
@@ -457,7 +459,7 @@ class Diagnostics:
             first,
             second,
             confidence=confidence,
-            assumption=FIXED if phases else STEADY,
+            assumption=assumption,
         )
 
     def summary(self) -> Summary:
@@ -516,7 +518,15 @@ class Diagnostics:
             return lambda: Known(names, {}, {}, None)
         seen = dict(self._state.totals)
         phases = list(self._state.phases) if self._in_phases else []
-        return lambda: known_of(names, release, seen, phases)
+        start = self._counted_start
+        if start is None:
+            return lambda: known_of(names, release, seen, phases)
+        return lambda: and_start(known_of(names, release, seen), start)
+
+    @property
+    def _counted_start(self) -> Start | None:
+        """The log that answers count; None where phases are, which may differ from the log."""
+        return None if self._parts.runner.phases else self.spec.start
 
     def _metric(self, metric: str) -> tuple[Known, Units]:
         """Return what was released of a metric, and how it is counted."""
@@ -549,6 +559,8 @@ class Diagnostics:
 
     @property
     def _assumption(self) -> str:
+        if self._counted_start is not None:
+            return AS_IN_THE_LOG
         return FIXED if self._in_phases else STEADY
 
     def _units(self, outcome: str) -> Units:

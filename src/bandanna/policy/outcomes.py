@@ -9,6 +9,7 @@ import numpy as np
 
 from bandanna._core.grid import to_units
 from bandanna._core.outcomes import Limits, Ranges
+from bandanna._core.start import Start
 from bandanna._core.types import ArmName, InputError
 from bandanna.inference import Totals, evidence_below, point
 from bandanna.policy.methods import FIXED, STEADY, AnyTime, InPhases, Known, PhaseArm, arm_in_phases
@@ -47,6 +48,26 @@ def known_of(
     }
     rounds = {arm: known.terms for arm, known in totals.items()}
     return Known(names, totals, rounds, InPhases(law, counts, sums))
+
+
+def and_start(known: Known, start: Start) -> Known:
+    """Return what is known with the releases of a log that the policy started from.
+
+    The run's noise is on every sum, so a log with more noise counts in part.
+    """
+    if not isinstance(known.method, AnyTime):
+        return known
+    totals, rounds = dict(known.totals), dict(known.rounds)
+    for arm, one in start.of(known.names).items():
+        own = totals.get(arm, Totals())
+        part = min(1.0, known.method.law.scale / start.scale)
+        totals[arm] = own._replace(
+            total=own.total + part * one.total,
+            terms=own.terms + part * one.rows,
+            releases=own.releases + one.releases,
+        )
+        rounds[arm] = rounds.get(arm, 0.0) + one.rows
+    return known._replace(totals=totals, rounds=rounds)
 
 
 # --- metrics ----------------------------------------------------------------------------------

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bandanna._core import checks
-from bandanna._core.types import JSON, Guarantee, InputError
+from bandanna._core.documents import to_text
+from bandanna._core.start import Start, StartArm
+from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.algorithms import (
     AUTO,
     Algorithm,
@@ -18,6 +20,7 @@ from bandanna.algorithms import (
     resolve,
 )
 from bandanna.learners import LEARNERS, CompiledLearner, Exp4, ExpertLearner, FixedArm, Learner
+from bandanna.learners.prior import PriorArm
 from bandanna.planner.plan import (
     CONVERTED,
     FEW_EXPERTS,
@@ -31,13 +34,14 @@ from bandanna.planner.plan import (
 )
 from bandanna.policy.state import State
 from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
-from bandanna.privacy.certificate import Setting, make_certificate
+from bandanna.privacy.certificate import Setting, make_certificate, verify
 from bandanna.privacy.charged import charged
 from bandanna.privacy.composition import slot_for
 from bandanna.privacy.estimates import EstimateRelease
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.metrics import MetricsRelease, shares_of
 from bandanna.privacy.persons import for_person
+from bandanna.privacy.started import assuming_start, start_entries
 from bandanna.privacy.statements import (
     ARMS_CHANGED,
     PUBLIC_ADVICE,
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part")
 
+PHASED = "phased"
 BY_NAME = ("one-bit", "laplace", "device")
 """Releases that can be put into an algorithm by name."""
 
@@ -109,8 +114,46 @@ def private_parts(spec: Spec) -> Resolved:
         width = spec.loss_range[1] - spec.loss_range[0]
         share = min(spec.tolerance / width, 1.0)
         recipe = recipe_of(race(problem, confidence=spec.confidence, tolerance=share))
+    if spec.start is not None:
+        recipe = _started(recipe, spec, spec.start)
     _check_outcomes(spec, recipe)
     return Resolved(fitted(spec, recipe), recipe, why)
+
+
+def _started(recipe: Recipe, spec: Spec, start: Start) -> Recipe:
+    """Return a recipe whose learner knows the releases of a log before its first round."""
+    learner = recipe.learner
+    if not getattr(learner, "starts", False) or getattr(learner, "budget", None) is not None:
+        raise InputError(
+            f'start_from= is for phased, dp-klucb, ab-test and goal="answer", which keep sums of '
+            f"each arm; {spec.algorithm} has no use for them."
+        )
+    if start.loss_range != spec.loss_range:
+        raise InputError(
+            f"the log that start_from= is about has outcomes from {start.loss_range[0]:g} to "
+            f"{start.loss_range[1]:g}; make the policy with loss_range= just that."
+        )
+    bad = [one for one in verify(to_text(start.certificate)) if not one.holds]
+    if bad:
+        raise InputError(
+            f"the certificate in start_from= does not hold: {bad[0].entry}: {bad[0].why}."
+        )
+    found = start.of(spec.arms)
+    if not found:
+        logged, own = (", ".join(map(repr, some)) for some in (_names_of(start), spec.arms))
+        raise InputError(f"no arm of the log that start_from= is about, {logged}, is one of {own}.")
+    prior = [list(_prior_of(found.get(arm), start)) for arm in range(len(spec.arms))]
+    return _with_learner(recipe, prior=prior)
+
+
+def _names_of(start: Start) -> list[ArmName]:
+    return [arm.name for arm in start.arms]
+
+
+def _prior_of(arm: StartArm | None, start: Start) -> PriorArm:
+    if arm is None:
+        return PriorArm()
+    return PriorArm(arm.rows, arm.total / arm.rows, arm.releases, start.scale)
 
 
 def _check_outcomes(spec: Spec, recipe: Recipe) -> None:
@@ -134,6 +177,10 @@ def _without_experts(spec: Spec) -> tuple[Spec, str]:
     if spec.goal == "answer":
         return _for_an_answer(spec), "The goal is an answer: race finds the best arm first."
     problem = spec.problem.but(delta=0.0)
+    if spec.start is not None and spec.algorithm is spec.losses is None and not spec.replaced:
+        return spec.but(
+            algorithm=PHASED
+        ), "phased starts from the log, and watches whether it fits."
     name, problem, why = resolve(spec.algorithm, spec.losses, problem, in_parts=spec.replaced)
     return spec.but(algorithm=name, changes=problem.changes, memory=problem.memory), why
 
@@ -490,6 +537,8 @@ def promise_of(
         promise = replace(promise, protects=protected(algorithm_of(spec), spec.num_experts))
     if state.resumed and not once:
         promise = promise.repeated(state.resumed + 1)
+    if spec.start is not None:
+        promise = assuming_start(promise, spec.start.epsilon, state.resumed + 1 if once else 1)
     known = spec.experts is None or PUBLIC_ADVICE in promise.assumptions
     return promise if known else promise.assuming(PUBLIC_ADVICE)
 
@@ -504,8 +553,15 @@ def certificate_of(
     low, high = spec.loss_range
     size = len(spec.arms), spec.num_experts
     setting = Setting(state.identity, algorithm_of(spec), *size, low, high)
+    also, start = {}, spec.start
+    if start is not None:
+        also = start_entries(start.certificate, promise.epsilon, state.resumed + 1)
     if bought is None:
-        return charged(make_certificate(promise, setting), state.resumed)
+        return charged(make_certificate(promise, setting, also), state.resumed)
+    if start is not None:
+        raise InputError(
+            "one certificate tells of a bought range or of a log at the start, not of both."
+        )
     if state.resumed:
         raise InputError(
             "its file was resumed more than once: there is nothing to certify with a bought range."

@@ -100,6 +100,7 @@ class Policy(OneProcess, Diagnostics):
         spec, learned = self.spec, start_learner(self.recipe, stream)
         people = None if spec.rule is None else People()
         self._state = State(stream, learned, people, retired=retired)
+        self._state.rewarded = spec.start is not None and spec.start.reward
         runner = Runner(self.recipe, spec.num_experts, self._state, len(spec.arms))
         default = to_units("default_loss", spec.default_loss, spec.loss_range)
         self._parts = Parts(runner, release, spec.rule, default, metrics_of(spec))

@@ -254,9 +254,9 @@ def participants_text(
 
 
 def _spent(certificate: JSON) -> Guarantee:
-    """Return what the certificate promises someone, the range that was bought included."""
-    ranged = "epsilon_with_range" in certificate
-    epsilon: float = certificate["epsilon_with_range" if ranged else "epsilon"]
+    """Return what the certificate promises someone, a bought range and a log included."""
+    names = ("epsilon", "epsilon_with_range", "epsilon_with_start")
+    epsilon: float = max(certificate[name] for name in names if name in certificate)
     return Guarantee(epsilon, certificate["delta"], "", "central", "", "")
 
 
@@ -276,6 +276,12 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
         found += [
             Entry("Epsilon of the range", plain(certificate["range_epsilon"]), "certificate"),
             Entry("Epsilon with the range", plain(epsilon), "certificate"),
+        ]
+    if "start_certificate" in certificate:
+        log = plain(certificate["start_certificate"]["epsilon"])
+        found += [
+            Entry("Epsilon of the log it starts from", log, "certificate"),
+            Entry("Epsilon for people in the log and the run", plain(epsilon), "certificate"),
         ]
     plus = f", plus {plain(delta)}" if delta else ""
     found.append(

@@ -24,6 +24,7 @@ from bandanna.privacy.charged import INSIDE, check_charged
 from bandanna.privacy.mechanism import Finding, Mechanism, float_of
 from bandanna.privacy.persons import check_slots, impossible_slots
 from bandanna.privacy.registry import MECHANISMS
+from bandanna.privacy.started import START_ENTRIES, check_start, stated_of_start
 from bandanna.privacy.statements import (
     PERSON_ENTRIES,
     composes_slots,
@@ -165,8 +166,8 @@ class Setting(NamedTuple):
     loss_high: float
 
 
-def make_certificate(guarantee: Guarantee, setting: Setting, bought: JSON | None = None) -> JSON:
-    """Write a guarantee down; ``bought`` are the entries of a range that people's values gave."""
+def make_certificate(guarantee: Guarantee, setting: Setting, also: JSON | None = None) -> JSON:
+    """Write a guarantee down; ``also`` are entries of a bought range, or of a log at the start."""
     kind = MECHANISMS.get(guarantee.facts.get("mechanism", ""))
     if not guarantee.private or kind is None:
         raise InputError(f"there is nothing to certify: {guarantee.because}.")
@@ -189,7 +190,7 @@ def make_certificate(guarantee: Guarantee, setting: Setting, bought: JSON | None
         "assumptions": list(guarantee.assumptions),
         "because": guarantee.because,
     }
-    return sealed(entries | (bought or {}))
+    return sealed(entries | (also or {}))
 
 
 def together(certificates: dict[str, JSON]) -> JSON:
@@ -279,10 +280,13 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
         return
     persons = PERSON_ENTRIES if composes_slots(data) else ()
     ranged = RANGE_ENTRIES if "range_epsilon" in data else ()
+    started = START_ENTRIES if "start_certificate" in data else ()
     told = {HISTORY} if kind.on_device else set()
     wrong = [
         Finding(key, False, "is not known here" if key in data else "is missing")
-        for key in sorted(set(data) - told ^ {*ENTRIES, *kind.entries(), *persons, *ranged})
+        for key in sorted(
+            set(data) - told ^ {*ENTRIES, *kind.entries(), *persons, *ranged, *started}
+        )
     ] or [*_impossible(data), *kind.impossible(data)]
     if persons and not wrong:
         wrong = list(impossible_slots(data))
@@ -302,6 +306,15 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
         yield from mechanism.check(data["epsilon"], data["delta"])
     if ranged:
         yield from check_bought(data)
+    if started:
+        yield from check_start(data, _verify_log)
+
+
+def _verify_log(data: JSON) -> list[Finding]:
+    """Check the certificate of a log that a policy starts from."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT or "start_certificate" in data:
+        return [Finding("format", False, "must be the certificate of an answer from a log")]
+    return verify(json.dumps(data))
 
 
 def _impossible(data: JSON) -> Iterator[Finding]:
@@ -355,7 +368,7 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     yield Finding("loss_low", True, f"a public range, {low} to {high}")
     said = stated if isinstance(stated, list) else [None]
     about = low, high, data["experts"], slots or mechanism.per_person
-    also, device = mechanism.assumptions(), mechanism.on_device
+    also, device = (*mechanism.assumptions(), *stated_of_start(data)), mechanism.on_device
     wrong = wrong_assumptions(said, *about, on_device=device, also=also)
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
     model = mechanism.model if slots is None else "central"

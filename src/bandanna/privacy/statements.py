@@ -85,6 +85,15 @@ def range_assumed(low: float, high: float, *, clip: bool = False) -> str:
     )
 
 
+def started_assumed(log: float, together: float) -> str:
+    """Return the sentence about the people of a log that a policy starts from."""
+    return (
+        f"nobody is both in the log that it starts from and in the run: who is in the run alone is "
+        f"protected with its epsilon, who is in the log alone with that of the log, {plain(log)}; "
+        f"who is in both has {plain(together)} in all (Lemma 'Basic Composition')"
+    )
+
+
 def assumed_by_all(
     low: float, high: float, *, clip: bool = False, slots: int | None = None
 ) -> tuple[str, ...]:

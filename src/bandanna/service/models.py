@@ -60,6 +60,7 @@ JSON_TYPES: dict[str, Any] = {
     "metrics": dict[Label, tuple[Finite, Finite]],
     "guardrails": dict[Label, Finite],
     "control": Label | int,
+    "start_from": dict[str, Any],
 }
 """How parameters are written in JSON whose Python type does not say it."""
 
