@@ -149,5 +149,5 @@ def test_the_demos_study_is_one() -> None:
     from bandanna.studies.study import Study
 
     study = Study.read(Path(__file__).parents[1] / "examples" / "trial.toml")
-    assert len(study.cells) == 51
+    assert len(study.cells) == 57
     assert not study.skipped

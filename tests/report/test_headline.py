@@ -43,6 +43,11 @@ def test_three_commands_from_a_log_to_a_report(folder: Path) -> None:
     assert "What the releases tell of the arms" in page
     assert "resampling within arms, 20,000 rows" in page
     (lead,) = leads(bd.StudyResults.read(results))
+    assert lead.plain is not None
+    assert lead.same is not None
+    assert f"the strongest learner without privacy, {lead.plain['ran']}; " in lead.words
+    assert " counted from the same algorithm without privacy): it learns " in lead.words
+    assert lead.same["algorithm"] == f"{lead.best['algorithm']}-no-privacy"
     assert lead.best["found"] > 0.9
     rows = {row[0]: row for row in arms_as_released(bd.StudyResults.read(results), lead)}
     assert abs(float(rows["nurse"][1]) - 2.0) < 0.3  # the arm that is played most is known well
@@ -80,9 +85,7 @@ def test_environments_have_a_sentence_each_and_experts_too(tmp_path: Path) -> No
     page = write_report(results, tmp_path / "r.html")[0].read_text()
     assert "On trial: " in page
     assert "On switching: " in page
-    assert (
-        "strongest learner without privacy" not in page
-    )  # never in one range for two environments
+    assert "; its regret is " not in page  # never in one range for two environments
     advised = run(
         tmp_path / "e",
         algorithm=["one-bit-conversion", "no-privacy"],

@@ -8,7 +8,16 @@ import pytest
 import bandanna as bd
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.simulation.comparators import best_of_segments
-from bandanna.simulation.contestants import STRONGEST, make_contestant, shown_name, strongest
+from bandanna.simulation.contestants import (
+    STRONGEST,
+    baselines,
+    make_contestant,
+    same_learner,
+    shown_name,
+    strongest,
+)
+from bandanna.simulation.engine import run_streams
+from bandanna.simulation.price import price_in
 
 
 @pytest.mark.parametrize(
@@ -137,3 +146,66 @@ def test_a_policy_says_what_its_guard_saw() -> None:
     fresh = bd.PrivateBandit(2, 1.0, 4000, "dp-klucb")
     assert "Losses look steady" in str(fresh.summary())
     assert bd.PrivateBandit(2, 1.0).summary().stationarity == ""
+
+
+def test_the_price_of_privacy_is_counted_from_the_same_and_from_the_strongest() -> None:
+    place = bd.environments.Bernoulli([0.2, 0.8], 4000)
+    found = baselines("ab-test", place)
+    assert list(found) == ["ab-test, no privacy", "no privacy (thompson)"]
+    assert not any(policy.guarantee.private for policy in found.values())
+    policies = {
+        "ab-test": bd.PrivateBandit(2, 0.05, 4000, "ab-test"),
+        "no-privacy": found["no privacy (thompson)"],
+        "ab-test-no-privacy": found["ab-test, no privacy"],
+    }
+    results = bd.simulate(policies, place, replicates=20, progress=False)
+    price = price_in(results, policies)
+    assert price is not None
+    assert (price.algorithm, price.same, price.strongest) == ("ab-test", "ab-test", "thompson")
+    # Both explore 800 rounds, half of them on the arm that loses 0.6 more.
+    assert price.same_regret is not None
+    assert abs(price.same_regret - 240.0) < 40.0
+    assert price.strongest_regret < price.same_regret <= price.regret
+    assert "Without privacy the same algorithm has " in price.words
+    del policies["ab-test"]
+    assert price_in(results, policies) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "learner"),
+    [("adaptive", "adaptive"), ("dp-klucb", "kl-ucb"), ("one-bit-exp3", "exp3"), ("race", "race")],
+)
+def test_every_private_algorithm_is_played_without_privacy(name: str, learner: str) -> None:
+    chosen = same_learner(name, bd.environments.Bernoulli(2, 1000))
+    assert chosen is not None
+    assert chosen.algorithm == learner
+    assert not chosen.guarantee.private
+
+
+def test_what_has_no_counterpart_without_privacy_says_so() -> None:
+    place = bd.environments.OneGoodExpert(4, 3, 500)
+    assert same_learner("tracking", bd.environments.Bernoulli(2, 1000)) is None
+    with pytest.raises(bd.InputError, match="there is no uniform without privacy"):
+        make_contestant("uniform-no-privacy", place, 1.0)
+    with pytest.raises(bd.InputError, match="auto stands for another"):
+        make_contestant("auto-no-privacy", place, 1.0)
+    for name, learner in (("one-bit-exp4", "centred-exp4"), ("dp-klucb-conversion", "kl-ucb")):
+        assert make_contestant(f"{name}-no-privacy", place, 1.0).algorithm == learner
+    with pytest.raises(bd.InputError, match="decides how long arms are kept"):
+        bd.Bandit(2, "phased", 1000, batch=4)
+
+
+def test_phases_without_privacy_are_online_what_they_are_simulated() -> None:
+    losses = np.random.default_rng(1).random((600, 2)) * [0.6, 1.0]
+    policy = bd.Bandit(2, "ab-test", 600)
+    assert policy.batch == 120
+    results = bd.simulate(policy, losses, replicates=1, seed=4, checkpoints=1, progress=False)
+    arms, releases, _ = run_streams(4, 0)
+    online = policy.rehearse(arms, releases)
+    plays = [0, 0]
+    for row in losses:
+        decision = online.decide()
+        online.observe(decision, loss=float(row[decision.index]))
+        plays[decision.index] += 1
+    # Means as they are: with 60 losses each, the arm that loses 0.2 less is found.
+    assert plays == results.plays("policy")[0].tolist() == [540, 60]

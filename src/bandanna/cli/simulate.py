@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +45,9 @@ HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "
 
 def print_json(results: Results, policies: dict[str, Policy], setting: dict[str, object]) -> None:
     """Print regret and privacy as JSON."""
+    from bandanna.simulation.price import price_in
+
+    price = price_in(results, policies)
     rows = []
     for row in results.summary():
         policy, guard = policies[str(row["policy"])], results.guard(str(row["policy"]))
@@ -55,6 +59,7 @@ def print_json(results: Results, policies: dict[str, Policy], setting: dict[str,
         "about": results.about,
         "log": None if results.sample is None else results.sample.to_dict(),
         "uniform_regret": float(results.uniform_regret[-1]),
+        "price": None if price is None else price.to_dict(),
         **({"best_reward": results.best_reward} if results.shows_reward else {}),
         "rows": rows,
     }
@@ -101,7 +106,7 @@ def print_results(
         f"{setting['environment']}, {setting['replicates']} runs",
         [*HEADINGS, "of uniform", *_further_headings(results)],
         rows,
-        "\n".join([*_least(setting), _caption(results)]),
+        "\n".join([*_least(setting), *_price(results, policies), _caption(results)]),
     )
 
 
@@ -118,6 +123,14 @@ def _least(setting: dict[str, object]) -> list[str]:
         f"Over long runs no algorithm with epsilon {setting['epsilon']:g} that is good on all "
         f"steady losses has less than {setting['least_private']:,.0f}."
     ]
+
+
+def _price(results: Results, policies: dict[str, Policy]) -> list[str]:
+    """Say what privacy costs, where baselines were played."""
+    from bandanna.simulation.price import price_in
+
+    found = price_in(results, policies)
+    return [] if found is None else [found.words]
 
 
 def _number(value: float | str, style: str) -> str:
@@ -274,7 +287,6 @@ def simulate(
         raise InputError("--spread is about experts' advice; it needs --experts.")
     advised = source.experts is not None
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
-    from bandanna.simulation import simulate as run
     from bandanna.simulation.contestants import make_contestant
     from bandanna.simulation.least import least_regret
 
@@ -286,7 +298,7 @@ def simulate(
     if losses is not None:
         policies[f"losses={losses}"] = _for_world(losses, source, epsilon)
     _announce(policies, source, runs, cores)
-    results = run(policies, source, replicates=runs, seed=seed, cores=cores)
+    results = _play(policies, source, runs, seed, cores)
     setting: dict[str, object] = {
         "environment": environment,
         "arms": source.arms,
@@ -318,6 +330,30 @@ def _announce(
     check_size(recipes, source, runs, CHECKPOINTS)
     each = seconds_of(policies.values(), source.rounds)
     announce(runs * each / (cores or os.cpu_count() or 1))
+
+
+def _play(
+    policies: dict[str, Policy],
+    source: Environment | ExpertEnvironment,
+    runs: int,
+    seed: int,
+    cores: int | None,
+) -> Results:
+    """Play all; beside the strongest without privacy also the best private one without it."""
+    from bandanna.simulation import simulate as run
+    from bandanna.simulation.contestants import NO_PRIVACY
+    from bandanna.simulation.price import best_private, same_without
+
+    results = run(policies, source, replicates=runs, seed=seed, cores=cores)
+    best = best_private(results, policies)
+    if best is None or NO_PRIVACY not in policies:
+        return results
+    same = same_without(policies[best].algorithm, source)
+    if same is None or same[0] in policies:
+        return results
+    policies |= [same]
+    more = run(dict([same]), source, replicates=runs, seed=seed, cores=cores)
+    return replace(results, runs=results.runs | more.runs)
 
 
 def _for_world(losses: str, source: Environment | ExpertEnvironment, epsilon: float) -> Policy:

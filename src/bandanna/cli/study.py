@@ -11,6 +11,7 @@ import typer
 
 from bandanna._core.documents import write_whole
 from bandanna._core.types import JSON
+from bandanna.algorithms import AUTO
 from bandanna.cli.data import (
     NO_COLUMNS,
     AdviceColumns,
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 WITHOUT = ("adaptive", "phased", "ab-test", "dp-klucb", "one-bit-exp3")
 WITH_EXPERTS = ("auto", "adaptive-conversion", "dp-klucb-conversion", "one-bit-exp4")
-"""What a new study compares with no privacy."""
+"""What a new study compares: with each other, with the same without privacy, and with the
+strongest without privacy."""
 
 app = typer.Typer(
     help="Compare algorithms over many settings, and write a report.",
@@ -52,7 +54,7 @@ def new(
     advice: AdviceColumns = None,
 ) -> None:
     """Write a study of a log: which arm is best, and what privacy costs."""
-    from bandanna.simulation.contestants import NO_PRIVACY
+    from bandanna.simulation.contestants import NO_PRIVACY, SAME
     from bandanna.studies.study import Study
 
     read_log(log, columns, advice=advice, replay=replay)
@@ -64,9 +66,11 @@ def new(
     place |= {"how": "replay"} if replay else {}
     experts = columns_of(advice)
     place |= {"advice": experts} if experts else {}
+    private = WITH_EXPERTS if experts else WITHOUT
+    same = [f"{name}{SAME}" for name in private if name != AUTO]
     asked = Study(
         {
-            "algorithm": [*(WITH_EXPERTS if experts else WITHOUT), NO_PRIVACY],
+            "algorithm": [*private, *same, NO_PRIVACY],
             "epsilon": [float(f"{epsilon * factor:.4g}") for factor in (0.2, 1.0, 5.0)],
             "environment": [place],
         },

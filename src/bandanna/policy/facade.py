@@ -218,8 +218,8 @@ class PrivateExperts(Policy):
 
 @_described(
     learner="tsallis-inf (default), tsallis-inf-iw, htinf, exp3, ftpl, adaptive, kl-ucb and "
-    "thompson (the strongest where losses are steady), uniform, a learner object, or one of "
-    "another library.",
+    "thompson (the strongest where losses are steady), phased, ab-test and race as private bandits "
+    "play them, uniform, a learner object, or one of another library.",
     rounds="How many decisions are expected; exp3 and ftpl need it.",
     batch="Rounds for which an arm is kept.",
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bandanna._core import checks
+from bandanna._core.checks import MAX_EPSILON
 from bandanna._core.documents import to_text
 from bandanna._core.start import Start, StartArm
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
@@ -64,6 +65,10 @@ if TYPE_CHECKING:
 Part = TypeVar("Part")
 
 PHASED = "phased"
+OWN_BATCHES = (PHASED, "ab-test", RACE)
+"""Algorithms that decide their batches and can be played without privacy: with means as they are,
+and lengths for the largest epsilon."""
+
 BY_NAME = ("one-bit", "laplace", "device")
 """Releases that can be put into an algorithm by name."""
 
@@ -317,7 +322,7 @@ def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Re
     if not isinstance(learner, str):
         return Recipe(learner, release)
     if not problem.advised:
-        return Recipe(_learner(named_learner(learner, problem, release.to_dict())), release)
+        return _plain_bandit(learner, problem, release)
     if problem.experts == 1 and learner != "uniform":
         return Recipe(FixedArm(1), release)
     if learner == "centred-exp4":
@@ -328,6 +333,16 @@ def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Re
     return Recipe(
         _learner(named_learner(learner, problem.over_experts(), release.to_dict())), release
     )
+
+
+def _plain_bandit(learner: str, problem: Problem, release: PlainRelease) -> Recipe:
+    """Return a learner by name on the losses themselves."""
+    if learner not in OWN_BATCHES:
+        return Recipe(_learner(named_learner(learner, problem, release.to_dict())), release)
+    if release.batch != 1:
+        raise InputError(f"{learner} decides how long arms are kept: leave out batch=.")
+    found = recipe_of(find(learner, advised=False).tuned(problem.but(epsilon=MAX_EPSILON)))
+    return Recipe(found.learner, PlainRelease(found.batch, checks.MAX_ROUNDS))
 
 
 def _with_options(recipe: Recipe, spec: Spec, problem: Problem) -> Recipe:
@@ -459,7 +474,8 @@ def check_parts(recipe: Recipe, arms: int, experts: int | None, rounds: int | No
         good = learner.arms == (arms if experts is None else experts)
         good = good and isinstance(release, SumRelease)
         if getattr(learner, "grows", False):
-            longest = release.longest if isinstance(release, LaplaceRelease) else None
+            decides = LaplaceRelease | PlainRelease
+            longest = release.longest if isinstance(release, decides) else None
             good = good and longest is not None and longest >= LONGEST
             # A round of a phase is in the sum of its arm, not of an expert.
             good = good and (experts is None or not getattr(learner, "phases", False))

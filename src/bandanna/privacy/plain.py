@@ -12,6 +12,7 @@ from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, no_guarantee
 from bandanna.inference import Law, law_of
 from bandanna.privacy.faces import publish
+from bandanna.privacy.laplace import FastLaplace
 from bandanna.privacy.statements import PROTECTED
 from bandanna.privacy.sums import SumRelease
 
@@ -24,13 +25,20 @@ class PlainRelease(SumRelease):
     ----------
     batch
         Rounds in a batch, at least 1.
+    longest
+        Where the learner decides the sizes of batches: the largest.
     """
 
     batch: int = 1
+    longest: int | None = None
     name: ClassVar[str] = "plain"
 
     def __post_init__(self) -> None:
-        checks.set_fields(self, batch=checks.whole("batch", self.batch, at_least=1))
+        batch = checks.whole("batch", self.batch, at_least=1)
+        longest = self.longest
+        if longest is not None:
+            longest = checks.whole("longest", longest, max(batch, 2))
+        checks.set_fields(self, batch=batch, longest=longest)
 
     def release(self, total: int, size: int | None = None) -> float:
         """Publish the mean."""
@@ -44,13 +52,18 @@ class PlainRelease(SumRelease):
         """Return that nothing is promised."""
         return no_guarantee("plain means", "the learner sees every loss as it is")
 
-    def fast(self) -> FastPlain:
-        """Return the numbers for the compiled face."""
-        return FastPlain(1.0 / UNITS)
+    def fast(self) -> FastPlain | FastLaplace:
+        """Return the numbers for the compiled face.
+
+        Learners that decide the sizes of batches are compiled for Laplace noise already; noise of
+        scale 0 spares another compilation.
+        """
+        return FastPlain(1.0 / UNITS) if self.longest is None else FastLaplace(0.0)
 
     def to_dict(self) -> JSON:
         """Name and parameters."""
-        return {"name": self.name, "batch": self.batch}
+        saved = {"name": self.name, "batch": self.batch}
+        return saved if self.longest is None else {**saved, "longest": self.longest}
 
 
 class FastPlain(NamedTuple):

@@ -9,6 +9,7 @@ import polars as pl
 from bandanna._core.types import JSON
 from bandanna.report.menus import usual
 from bandanna.simulation.contestants import NO_PRIVACY, shown_name
+from bandanna.simulation.contestants import SAME as WITHOUT
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES, SETTINGS
 
@@ -57,11 +58,16 @@ def answer(table: pl.DataFrame) -> str:
 
 
 def privacy_prices(table: pl.DataFrame) -> pl.DataFrame | None:
-    """Return each private cell's mean regret over that of no privacy in the same setting."""
+    """Return each private cell's mean regret over the strongest's without privacy.
+
+    Both are in the same setting. The same algorithms without privacy are there too, where they
+    were played; their epsilon is null.
+    """
     same = [name for name in SAME if not AXES[name].private]
     plain = table.filter(pl.col("algorithm") == NO_PRIVACY, pl.col("mean") > 0)
     plain = plain.unique(same).select(*same, plain="mean")
-    private = table.filter(pl.col("epsilon").is_not_null(), pl.col("mean") > 0)
+    twin = pl.col("algorithm").str.ends_with(WITHOUT)
+    private = table.filter(pl.col("epsilon").is_not_null() | twin, pl.col("mean") > 0)
     joined = private.join(plain, on=same, nulls_equal=True).with_columns(
         price=pl.col("mean") / pl.col("plain")
     )
@@ -70,15 +76,19 @@ def privacy_prices(table: pl.DataFrame) -> pl.DataFrame | None:
 
 def _price(table: pl.DataFrame, name: str) -> str:
     prices = privacy_prices(table)
-    mine = None if prices is None else prices.filter(pl.col("algorithm") == name)
-    if mine is None or mine.is_empty():
+    if prices is None or (mine := prices.filter(pl.col("algorithm") == name)).is_empty():
         return ""
     price = pl.col("price")
     by_epsilon = mine.group_by("epsilon").agg(low=price.min(), high=price.max()).sort("epsilon")
     parts = [
         f"{_range(low, high)} times at epsilon {eps:g}" for eps, low, high in by_epsilon.iter_rows()
     ]
-    return f"; its regret is {listed(parts)} that of the strongest learner without privacy"
+    own = prices.filter(pl.col("algorithm") == f"{name}{WITHOUT}")["price"]
+    twin = ""
+    if len(own):
+        times = _range(float(own.min()), float(own.max()))  # type: ignore[arg-type]
+        twin = f", and without privacy the same algorithm has {times} times it"
+    return f"; its regret is {listed(parts)} that of the strongest learner without privacy{twin}"
 
 
 def _range(low: float, high: float) -> str:
@@ -114,7 +124,9 @@ class Headline:
     best: JSON
     """The private cell with the smallest mean regret."""
     plain: JSON | None
-    """The cell without privacy in the same setting."""
+    """The strongest learner without privacy in the same setting."""
+    same: JSON | None
+    """The best private algorithm without privacy in the same setting."""
     others: list[JSON]
     """The same algorithm at other epsilons."""
     about: JSON
@@ -134,6 +146,8 @@ class Headline:
         without = ""
         if self.plain is not None:
             without = f"; without privacy ({self.plain['ran']}) {self._short(self._base)}"
+            if self.same is not None:
+                without += f", the same algorithm {self._short(self.same['mean'])}"
         if self.plain is not None and not _clearly_learned(self.plain):
             return (
                 f"Nothing is clearly learned in {rounds:,} rounds, with or without privacy: "
@@ -147,7 +161,7 @@ class Headline:
                 f"random {chance}{without}. More rounds, fewer arms, a narrower range of losses or "
                 f"a larger epsilon would help."
             )
-        cost = f"Privacy costs {self._cost(best)} {self._unit} {setting}"
+        cost = f"Privacy costs {self._cost(best)} {self._unit} {setting}{self._counted}"
         if best["mean"] <= self._base:
             cost = f"Privacy costs nothing {setting}"
         against = "the best expert" if self.best["best_expert"] is not None else "the best arm"
@@ -162,6 +176,17 @@ class Headline:
     @property
     def _base(self) -> float:
         return 0.0 if self.plain is None else float(self.plain["mean"])
+
+    @property
+    def _counted(self) -> str:
+        """Say what the price is counted from."""
+        if self.plain is None:
+            return ""
+        counted = f"counted from the strongest learner without privacy, {self.plain['ran']}"
+        if self.same is not None:
+            own = max(0.0, self.best["mean"] - self.same["mean"])
+            counted += f"; {self._short(own)} counted from the same algorithm without privacy"
+        return f" ({counted})"
 
     @property
     def _unit(self) -> str:
@@ -233,6 +258,7 @@ def leads(results: StudyResults) -> list[Headline]:
         shared = [axis for axis in COMPARED if axis not in ("epsilon", "delta")]
         alike = here.filter(*(pl.col(axis).eq_missing(best[axis]) for axis in shared))
         plain = alike.filter(pl.col("algorithm") == NO_PRIVACY)
+        twin = alike.filter(pl.col("algorithm") == f"{best['ran']}{WITHOUT}")
         others = alike.filter(
             pl.col("algorithm") == best["algorithm"],
             pl.col("epsilon") != best["epsilon"],
@@ -243,6 +269,7 @@ def leads(results: StudyResults) -> list[Headline]:
                 place,
                 best,
                 None if plain.is_empty() else plain.row(0, named=True),
+                None if twin.is_empty() else twin.row(0, named=True),
                 list(others.sort("epsilon").iter_rows(named=True)),
                 results.index["places"].get(place, {}),
             )

@@ -23,6 +23,7 @@ from bandanna.report.style import (
     logarithmic,
     logarithmic_y,
 )
+from bandanna.simulation.contestants import SAME
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES
 from bandanna.studies.slopes import fit_slope
@@ -163,16 +164,24 @@ SHARE_POINTS = 25
 
 def study_charts(results: StudyResults) -> dict[str, ChartType]:
     """Return every chart that a study's results allow, by name."""
-    table, axes = results.table(), varied(results.table(), results.index["grid"])
-    found: dict[str, ChartType | None] = {
-        "regret over time": regret_over_time(results.curves(), axes)
-    }
+    everything, axes = results.table(), varied(results.table(), results.index["grid"])
+    table, curves = (_compared(frame) for frame in (everything, results.curves()))
+    found: dict[str, ChartType | None] = {"regret over time": regret_over_time(curves, axes)}
     for axis in axes:
         if axis != "environment":
             found[f"regret against {axis}"] = regret_against(axis, table, axes)
-    found["price of privacy"] = price_of_privacy(table, axes)
+    found["price of privacy"] = price_of_privacy(everything, axes)
     found["arm shares"] = arm_shares(results, axes)
     return {name: chart for name, chart in found.items() if chart is not None}
+
+
+def _compared(frame: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the same algorithms without privacy, which belong to the price of privacy.
+
+    Where nothing else was played they stay.
+    """
+    others = frame.filter(~pl.col("algorithm").str.ends_with(SAME))
+    return frame if others.is_empty() else others
 
 
 def regret_over_time(curves: pl.DataFrame, axes: Sequence[str]) -> ChartType:
@@ -196,10 +205,11 @@ _BAND = ("mean", "q05", "q95")
 
 
 def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> ChartType | None:
-    """Draw how many times the regret of the learner without privacy each algorithm has."""
+    """Draw how many times the regret of the strongest without privacy each algorithm has."""
     prices = privacy_prices(table)
-    if prices is None or prices["epsilon"].n_unique() < 2:
+    if prices is None or prices["epsilon"].drop_nulls().n_unique() < 2:
         return None
+    prices = _for_every_epsilon(prices)
     others = [axis for axis in axes if axis not in ("epsilon", "batch")]
     # Whoever learns nothing pays what choosing at random costs: the ceiling.
     ceiling = prices.unique([*others, "epsilon"], maintain_order=True).with_columns(
@@ -219,13 +229,17 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> ChartType | No
     chart = (line + base.mark_point(filled=True, size=55, opacity=1)).properties(
         width=WIDTH, height=HEIGHT - 60
     )
-    note = "Mean regret over the strongest learner's without privacy; uniform: choosing at random"
+    note = [
+        "Mean regret over the strongest learner's without privacy; uniform: choosing at random."
+    ]
+    if prices["algorithm"].str.ends_with(SAME).any():
+        note.append("Level lines, -no-privacy: the same algorithm without privacy.")
     return menus.finish(chart, "The price of privacy", note)
 
 
 def arm_shares(results: StudyResults, axes: Sequence[str]) -> ChartType | None:
     """Draw which arms were played, as shares of the rounds so far."""
-    shares = results.shares()
+    shares = _compared(results.shares())
     if shares.is_empty():
         return None
     chosen = cut(_few_arms(_few_rounds(shares), _arm_names(results)), axes)

@@ -18,7 +18,7 @@ from bandanna.report.headline import Headline, answer, arms_as_released, leads, 
 from bandanna.report.page import render, write_page
 from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
-from bandanna.simulation.contestants import shown_name
+from bandanna.simulation.contestants import SAME, shown_name
 from bandanna.simulation.results import share_text
 from bandanna.spec import Problem
 from bandanna.studies.results import StudyResults
@@ -130,7 +130,7 @@ def _changes(table: pl.DataFrame) -> list[str]:
             f"{row['segment_mean'] - row['mean']:,.0f} less than the best fixed one. Against "
             f"segments: regret against whoever plays each segment's best {best}."
         )
-    guarded = table.filter(pl.col("alarms").is_not_null())
+    guarded = table.filter(pl.col("alarms").is_not_null(), ~pl.col("algorithm").str.ends_with(SAME))
     for place, algorithm in (
         guarded.select("environment", "algorithm").unique(maintain_order=True).iter_rows()
     ):

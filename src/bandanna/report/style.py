@@ -13,6 +13,7 @@ import altair as alt
 
 from bandanna._core.types import JSON
 from bandanna.algorithms import AUTO, algorithms
+from bandanna.simulation.contestants import SAME
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 PURPLE, AMBER, SKY, BLACK, GREY = "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A8A"
@@ -70,8 +71,8 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def _base(name: str) -> str:
-    """Return the algorithm behind a name such as "adaptive, changes"."""
-    return name.partition(", ")[0]
+    """Return the algorithm behind a name such as "adaptive, changes" or "adaptive-no-privacy"."""
+    return name.partition(", ")[0].removesuffix(SAME)
 
 
 def _looks() -> dict[str, Look]:

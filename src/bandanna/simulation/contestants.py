@@ -1,8 +1,12 @@
-"""Policies by name, for whoever compares them: every algorithm of the catalogue, and two more.
+"""Policies by name, for whoever compares them: every algorithm of the catalogue, and more.
 
 ``auto`` is what runs with experts unless one is named; ``best-expert`` follows the expert who is
-best in hindsight, and so needs the environment. So does ``no-privacy``: what privacy costs is
-counted from the strongest learner without it, and which one that is depends on the losses.
+best in hindsight, and so needs the environment.
+
+What privacy costs is counted from two baselines. ``adaptive-no-privacy`` is the same algorithm with
+epsilon infinite: the learner of ``adaptive`` on the losses themselves, and so for every private
+algorithm. ``no-privacy`` is the strongest learner without privacy; which one that is depends on the
+losses.
 """
 
 from __future__ import annotations
@@ -20,17 +24,21 @@ from bandanna.simulation.comparators import best_expert
 from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
-from bandanna.theory.tuning import LEARNERS_BY_NAME
 
 BEST_EXPERT = "best-expert"
 NO_PRIVACY = "no-privacy"
+SAME = f"-{NO_PRIVACY}"
+"""After the name of a private algorithm: the same without privacy."""
 
 STRONGEST = ("tsallis-inf", "adaptive", "thompson", "kl-ucb")
 """Learners without privacy that are the strongest somewhere; with experts every expert is an arm
 of theirs, and EXP4, plain and centred, are two more."""
 
-WITHOUT_NOISE = {"dp-klucb": "kl-ucb", "clipped-exp3": "exp3"}
-"""Learners that are made for noisy losses, and what they are without."""
+PLAIN_LEARNERS = {"dp-klucb": "kl-ucb", "one-bit-exp4": "centred-exp4"}
+"""Algorithms whose learner has another name without privacy."""
+
+ONLY_PRIVATE = ("tracking", "phased-net")
+"""Algorithms whose parts without privacy are none of the learners that can be named."""
 
 FEWEST, MOST, EXPERT_TRIALS = 5, 30, 2
 """Runs of each, to see which is the strongest: as many as take some seconds, within these; with
@@ -52,7 +60,8 @@ def make_policy(
     """Make a policy by name; ``batch`` replaces the algorithm's own.
 
     A private policy takes all further ``options`` that ``bandanna.spec`` declares. Without an
-    environment ``no-privacy`` is Tsallis-INF, or EXP4; ``strongest`` chooses for one.
+    environment ``no-privacy`` is Tsallis-INF, or EXP4; ``strongest`` chooses for one. After the
+    name of a private algorithm, ``-no-privacy`` means the same without privacy.
 
     Examples
     --------
@@ -62,6 +71,8 @@ def make_policy(
     'adaptive-conversion'
     """
     arms, rounds, experts = problem.arms, problem.rounds, problem.experts
+    if name.endswith(SAME):
+        return _without_privacy(name.removesuffix(SAME), problem, batch, loss_range)
     entry = None if problem.advised and name == AUTO else find(name, advised=problem.advised)
     if entry is not None and not entry.private:
         if experts is None:
@@ -156,10 +167,27 @@ def strongest(
     return tried[min(tried, key=lambda name: float(found.regret(name).mean()))]
 
 
-def same_learner(name: str, environment: Environment) -> Policy | None:
-    """Return the learner of a private algorithm on the losses themselves: epsilon is infinite.
+def _without_privacy(
+    name: str, problem: Problem, batch: int | None, loss_range: LossRange
+) -> Policy:
+    """Return the learner of a private algorithm on the losses themselves: epsilon is infinite."""
+    if problem.advised and name == AUTO:
+        raise InputError(f"{AUTO} stands for another algorithm: name that before {SAME}.")
+    entry = find(name, advised=problem.advised)
+    learner = PLAIN_LEARNERS.get(name.removesuffix("-conversion"), entry.learner)
+    if not entry.private or name.removesuffix("-conversion") in ONLY_PRIVATE:
+        raise InputError(f"there is no {name} without privacy; {NO_PRIVACY} is the strongest.")
+    if problem.experts is None:
+        size = problem.arms, learner, problem.rounds
+        return Bandit(*size, batch=batch or 1, loss_range=loss_range)
+    if batch not in (None, 1):
+        raise InputError(f"{name}{SAME} learns every round; got batch {batch}.")
+    size_with_experts = problem.experts, problem.arms, problem.rounds
+    return Experts(*size_with_experts, learner, loss_range=loss_range)
 
-    None where its learner only makes sense with noise.
+
+def same_learner(name: str, environment: Environment | ExpertEnvironment) -> Policy | None:
+    """Return a private algorithm without privacy; None where there is none.
 
     Examples
     --------
@@ -167,11 +195,34 @@ def same_learner(name: str, environment: Environment) -> Policy | None:
     >>> same_learner("one-bit-exp3", Bernoulli(2, 1000)).algorithm
     'exp3'
     """
-    learner = find(name, advised=False).learner
-    learner = WITHOUT_NOISE.get(learner, learner)
-    if learner not in LEARNERS_BY_NAME:
+    problem = Problem(environment.arms, environment.rounds, math.inf, environment.experts)
+    try:
+        return make_policy(f"{name}{SAME}", problem, loss_range=environment.loss_range)
+    except InputError:  # it only makes sense with noise, or the problem is too small
         return None
-    return Bandit(environment.arms, learner, environment.rounds, loss_range=environment.loss_range)
+
+
+def baselines(name: str, environment: Environment | ExpertEnvironment) -> dict[str, Policy]:
+    """Return what the price of privacy of an algorithm is counted from, by name.
+
+    Two policies without privacy: the same algorithm, and the strongest one for the environment.
+
+    Parameters
+    ----------
+    name
+        A private algorithm.
+    environment
+        Where it is played.
+
+    Examples
+    --------
+    >>> from bandanna.environments import Bernoulli
+    >>> list(baselines("adaptive", Bernoulli(2, 1000)))
+    ['adaptive, no privacy', 'no privacy (thompson)']
+    """
+    same, best = same_learner(name, environment), strongest(environment)
+    found = {} if same is None else {shown_name(f"{name}{SAME}", same.algorithm): same}
+    return found | {shown_name(NO_PRIVACY, best.algorithm): best}
 
 
 def shown_name(name: str, ran: str) -> str:
@@ -181,7 +232,12 @@ def shown_name(name: str, ran: str) -> str:
     --------
     >>> shown_name("no-privacy", "thompson"), shown_name("htinf", "htinf")
     ('no privacy (thompson)', 'htinf')
+    >>> shown_name("adaptive-no-privacy", "adaptive"), shown_name("dp-klucb-no-privacy", "kl-ucb")
+    ('adaptive, no privacy', 'dp-klucb, no privacy (kl-ucb)')
     """
     if name == NO_PRIVACY:
         return f"no privacy ({ran})"
+    if name.endswith(SAME):
+        own = name.removesuffix(SAME)
+        return f"{own}, no privacy" + ("" if ran == own else f" ({ran})")
     return f"{name} ({ran})" if name == AUTO else name

@@ -94,8 +94,9 @@ class Forecast:
         row = next(row for row in self.rows if row.algorithm == self.best)
         plain = [row for row in self.rows if row.algorithm == NO_PRIVACY]
         prices = []
-        if self.same_regret is not None and self.same != self.plain:
-            prices.append(f"the same learner, {self.same}, {short(self.same_regret)}")
+        if self.same_regret is not None:
+            learner = "" if self.same == self.best else f", {self.same},"
+            prices.append(f"the same algorithm{learner} {short(self.same_regret)}")
         prices += [f"the strongest, {self.plain}, {short(row.regret)}" for row in plain]
         without = f"without privacy: {', '.join(prices)}; " if prices else ""
         unit = f" {self.unit}" if self.unit else ""

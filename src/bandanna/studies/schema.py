@@ -13,6 +13,7 @@ from typing import Any
 from bandanna._core import checks
 from bandanna._core.types import InputError
 from bandanna.algorithms import contestants
+from bandanna.simulation.contestants import SAME
 from bandanna.spec import Parameter, parameters, types
 
 Reader = Callable[[object], object]
@@ -72,7 +73,7 @@ def _as_written(value: object) -> object:
 
 def _algorithm(value: object) -> str:
     bandits, with_experts = contestants(advised=False), contestants(advised=True)
-    if value not in (*bandits, *with_experts):
+    if str(value).removesuffix(SAME) not in (*bandits, *with_experts):
         raise InputError(
             f"unknown algorithm {value!r}; there are {', '.join(bandits)}; and with experts "
             f"{', '.join(with_experts)}."
