@@ -127,7 +127,7 @@ def two_processes() -> list[Row]:
     options = {"log-level": "warning"}
     rows = []
     with ExitStack() as stack:
-        database = stack.enter_context(open_postgres()).new_database()
+        database = stack.enter_context(open_postgres(durable=True)).new_database()
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         services = [stack.enter_context(process(folder, database, **options))]
         paths = experiments(services[0], 8)

@@ -63,7 +63,9 @@ def against_bare() -> list[Row]:
         plain = stack.enter_context(bare(folder, keep=False))
         databases = {"SQLite": str(folder / "service.db")}
         if shutil.which(PROGRAMS) is not None:
-            databases["PostgreSQL"] = stack.enter_context(open_postgres()).new_database()
+            databases["PostgreSQL"] = stack.enter_context(
+                open_postgres(durable=True)
+            ).new_database()
         for name, database in databases.items():
             own = folder / name
             own.mkdir()

@@ -26,9 +26,10 @@ needs_postgres = pytest.mark.skipif(
 
 
 class Postgres:
-    """A server in a folder of its own."""
+    """A server in a folder of its own; it waits for the disk where it is ``durable``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, durable: bool = False) -> None:
+        self._options = "" if durable else " -c fsync=off -c full_page_writes=off"
         self._bin = Path(shutil.which(PROGRAMS) or PROGRAMS).parent
         self._folder = folder
         self._user: str | None = None
@@ -36,7 +37,9 @@ class Postgres:
             self._user = "postgres"
             account = pwd.getpwnam("postgres")
             os.chown(folder, account.pw_uid, account.pw_gid)
-        self._run("initdb", "-A", "trust", "-U", "bandanna", "-D", str(folder / "data"))
+        self._run(
+            "initdb", "--no-sync", "-A", "trust", "-U", "bandanna", "-D", str(folder / "data")
+        )
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
             self.port = found.getsockname()[1]
@@ -44,6 +47,7 @@ class Postgres:
 
     def start(self) -> None:
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -k {self._folder}"
+        options += self._options
         log = str(self._folder / "log")
         self._run(
             "pg_ctl", "-D", str(self._folder / "data"), "-o", options, "-l", log, "-w", "start"
@@ -79,10 +83,10 @@ class Postgres:
 
 
 @contextmanager
-def open_postgres() -> Iterator[Postgres]:
+def open_postgres(*, durable: bool = False) -> Iterator[Postgres]:
     """Start a server, and leave nothing of it behind."""
     with tempfile.TemporaryDirectory(prefix="bandanna-pg-") as folder:
-        server = Postgres(Path(folder))
+        server = Postgres(Path(folder), durable=durable)
         try:
             yield server
         finally:

@@ -20,8 +20,11 @@ from bandanna.service.app import make_app
 from bandanna.service.core import Core
 from bandanna.service.keys import make_key
 from bandanna.service.settings import Settings, settings_beside
+from tests.service.loaded import loaded
 
 JSON = dict[str, Any]
+SWEEP = 0.1
+"""Seconds between two looks for what is due, of services in this process."""
 
 
 class Clock:
@@ -91,8 +94,8 @@ class Process:
         paths |= {"guard-file": folder / "guard", "signing-file": folder / "signing"}
         given = {"database": database or str(folder / "service.db"), "port": self.port}
         flags = given | paths | options
-        self._command = [sys.executable, "-m", "bandanna", "serve"]
-        self._command += [
+        self._arguments = ["serve"]
+        self._arguments += [
             part for name, value in flags.items() for part in (f"--{name}", str(value))
         ]
         self._process: subprocess.Popen[bytes] | None = None
@@ -106,35 +109,81 @@ class Process:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> None:
+    def _launch(self) -> None:
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
-        for _ in range(600):
-            if self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "bandanna", *self._arguments], stdout=log, stderr=log
+            )
+
+    def poll(self) -> int | None:
+        """Return how it ended; nothing while it runs."""
+        assert self._process is not None
+        return self._process.poll()
+
+    def start(self) -> None:
+        self._launch()
+        for _ in range(1200):
+            if self.poll() is not None:
                 raise AssertionError(self.log.read_text()[-3000:])
             try:
                 if httpx.get(f"{self.url}/healthz", timeout=5).status_code == 200:
                     return
             except httpx.TransportError:
-                time.sleep(0.05)
+                time.sleep(0.025)
         raise AssertionError("the service does not start")
 
     def kill(self) -> None:
-        assert self._process is not None
         os.kill(self.pid, signal.SIGKILL)
-        self._process.wait()
+        self._wait()
 
     def stop(self) -> int:
-        assert self._process is not None
-        if self._process.poll() is None:
-            self._process.terminate()
-        return self._process.wait(timeout=60)
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
+        return self._wait()
+
+    def _wait(self) -> int:
+        end = time.monotonic() + 60
+        while (ended := self.poll()) is None:
+            assert time.monotonic() < end, "the service does not end"
+            time.sleep(0.01)
+        return ended
+
+
+class Copied(Process):
+    """The service, as a copy of a process that has loaded everything: it starts sooner."""
+
+    _number = 0
+    _ended: int | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._number
+
+    def _launch(self) -> None:
+        self._number, self._ended = loaded().start(self._arguments, self.log), None
+
+    def poll(self) -> int | None:
+        if self._ended is None:
+            self._ended = loaded().poll(self._number)
+        return self._ended
 
 
 @contextmanager
 def process(folder: Path, database: str | None = None, **options: str) -> Iterator[Process]:
     """Run the service as people do."""
-    here = Process(folder, database, **options)
+    with _running(Process(folder, database, **options)) as here:
+        yield here
+
+
+@contextmanager
+def copied(folder: Path, database: str | None = None, **options: str) -> Iterator[Process]:
+    """Run the service as a copy of a process that has loaded it."""
+    with _running(Copied(folder, database, **options)) as here:
+        yield here
+
+
+@contextmanager
+def _running(here: Process) -> Iterator[Process]:
     here.start()
     try:
         yield here

@@ -155,16 +155,19 @@ def test_nobody_can_test_a_guess_of_what_was_sent(here: Here) -> None:
 
 
 def test_the_deadline_counts_the_default_and_what_is_late_is_gone(here: Here) -> None:
-    experiment = here.create(deadline_seconds=10, default_loss=1.0)
+    batch = {"epsilon": 100.0, "algorithm": "exp3"}  # of one
+    experiment = here.create(deadline_seconds=10, default_loss=1.0, **batch)
     answer = here.decide(experiment, event_id="one")
     assert answer["expires_at"] == "1970-01-12T13:46:50.000Z"
     here.decide(experiment, event_id="two")
     assert here.reward("one", reward=1) == 204
     here.clock.now += 10
-    for _ in range(60):  # the sweeper comes by every second
+    for _ in range(600):  # until the sweeper comes by
         if here.http.get(f"/v1/experiments/{experiment}").json()["released"] == 2:
             break
-        time.sleep(0.1)
+        time.sleep(0.02)
+    else:
+        raise AssertionError("the default is not counted")
     assert here.reward("two", reward=1) == 410
     assert here.reward("one", reward=1) == 204
 

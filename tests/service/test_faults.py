@@ -19,7 +19,7 @@ from bandanna.store import SqlStore, read_secret
 from bandanna.store.database import EVENTS, RELEASES
 from tests.postgres import Postgres, needs_postgres
 from tests.service.load import TRACES, Load, loss_of
-from tests.service.running import Process, process
+from tests.service.running import Process, copied
 
 KILLS = int(os.environ.get("BANDANNA_KILLS", "3"))
 
@@ -70,15 +70,17 @@ def traces(files: list[Path]) -> list[tuple[Path, bytes]]:
     """Look for planted losses, by themselves: six digits inside a longer number or word, such as
     a time or an identity in a database's log, are there by chance.
     """
-    contents = [(path, path.read_bytes()) for path in files if path.is_file()]
-    alone = [(trace, re.compile(rb"(?<![0-9A-Za-z])%b(?![0-9A-Za-z])" % trace)) for trace in TRACES]
+    contents = ((path, path.read_bytes()) for path in files if path.is_file())
     return [
-        (path, trace) for path, content in contents for trace, by in alone if by.search(content)
+        (path, trace)
+        for path, content in contents
+        for trace in TRACES
+        if trace in content and re.search(rb"(?<![0-9A-Za-z])%b(?![0-9A-Za-z])" % trace, content)
     ]
 
 
 def test_killed_on_sqlite(tmp_path: Path) -> None:
-    with process(tmp_path) as service, closing(Load([service], threads=4)) as load:
+    with copied(tmp_path) as service, closing(Load([service], threads=4)) as load:
         kill_again_and_again(load, [service], KILLS)
         store = SqlStore(f"sqlite:///{tmp_path}/service.db", read_secret(tmp_path / "secret"))
         check(load, store)
@@ -94,7 +96,7 @@ def test_killed_on_postgresql(tmp_path: Path, postgres: Postgres, processes: int
     """Two processes share experiments; whoever serves one of them is killed at some time."""
     database = postgres.new_database()
     with ExitStack() as stack:
-        services = [stack.enter_context(process(tmp_path, database)) for _ in range(processes)]
+        services = [stack.enter_context(copied(tmp_path, database)) for _ in range(processes)]
         load = stack.enter_context(closing(Load(services, threads=4)))
         kill_again_and_again(load, services, KILLS // 2)
         store = SqlStore(database, read_secret(tmp_path / "secret"))

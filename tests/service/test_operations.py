@@ -17,7 +17,7 @@ import pytest
 from bandanna.service import health
 from bandanna.service.limits import check_networks, visitor
 from bandanna.store import StoreUnavailableError
-from tests.service.running import Here, process, service_here
+from tests.service.running import Here, copied, service_here
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_too_much_at_once_is_answered_503(tmp_path: Path) -> None:
 
 def test_connections_are_bounded_and_silent_ones_are_refused(tmp_path: Path) -> None:
     options = {"most-connections": "5"}
-    with process(tmp_path, **options) as service:
+    with copied(tmp_path, **options) as service:
         address = ("127.0.0.1", service.port)
         silent = [socket.create_connection(address) for _ in range(5)]
         time.sleep(0.5)

@@ -13,14 +13,14 @@ import pytest
 
 import bandanna as bd
 from tests.browser import needs_browser, open_browser
-from tests.service.running import Process, process
+from tests.service.running import Process, copied
 
 pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    with process(tmp_path_factory.mktemp("page")) as here:
+    with copied(tmp_path_factory.mktemp("page")) as here:
         yield here
 
 
@@ -192,7 +192,10 @@ def test_a_reader_is_offered_nothing_to_change(running: Process, browser: Any) -
 
 
 def test_the_page_reconnects_by_itself(tmp_path: Path, browser: Any) -> None:
-    with process(tmp_path) as here, bd.Client(here.url, here.key, patience=60) as client:
+    with (
+        copied(tmp_path) as here,
+        bd.Client(here.url, here.key, patience=60) as client,
+    ):
         bandit = client.create("reconnect", ["a", "b"], 1.0, rounds=1000)
         open_page(browser, here, bandit.id)
         until(browser, lambda d: "Nothing has been decided" in text(d, "health"))

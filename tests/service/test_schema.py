@@ -14,7 +14,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
 import bandanna as bd
-from tests.service.running import Process, process
+from tests.service.running import Process, copied
 
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 OPERATIONS = 38
@@ -23,7 +23,7 @@ OPERATIONS = 38
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    with process(tmp_path_factory.mktemp("schema")) as here:
+    with copied(tmp_path_factory.mktemp("schema")) as here:
         yield here
 
 

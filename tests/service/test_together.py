@@ -16,7 +16,7 @@ from bandanna.service import views
 from bandanna.service.keys import KeyRing, make_key
 from bandanna.store import KeyRow, SqlStore, read_secret
 from bandanna.store.writer import Task
-from tests.service.running import Here, process, service_here
+from tests.service.running import SWEEP, Here, copied, service_here
 
 
 @pytest.fixture
@@ -52,15 +52,17 @@ def test_deadlines_are_kept_when_the_clock_is_set_forth_and_back(here: Here) -> 
     start = here.clock.now
     here.clock.now = start + 1_000_000
     here.decide(experiment, event_id="ahead")
-    time.sleep(1.5)  # the sweeper looks, and would look again after a deadline
+    time.sleep(3 * SWEEP)  # the sweeper looks, and would look again after a deadline
     here.clock.now = start
     here.decide(experiment, event_id="back")
-    time.sleep(1.5)
+    time.sleep(3 * SWEEP)
     here.clock.now = start + 11
-    for _ in range(60):
+    for _ in range(600):
         if here.http.get(f"/v1/experiments/{experiment}").json()["released"] == 1:
             break
-        time.sleep(0.1)
+        time.sleep(0.02)
+    else:
+        raise AssertionError("the deadline is not kept")
     assert here.reward("back", reward=1) == 410
     assert here.reward("ahead", reward=1) == 204
 
@@ -70,7 +72,7 @@ def test_experiments_where_nothing_is_due_stay_closed(here: Here) -> None:
     here.decide(names[0], event_id="late")
     before = here.core.writer.transactions
     here.clock.now += 100
-    time.sleep(1.5)  # the sweeper looks
+    time.sleep(5 * SWEEP)  # the sweeper looks
     assert here.core.writer.transactions == before + 1
     assert here.reward("late", reward=1) == 410
     assert len(here.core.writer._units) == 1
@@ -167,7 +169,7 @@ def test_an_export_holds_everything_however_long(
 
 
 def test_a_stream_ends_when_its_key_is_revoked(tmp_path: Path) -> None:
-    with process(tmp_path) as service:
+    with copied(tmp_path) as service:
         header = {"Authorization": f"Bearer {service.key}"}
         with httpx.Client(base_url=service.url, headers=header, timeout=60) as http:
             body = {"name": "test", "arms": ["a", "b"], "epsilon": 1.0, "rounds": 100}

@@ -12,7 +12,10 @@ from typing import Any
 import httpx
 
 from tests.postgres import Postgres, needs_postgres
-from tests.service.running import Process, process
+from tests.service.running import Process, copied
+
+ROOM = 100_000
+"""Bytes that a file may have on a full disk: less than the database has, more than its log."""
 
 
 class Caller:
@@ -78,14 +81,13 @@ def until(what: Any, seconds: float = 30.0) -> None:
 
 
 def test_a_full_disk_is_answered_503_and_loses_nothing(tmp_path: Path) -> None:
-    with process(tmp_path) as service, closing(Caller(service)) as caller:
+    with copied(tmp_path) as service, closing(Caller(service)) as caller:
         for _ in range(20):
             assert caller.step().status_code == 204
         released = caller.http.get(f"{caller.path}/export").json()
         until(lambda: not (tmp_path / "service.db-wal").stat().st_size)
-        size = (tmp_path / "service.db").stat().st_size
         _, hard = resource.prlimit(service.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (size, hard))  # no file grows further
+        resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (ROOM, hard))  # no file grows further
         check_refused(caller.step_until(503, most=5_000))
         until(lambda: not caller.available())
         check_refused(caller.step_until(503, most=5_000))
@@ -103,7 +105,7 @@ def test_a_database_that_is_gone_is_answered_503_and_comes_back(
     tmp_path: Path, postgres: Postgres
 ) -> None:
     database = postgres.new_database()
-    with process(tmp_path, database) as service, closing(Caller(service)) as caller:
+    with copied(tmp_path, database) as service, closing(Caller(service)) as caller:
         for _ in range(5):
             assert caller.step().status_code == 204
         released = caller.http.get(f"{caller.path}/export").json()

@@ -68,6 +68,12 @@ class Branches:
         return float(found["guarantee"]["epsilon"]) / 0.2
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody vouches for a copy in these tests: do not wait for long."""
+    monkeypatch.setattr("bandanna.store.guard.VOUCH_SECONDS", 0.3)
+
+
 @pytest.fixture
 def branches(tmp_path: Path) -> Branches:
     return Branches(tmp_path)
@@ -297,7 +303,7 @@ def test_a_second_process_is_vouched_for_and_a_copy_is_not(
         secret = read_secret(here.settings.secret)
         store = SqlStore(address, secret)
         second = Guard(tmp_path / "two", store)
-        assert second.begin() == set()
+        assert second.begin(patience=10.0) == set()
         second.close()
     third = Guard(tmp_path / "three", store)
     with pytest.raises(RestoredError, match="never seen it"):

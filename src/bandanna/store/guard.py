@@ -159,12 +159,13 @@ class Guard:
         *,
         accept: bool = False,
         clock: Callable[[], float] = time.time,
-        patience: float = VOUCH_SECONDS,
+        patience: float | None = None,
     ) -> set[int]:
         """Compare a database with the guard, and note a start in both.
 
         Returns the numbers of experiments that were charged: with ``accept`` all of them.
         """
+        patience = VOUCH_SECONDS if patience is None else patience
         with self._transaction() as connection:
             known, kept = self._known(connection), self._all_marks(connection)
         if not accept and (why := self._why_refused(known, kept, clock, patience)) is not None:

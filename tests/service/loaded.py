@@ -1,0 +1,112 @@
+"""A process that has loaded the service; those that tests start are copies of it.
+
+To load everything takes seconds, a copy a few milliseconds. A copy runs the same command line in a
+process of its own, which can be killed like any other. Tests that start many services use this;
+the others start the command as people do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+class Loaded:
+    """A loaded process, which is asked for copies of itself; it ends them when it ends."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.service.loaded"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End it, and what is left of its copies."""
+        self._process.communicate()
+
+    def _ask(self, *question: object) -> int | None:
+        given, told = self._process.stdin, self._process.stdout
+        assert given is not None
+        assert told is not None
+        given.write(json.dumps(question).encode() + b"\n")
+        given.flush()
+        answer: int | None = json.loads(told.readline())
+        return answer
+
+    def start(self, arguments: list[str], log: Path) -> int:
+        """Run ``bandanna`` with arguments in a new process, and return its number."""
+        process = self._ask("start", arguments, str(log))
+        assert process is not None
+        return process
+
+    def poll(self, process: int) -> int | None:
+        """Return how a process ended, as ``subprocess`` does; nothing while it runs."""
+        return self._ask("poll", process)
+
+
+@cache
+def loaded() -> Loaded:
+    """Return the one of this test run; it ends with it."""
+    return Loaded()
+
+
+def _load() -> None:
+    """Load what a service loads before its first decision; draws no noise, which copies share."""
+    import bandanna as bd
+    import bandanna.cli.serve
+    import bandanna.service.running
+    import bandanna.store.migrations
+
+    bd.PrivateBandit(2, 1.0, 100).decide()
+
+
+def _become_service(arguments: list[str], log: str) -> None:
+    """Run the command line, writing to a file."""
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (out, 1), (out, 2)):
+        os.dup2(source, target)
+    sys.argv = ["bandanna", *arguments]
+    from bandanna.cli import main
+
+    main()
+
+
+def _poll(process: int) -> int | None:
+    found, status = os.waitpid(process, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else None
+
+
+def _serve() -> None:
+    _load()
+    running: set[int] = set()
+    asked = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115
+    while line := asked.readline():  # nothing is read ahead, which copies would share
+        what, *values = json.loads(line)
+        if what == "start":
+            answer: int | None = os.fork()
+            if not answer:
+                return _become_service(*values)
+            running.add(answer)
+        else:
+            answer = _poll(*values)
+            if answer is not None:
+                running.discard(*values)
+        print(json.dumps(answer), flush=True)
+    for process in running:
+        os.kill(process, 9)
+    return None
+
+
+if __name__ == "__main__":
+    _serve()
