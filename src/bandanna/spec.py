@@ -395,6 +395,7 @@ class Spec:
         "The arm that guardrails compare with, and that keeps least_share.",
         None,
         served=True,
+        option=True,
         experts=False,
     )
     least_share: float = _declare(
@@ -405,6 +406,7 @@ class Spec:
         least=0.0,
         most=0.5,
         served=True,
+        option=True,
         experts=False,
     )
     start_from: object = _declare(

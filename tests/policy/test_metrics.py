@@ -369,10 +369,6 @@ def test_an_audit_attacks_all_sums_together(
     assert found.epsilon > 0.5
 
 
-def test_simulation_ignores_metrics_and_refuses_guardrails() -> None:
-    losses = np.zeros((50, 2))
+def test_metrics_alone_change_nothing_in_a_simulation() -> None:
     alone = bd.PrivateBandit(2, 1.0, 50, "one-bit", metrics={"refund": (0, 1)})
-    assert bd.simulate(alone, losses, replicates=1) is not None
-    guarded = bd.PrivateBandit(2, 1.0, control=0, least_share=0.1)
-    with pytest.raises(bd.InputError, match="least_share"):
-        bd.simulate(guarded, losses, replicates=1)
+    assert bd.simulate(alone, np.zeros((50, 2)), replicates=1) is not None

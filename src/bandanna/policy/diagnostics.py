@@ -14,6 +14,7 @@ from bandanna._core.html import paragraph, table
 from bandanna._core.start import Start
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.inference import Floats
+from bandanna.learners.base import Report
 from bandanna.learners.net import NetReport
 from bandanna.learners.stationarity import GuardReport
 from bandanna.planner.plan import Happened, Plan
@@ -600,6 +601,11 @@ class Diagnostics:
         if found is None:
             return None
         return (high - low) * (self.batch * (found + 1.0) + happened.missed)
+
+    def report(self) -> Report:
+        """Return what the learner says of its own run; arms are those of ``active``, in order."""
+        with self._lock:
+            return self._parts.runner.report()
 
     @property
     def hint(self) -> str:

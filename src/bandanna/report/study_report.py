@@ -36,8 +36,13 @@ NUMBERS = {
     "answered": ("named a best arm", ".1%"),
     "rounds_to_answer": ("rounds to answer", ",.0f"),
     "wrong_answers": ("wrong answers", ".1%"),
+    "retired": ("retired by guardrails", ".1%"),
+    "wrongly_retired": ("wrongly retired", ".1%"),
 }
-OPTIONAL = ("segment_mean", "answered", "rounds_to_answer", "wrong_answers")
+OPTIONAL = (
+    *("segment_mean", "answered", "rounds_to_answer", "wrong_answers"),
+    *("retired", "wrongly_retired"),
+)
 """Columns that are left out where no cell has them."""
 
 
@@ -47,6 +52,8 @@ def guaranteed(row: JSON, about: JSON) -> str:
     It is in the units of the environment, whose range ``about`` has.
     """
     if row["epsilon"] is None or row.get("per_person") is not None:  # plan has bounds for slots
+        return "-"
+    if row.get("options") is not None:  # metrics take a share of epsilon, a control of the rounds
         return "-"
     problem = Problem(
         row["arms"], row["rounds"], row["epsilon"], row["experts"], row["delta"] or 0.0

@@ -23,7 +23,7 @@ from bandanna.policy import Bandit, Experts, Policy, PrivateBandit, PrivateExper
 from bandanna.simulation.comparators import best_expert
 from bandanna.simulation.requests import seconds_of
 from bandanna.simulation.runs import simulate
-from bandanna.spec import Problem
+from bandanna.spec import Problem, parameters
 
 BEST_EXPERT = "best-expert"
 NO_PRIVACY = "no-privacy"
@@ -95,6 +95,8 @@ def make_policy(
             delta=0.0 if options.get("per_person") is None else problem.delta,
             **options,
         )
+    if unfit := [option for option in options if not parameters()[option].experts]:
+        raise InputError(f"{unfit[0]}= is for policies without experts.")
     return PrivateExperts(
         *(experts, arms, problem.epsilon, problem.delta, rounds, name),
         batch=batch,

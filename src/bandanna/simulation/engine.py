@@ -9,6 +9,7 @@ so does ``play_phases`` in ``phases.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -20,7 +21,7 @@ from bandanna._core.streams import Stream
 from bandanna.environments import Chunk, Environment
 from bandanna.environments.steps import realised, sum_losses
 from bandanna.learners import Compiled, PhaseLearner
-from bandanna.learners.base import aligned_zeros
+from bandanna.learners.base import Report, aligned_zeros
 from bandanna.policy.parts import Recipe
 from bandanna.policy.runner import (
     NO_ADVICE,
@@ -62,6 +63,8 @@ class Run(NamedTuple):
     answer: Integers
     """The arm that a race named as the best, and after how many rounds: -1 where it named none,
     and -2 where there was no race."""
+    retired: Integers
+    """After how many rounds a guardrail retired each arm; -1 where none did."""
 
 
 def run_streams(seed: int, run: int) -> Streams:
@@ -88,6 +91,7 @@ def empty_run(arms: int, stops: Integers) -> Run:
         alarm=np.full(1, -1, dtype=np.int64),
         switched=np.full(1, -1, dtype=np.int64),
         answer=np.full(2, -2, dtype=np.int64),
+        retired=np.full(arms, -1, dtype=np.int64),
     )
 
 
@@ -111,14 +115,18 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
 def note_report(recipe: Recipe, play: Play, result: Run) -> None:
     """Note what the learner says of itself at the end of a run."""
     if isinstance(recipe.learner, Compiled) and play.state is not None:
-        report = recipe.learner.report(play.state)
-        if report.guard is not None and report.guard["guard"]:
-            result.alarm[0] = report.guard["alarm"]
-        if report.net is not None:
-            result.switched[0] = report.net["switched"]
-        if report.race is not None:
-            winner = report.race.winner
-            result.answer[:] = (-1, -1) if winner is None else (winner, report.race.rounds)
+        note(recipe.learner.report(play.state), range(result.plays.size), result)
+
+
+def note(report: Report, arms: Sequence[int], result: Run) -> None:
+    """Note what a learner said; ``arms`` says which arm each of the learner's is."""
+    if report.guard is not None and report.guard["guard"]:
+        result.alarm[0] = report.guard["alarm"]
+    if report.net is not None:
+        result.switched[0] = report.net["switched"]
+    if report.race is not None:
+        winner = report.race.winner
+        result.answer[:] = (-1, -1) if winner is None else (arms[winner], report.race.rounds)
 
 
 @kernel

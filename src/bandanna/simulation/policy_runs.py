@@ -63,6 +63,35 @@ class Answers(NamedTuple):
         )
 
 
+class Retired(NamedTuple):
+    """Which arms guardrails retired in each run, and which of them truly were beyond theirs."""
+
+    rounds: Integers
+    """After how many rounds, shape (runs, arms); -1 where an arm was not retired."""
+    beyond: NDArray[np.bool_]
+    """Whether each arm is further from the control than its guardrail allows, shape (arms,)."""
+
+    @property
+    def rightly(self) -> float | None:
+        """The share of arms that are beyond it and were retired; None where there are none."""
+        return float((self.rounds[:, self.beyond] >= 0).mean()) if self.beyond.any() else None
+
+    @property
+    def wrongly(self) -> float:
+        """The share of runs in which an arm was retired that is not beyond it."""
+        return float((self.rounds[:, ~self.beyond] >= 0).any(axis=1).mean())
+
+    def words(self) -> str:
+        """Say what guardrails did."""
+        wrong = f"arms within their guardrail were retired in {self.wrongly:.1%} of the runs"
+        if self.rightly is None:
+            return f"no arm is beyond its guardrail; {wrong}"
+        when = self.rounds[:, self.beyond]
+        when = when[when >= 0]
+        after = f", after {when.mean():,.0f} rounds on average" if when.size else ""
+        return f"arms beyond their guardrail were retired in {self.rightly:.1%}{after}; {wrong}"
+
+
 @dataclass(frozen=True)
 class PolicyRuns:
     """All runs of one policy."""
@@ -87,6 +116,8 @@ class PolicyRuns:
     """Where it looks for the best arm."""
     reward: Floats | None = None
     """Mean reward of a round, in people's units, shape (runs,)."""
+    retired: Retired | None = None
+    """Where there are guardrails."""
 
 
 def policy_runs(

@@ -14,7 +14,7 @@ from bandanna._core.html import paragraph, table
 from bandanna._core.types import ArmName, InputError
 from bandanna.environments.base import COMPARATORS, Comparator
 from bandanna.environments.sample import UNPROTECTED, LogSample
-from bandanna.simulation.policy_runs import Answers, Guard, PolicyRuns, statistics
+from bandanna.simulation.policy_runs import Answers, Guard, PolicyRuns, Retired, statistics
 
 if TYPE_CHECKING:
     import polars as pl
@@ -123,6 +123,10 @@ class Results:
         """Return which arm each run named as the best, and when; None where none is looked for."""
         return self._of(policy).answers
 
+    def retired(self, policy: str) -> Retired | None:
+        """Return which arms guardrails retired in each run; None where there are none."""
+        return self._of(policy).retired
+
     def curves(self, policy: str) -> Floats:
         """Return the regret of each run before each of ``stops``, shape (runs, checkpoints)."""
         return self._of(policy).regret
@@ -167,6 +171,10 @@ class Results:
                 when = runs.answers.rounds[named]
                 row["rounds_to_answer"] = float(when.mean()) if when.size else float("nan")
                 row["wrong_answers"] = float("nan") if wrong is None else wrong
+            if runs.retired is not None:
+                right = runs.retired.rightly
+                row["retired"] = float("nan") if right is None else right
+                row["wrongly_retired"] = runs.retired.wrongly
             if guarded:
                 row["alarms"] = float("nan") if runs.guard is None else runs.guard.alarms
             rows.append(row)
@@ -197,6 +205,8 @@ class Results:
                 said.append(f"net of {name}: centred EXP3 took over in {runs.switched:.1%} of runs")
             if runs.answers is not None:
                 said.append(f"answers of {name}: {runs.answers.words(self.best_arm)}")
+            if runs.retired is not None:
+                said.append(f"guardrails of {name}: {runs.retired.words()}")
         return said
 
     def table(self) -> pl.DataFrame:

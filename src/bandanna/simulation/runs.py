@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,9 +20,18 @@ from bandanna.policy import Policy, Recipe, Segments
 from bandanna.privacy import PlainRelease
 from bandanna.simulation.comparators import Comparators, best_arm, best_of_segments, single_best
 from bandanna.simulation.engine import ExpertRun, Run, play_run
-from bandanna.simulation.policy_runs import policy_runs
+from bandanna.simulation.online import (
+    Worlds,
+    beyond,
+    check_metrics_used,
+    metric_worlds,
+    play_online,
+    plays_online,
+)
+from bandanna.simulation.policy_runs import PolicyRuns, Retired, policy_runs
 from bandanna.simulation.progress import Progress
 from bandanna.simulation.requests import (
+    ROUND_SECONDS,
     Policies,
     by_name,
     by_segment,
@@ -51,6 +61,7 @@ def simulate(
     cores: int | None = None,
     checkpoints: int | Sequence[int] | NDArray[np.int64] = CHECKPOINTS,
     progress: bool | None = None,
+    metrics: Mapping[str, object] | None = None,
 ) -> Results:
     """Play policies many times each and measure their regret.
 
@@ -82,6 +93,11 @@ def simulate(
         numbers of rounds themselves.
     progress
         Show a progress bar; by default on a terminal, once two seconds have passed.
+    metrics
+        For policies with guardrails: by metric, its mean for each arm, or a (rounds, arms) table of
+        its values. With means a value is one end of the metric's range, at random. Policies with
+        guardrails or a ``least_share`` are played round by round in Python, which takes some
+        hundred times as long. Regret is against the best arm, also if guardrails retire it.
 
     Examples
     --------
@@ -105,19 +121,30 @@ def simulate(
     stops = checkpoint_rounds(environment.rounds, checkpoints)
     recipes = {name: policy.recipe for name, policy in named.items()}
     check_size(recipes, environment, runs, stops.size)
+    size = environment.arms, environment.rounds
+    online = {
+        name: Online(policy, metric_worlds(name, policy, metrics or {}, *size))
+        for name, policy in named.items()
+        if plays_online(policy)
+    }
+    check_metrics_used(metrics or {}, named.values())
     play = _Play(stops, seed, range(first, first + runs), threads)
     compared = None
     if isinstance(environment, ExpertEnvironment):
         found, best, uniform, compared = play.with_experts(recipes, environment, progress)
         followed = compared.followed
     else:
-        found, best, uniform = play.alone(recipes, environment, progress)
+        found, best, uniform = play.alone(recipes, environment, progress, online)
         followed = best_of_segments(environment, stops)
     span, edges, high = environment.span, environment.edges, environment.loss_range[1]
     fixed = next(iter(best.values()))
     return Results(
         runs={
             name: policy_runs(played, best[name], stops, recipes[name], span, high)
+            if name not in online
+            else online[name].measured(
+                policy_runs(played, best[name], stops, recipes[name], span, high), played
+            )
             for name, played in found.items()
         },
         rounds=environment.rounds,
@@ -182,6 +209,24 @@ Found = tuple[dict[str, list[Run]], dict[str, Floats], Floats]
 """Every policy's runs, what each is measured against, and the uniform player's regret."""
 
 
+class Online(NamedTuple):
+    """A policy that is played by the object itself, and the values of its metrics."""
+
+    policy: Policy
+    worlds: Worlds
+
+    def play(self, environment: Environment, how: _Play, run: int) -> Run:
+        """Play one run."""
+        return play_online(self.policy, environment, self.worlds, how.stops, how.seed, run)
+
+    def measured(self, runs: PolicyRuns, played: Sequence[Run]) -> PolicyRuns:
+        """Return runs with what guardrails did in them, where there are any."""
+        if not self.policy.spec.guardrails:
+            return runs
+        when = np.array([run.retired for run in played])
+        return replace(runs, retired=Retired(when, beyond(self.policy, self.worlds)))
+
+
 class _Play(NamedTuple):
     """How everything is to be played."""
 
@@ -191,15 +236,25 @@ class _Play(NamedTuple):
     threads: int
 
     def alone(
-        self, recipes: Mapping[str, Recipe], environment: Environment, progress: bool | None
+        self,
+        recipes: Mapping[str, Recipe],
+        environment: Environment,
+        progress: bool | None,
+        online: Mapping[str, Online],
     ) -> Found:
-        """Play without experts, run by run."""
+        """Play without experts, run by run; those that are ``online`` by the object itself."""
         size = environment.rounds, environment.arms, None
         each = {name: run_seconds(recipe, *size) for name, recipe in recipes.items()}
+        each |= dict.fromkeys(online, ROUND_SECONDS * environment.rounds)
+        plays: dict[str, Callable[[int], Run]] = {}
+        for name, recipe in recipes.items():
+            compiled = partial(play_run, recipe, environment, self.stops, self.seed)
+            one = online.get(name)
+            plays[name] = compiled if one is None else partial(one.play, environment, self)
         with Progress(sum(each.values()) * len(self.runs), show=progress) as bar:
             played = {
-                name: self._all_runs(recipe, environment, partial(bar.advance, each[name]))
-                for name, recipe in recipes.items()
+                name: self._all_runs(one, partial(bar.advance, each[name]))
+                for name, one in plays.items()
             }
         best = {name: best_arm(environment, self.stops, runs) for name, runs in played.items()}
         return played, best, self._uniform_regret(environment)
@@ -233,13 +288,11 @@ class _Play(NamedTuple):
         uniform = np.array(comparators.mean_expert) - best
         return found, dict.fromkeys(recipes, best), uniform, comparators
 
-    def _all_runs(
-        self, recipe: Recipe, environment: Environment, advance: Callable[[], None]
-    ) -> list[Run]:
+    def _all_runs(self, one: Callable[[int], Run], advance: Callable[[], None]) -> list[Run]:
         results: dict[int, Run] = {}
 
         def play(run: int) -> None:
-            results[run] = play_run(recipe, environment, self.stops, self.seed, run)
+            results[run] = one(run)
 
         play(self.runs[0])  # compiles
         advance()
@@ -266,7 +319,8 @@ class _Play(NamedTuple):
             return expected
         recipe = Recipe(Uniform(environment.arms), PlainRelease())
         few = self._replace(runs=range(UNIFORM_RUNS))
-        runs = few._all_runs(recipe, environment, lambda: None)
+        player = partial(play_run, recipe, environment, self.stops, self.seed)
+        runs = few._all_runs(player, lambda: None)
         best = best_arm(environment, self.stops, runs)
         mean: Floats = policy_runs(runs, best, self.stops, recipe).regret.mean(axis=0)
         return mean

@@ -12,17 +12,18 @@ from functools import cached_property
 from typing import NamedTuple
 
 from bandanna._core.documents import seal
-from bandanna._core.types import JSON
+from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import needs_epsilon
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policy import Policy
 from bandanna.simulation.contestants import make_policy
+from bandanna.simulation.online import metric_worlds, plays_online
 from bandanna.simulation.requests import seconds_of
 from bandanna.spec import Problem
 from bandanna.studies.schema import AXES, OWN, Setting
 from bandanna.studies.source import Data, Source
 
-NUMBERS = 5
+NUMBERS = 6
 """Raise this whenever the same settings would give other numbers, or the columns change."""
 
 PART_SECONDS = 10.0
@@ -44,9 +45,22 @@ class Cell(Setting):  # type: ignore[misc]
     replicates: int
     seed: int
     checkpoints: int
+    options: JSON | None = None
+    """Further parameters of private policies without experts."""
+    metrics: JSON | None = None
+    """By metric, its mean for each arm."""
 
     @classmethod
-    def of(cls, asked: Setting, *, replicates: int, seed: int, checkpoints: int) -> Cell:
+    def of(
+        cls,
+        asked: Setting,
+        *,
+        replicates: int,
+        seed: int,
+        checkpoints: int,
+        options: JSON | None = None,
+        metrics: JSON | None = None,
+    ) -> Cell:
         """Fill in what the environment decides, and refuse a combination that cannot apply."""
         environment = asked.environment.make(asked.arms, asked.rounds, asked.experts)
         values = {name: getattr(asked, name) for name in AXES}
@@ -55,13 +69,22 @@ class Cell(Setting):  # type: ignore[misc]
         values |= {"arms": environment.arms, "rounds": environment.rounds}
         values["experts"] = environment.experts
         cell = cls(**values, replicates=replicates, seed=seed, checkpoints=checkpoints)
-        cell.policy()
+        if options and needs_epsilon(asked.algorithm):
+            if environment.experts is not None:
+                raise InputError("[policy] is for policies without experts.")
+            cell = replace(cell, options=dict(options), metrics=dict(metrics or {}) or None)
+        policy = cell.policy()
+        if plays_online(policy):
+            metric_worlds(cell.algorithm, policy, cell.metrics or {}, cell.arms, cell.rounds)
         return cell
 
     @property
     def key(self) -> str:
         """The name of the cell's file."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name in ("options", "metrics"):
+            if values[name] is None:  # cells without have the names that they always had
+                del values[name]
         return seal({"numbers": NUMBERS, **values, "environment": self.environment.identity()})[:32]
 
     def place(self) -> Environment | ExpertEnvironment:
@@ -77,6 +100,7 @@ class Cell(Setting):  # type: ignore[misc]
         known = {*OWN, "arms", "rounds", "epsilon", "experts", "delta"}
         further = {name: getattr(self, name) for name in AXES if name not in known}
         given = {name: value for name, value in further.items() if value is not None}
+        given |= self.options or {}
         return make_policy(self.algorithm, problem, loss_range=loss_range, **given)
 
     def carrying(self, data: Data | None) -> Cell:

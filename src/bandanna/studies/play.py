@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from bandanna._core.types import JSON, Guarantee
 from bandanna.policy import Policy
 from bandanna.simulation.contestants import NO_PRIVACY, strongest
-from bandanna.simulation.policy_runs import Answers, statistics
+from bandanna.simulation.policy_runs import Answers, Retired, statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.cell import Cell, Part
 from bandanna.studies.schema import AXES
@@ -50,6 +51,11 @@ class Played(NamedTuple):
     answers: NDArray[np.int64]
     """The arm that each run named as the best, and after how many rounds, -1 where none was named;
     shape (runs, 2), empty where none is looked for."""
+    retired: NDArray[np.int64]
+    """After how many rounds guardrails retired each arm, -1 where they did not; shape (runs, arms),
+    empty without guardrails."""
+    beyond: NDArray[np.bool_]
+    """Whether each arm truly is beyond its guardrail; empty without."""
     best: int
     """The arm that is best; -1 where it depends on the run, or experts advise."""
     best_expert: int
@@ -77,11 +83,12 @@ def play(part: Part, losses: Data | None) -> tuple[str, Played]:
         cores=1,
         checkpoints=cell.checkpoints,
         progress=False,
+        metrics=cell.metrics,
     )
     rounds = part.runs * found.stops[:, None]
     plays = np.rint(found.shares("policy") * rounds).astype(np.int64)
     runs = found.runs["policy"]
-    guard = runs.guard
+    guard, retired = runs.guard, runs.retired
     return part.key, Played(
         stops=found.stops,
         regret=runs.regret,
@@ -92,6 +99,8 @@ def play(part: Part, losses: Data | None) -> tuple[str, Played]:
         ahead=np.zeros(0) if found.ahead is None else found.ahead,
         alarms=np.zeros(0) if guard is None else np.array([guard.alarms, part.runs]),
         answers=_pairs(runs.answers),
+        retired=np.zeros((0, cell.arms), np.int64) if retired is None else retired.rounds,
+        beyond=np.zeros(0, dtype=bool) if retired is None else retired.beyond,
         best=-1 if found.best_arm is None else found.best_arm,
         best_expert=-1 if found.best_expert is None else found.best_expert,
         segments=found.segments,
@@ -158,6 +167,7 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
         **{name: pl.lit(value, dtype=kinds[AXES[name].column]) for name, value in values.items()},
         "replicates": pl.lit(cell.replicates, dtype=whole),
         "seed": pl.lit(cell.seed, dtype=whole),
+        "options": pl.lit(json.dumps(cell.options) if cell.options else None, dtype=pl.String()),
         "model": pl.lit(promise.model),
         "against": pl.lit(one.against),
         "ran": pl.lit(one.ran),
@@ -168,6 +178,12 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
             name: pl.lit(value, dtype=floats)
             for name, value in _answered(
                 np.concatenate([part.answers for part in parts]), best
+            ).items()
+        },
+        **{
+            name: pl.lit(value, dtype=floats)
+            for name, value in _retired(
+                np.concatenate([part.retired for part in parts]), one.beyond
             ).items()
         },
         "best_arm": pl.lit(None if best < 0 else best, dtype=whole),
@@ -194,6 +210,14 @@ def _answered(pairs: NDArray[np.int64], best: int) -> dict[str, float | None]:
         "rounds_to_answer": float(when.mean()) if when.size else None,
         "wrong_answers": found.wrong(None if best < 0 else best),
     }
+
+
+def _retired(rounds: NDArray[np.int64], beyond: NDArray[np.bool_]) -> dict[str, float | None]:
+    """Return how often guardrails retired arms that are beyond them, and others."""
+    if not len(rounds):
+        return dict.fromkeys(("retired", "wrongly_retired"))
+    found = Retired(rounds, beyond)
+    return {"retired": found.rightly, "wrongly_retired": found.wrongly}
 
 
 def _released(means: NDArray[np.float64]) -> list[list[float | None]]:

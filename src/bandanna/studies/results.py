@@ -24,7 +24,7 @@ from bandanna.studies.schema import AXES
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = "bandanna study 5"
+FORMAT = "bandanna study 6"
 RELEASED = ("mean", "low", "high")
 INDEX, PARTS = "study.json", "parts"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from bandanna._core import checks
 from bandanna._core.extras import need
 from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import needs_epsilon
+from bandanna.spec import parameters
 from bandanna.studies.cell import Cell, Skipped
 from bandanna.studies.results import ResultsFolder, StudyResults
 from bandanna.studies.run import run_cells, waiting_parts, worker_count
@@ -62,6 +64,35 @@ def refuse_unknown(what: str, given: Mapping[str, object], known: Collection[str
         raise InputError(f"unknown {what}: {', '.join(unknown)}; there are {', '.join(known)}.")
 
 
+TABLES = ("study", "grid", "policy", "metrics")
+OPTIONS = ("metrics", "metrics_share", "guardrails", "control", "least_share", "confidence")
+"""Parameters that all private policies of a study may have alike."""
+
+
+def checked_options(options: object) -> JSON:
+    """Require parameters of a policy that a study may set for all of its policies."""
+    if not isinstance(options, Mapping):
+        raise InputError(f"policy must be a table, [policy]; got {options!r}.")
+    refuse_unknown("keys in [policy]", options, OPTIONS)
+    for name, value in options.items():
+        parameters()[name].check(value)
+    return dict(options)
+
+
+def checked_metrics(metrics: object, options: Mapping[str, object]) -> JSON:
+    """Require a mean for each arm by metric, of metrics that the policies have."""
+    if not isinstance(metrics, Mapping):
+        raise InputError(f"metrics must be a table, [metrics], of lists; got {metrics!r}.")
+    declared = options.get("metrics") or {}
+    assert isinstance(declared, Mapping)
+    refuse_unknown("keys in [metrics]", metrics, list(declared))
+    for name, means in metrics.items():
+        numbers = isinstance(means, Sequence) and not isinstance(means, str)
+        if not numbers or not all(math.isfinite(checks.as_float(mean)) for mean in means):
+            raise InputError(f"metric {name!r} must have a list of numbers, one for each arm.")
+    return {name: [float(mean) for mean in means] for name, means in metrics.items()}
+
+
 SETTINGS = ("title", "question", "replicates", "seed", "checkpoints")
 
 
@@ -81,6 +112,11 @@ class Study:
         For the report.
     folder
         Where files of losses are looked for.
+    policy
+        What all private policies without experts have in common: ``metrics``, ``metrics_share``,
+        ``guardrails``, ``control`` (the index of an arm), ``least_share`` and ``confidence``.
+    metrics
+        With guardrails: for each metric its mean for each arm.
 
     Examples
     --------
@@ -99,10 +135,15 @@ class Study:
     title: str = ""
     question: str = ""
     folder: Path = field(default_factory=Path, repr=False, compare=False)
+    policy: Mapping[str, object] = field(default_factory=dict)
+    metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        options = checked_options(self.policy)
         checks.set_fields(
             self,
+            policy=options,
+            metrics=checked_metrics(self.metrics, options),
             grid=checked_grid(self.grid),
             replicates=whole_number("replicates", 1)(self.replicates),
             seed=checks.whole("seed", self.seed, at_least=0),
@@ -115,7 +156,7 @@ class Study:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read a TOML file with the tables ``[study]`` and ``[grid]``."""
+        """Read a TOML file: tables ``[study]`` and ``[grid]``, ``[policy]`` and ``[metrics]``."""
         path = Path(path)
         try:
             data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -131,25 +172,28 @@ class Study:
     @classmethod
     def from_dict(cls, data: JSON, folder: Path = Path()) -> Self:
         """Make a study from what a file says."""
-        refuse_unknown("tables", data, ("study", "grid"))
+        refuse_unknown("tables", data, TABLES)
         settings = data.get("study", {})
         for name in ("study", "grid"):
             if not isinstance(data.get(name, {}), Mapping):
                 raise InputError(f"{name} must be a table, [{name}]; got {data[name]!r}.")
         refuse_unknown("keys in [study]", settings, SETTINGS)
-        return cls(data.get("grid", {}), **settings, folder=folder)
+        further = {name: data[name] for name in ("policy", "metrics") if name in data}
+        return cls(data.get("grid", {}), **settings, folder=folder, **further)
 
     def to_dict(self) -> JSON:
         """Return the study as its file would say it."""
         settings = {name: getattr(self, name) for name in SETTINGS if getattr(self, name) != ""}
-        return {"study": settings, "grid": dict(self.grid)}
+        found = {"study": settings, "grid": dict(self.grid)}
+        further = {"policy": dict(self.policy), "metrics": dict(self.metrics)}
+        return found | {name: table for name, table in further.items() if table}
 
     def to_toml(self) -> str:
         """Return the study as a file."""
         lines = []
         for table, entries in self.to_dict().items():
             lines.append(f"[{table}]")
-            lines += [f"{name} = {_toml(value)}" for name, value in entries.items()]
+            lines += [f"{_toml_key(name)} = {_toml(value)}" for name, value in entries.items()]
         return "\n".join(lines) + "\n"
 
     def run(
@@ -234,7 +278,8 @@ class Study:
         axes["environment"] = list(self.sources)
         cells: dict[str, Cell] = {}
         skipped = []
-        runs = {name: getattr(self, name) for name in ("replicates", "seed", "checkpoints")}
+        runs: JSON = {name: getattr(self, name) for name in ("replicates", "seed", "checkpoints")}
+        runs |= {"options": self.policy, "metrics": self.metrics}
         for combination in itertools.product(*axes.values()):
             values: JSON = dict(zip(axes, combination, strict=True))
             try:
@@ -257,7 +302,13 @@ def _shown(values: JSON) -> JSON:
 def _toml(value: object) -> str:
     """Write a value as TOML; texts and numbers look as in JSON."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name} = {_toml(entry)}" for name, entry in value.items()) + "}"
+        entries = (f"{_toml_key(name)} = {_toml(entry)}" for name, entry in value.items())
+        return "{" + ", ".join(entries) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml(entry) for entry in value) + "]"
     return json.dumps(value)
+
+
+def _toml_key(name: str) -> str:
+    """Write a key as TOML: in quotes unless it is a plain word."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)

@@ -1,0 +1,145 @@
+"""Runs of the object that users hold, round by round, for what compiled runs cannot rehearse.
+
+Guardrails retire arms in the middle of a run and a control takes batches of its own. Both are
+decided by ``Policy``, so these runs call it: slower, and the same by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core.grid import UNITS
+from bandanna._core.types import InputError
+from bandanna.environments import Environment
+from bandanna.environments.steps import realised_once, sum_losses_once
+from bandanna.policy import Policy
+from bandanna.simulation.engine import ARMS, LOSSES, RELEASES, Run, empty_run, note, run_streams
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+METRICS = 1
+"""Which generator of a run draws metrics."""
+
+
+class MetricWorld(NamedTuple):
+    """The values of one metric: means of arms, or a table of values by round and arm."""
+
+    low: float
+    high: float
+    values: Floats
+    """In the metric's units, shape (arms,) or (rounds, arms)."""
+
+    @property
+    def means(self) -> Floats:
+        """The mean of each arm."""
+        found: Floats = self.values if self.values.ndim == 1 else self.values.mean(axis=0)
+        return found
+
+    def value(self, now: int, arm: int, drawn: float) -> float:
+        """Return the value of a round: of the table, or one end of the range with this mean."""
+        if self.values.ndim == 2:
+            return float(self.values[now, arm])
+        share = (self.values[arm] - self.low) / (self.high - self.low)
+        return self.high if drawn < share else self.low
+
+
+Worlds = Mapping[str, MetricWorld]
+
+
+def plays_online(policy: Policy) -> bool:
+    """Whether a policy needs runs of the object itself."""
+    return bool(policy.spec.guardrails) or policy.spec.least_share > 0.0
+
+
+def metric_worlds(
+    name: str, policy: Policy, given: Mapping[str, object], arms: int, rounds: int
+) -> dict[str, MetricWorld]:
+    """Return the values of a policy's metrics, checked.
+
+    A metric without a guardrail changes no decision: if it is left out, it is in the middle.
+    """
+    declared, found = policy.spec.metrics or {}, {}
+    for metric, (low, high) in declared.items():
+        if metric not in given:
+            if metric in (policy.spec.guardrails or {}):
+                raise InputError(
+                    f"policy {name!r} has a guardrail for {metric!r}: give its mean for each of "
+                    f"{arms} arms, or its values by round and arm, as metrics={{{metric!r}: ...}}."
+                )
+            found[metric] = MetricWorld(low, high, np.full(arms, 0.5 * (low + high)))
+            continue
+        try:
+            values = np.asarray(given[metric], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"the values of metric {metric!r} must be numbers.") from None
+        if values.shape not in ((arms,), (rounds, arms)):
+            raise InputError(
+                f"metric {metric!r} needs a mean for each of {arms} arms, or a table of shape "
+                f"({rounds}, {arms}); got shape {values.shape}."
+            )
+        if not np.all((values >= low) & (values <= high)):
+            raise InputError(f"metric {metric!r} must be from {low:g} to {high:g} everywhere.")
+        found[metric] = MetricWorld(low, high, values)
+    return found
+
+
+def check_metrics_used(given: Mapping[str, object], policies: Iterable[Policy]) -> None:
+    """Refuse values of metrics that no policy has."""
+    known = {metric for policy in policies for metric in policy.spec.metrics or {}}
+    if unknown := sorted(set(given) - known):
+        there = ", ".join(map(repr, sorted(known))) or "none"
+        raise InputError(f"no policy has a metric {unknown[0]!r}; there are {there}.")
+
+
+def beyond(policy: Policy, worlds: Worlds) -> NDArray[np.bool_]:
+    """Return which arms truly are further from the control than a guardrail allows."""
+    spec = policy.spec
+    found = np.zeros(len(policy.arms), dtype=bool)
+    if spec.control is not None:
+        control = policy.arms.index(spec.control)
+        for metric, limit in (spec.guardrails or {}).items():
+            apart = worlds[metric].means - worlds[metric].means[control]
+            found |= apart > limit if limit > 0.0 else apart < limit
+    return found
+
+
+def play_online(
+    policy: Policy, environment: Environment, worlds: Worlds, stops: Integers, seed: int, run: int
+) -> Run:
+    """Play a policy once, as its user would: feedback in order, one round after the other."""
+    streams = run_streams(seed, run)
+    result = empty_run(environment.arms, stops)
+    online = policy.rehearse(streams[ARMS], streams[RELEASES])
+    drawn = np.random.default_rng([seed, run, METRICS])
+    params, memory = environment.params(), environment.memory()
+    low, high = policy.loss_range
+    total, checkpoint = 0, 0
+    for now in range(int(stops[-1])):
+        decision = online.decide()
+        arm = decision.index
+        lost = sum_losses_once(params, memory, arm, now, now + 1, streams[LOSSES])
+        total += lost
+        result.plays[arm] += 1
+        draws = drawn.random(len(worlds)).tolist()
+        metrics = {
+            name: world.value(now, arm, draw)
+            for (name, world), draw in zip(worlds.items(), draws, strict=True)
+        }
+        online.observe(decision, loss=low + (high - low) * (lost / UNITS), metrics=metrics or None)
+        if now + 1 == stops[checkpoint]:
+            result.losses[checkpoint] = total
+            realised_once(params, memory, result.realised[checkpoint])
+            result.played[checkpoint] = result.plays
+            checkpoint += 1
+    state = online.state
+    for arm, told in state.totals.items():
+        result.published[:, arm] = told.total, told.rounds
+    for one in state.retirements:
+        result.retired[one.arm] = one.rounds
+    note(online.report(), online.active, result)
+    return result
