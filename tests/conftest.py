@@ -9,6 +9,8 @@ import pytest
 
 from tests.postgres import Postgres, open_postgres
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the cores are busy with other tests
+
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Where everything is installed, a skipped test is a failure."""

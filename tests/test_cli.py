@@ -9,16 +9,7 @@ from pathlib import Path
 
 import pytest
 
-
-def bandanna(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bandanna", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
+from tests.command import bandanna
 
 QUICK = ("simulate", "--rounds", "2e3", "--replicates", "5", "--arms", "3")
 

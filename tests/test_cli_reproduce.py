@@ -12,7 +12,7 @@ import pytest
 
 from bandanna.reproduce import REPRODUCTIONS, WITHOUT_FIGURE
 from bandanna.reproduce.verdicts import frozen_settings
-from tests.test_cli import bandanna
+from tests.command import bandanna
 
 YES, NO = True, False
 VERDICTS = {

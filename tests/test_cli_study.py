@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.test_cli import bandanna
+from tests.command import bandanna
 
 STUDY = """
 [study]

@@ -3,36 +3,63 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import patch
 
 import pytest
 
+from tests.command import bandanna
 from tests.contracts import test_environments, test_learners, test_policies, test_releases
 
-ROOT = Path(__file__).parents[1]
+
+def run_with_toys(code: str, arguments: Sequence[str]) -> str:
+    """Run code as a program that knows the toys; return what it prints."""
+    import tests.toys.algorithm
+    import tests.toys.environment  # noqa: F401
+
+    printed = io.StringIO()
+    with redirect_stdout(printed), patch.object(sys, "argv", ["program", *arguments]):
+        exec(code, {"__name__": "program"})
+    return printed.getvalue()
 
 
-def outside(code: str, *arguments: str) -> str:
-    """Run a program of someone else's, which knows the toys."""
-    imports = "import tests.toys.algorithm, tests.toys.environment\n"
-    done = subprocess.run(
-        [sys.executable, "-c", imports + code, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
+def command_with_toys(arguments: Sequence[str]) -> str:
+    """Run the command line in a program that knows the toys; return what it prints."""
+    import tests.toys.algorithm
+    import tests.toys.environment  # noqa: F401
+
+    done = bandanna(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def bandanna(*arguments: str) -> str:
-    return outside("from bandanna.cli import main\nmain()\n", *arguments)
+@dataclass(frozen=True)
+class Program:
+    """Someone else's program, which knows the toys; the process of the tests never does."""
+
+    process: ProcessPoolExecutor
+
+    def run(self, code: str, *arguments: str) -> str:
+        return self.process.submit(run_with_toys, code, arguments).result()
+
+    def bandanna(self, *arguments: str) -> str:
+        return self.process.submit(command_with_toys, arguments).result()
+
+
+@pytest.fixture(scope="module")
+def outside() -> Iterator[Program]:
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        yield Program(process)
 
 
 SUITES = {
@@ -53,26 +80,26 @@ def contracts_of(module: ModuleType, argument: str) -> list[Callable[..., object
 @pytest.mark.parametrize(
     ("argument", "module"), [("learner", test_learners), ("release", test_releases)]
 )
-def test_toys_pass_the_contract_suites(argument: str, module: ModuleType) -> None:
+def test_toys_pass_the_contract_suites(outside: Program, argument: str, module: ModuleType) -> None:
     suite = [function.__name__ for function in contracts_of(module, argument)]
     assert len(suite) >= 5
     code = (
         f"{SUITES[argument]}\nimport {module.__name__} as suite\n"
         f"for name in {suite!r}:\n    getattr(suite, name)(toy)\n    print(name)\n"
     )
-    assert outside(code).split() == suite
+    assert outside.run(code).split() == suite
 
 
-def test_the_toy_environment_passes_its_suite() -> None:
+def test_the_toy_environment_passes_its_suite(outside: Program) -> None:
     code = (
         f"import {test_environments.__name__} as suite\nfrom tests.toys.environment import Turns\n"
         "suite.DETERMINISTIC['toy'] = Turns(3, suite.ROUNDS)\n"
         "suite.test_sums_add_up_and_stay_in_range('toy')\nprint('passed')\n"
     )
-    assert outside(code).strip() == "passed"
+    assert outside.run(code).strip() == "passed"
 
 
-def test_the_toy_algorithm_passes_the_suite_of_policies() -> None:
+def test_the_toy_algorithm_passes_the_suite_of_policies(outside: Program) -> None:
     code = (
         f"import inspect, {test_policies.__name__} as suite\n"
         "for label, test in vars(suite).items():\n"
@@ -81,36 +108,36 @@ def test_the_toy_algorithm_passes_the_suite_of_policies() -> None:
         "        test('toy')\n"
         "        print(label)\n"
     )
-    assert len(outside(code).split()) >= 6
+    assert len(outside.run(code).split()) >= 6
 
 
 SIZE = ("--arms", "3", "--rounds", "1000", "--epsilon", "0.5")
 
 
-def test_toys_are_planned_and_simulated() -> None:
-    assert "dp-exp3-lap, toy have no bound here" in bandanna("plan", "--all", *SIZE)
+def test_toys_are_planned_and_simulated(outside: Program) -> None:
+    assert "dp-exp3-lap, toy have no bound here" in outside.bandanna("plan", "--all", *SIZE)
     options = ("--environment", "toy-turns", "--algorithms", "toy,one-bit", "--replicates", "2")
-    rows = json.loads(bandanna("simulate", *SIZE, *options, "--json"))["rows"]
+    rows = json.loads(outside.bandanna("simulate", *SIZE, *options, "--json"))["rows"]
     assert [row["policy"] for row in rows] == ["toy", "one-bit"]
     assert rows[0]["epsilon"] == 0.5
-    assert "toy" in bandanna("simulate", "--algorithms", "list")
+    assert "toy" in outside.bandanna("simulate", "--algorithms", "list")
 
 
-def test_toys_are_studied_and_reported(tmp_path: Path) -> None:
+def test_toys_are_studied_and_reported(outside: Program, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(
         '[study]\nreplicates = 2\n[grid]\nalgorithm = ["toy", "one-bit"]\n'
         'environment = ["toy-turns"]\n'
         "epsilon = [0.5]\narms = [3]\nrounds = [1000]\n"
     )
     results = str(tmp_path / "results")
-    bandanna("study", "run", str(tmp_path / "study.toml"), "-o", results, "--workers", "1")
-    bandanna("study", "report", results, "-o", str(tmp_path / "report.html"))
+    outside.bandanna("study", "run", str(tmp_path / "study.toml"), "-o", results, "--workers", "1")
+    outside.bandanna("study", "report", results, "-o", str(tmp_path / "report.html"))
     page = (tmp_path / "report.html").read_text()
     assert "toy" in page
     assert "twice the noise" in page
 
 
-def test_toys_are_certified_or_refused_with_the_reason(tmp_path: Path) -> None:
+def test_toys_are_certified_or_refused_with_the_reason(outside: Program, tmp_path: Path) -> None:
     code = (
         "import bandanna as bd, json, sys\n"
         "policy = bd.PrivateBandit(3, 0.5, 1000, 'toy')\n"
@@ -121,22 +148,25 @@ def test_toys_are_certified_or_refused_with_the_reason(tmp_path: Path) -> None:
         "from bandanna.audits.policies import audit_policy\n"
         "assert audit_policy(policy, batches=500, runs=100).passed\n"
     )
-    outside(code, str(tmp_path))
-    assert "yes: the guarantee follows" in bandanna("verify", str(tmp_path / "c.json"))
+    outside.run(code, str(tmp_path))
+    assert "yes: the guarantee follows" in outside.bandanna("verify", str(tmp_path / "c.json"))
     refused = (
         "import bandanna as bd, tests.toys.release as toys\n"
+        "from unittest.mock import patch\n"
         "from bandanna.privacy.registry import MECHANISMS\n"
-        "del MECHANISMS['toy-cautious']\n"
-        "try:\n    bd.PrivateBandit(3, 0.5, 1000, 'toy').certificate()\n"
-        "except bd.InputError as error:\n    print(error)\n"
+        "with patch.dict(MECHANISMS):\n    del MECHANISMS['toy-cautious']\n"
+        "    try:\n        bd.PrivateBandit(3, 0.5, 1000, 'toy').certificate()\n"
+        "    except bd.InputError as error:\n        print(error)\n"
     )
-    assert "nothing to certify" in outside(refused)
+    assert "nothing to certify" in outside.run(refused)
 
 
-def test_a_program_that_does_not_know_the_toys_is_not_disturbed(tmp_path: Path) -> None:
+def test_a_program_that_does_not_know_the_toys_is_not_disturbed(
+    outside: Program, tmp_path: Path
+) -> None:
     """Nothing of theirs is in the shared cache of compiled kernels."""
     options = ("--environment", "toy-turns", "--algorithms", "toy", "--replicates", "2")
-    bandanna("simulate", *SIZE, *options)
+    outside.bandanna("simulate", *SIZE, *options)
     ours = [sys.executable, "-m", "bandanna", "simulate", *SIZE, "--replicates", "2"]
     done = subprocess.run(ours, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

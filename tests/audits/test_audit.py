@@ -20,9 +20,10 @@ from bandanna.audits.releases import audit_release, sampler_fit
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease, SeededRelease
 from bandanna.privacy.faces import publish_many
 from bandanna.privacy.sums import SumRelease
+from tests.soak import seeds
 
 Runs = Callable[[int], np.ndarray]
-SEEDS = 100
+SEEDS = seeds(usual=10, all_of_them=100)
 CLAIMED = 1.0
 DRAWS = 20_000
 
@@ -54,19 +55,27 @@ def test_the_noise_that_protects_people_passes(release: SumRelease) -> None:
 
 
 @pytest.mark.parametrize("release", [OneBitRelease(1.0, 2), LaplaceRelease(1.0, 2)], ids=repr)
-def test_honest_releases_pass_for_every_seed(release: SumRelease) -> None:
-    for seed in range(SEEDS):
+@pytest.mark.parametrize("chosen", SEEDS)
+def test_honest_releases_pass_for_every_seed(release: SumRelease, chosen: range) -> None:
+    for seed in chosen:
         assert audit_release(release, draws=DRAWS, seed=seed).passed
         assert sampler_fit(release, draws=DRAWS, seed=seed) > 1e-6
 
 
 @pytest.mark.parametrize("algorithm", ["one-bit", "htinf"])
-def test_honest_policies_pass_for_every_seed(algorithm: str) -> None:
+@pytest.mark.parametrize("chosen", SEEDS)
+def test_honest_policies_pass_for_every_seed(algorithm: str, chosen: range) -> None:
     policy = bd.PrivateBandit(2, CLAIMED, algorithm=algorithm)
-    for seed in range(SEEDS):
+    for seed in chosen:
         result = audit_canaries(policy, batches=1000, significance=1e-4, seed=seed)
         assert result is not None
         assert result.passed
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("algorithm", ["one-bit", "htinf"])
+def test_a_thorough_audit_finds_most_of_epsilon(algorithm: str) -> None:
+    policy = bd.PrivateBandit(2, CLAIMED, algorithm=algorithm)
     thorough = audit_policy(policy, batches=20_000)
     assert 0.85 < thorough.epsilon <= CLAIMED
     assert policy.decided == 0
@@ -159,9 +168,10 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_every_fault_is_caught_for_every_seed(name: str) -> None:
+@pytest.mark.parametrize("chosen", SEEDS)
+def test_every_fault_is_caught_for_every_seed(name: str, chosen: range) -> None:
     fault, claimed, at_least = FAULTS[name]
-    for seed in range(SEEDS):
+    for seed in chosen:
         result = audit(fault(1, seed), fault(0, seed), claimed, draws=DRAWS)
         assert not result.passed, (seed, result)
         assert "FAILED" in str(result)

@@ -16,6 +16,7 @@ from bandanna.policy import Policy
 from bandanna.policy.state import Among, Batch
 from bandanna.policy.transitions import close
 from bandanna.privacy import LaplaceRelease, SeededRelease
+from tests.soak import mostly_soak, seeds
 
 HONEST: dict[str, Policy] = {
     "one-bit": bd.PrivateBandit(2, 1.0),
@@ -38,13 +39,15 @@ def quick(
     )
 
 
-@pytest.mark.parametrize("name", HONEST)
+USUAL = ("one-bit", "htinf", "conversion", "calibrated-exp4")
+
+
+@pytest.mark.parametrize("name", mostly_soak(HONEST, USUAL))
 def test_honest_policies_pass_with_experts_and_without(name: str) -> None:
     """The side door has no false alarms; the rest is asked for one in ten million here."""
-    for seed in range(2):
-        result = quick(HONEST[name], significance=1e-7, seed=seed)
-        assert result.passed, result
-        assert result.side_door == ""
+    result = quick(HONEST[name], significance=1e-7)
+    assert result.passed, result
+    assert result.side_door == ""
     assert HONEST[name].decided == 0
 
 
@@ -125,7 +128,7 @@ def plant(policy: Policy, fault: type) -> Policy:
 
 
 @pytest.mark.parametrize("fault", [RawLosses, LossInImportance])
-@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("name", mostly_soak(HONEST, USUAL))
 def test_losses_that_reach_the_learner_are_found(name: str, fault: type) -> None:
     faulty = plant(HONEST[name], fault)
     assert faulty.guarantee == HONEST[name].guarantee
@@ -175,8 +178,9 @@ class Halved(LaplaceRelease):
 
 @pytest.mark.parametrize("kind", [Reusing, Halved])
 @pytest.mark.parametrize("experts", [None, 3])
+@pytest.mark.parametrize("chosen", seeds(usual=1, all_of_them=3))
 def test_faulty_noise_is_found_through_the_policy(
-    kind: type[LaplaceRelease], experts: int | None
+    kind: type[LaplaceRelease], experts: int | None, chosen: range
 ) -> None:
     release = kind(1.0, 1)
     policy: Policy = (
@@ -184,7 +188,7 @@ def test_faulty_noise_is_found_through_the_policy(
         if experts is None
         else bd.PrivateExperts(experts, 2, 1.0, algorithm="htinf-conversion", release=release)
     )
-    for seed in range(3):
+    for seed in chosen:
         result = audit_policy(policy, batches=2000, runs=600, seed=seed)
         assert not result.passed, result
         assert result.epsilon > 1.2

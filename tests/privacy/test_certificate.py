@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import bandanna as bd
 from bandanna._core.documents import to_text
 from bandanna.algorithms import names
 from bandanna.privacy.certificate import line_of, short_seal, verify
+from tests.command import bandanna
 
 
 @pytest.mark.parametrize("algorithm", names(advised=False, private=True))
@@ -154,16 +153,15 @@ def test_without_privacy_there_is_nothing_to_certify() -> None:
 def test_the_command_says_yes_or_no(tmp_path: Path) -> None:
     path = tmp_path / "certificate.json"
     path.write_text(TEXT)
-    command = [sys.executable, "-m", "bandanna", "verify", str(path)]
-    good = subprocess.run(command, capture_output=True, text=True, check=False)
+    good = bandanna("verify", str(path))
     assert good.returncode == 0
     assert good.stdout.splitlines()[-1].startswith("yes")
     path.write_text(TEXT.replace('"epsilon": 0.5', '"epsilon": 0.4'))
-    bad = subprocess.run(command, capture_output=True, text=True, check=False)
+    bad = bandanna("verify", str(path))
     assert bad.returncode == 1
     assert "WRONG  line 9, epsilon" in bad.stdout
     assert bad.stdout.splitlines()[-1].startswith("no")
     path.unlink()
-    gone = subprocess.run(command, capture_output=True, text=True, check=False)
+    gone = bandanna("verify", str(path))
     assert gone.returncode == 2
     assert gone.stderr.startswith("error: cannot read")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from bandanna.privacy.certificate import short_seal, sign_certificate, verify
 from bandanna.privacy.epochs import PROTECTS
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.signatures import make_key, private_from_pem, public_from_pem, to_pem
+from tests import command
 
 CERTIFICATES = {
     "one-bit": bd.PrivateBandit(3, 0.5, batch=4).certificate(),
@@ -226,10 +226,7 @@ def test_what_is_no_key_is_refused() -> None:
 
 
 def test_the_command_line_makes_keys_signs_and_checks(tmp_path: Path) -> None:
-    def bandanna(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "bandanna", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-
+    bandanna = partial(command.bandanna, cwd=tmp_path)
     path = tmp_path / "certificate.json"
     path.write_text(to_text(CERTIFICATES["one-bit"]))
     assert bandanna("certificate", "keygen", "mine.pem", "mine.pub").returncode == 0

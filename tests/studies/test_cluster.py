@@ -62,6 +62,7 @@ def cluster() -> Iterator[Cluster]:
         cluster.stop()
 
 
+@pytest.mark.soak
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_worker_dies_and_the_numbers_are_the_same(cluster: Cluster, tmp_path: Path) -> None:
     left = []

@@ -198,6 +198,7 @@ def test_a_policy_with_replaced_parts_shows_the_bound_of_what_it_runs() -> None:
     assert converted.bound.batch == 9
 
 
+@pytest.mark.soak
 def test_expected_regret_is_below_the_guarantee() -> None:
     from bandanna.simulation.typical import expected_regret
 

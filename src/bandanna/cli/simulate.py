@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bandanna._core import checks
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import ArmName, InputError
 from bandanna.algorithms import contestants
@@ -286,14 +287,15 @@ def simulate(
     if spread and source.experts is None:
         raise InputError("--spread is about experts' advice; it needs --experts.")
     advised = source.experts is not None
+    checks.whole("seed", seed, at_least=0)
     runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
     from bandanna.simulation.contestants import make_contestant
     from bandanna.simulation.least import least_regret
 
-    names = _names(algorithms or (WITH_EXPERTS if advised else WITHOUT))
     slots = policy_options.get("per_person")
     policies = {
-        name: make_contestant(name, source, epsilon, delta, **policy_options) for name in names
+        name: make_contestant(name, source, epsilon, delta, **policy_options)
+        for name in _names(algorithms or (WITH_EXPERTS if advised else WITHOUT))
     }
     if losses is not None:
         policies[f"losses={losses}"] = _for_world(losses, source, epsilon)
