@@ -12,7 +12,9 @@ from bandanna.learners.htinf import skip_factor
 from tests.learners.reference import htinf_regret
 
 
-@pytest.mark.parametrize(("alpha", "noise"), [(2.0, 1.0), (2.0, 0.0), (1.5, 1.0)])
+@pytest.mark.parametrize(
+    ("alpha", "noise"), [(2.0, 1.0), pytest.param(2.0, 0.0, marks=pytest.mark.soak), (1.5, 1.0)]
+)
 def test_matches_an_independent_implementation(alpha: float, noise: float) -> None:
     means, rounds, runs = np.array([0.2, 0.8, 0.5, 0.9]), 1000, 300
     sigma = math.sqrt(1 + 2 * noise**2)
