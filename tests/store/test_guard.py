@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Connection
 
 from bandanna._core.types import InputError
-from bandanna.store import SqlStore, StoreUnavailableError, read_secret
+from bandanna.store import KeyRow, SqlStore, StoreUnavailableError, read_secret
 from bandanna.store.guard import Guard, RestoredError, default_guard
 from tests.postgres import Postgres, needs_postgres
 from tests.service.running import Here, service_here
@@ -357,3 +357,60 @@ def test_processes_that_start_together_agree(tmp_path: Path) -> None:
     assert errors == []
     for store in stores:
         store.close()
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_start_in_the_middle_of_another_is_no_sign_of_a_copy(
+    tmp_path: Path, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One has looked at the guard, and another starts before it looks at the database."""
+    secret = read_secret(tmp_path / "secret")
+    one, two = (SqlStore(f"sqlite:///{tmp_path}/store.db", secret) for _ in range(2))
+    first, second = (Guard(tmp_path / "guard", store) for store in (one, two))
+    if known:
+        first.begin()
+    look = SqlStore.last_start
+
+    def meanwhile(store: SqlStore, guard: str | None = None) -> Any:
+        monkeypatch.setattr(SqlStore, "last_start", look)
+        second.begin()
+        return store.last_start(guard)
+
+    monkeypatch.setattr(SqlStore, "last_start", meanwhile)
+    assert first.begin() == set()
+    for opened in (first, second, one, two):
+        opened.close()
+
+
+def test_a_first_start_that_was_killed_is_no_use_of_a_database(tmp_path: Path) -> None:
+    """Nothing is decided before a start is confirmed."""
+    store = SqlStore(f"sqlite:///{tmp_path}/store.db", read_secret(tmp_path / "secret"))
+    store.add_start("step", "guard", 1.0)
+    guard = Guard(tmp_path / "guard", store)
+    assert guard.begin(patience=0.0) == set()
+    guard.close()
+    store.close()
+
+
+def test_a_start_waits_for_the_guard_and_the_database_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes holds the database and waits for the guard: the other way round is a knot."""
+    store = SqlStore(f"sqlite:///{tmp_path}/store.db", read_secret(tmp_path / "secret"))
+    guard = Guard(tmp_path / "guard", store)
+    guard.begin()
+    guard.remember_revoked(["key"])
+    store.add_key(KeyRow("key", "a key", b"0" * 32, ("read",), None, 1.0))
+    revoke = SqlStore.revoke_key
+
+    def with_a_free_guard(store: SqlStore, identity: str, at: float) -> bool:
+        with sqlite3.connect(tmp_path / "guard", timeout=0.0) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+        connection.close()
+        return revoke(store, identity, at)
+
+    monkeypatch.setattr(SqlStore, "revoke_key", with_a_free_guard)
+    guard.begin()
+    assert store.all_keys()[0].revoked_at is not None
+    guard.close()
+    store.close()

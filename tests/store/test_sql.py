@@ -6,6 +6,9 @@ import json
 import secrets
 import sqlite3
 import stat
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -346,3 +349,31 @@ def test_what_devices_are_told_is_noted_once_for_each_change(tmp_path: Path) -> 
 @needs_postgres
 def test_processes_that_start_together_note_what_devices_are_told_once(postgres: Postgres) -> None:
     note_together(postgres.new_database())
+
+
+def test_whoever_opens_a_new_database_waits_for_another_that_makes_it(tmp_path: Path) -> None:
+    """SQLite itself refuses at once where two processes change to the write-ahead log together."""
+    path = tmp_path / "store.db"
+    maker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    path.chmod(0o600)
+    maker.execute("CREATE TABLE other (x)")
+    maker.execute("BEGIN IMMEDIATE")
+    ready = threading.Timer(0.3, maker.execute, ("COMMIT",))
+    ready.start()
+    SqlStore(f"sqlite:///{path}", SECRET).close()
+    ready.join()
+    maker.close()
+
+
+def test_a_database_that_is_opened_twice_keeps_its_log(tmp_path: Path) -> None:
+    """Whoever closes a file gives up the locks of the whole process, by the rules of POSIX."""
+    path = tmp_path / "store.db"
+    first = SqlStore(f"sqlite:///{path}", SECRET)
+    first.add_start("one", "guard", 1.0)
+    second = SqlStore(f"sqlite:///{path}", SECRET)
+    log = (tmp_path / "store.db-wal").stat().st_ino
+    other = f"import sqlite3; c = sqlite3.connect({str(path)!r}); c.execute('SELECT * FROM facts')"
+    subprocess.run([sys.executable, "-c", f"{other}.close(); c.close()"], check=True)
+    assert (tmp_path / "store.db-wal").stat().st_ino == log
+    first.close()
+    second.close()

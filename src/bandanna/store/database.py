@@ -251,9 +251,15 @@ def make_guard_engine(address: str) -> Engine:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file before SQLite does, for its owner alone; its log takes after it."""
+    """Make the file before SQLite does, for its owner alone; its log takes after it.
+
+    One that exists is not opened: to close it would give up the locks that this process may hold
+    on it, and another process that closes the database would take its log away.
+    """
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        pass
     except OSError as error:
         raise StoreUnavailableError(f"cannot open {path}: {error.strerror}.") from None
     if path.stat().st_mode & 0o077:
@@ -266,8 +272,8 @@ def _sqlite(url: str, begin: str, synchronous: str = "FULL") -> Engine:
     @event.listens_for(engine, "connect")
     def _connect(connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # transactions begin where we say, not the driver
+        _write_ahead(connection)
         for setting in (
-            "journal_mode = WAL",
             f"synchronous = {synchronous}",
             "secure_delete = ON",
             "temp_store = MEMORY",
@@ -281,6 +287,19 @@ def _sqlite(url: str, begin: str, synchronous: str = "FULL") -> Engine:
         connection.exec_driver_sql(begin)
 
     return engine
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Keep a write-ahead log; SQLite does not wait for others that change to it just now."""
+    end = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").close()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
 
 
 @contextmanager

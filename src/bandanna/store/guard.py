@@ -166,14 +166,16 @@ class Guard:
         Returns the numbers of experiments that were charged: with ``accept`` all of them.
         """
         patience = VOUCH_SECONDS if patience is None else patience
-        with self._transaction() as connection:
-            known, kept = self._known(connection), self._all_marks(connection)
-        if not accept and (why := self._why_refused(known, kept, clock, patience)) is not None:
-            raise RestoredError(
-                f"{why} Feedback in its open batches may have been released before, and would be "
-                f"released again. Use the newest database and its guard; or start with "
-                f"--accept-restored, which charges it: the guarantee will say so."
-            )
+        known, kept = self._look()
+        while not accept and (why := self._why_refused(known, kept, clock, patience)) is not None:
+            before, (known, kept) = known, self._look()
+            if known == before:
+                raise RestoredError(
+                    f"{why} Feedback in its open batches may have been released before, and would "
+                    f"be released again. Use the newest database and its guard; or start with "
+                    f"--accept-restored, which charges it: the guarantee will say so."
+                )
+            # Another process noted a start between our looks at the guard and at the database.
         counts = self._count_resumptions(kept, more=self._may_release() if accept else set())
         if accept:
             self._store.adopt()
@@ -190,7 +192,8 @@ class Guard:
             self.marks = self._last_marks()
             self._write(connection, self.marks)
             self._write_counts(connection, counts)
-            self._share_revocations(connection)
+            kept_keys = self._kept_revocations(connection)
+        self._share_revocations(kept_keys)
         self._store.confirm_start(step)
         self.guard = guard
         self._starts.add(step)
@@ -230,7 +233,10 @@ class Guard:
         if self._store.copied:
             return "this database is a backup."
         if known is None:
-            if self._store.last_start() is None or self._vouched(clock, patience):
+            if self._store.last_start() is None:
+                return None
+            # The guard is told of a start before the database confirms it: look again.
+            if self._look()[0] is None and self._vouched(clock, patience):
                 return None
             return (
                 f"this database was used before, and the rollback guard {self.address} has never "
@@ -393,6 +399,11 @@ class Guard:
                 )
             self._starts.add(known.start)
 
+    def _look(self) -> tuple[_Known | None, dict[str, _Row]]:
+        """Return what is known of the database, as of one moment."""
+        with self._transaction() as connection:
+            return self._known(connection), self._all_marks(connection)
+
     def _all_marks(self, connection: Connection) -> dict[str, _Row]:
         rows = connection.execute(select(_MARKS).where(self._here(_MARKS)))
         return {row.experiment: _Row(Mark(row.sequence, row.step), row.resumed) for row in rows}
@@ -455,16 +466,19 @@ class Guard:
         ]
         connection.execute(query, rows)
 
-    def _share_revocations(self, connection: Connection) -> None:
-        """Revoke here what the guard knows to be revoked, and tell the guard what is here."""
+    def _kept_revocations(self, connection: Connection) -> dict[str, float]:
+        """Return the keys that the guard knows to be revoked, and when they were."""
         rows = connection.execute(select(_REVOKED.c.key, _REVOKED.c.at).where(self._here(_REVOKED)))
-        kept = {row.key: row.at for row in rows}
+        return {row.key: row.at for row in rows}
+
+    def _share_revocations(self, kept: Mapping[str, float]) -> None:
+        """Revoke here what the guard knows to be revoked, and tell the guard what is here."""
         keys = self._store.all_keys()
         for key in keys:
             if key.revoked_at is None and key.id in kept:
                 self._store.revoke_key(key.id, kept[key.id])
         self.revoked = frozenset(kept)
-        self._revoke(connection, {key.id for key in keys if key.revoked_at is not None} - set(kept))
+        self.remember_revoked(key.id for key in keys if key.revoked_at is not None)
 
     def _revoke(self, connection: Connection, keys: Iterable[str]) -> None:
         new = frozenset(keys)

@@ -346,10 +346,10 @@ class SqlStore(Store):
         return StartRow(**rows[0]._mapping) if rows else None
 
     def last_start(self, guard: str | None = None) -> StartRow | None:
-        """Return the last start, or the last one that a guard confirmed."""
-        query = select(STARTS).order_by(STARTS.c.number.desc()).limit(1)
+        """Return the last start that a guard confirmed: this one, or any."""
+        query = select(STARTS).where(STARTS.c.confirmed).order_by(STARTS.c.number.desc()).limit(1)
         if guard is not None:
-            query = query.where(STARTS.c.guard == guard, STARTS.c.confirmed)
+            query = query.where(STARTS.c.guard == guard)
         rows = self._rows(query)
         return StartRow(**rows[0]._mapping) if rows else None
 
