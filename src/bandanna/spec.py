@@ -77,10 +77,10 @@ def _declare(
     check: Check,
     text: str,
     default: T,
-    **places: Any,
+    **where: Any,
 ) -> T:
     """Declare a field of ``Spec``; the type is that of its default."""
-    declared = Parameter(check, " ".join(text.split()), **places)
+    declared = Parameter(check, " ".join(text.split()), **where)
     made: T = field(default=default, metadata={"parameter": declared})
     return made
 

@@ -42,12 +42,12 @@ def made(rows: int = 6000, *, favours: float = 0.5) -> pl.DataFrame:
     )
 
 
-def expert_losses(place: bd.environments.ExpertEnvironment) -> Any:
-    total = np.zeros(place.experts)
-    for chunk in place.chunks():
+def expert_losses(environment: bd.environments.ExpertEnvironment) -> Any:
+    total = np.zeros(environment.experts)
+    for chunk in environment.chunks():
         votes = np.asarray(chunk.advice, dtype=np.int64)
         total += np.take_along_axis(chunk.losses, votes, axis=1).sum(axis=0)
-    return total / (place.rounds * UNITS)
+    return total / (environment.rounds * UNITS)
 
 
 @pytest.mark.parametrize("options", [{}, {"propensity": "chance"}])
@@ -55,13 +55,13 @@ def test_experts_lose_what_they_would_have_lost(options: dict[str, Any]) -> None
     # Within rows that are advised alike, who got which arm is random or weighed by its chance.
     favours = 0.8 if options else 0.5
     log = Logged(made(favours=favours), **COLUMNS, advice=EXPERTS, rounds=40_000, **options)
-    place = log.place()
-    assert isinstance(place, bd.environments.AdvisedLog)
-    assert (place.experts, place.arms) == (3, 2)
-    assert place.expert_names == tuple(EXPERTS)
-    assert "outcomes from rows with the same arm and advice, but for 0.0%" in place.about
+    environment = log.as_environment()
+    assert isinstance(environment, bd.environments.AdvisedLog)
+    assert (environment.experts, environment.arms) == (3, 2)
+    assert environment.expert_names == tuple(EXPERTS)
+    assert "outcomes from rows with the same arm and advice, but for 0.0%" in environment.about
     # 40 000 draws from means of at least 500 rows: six standard deviations are below 0.15.
-    assert expert_losses(place) == pytest.approx([0.1, 0.35, 0.35], abs=0.05)
+    assert expert_losses(environment) == pytest.approx([0.1, 0.35, 0.35], abs=0.05)
 
 
 def test_a_private_policy_learns_whom_to_follow() -> None:
@@ -80,18 +80,20 @@ def test_a_private_policy_learns_whom_to_follow() -> None:
 def test_rounds_follow_time_and_missing_cells_are_said() -> None:
     frame = made(2000).with_row_index("when")
     worse = frame.with_columns(loss=pl.when(pl.col("when") < 1000).then(0).otherwise(1))
-    place = Logged(worse, **COLUMNS, advice=["doctor"], time="when", blocks=2, rounds=100).place()
-    assert isinstance(place, bd.environments.AdvisedLog)
-    losses = place.make(0, 0, 100)[0]
+    environment = Logged(
+        worse, **COLUMNS, advice=["doctor"], time="when", blocks=2, rounds=100
+    ).as_environment()
+    assert isinstance(environment, bd.environments.AdvisedLog)
+    losses = environment.make(0, 0, 100)[0]
     assert losses[:50].max() == 0
     assert losses[50:].min() == UNITS
     rare = frame.with_columns(
         doctor=pl.when(pl.col("when") == 0).then(pl.lit("a")).otherwise(pl.lit("b"))
     )
-    lone = Logged(rare, **COLUMNS, advice=["doctor"]).place()
-    assert "in 2 blocks" in place.about
+    lone = Logged(rare, **COLUMNS, advice=["doctor"]).as_environment()
+    assert "in 2 blocks" in environment.about
     assert "but for 0.0%" in lone.about  # one row of 4000 pairs
-    assert expert_losses(place).shape == (1,)
+    assert expert_losses(environment).shape == (1,)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import bandanna as bd
 from bandanna._core.types import InputError
 from bandanna.audits.leakage import exp3_leakage, paper_construction
 from bandanna.learners import Exp3
-from bandanna.planner.regimes import RegimeMap, place_of
+from bandanna.planner.regimes import RegimeMap, cell_of
 from bandanna.report.charts import audit_chart, leakage_chart, regimes_chart, save_chart
 from bandanna.spec import Problem
 
@@ -20,7 +20,7 @@ ROWS = [
     for eps in (0.1, 1.0)
 ]
 CELLS = [
-    place_of(Problem(10, rounds, epsilon, experts, 1e-6))
+    cell_of(Problem(10, rounds, epsilon, experts, 1e-6))
     for experts in (5, 100)
     for rounds in (10**3, 10**9)
     for epsilon in (1e-5, 1.0)

@@ -56,7 +56,7 @@ def report(results: StudyResults) -> Path:
 
 
 def test_every_private_row_shows_what_plan_guarantees(results: StudyResults) -> None:
-    columns, rows = numbers_table(results.table(), results.index["places"])
+    columns, rows = numbers_table(results.table(), results.environments)
     headings = [column["heading"] for column in columns]
     assert headings[-1] == "guaranteed at most"
     for row in rows:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import bandanna as bd
-from bandanna.studies.cell import NUMBERS, Part
+from bandanna.studies.cell import RESULTS_VERSION, Part
 from bandanna.studies.play import play
 from bandanna.studies.results import INDEX, ResultsFolder, StudyResults
 from bandanna.studies.run import waiting_parts
@@ -178,11 +178,11 @@ def test_losses_of_ones_own_from_every_kind_of_file(tmp_path: Path) -> None:
 
 
 def test_the_same_settings_give_the_same_numbers_as_ever() -> None:
-    """When this fails, results people kept are no longer ours: raise NUMBERS in cell.py."""
+    """When this fails, results people kept are no longer ours: raise RESULTS_VERSION in cell.py."""
     digest = hashlib.sha256()
     for cell in small(environment=["switching"], rounds=[500]).cells:
         digest.update(play(Part(cell, 0, cell.replicates), None)[1].regret.T.tobytes())
-    assert (NUMBERS, digest.hexdigest()[:16]) == (6, "65995a2aa1b616ec")
+    assert (RESULTS_VERSION, digest.hexdigest()[:16]) == (6, "65995a2aa1b616ec")
 
 
 def test_a_study_survives_being_written_down(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from bandanna.planner.plan import plan
-from bandanna.planner.regimes import RATES, REGIMES, RegimeMap, place_of, rates, regime_map
+from bandanna.planner.regimes import RATES, REGIMES, RegimeMap, cell_of, rates, regime_map
 from bandanna.spec import Problem
 
 
@@ -36,20 +36,20 @@ def test_the_smallest_rate_and_the_recommendation(found: RegimeMap) -> None:
     assert 0 < high_privacy.smallest_rate < high_privacy.points
     assert low_privacy.smallest_rate > 0.9 * low_privacy.points
     third = REGIMES[2]
-    small = [c for c in found.places if c.problem.experts == 100 and third.contains(c.problem)]
-    assert {place.by_rate for place in small} == {None, "htinf-conversion"}
-    for place in found.places:
-        at = rates(place.problem)
-        assert (place.by_rate is None) == (min(at.values()) >= place.problem.horizon("a rate"))
-        if place.by_rate:
-            assert at[place.by_rate] <= min(at.values()) * (1 + 1e-8)
+    small = [c for c in found.cells if c.problem.experts == 100 and third.contains(c.problem)]
+    assert {cell.by_rate for cell in small} == {None, "htinf-conversion"}
+    for cell in found.cells:
+        at = rates(cell.problem)
+        assert (cell.by_rate is None) == (min(at.values()) >= cell.problem.horizon("a rate"))
+        if cell.by_rate:
+            assert at[cell.by_rate] <= min(at.values()) * (1 + 1e-8)
 
 
 def test_the_best_in_numbers_is_the_planners(found: RegimeMap) -> None:
-    for place in found.places[::29]:
-        best = plan(place.problem).best
-        assert place.best == (None if best.share >= 1.0 else best.algorithm)
-    names = {place.best for place in found.places}
+    for cell in found.cells[::29]:
+        best = plan(cell.problem).best
+        assert cell.best == (None if best.share >= 1.0 else best.algorithm)
+    names = {cell.best for cell in found.cells}
     assert None in names
     assert not names & set(RATES)  # with its own constants, none of the paper's is ever the best
 
@@ -67,10 +67,10 @@ def test_a_new_algorithm_of_the_planner_is_on_the_map() -> None:
     problem = Problem(10, 10**8, 0.1, experts=100, delta=1e-6)
     rows = plan(problem).rows
     planned = {row.algorithm for row in rows if row.bound and row.model != "none"}
-    assert set(place_of(problem).shares) == planned
+    assert set(cell_of(problem).shares) == planned
 
 
 def test_the_map_is_json(found: RegimeMap) -> None:
     data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert len(data["cells"]) == len(found.places)
+    assert len(data["cells"]) == len(found.cells)
     assert [line["algorithm"] for line in data["regimes"]] == [r.algorithm for r in REGIMES]

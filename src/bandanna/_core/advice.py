@@ -147,12 +147,12 @@ def _in_order(advice: Mapping[Any, object], experts: Sequence[ArmName]) -> list[
 
 
 def _by_name(advice: Sequence[object], names: Sequence[ArmName]) -> list[int]:
-    places: dict[object, int] = {name: place for place, name in enumerate(names)}
-    unknown = [said for said in advice if said not in places]
+    indices: dict[object, int] = {name: index for index, name in enumerate(names)}
+    unknown = [said for said in advice if said not in indices]
     if unknown:
         known = ", ".join(map(repr, names))
         raise InputError(f"advice names an arm that is none: {unknown[0]!r}; there are {known}.")
-    return [places[said] for said in advice]
+    return [indices[said] for said in advice]
 
 
 def _as_array(advice: object) -> Advice:

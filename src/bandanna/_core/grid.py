@@ -95,9 +95,9 @@ def array_to_units(
         ),
     ):
         if wrong.any():
-            place = (where or _where)(*np.argwhere(wrong)[0])
+            position = (where or _where)(*np.argwhere(wrong)[0])
             raise InputError(
-                f"losses must be numbers from {ends[0]} to {ends[1]}; {place} is the first of "
+                f"losses must be numbers from {ends[0]} to {ends[1]}; {position} is the first of "
                 f"{int(wrong.sum()):,} that are {what}"
             )
     return np.rint((table - low) / (high - low) * UNITS).astype(np.int64)

@@ -158,14 +158,14 @@ def _most_telling(
     high = np.sin(np.minimum(rare + reach, math.pi / 2)) ** 2
     rough = (low - delta) / high
     exactly = [
-        (lower_bound(int(hits[place]), int(misses[place]), draws, significance, delta), place)
-        for place in np.argsort(-rough, kind="stable")[:WORTH_COMPUTING]
+        (lower_bound(int(hits[index]), int(misses[index]), draws, significance, delta), index)
+        for index in np.argsort(-rough, kind="stable")[:WORTH_COMPUTING]
     ]
-    swapped, place = divmod(int(max(exactly)[1]), one.size)
+    swapped, index = divmod(int(max(exactly)[1]), one.size)
     for family in families:
-        if place < family.first.size:
-            return family.member(place), bool(swapped)
-        place -= family.first.size
+        if index < family.first.size:
+            return family.member(index), bool(swapped)
+        index -= family.first.size
     raise AssertionError("there is always the event of any output")
 
 

@@ -162,7 +162,7 @@ class Family(NamedTuple):
     first: Counts
     second: Counts
     member: Callable[[int], Event]
-    """Makes the event of a place."""
+    """Makes the event with an index."""
 
 
 def candidate_events(first: Outputs, second: Outputs) -> Iterator[Family]:
@@ -200,9 +200,9 @@ def _thresholds(
     )
     limits = np.unique(np.concatenate([by_value, by_count]))
     one, other = (np.searchsorted(sample, limits, side="right") for sample in samples)
-    yield Family(one, other, lambda place: _at_most(name, view, limits[place]))
+    yield Family(one, other, lambda index: _at_most(name, view, limits[index]))
     rest = samples[0].size - one, samples[1].size - other
-    yield Family(*rest, lambda place: _above(name, view, limits[place]))
+    yield Family(*rest, lambda index: _above(name, view, limits[index]))
 
 
 def _value_sets(name: str, view: View, values: Outputs, samples: list[Outputs]) -> Iterator[Family]:
@@ -238,13 +238,13 @@ def _alone(event: Event, first: Outputs, second: Outputs) -> Family:
     return Family(one, other, partial(_the, event))
 
 
-def _the(event: Event, _place: int) -> Event:
+def _the(event: Event, _index: int) -> Event:
     return event
 
 
-def _among_first(name: str, view: View, ordered: Outputs, place: int) -> Event:
-    chosen = ordered[: place + 1]
-    listed = ", ".join(str(value) for value in chosen[:4]) + (", ..." if place > 3 else "")
+def _among_first(name: str, view: View, ordered: Outputs, index: int) -> Event:
+    chosen = ordered[: index + 1]
+    listed = ", ".join(str(value) for value in chosen[:4]) + (", ..." if index > 3 else "")
     return Event(f"{name} in {{{listed}}}", partial(_is_in, view, chosen))
 
 

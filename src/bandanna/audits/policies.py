@@ -108,9 +108,9 @@ def _difference(first: Seen, second: Seen) -> str:
     for one, other in zip(first.metrics, second.metrics, strict=True):
         if not np.array_equal(one, other):
             return "what is published of metrics changes"
-    for place, (one_, other_) in enumerate(zip(first.decisions, second.decisions, strict=False)):
+    for index, (one_, other_) in enumerate(zip(first.decisions, second.decisions, strict=False)):
         if one_[1:5] != other_[1:5]:
-            return f"decision {place} changes"
+            return f"decision {index} changes"
     if len(first.decisions) != len(second.decisions):
         return "the number of decisions changes"
     return "what was learned changes" if first.learned != second.learned else ""
@@ -147,13 +147,13 @@ def _observed(
     policy: Policy, loss: float, exact: bool, seed: list[int]
 ) -> Callable[[int], NDArray[np.float64]]:
     def run(number: int) -> NDArray[np.float64]:
-        place = int(np.random.default_rng([*seed, number]).integers(LENGTH))
+        canary = int(np.random.default_rng([*seed, number]).integers(LENGTH))
         counted: list[Decision] = []
 
         def losses(decision: Decision) -> float:
             # Where experts agree on the first arm, a loss counts only if that arm was chosen.
             counts = decision.index == 0 or policy.experts is None
-            if decision.batch != place or counted or not counts:
+            if decision.batch != canary or counted or not counts:
                 return 0.0
             counted.append(decision)
             return loss
@@ -164,19 +164,19 @@ def _observed(
             LENGTH,
             [*seed, number],
             exact=exact,
-            agreed=place,
+            agreed=canary,
         )
         arms = np.zeros(LENGTH)
         for decision in reversed(seen.decisions):
             if decision.batch < LENGTH:
                 arms[decision.batch] = decision.index
         # From the batch of the canary on, and round to the one before it.
-        published = np.roll(np.array(seen.published), -place, axis=0)
+        published = np.roll(np.array(seen.published), -canary, axis=0)
         # Noise that is used again shows as another batch's value at a distance of exactly 0.
         nearest = np.abs(published[1:] - published[0]).max(axis=1).min()
-        everything = [published.ravel(), np.roll(arms, -place), np.array([nearest])]
+        everything = [published.ravel(), np.roll(arms, -canary), np.array([nearest])]
         if seen.metrics:
-            metrics = np.array(seen.metrics)[place]
+            metrics = np.array(seen.metrics)[canary]
             together = published[0].sum() * policy.batch + metrics.sum()
             everything += [metrics.ravel(), np.array([together])]
         return np.concatenate(everything)

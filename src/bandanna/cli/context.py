@@ -179,7 +179,7 @@ def _log(
     from bandanna.environments.sample import UNPROTECTED
 
     path = Path(str(options.context))
-    sample = getattr(read_log(path, columns).place(), "sample", None)
+    sample = getattr(read_log(path, columns).as_environment(), "sample", None)
     if sample is not None and not quiet:
         print_sample(sample)
     features = list(_features(options))

@@ -142,7 +142,7 @@ def read_log(
     )
 
 
-def make_place(
+def environment_of(
     name: str,
     arms: int | None,
     rounds: int | None,

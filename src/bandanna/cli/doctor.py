@@ -52,10 +52,10 @@ def examine() -> JSON:
     code = _machine_code() if not problems else {"works": None}
     if code["works"] is False:
         problems.append(f"machine code cannot be compiled: {code['error']}")
-    disk = {place: shutil.disk_usage(place).free for place in _places(code)}
+    disk = {folder: shutil.disk_usage(folder).free for folder in _folders(code)}
     problems += [
-        f"only {free / 2**20:.0f} MB are free for {place}"
-        for place, free in disk.items()
+        f"only {free / 2**20:.0f} MB are free for {folder}"
+        for folder, free in disk.items()
         if free < LITTLE_ROOM
     ]
     return {
@@ -87,8 +87,8 @@ def lines(found: JSON) -> list[str]:
     if code["works"]:
         kept = f"kept in {code['cache']}" if code["cache"] else "not kept: no folder can be written"
         shown.append(f"machine code: compiled in {code['seconds']:.2f} s, {kept}")
-    for place, free in found["free_bytes"].items():
-        shown.append(f"disk: {free / 2**30:.1f} GB free for {place}")
+    for folder, free in found["free_bytes"].items():
+        shown.append(f"disk: {free / 2**30:.1f} GB free for {folder}")
     for extra, missing in found["extras"].items():
         how = f"needs {', '.join(missing)}: pip install 'bandanna[{extra}]'" if missing else "ready"
         shown.append(f"extra {extra}: {how}")
@@ -146,7 +146,7 @@ def _machine_code() -> JSON:
     return {"works": works, "seconds": seconds, "cache": cache}
 
 
-def _places(code: JSON) -> list[str]:
+def _folders(code: JSON) -> list[str]:
     """Return the folders that are written to: the one we are in, and the machine code's."""
     cache = code.get("cache")
     exists = cache is not None and Path(cache).exists()

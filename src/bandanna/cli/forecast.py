@@ -40,14 +40,14 @@ def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Pr
             f"is, together at most 1; got {base_rate:g} and {gap:g}."
         )
 
-    def place(rounds: int) -> Environment:
+    def make(rounds: int) -> Environment:
         from bandanna.environments import Bernoulli
 
         usual = 1.0 - base_rate
         return Bernoulli([usual - gap, *[usual] * (problem.arms - 1)], rounds)
 
-    found = forecast(problem, place, unit="successes")
-    return Prospect(found, "", least_regret(place(found.rounds), problem.epsilon))
+    found = forecast(problem, make, unit="successes")
+    return Prospect(found, "", least_regret(make(found.rounds), problem.epsilon))
 
 
 def by_log(problem: Problem, log: Logged) -> Prospect:
@@ -80,9 +80,9 @@ def _range_advice(problem: Problem, log: Logged, found: Forecast) -> str:
         units=np.rint(scaled * UNITS).astype(np.int64),
         loss_range=(start + low * span, start + high * span),
     )
-    place = log.of(narrow).environment(found.rounds)
-    policy = make_policy(found.best, problem, loss_range=place.loss_range)
-    results = simulate(policy, place, replicates=RUNS)
+    environment = log.of(narrow).environment(found.rounds)
+    policy = make_policy(found.best, problem, loss_range=environment.loss_range)
+    results = simulate(policy, environment, replicates=RUNS)
     before = next(row.regret for row in found.rows if row.algorithm == found.best)
     saved = 1.0 - float(results.regret("policy").mean()) * 1000.0 / found.rounds / before
     if saved < WORTH_SAYING:

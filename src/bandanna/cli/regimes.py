@@ -76,9 +76,9 @@ def _print(found: RegimeMap) -> None:
         for finding in findings
     ]
     without = sum(
-        not any(finding.regime.contains(place.problem) for finding in findings)
-        for place in found.places
-        if place.by_rate
+        not any(finding.regime.contains(cell.problem) for finding in findings)
+        for cell in found.cells
+        if cell.by_rate
     )
     print_table(
         f"The paper's regimes, {found.arms:,} arms, delta {found.delta:g}: problems of a grid over "

@@ -25,7 +25,7 @@ from bandanna.cli.data import (
     NO_COLUMNS,
     LogColumns,
     Replay,
-    make_place,
+    environment_of,
     read_log,
     read_range,
     takes_log_columns,
@@ -255,7 +255,9 @@ def simulate(
     if log is not None:
         if (environment, count, num_experts) != (None,) * 3:
             raise InputError("--log brings its arms; leave out --environment and sizes.")
-        source = read_log(log, columns, advice=advice, rounds=horizon, replay=replay).place()
+        source = read_log(
+            log, columns, advice=advice, rounds=horizon, replay=replay
+        ).as_environment()
         environment = log.name
     elif replay or any(columns._replace(loss_range=None, person=None)):  # a table has these too
         raise without_log("--log")
@@ -273,7 +275,7 @@ def simulate(
         )
     else:
         environment = environment or ("bernoulli" if num_experts is None else "one-good")
-        source = make_place(
+        source = environment_of(
             environment,
             count,
             horizon,

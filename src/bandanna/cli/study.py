@@ -59,20 +59,20 @@ def new(
 
     read_log(log, columns, advice=advice, replay=replay)
     output.parent.mkdir(parents=True, exist_ok=True)
-    place: JSON = {"log": os.path.relpath(log, output.parent)}
+    source: JSON = {"log": os.path.relpath(log, output.parent)}
     named = columns._replace(loss_range=None)._asdict().items()
-    place |= {name: column for name, column in named if column}
-    place["range"] = list(read_range(columns.loss_range))
-    place |= {"how": "replay"} if replay else {}
+    source |= {name: column for name, column in named if column}
+    source["range"] = list(read_range(columns.loss_range))
+    source |= {"how": "replay"} if replay else {}
     experts = columns_of(advice)
-    place |= {"advice": experts} if experts else {}
+    source |= {"advice": experts} if experts else {}
     private = WITH_EXPERTS if experts else WITHOUT
     same = [f"{name}{SAME}" for name in private if name != AUTO]
     asked = Study(
         {
             "algorithm": [*private, *same, NO_PRIVACY],
             "epsilon": [float(f"{epsilon * factor:.4g}") for factor in (0.2, 1.0, 5.0)],
-            "environment": [place],
+            "environment": [source],
         },
         title=f"{log.stem}, rehearsed",
         question=f"Which {columns.arm} is best by {columns.outcome}, and what does privacy cost?",

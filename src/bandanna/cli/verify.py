@@ -29,8 +29,8 @@ def verify(
     findings = check(text, key=None if key is None else public_from_pem(read(key)))
     for finding in findings:
         line = line_of(text, finding.entry)
-        place = f"line {line}, {finding.entry}" if line else finding.entry
-        typer.echo(f"{'holds' if finding.holds else 'WRONG'}  {place}: {finding.why}")
+        where = f"line {line}, {finding.entry}" if line else finding.entry
+        typer.echo(f"{'holds' if finding.holds else 'WRONG'}  {where}: {finding.why}")
     good = all(finding.holds for finding in findings)
     typer.echo("yes: the guarantee follows from the numbers" if good else "no: not verified")
     raise typer.Exit(0 if good else 1)

@@ -117,19 +117,19 @@ def count(phi: Floats, arm: int, loss: int, both: bool, counts: Counts, scratch:
             whole[i] -= np.sign(whole[i])
             norm += whole[i] * whole[i]
     outcome = np.int64(HALF - min(max(loss, 0), UNITS))
-    place = 0
+    k = 0
     if both:
         outcome = np.int64(np.rint(outcome * shorten))
         for i in range(size):
             for j in range(i, size):
-                counts.products[arm, place] += whole[i] * whole[j]
-                place += 1
+                counts.products[arm, k] += whole[i] * whole[j]
+                k += 1
     else:
         for i in range(size):
             for j in range(i, size):
                 product = shorten * mapped[i] * mapped[j]
-                counts.products[arm, place] += np.int64(np.rint(product * EXACT_UNITS))
-                place += 1
+                counts.products[arm, k] += np.int64(np.rint(product * EXACT_UNITS))
+                k += 1
     for i in range(size):
         counts.sums[arm, i] += whole[i] * outcome
     counts.rounds[arm] += 1

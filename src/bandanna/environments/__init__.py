@@ -139,7 +139,7 @@ def as_environment(
             return LossTable(losses, loss_range)
         return ExpertTable(losses, advice, loss_range)
     if isinstance(losses, Logged):
-        losses = losses.place()
+        losses = losses.as_environment()
     assert isinstance(losses, Environment | ExpertEnvironment)
     if advice is not None:
         own = "no experts to advise" if losses.experts is None else "its own advice"

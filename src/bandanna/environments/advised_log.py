@@ -85,8 +85,8 @@ class AdvisedLog(ExpertEnvironment):
             first, last = alike.starts[cells], alike.stops[cells]
             before = np.where(first > 0, alike.upto[first - 1], 0.0)
             drawn = before + rng.random(stop - start) * (alike.upto[last - 1] - before)
-            places = np.searchsorted(alike.upto, drawn, side="right")
-            losses[:, arm] = alike.units[np.clip(places, first, last - 1)]
+            drawn_rows = np.searchsorted(alike.upto, drawn, side="right")
+            losses[:, arm] = alike.units[np.clip(drawn_rows, first, last - 1)]
         return losses, self._votes[rows]
 
     def _others(self) -> float:

@@ -94,24 +94,24 @@ def read_log(
     found = read_columns(source, [*wanted, *advice])
     if found[arm].ndim != 1 or found[arm].size == 0:
         raise InputError("the log has no rows; give one for each decision that was made.")
-    places, names = _codes("arm", arm, found[arm])
+    codes, names = _codes("arm", arm, found[arm])
     if len(names) < 2:
         raise InputError(f"a log needs at least 2 arms; column {arm!r} has only {names[0]!r}.")
     losses = _outcomes(outcome, found[outcome], (low, high), clip=clip)
     units = np.rint((losses - low) / (high - low) * UNITS).astype(np.int64)
     chances = None if propensity is None else _propensities(propensity, found[propensity])
     people = None if person is None else _codes("person", person, found[person])[0]
-    segments = np.zeros_like(places)
+    segments = np.zeros_like(codes)
     if segment is not None:
         segments = _codes("segment", segment, found[segment])[0]
-    order = np.arange(places.size)
+    order = np.arange(codes.size)
     if time is not None:
         _refuse_missing("time", time, _missing(found[time]))
         order = np.argsort(moments(time, found[time]), kind="stable")
     name = Path(source).name if isinstance(source, str | Path) else "log"
     return Log(
         name,
-        places[order],
+        codes[order],
         (UNITS - units if reward else units)[order],
         names,
         None if chances is None else chances[order],
@@ -128,17 +128,17 @@ def _advised(
     columns: Sequence[str], found: Mapping[str, Column], arms: tuple[str, ...]
 ) -> Integers:
     """Return the arms that experts named, by their indices."""
-    places = {name: place for place, name in enumerate(arms)}
+    indices = {name: index for index, name in enumerate(arms)}
     said = []
     for column in columns:
         codes, named = _codes("advice", column, found[column])
-        unknown = [name for name in named if name not in places]
+        unknown = [name for name in named if name not in indices]
         if unknown:
             raise InputError(
                 f"expert {column!r} advises {unknown[0]!r}, an arm that was never played; there "
                 f"are {', '.join(map(repr, arms))}."
             )
-        said.append(np.array([places[name] for name in named], dtype=np.int64)[codes])
+        said.append(np.array([indices[name] for name in named], dtype=np.int64)[codes])
     return np.stack(said, axis=1)
 
 
@@ -147,8 +147,8 @@ def _codes(what: str, column: str, values: Column) -> tuple[Integers, tuple[str,
     _refuse_missing(what, column, _missing(values))
     if values.dtype.kind == "f" and (values == np.floor(values)).all():
         values = values.astype(np.int64)
-    names, places = np.unique(values, return_inverse=True)
-    return places.astype(np.int64).ravel(), tuple(str(name) for name in names)
+    names, codes = np.unique(values, return_inverse=True)
+    return codes.astype(np.int64).ravel(), tuple(str(name) for name in names)
 
 
 def _outcomes(column: str, values: Column, loss_range: LossRange, *, clip: bool) -> Floats:

@@ -76,11 +76,11 @@ def _draws(params: ResampleParams, low: int, high: int, count: int, stream: Stre
             total += params.values[first]
         return int(total)
     mass = 1.0
-    for place in range(low, high - 1):
-        drawn = binomial(stream, count, min(1.0, params.chances[place] / mass))
-        total += drawn * params.values[place]
+    for index in range(low, high - 1):
+        drawn = binomial(stream, count, min(1.0, params.chances[index] / mass))
+        total += drawn * params.values[index]
         count -= drawn
-        mass -= params.chances[place]
+        mass -= params.chances[index]
         if mass <= 0.0:
             break
     total += count * params.values[high - 1]
@@ -229,8 +229,8 @@ class Logged(Environment):
         Column to put rows in order by. The log is then cut into ``blocks``, and a round's loss
         is drawn among the rows of its time: what changed in the log changes in the rehearsal.
     person
-        Column with whose row it is. What a person met of one arm is then one row, a place, whose
-        outcome is the mean of theirs: people come back as they do in the log, rounds are places,
+        Column with whose row it is. What a person met of one arm is then one row, a slot, whose
+        outcome is the mean of theirs: people come back as they do in the log, rounds are slots,
         and regret is counted by people. Policies with ``per_person`` count just so.
     blocks
         How many; by default as many as leave 50 rows of each arm in each, at most 20.
@@ -305,12 +305,16 @@ class Logged(Environment):
         other._tables = block_tables(log, len(self._tables.means))
         return other
 
-    def place(self, rounds: int | None = None) -> Logged | AdvisedLog:
-        """Return the environment for a number of rounds: where experts advise, with them."""
+    def as_environment(self, rounds: int | None = None) -> Logged | AdvisedLog:
+        """Return the environment for a number of rounds, with experts if the log has advice."""
         sized = self.environment(self.rounds if rounds is None else rounds)
         if self.log.advice is None:
             return sized
         return AdvisedLog(self.log, sized.rounds, len(self._tables.means))
+
+    def place(self, rounds: int | None = None) -> Logged | AdvisedLog:
+        """Return ``as_environment(rounds)``: the method's earlier name."""
+        return self.as_environment(rounds)
 
     def environment(self, rounds: int | None = None) -> Logged:
         """Return the same log for another number of rounds, without its advice."""
@@ -375,7 +379,7 @@ class Logged(Environment):
         return ReplayParams(self.log.arms, self.log.units, chances.min() / chances)
 
     def memory(self) -> NDArray[np.int64]:
-        """Return the place in the log where a replay is."""
+        """Return the row of the log at which a replay is."""
         return np.zeros(1, dtype=np.int64)
 
     @property

@@ -80,7 +80,7 @@ def read_losses(
         A file of what experts said in the same rounds: a column for each expert with the names of
         arms, or their indices from 0; or a NumPy array of (rounds, experts, arms) shares.
     person
-        A column with whose round it is. All rounds of a person are then one, their place, with each
+        A column with whose round it is. All rounds of a person are then one, their slot, with each
         arm's mean loss: people come back as they do in the file.
     """
     if path.suffix not in SUFFIXES:
@@ -126,8 +126,8 @@ def _by_person(
     """Make one round of all rounds of a person, where they came first."""
     assert table.people is not None
     _, who = np.unique(table.people, return_inverse=True)
-    place, first = slots_of(who.ravel().astype(np.int64))
-    means = np.stack([mean_units(arm, place, first.size) for arm in units.T], axis=1)
+    slot, first = slots_of(who.ravel().astype(np.int64))
+    means = np.stack([mean_units(arm, slot, first.size) for arm in units.T], axis=1)
     low, high = loss_range
     return means, replace(table, losses=low + (high - low) * means / UNITS)
 
@@ -173,21 +173,21 @@ def _read_advice(path: Path, arms: tuple[str, ...]) -> tuple[NDArray[np.generic]
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     experts = tuple(frame.columns) if first_line != 1 else _numbered("expert", frame.width)
-    places = {name: place for place, name in enumerate(arms)}
+    indices = {name: index for index, name in enumerate(arms)}
     said = np.zeros(frame.shape, dtype=np.int64)
     for column, values in enumerate(frame.iter_columns()):
         if values.dtype.is_integer() and not values.has_nulls():
             said[:, column] = values.to_numpy()
             continue
-        unknown = [arm for arm in values.unique().to_list() if str(arm) not in places]
+        unknown = [arm for arm in values.unique().to_list() if str(arm) not in indices]
         if unknown:
             raise InputError(
                 f"{path}: expert {experts[column]!r} names an arm that is none: {unknown[0]!r}; "
                 f"there are {', '.join(map(repr, arms))}, or their indices from 0."
             )
-        said[:, column] = [places[str(arm)] for arm in values]
+        said[:, column] = [indices[str(arm)] for arm in values]
     return said, experts
 
 
 def _numbered(what: str, count: int) -> tuple[str, ...]:
-    return tuple(f"{what} {place + 1}" for place in range(count))
+    return tuple(f"{what} {index + 1}" for index in range(count))

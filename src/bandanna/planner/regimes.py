@@ -70,7 +70,7 @@ REGIMES = (
 )
 
 
-class Place(NamedTuple):
+class RegimeCell(NamedTuple):
     """One problem: the best by rate, and what is guaranteed in numbers."""
 
     problem: Problem
@@ -118,7 +118,7 @@ class Finding(NamedTuple):
     """What is best there instead, and how often."""
     times_larger: float | None
     """The recommended guarantee over the best one, median where both are numbers."""
-    example: Place | None
+    example: RegimeCell | None
     """Of the problems where another is best, the one with the middle guarantee."""
 
 
@@ -128,7 +128,7 @@ class RegimeMap:
 
     arms: int
     delta: float
-    places: list[Place]
+    cells: list[RegimeCell]
 
     @property
     def findings(self) -> list[Finding]:
@@ -137,27 +137,23 @@ class RegimeMap:
 
     def _finding(self, regime: Regime) -> Finding:
         name = regime.algorithm
-        inside = [
-            place for place in self.places if place.by_rate and regime.contains(place.problem)
-        ]
-        known = [place for place in inside if place.best is not None]
+        inside = [cell for cell in self.cells if cell.by_rate and regime.contains(cell.problem)]
+        known = [cell for cell in inside if cell.best is not None]
         beaten = sorted(
-            (place for place in known if place.best != name),
-            key=lambda place: min(place.shares.values()),
+            (cell for cell in known if cell.best != name),
+            key=lambda cell: min(cell.shares.values()),
         )
         ratios = [
-            place.shares[name] / min(place.shares.values())
-            for place in known
-            if name in place.shares
+            cell.shares[name] / min(cell.shares.values()) for cell in known if name in cell.shares
         ]
         return Finding(
             regime=regime,
             points=len(inside),
-            smallest_rate=sum(place.by_rate == name for place in inside),
-            promises=sum(place.shares.get(name, math.inf) < 1.0 for place in inside),
+            smallest_rate=sum(cell.by_rate == name for cell in inside),
+            promises=sum(cell.shares.get(name, math.inf) < 1.0 for cell in inside),
             best=len(known) - len(beaten),
             guaranteed=len(known),
-            winners=dict(Counter(str(place.best) for place in beaten).most_common()),
+            winners=dict(Counter(str(cell.best) for cell in beaten).most_common()),
             times_larger=median(ratios) if ratios else None,
             example=beaten[len(beaten) // 2] if beaten else None,
         )
@@ -168,7 +164,7 @@ class RegimeMap:
             "arms": self.arms,
             "delta": self.delta,
             "regimes": [_finding_to_dict(finding) for finding in self.findings],
-            "cells": [_place_to_dict(place) for place in self.places],
+            "cells": [_cell_to_dict(cell) for cell in self.cells],
         }
 
 
@@ -177,8 +173,8 @@ def regime_map(arms: int = ARMS, delta: float = DELTA, every: int = 1) -> Regime
 
     Examples
     --------
-    >>> from bandanna.planner.regimes import place_of
-    >>> few = place_of(Problem(arms=10, rounds=10**6, epsilon=0.1, experts=5, delta=1e-6))
+    >>> from bandanna.planner.regimes import cell_of
+    >>> few = cell_of(Problem(arms=10, rounds=10**6, epsilon=0.1, experts=5, delta=1e-6))
     >>> few.by_rate, few.best
     ('htinf-conversion', 'one-bit-exp3-conversion')
     """
@@ -188,10 +184,10 @@ def regime_map(arms: int = ARMS, delta: float = DELTA, every: int = 1) -> Regime
         for rounds in ROUNDS[::every]
         for epsilon in EPSILONS[::every]
     ]
-    return RegimeMap(arms, delta, [place_of(problem) for problem in problems])
+    return RegimeMap(arms, delta, [cell_of(problem) for problem in problems])
 
 
-def place_of(problem: Problem) -> Place:
+def cell_of(problem: Problem) -> RegimeCell:
     """Compute the rates of the paper's algorithms and the guarantees of all."""
     at = rates(problem)
     # On the very border, eps = K/N, rates are equal up to rounding; the first is taken.
@@ -201,13 +197,13 @@ def place_of(problem: Problem) -> Place:
         for row in plan(problem).rows
         if row.bound is not None and row.entry.private
     }
-    return Place(problem, by_rate if at[by_rate] < problem.horizon("a rate") else None, shares)
+    return RegimeCell(problem, by_rate if at[by_rate] < problem.horizon("a rate") else None, shares)
 
 
-def _place_to_dict(place: Place) -> JSON:
-    numbers = {"share": min(place.shares.values()), "shares": place.shares}
-    choices = {"by_rate": place.by_rate, "papers_best": place.papers_best, "best": place.best}
-    return {**place.problem.to_dict(), **choices, **numbers}
+def _cell_to_dict(cell: RegimeCell) -> JSON:
+    numbers = {"share": min(cell.shares.values()), "shares": cell.shares}
+    choices = {"by_rate": cell.by_rate, "papers_best": cell.papers_best, "best": cell.best}
+    return {**cell.problem.to_dict(), **choices, **numbers}
 
 
 def _finding_to_dict(finding: Finding) -> JSON:
@@ -215,5 +211,5 @@ def _finding_to_dict(finding: Finding) -> JSON:
     shown = finding._asdict()
     shown["regime"], shown["condition"] = regime.name, regime.condition
     shown["algorithm"] = regime.algorithm
-    shown["example"] = None if example is None else _place_to_dict(example)
+    shown["example"] = None if example is None else _cell_to_dict(example)
     return shown

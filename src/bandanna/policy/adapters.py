@@ -168,11 +168,11 @@ class ForeignPlayer:
         self._history = []
         try:
             self.bandit = self._make(self._seed)
-            for place, event in enumerate(told):
+            for index, event in enumerate(told):
                 if not isinstance(event, int):
                     self.update(int(event[0]), 1.0, float(event[1]), 1)
                 elif self.draw()[0] != event:
-                    raise StateFileError(self._differs(place))
+                    raise StateFileError(self._differs(index))
         except StateFileError:
             raise
         except Exception as error:
@@ -181,10 +181,10 @@ class ForeignPlayer:
                 f"{type(error).__name__}: {error}"
             ) from None
 
-    def _differs(self, place: int) -> str:
+    def _differs(self, index: int) -> str:
         return (
             f"the {self._label} given does not draw the arms that the saved one drew, from event "
-            f"{place + 1:,} of its history on. Give a fresh one with the same settings. If it is, "
+            f"{index + 1:,} of its history on. Give a fresh one with the same settings. If it is, "
             f"its randomness is not its own: it must come from a generator that it holds, or from "
             f"the seed that a function making it takes."
         )

@@ -390,8 +390,8 @@ def in_the_race(
     share = alpha / max(len(among), 1)
     known = sorted((arm for arm in among if arm in totals), key=lambda arm: point(totals[arm]))
     left = set(among)
-    for place, arm in enumerate(known):
-        for rival in known[place + 1 :]:
+    for rank, arm in enumerate(known):
+        for rival in known[rank + 1 :]:
             if rival not in left or arm not in left:
                 continue
             if method.better(totals[arm], totals[rival], share, tolerance):

@@ -360,7 +360,7 @@ def _batch_from(saved: JSON, decided: int, limits: Limits) -> Batch:
     else:
         batch.tally = limits.release.resume(saved["tally"], counted, size)
     _load_batch_metrics(batch, saved.get("metrics", []), limits)
-    places = range(len(losses))
+    positions = range(len(losses))
     good = (
         0 <= choice < limits.choices
         and 0 <= batch.credited < limits.choices
@@ -371,8 +371,8 @@ def _batch_from(saved: JSON, decided: int, limits: Limits) -> Batch:
         and all(loss == WAITING or 0 <= loss <= UNITS for loss in losses)
         and len(counted) <= size
         and (batch.slots is not None or len(losses) <= size)
-        and all(place in places and losses[place] == WAITING for place in batch.waiting)
-        and all(place in places for place in batch.given_up)
+        and all(position in positions and losses[position] == WAITING for position in batch.waiting)
+        and all(position in positions for position in batch.given_up)
         and _importance_is_possible(batch)
     )
     if not good:

@@ -36,9 +36,9 @@ def known_of(
         return Known(names, totals, rounds, None if law is None else AnyTime(law))
     counts = np.zeros((len(phases), len(names)))
     sums = np.zeros_like(counts)
-    for place, phase in enumerate(phases):
+    for number, phase in enumerate(phases):
         for arm, count, mean in phase:
-            counts[place, arm], sums[place, arm] = count, count * mean
+            counts[number, arm], sums[number, arm] = count, count * mean
     totals = {
         arm: arm_in_phases(
             Totals(float(sums[:, arm].sum()), float(counts[:, arm].sum()), float(times)), arm

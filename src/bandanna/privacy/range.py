@@ -165,8 +165,8 @@ def private_range(
     off_by = _off_by(len(numbers), len(points), scale, epsilon)
     found = sorted(_quantile(clipped, points, part, scale) for part in (tail, PARTS - tail))
     if found[0] == found[1]:  # noise, or one value alone; a range has two ends
-        place = min(points.index(found[0]), len(points) - 2)
-        found = points[place : place + 2]
+        index = min(points.index(found[0]), len(points) - 2)
+        found = points[index : index + 2]
     promise = _promise(epsilon, tail, scale, (low, high))
     return PrivateRange(found[0], found[1], promise, (low, high), tail, scale, off_by)
 

@@ -11,7 +11,7 @@ from altair.typing import ChartType
 
 from bandanna._core.types import JSON, InputError
 from bandanna.audits.leakage import Leakage
-from bandanna.planner.regimes import Place, RegimeMap
+from bandanna.planner.regimes import RegimeCell, RegimeMap
 from bandanna.report.style import (
     BLUE,
     GREEN,
@@ -42,9 +42,9 @@ def results_chart(results: Results) -> OfflineChart:
     for name in results.runs:
         curves = results.curves(name)
         low, high = np.quantile(curves, (0.05, 0.95), axis=0)
-        for place, stop in enumerate(results.stops):
-            ends = {"low": float(low[place]), "high": float(high[place])}
-            mean = float(curves[:, place].mean())
+        for index, stop in enumerate(results.stops):
+            ends = {"low": float(low[index]), "high": float(high[index])}
+            mean = float(curves[:, index].mean())
             rows.append({"policy": name, "round": int(stop), "mean": mean, **ends})
     looks = by_algorithm(results.runs, "policy")
     data = alt.Data(values=rows)  # type: ignore[no-untyped-call]
@@ -125,11 +125,11 @@ def points_chart(figure: Figure) -> ChartType:
 def leakage_chart(leakage: Leakage) -> ChartType:
     """Draw the paper's figure: the second arm's probability on both sequences, and the loss."""
     rounds = leakage.first.size
-    places = np.unique(np.linspace(0, rounds - 1, POINTS).astype(int))
+    drawn = np.unique(np.linspace(0, rounds - 1, POINTS).astype(int))
     rows = [
         {"round": int(t) + 1, "losses": name, "probability": float(curve[t])}
         for name, curve in (("P(2) on l", leakage.first), ("P'(2) on l'", leakage.second))
-        for t in places
+        for t in drawn
     ]
     probabilities = (
         alt.Chart(_values(rows), title="Probability of arm 2 under EXP3")
@@ -216,22 +216,22 @@ def _audited(row: JSON) -> list[tuple[str, float]]:
 
 def regimes_chart(regimes: RegimeMap) -> ChartType:
     """Draw which algorithm is best over T and epsilon: by rate, and by numeric guarantee."""
-    questions: dict[str, Callable[[Place], str | None]] = {
-        "by the paper's rates": lambda place: place.by_rate,
-        "the paper's three, in numbers": lambda place: place.papers_best,
-        "all, in numbers": lambda place: place.best,
+    questions: dict[str, Callable[[RegimeCell], str | None]] = {
+        "by the paper's rates": lambda cell: cell.by_rate,
+        "the paper's three, in numbers": lambda cell: cell.papers_best,
+        "all, in numbers": lambda cell: cell.best,
     }
     tiles = [
         {
             "question": question,
-            "experts": f"N = {place.problem.experts:,} (N/K = {place.ratio:g})",
-            "best": choose(place) or NOTHING,
-            "share": min(place.shares.values()),
-            **_around("rounds", place.problem.horizon("a chart")),
-            **_around("epsilon", place.problem.epsilon),
+            "experts": f"N = {cell.problem.experts:,} (N/K = {cell.ratio:g})",
+            "best": choose(cell) or NOTHING,
+            "share": min(cell.shares.values()),
+            **_around("rounds", cell.problem.horizon("a chart")),
+            **_around("epsilon", cell.problem.epsilon),
         }
         for question, choose in questions.items()
-        for place in regimes.places
+        for cell in regimes.cells
     ]
     names = sorted({str(tile["best"]) for tile in tiles} - {NOTHING})
     chart = (

@@ -47,8 +47,8 @@ def answer(table: pl.DataFrame) -> str:
     )
     counts = counts.sort("wins", "algorithm", descending=[True, False])
     name, wins, clear = counts.row(0)
-    places = best.height
-    where = "in the one setting compared" if places == 1 else f"in {wins} of {places} settings"
+    settings = best.height
+    where = "in the one setting compared" if settings == 1 else f"in {wins} of {settings} settings"
     how = "not clearly beyond the error of simulation" if clear == 0 else "clearly beyond error"
     if 0 < clear < wins:
         how = f"in {clear} of them clearly beyond error"
@@ -244,8 +244,8 @@ def leads(results: StudyResults) -> list[Headline]:
     """Return what to say first about each environment in which something private was run."""
     table = results.table()
     found = []
-    for place in table["environment"].unique(maintain_order=True):
-        here = table.filter(pl.col("environment") == place)
+    for environment in table["environment"].unique(maintain_order=True):
+        here = table.filter(pl.col("environment") == environment)
         private = here.filter(pl.col("epsilon").is_not_null())
         if private.is_empty():
             continue
@@ -266,12 +266,12 @@ def leads(results: StudyResults) -> list[Headline]:
         ).unique("epsilon")
         found.append(
             Headline(
-                place,
+                environment,
                 best,
                 None if plain.is_empty() else plain.row(0, named=True),
                 None if twin.is_empty() else twin.row(0, named=True),
                 list(others.sort("epsilon").iter_rows(named=True)),
-                results.index["places"].get(place, {}),
+                results.environments.get(environment, {}),
             )
         )
     return found

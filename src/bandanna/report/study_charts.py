@@ -43,7 +43,7 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Chart
     """Draw final regret against one axis, both logarithmic, with fitted slopes."""
     others = [other for other in axes if other != axis]
     all_rows = table.select(*AXES, "mean", "standard_error", "uniform").filter(pl.col("mean") > 0)
-    # A delta of 0 has no place on a logarithmic axis.
+    # A delta of 0 cannot be shown on a logarithmic axis.
     all_rows = all_rows.filter(pl.col(axis).is_null() | (pl.col(axis) > 0))
     if all_rows[axis].drop_nulls().n_unique() < 2:
         return None
@@ -134,11 +134,11 @@ def _fits(chosen: pl.DataFrame, axis: str, others: Sequence[str]) -> tuple[list[
             slope = fit_slope(part[axis], part["mean"], part["standard_error"])
             if slope is None or slope.high - slope.low > INFORMATIVE:
                 continue
-            place = dict(zip(others, setting, strict=True)) | {"algorithm": name}
+            series = dict(zip(others, setting, strict=True)) | {"algorithm": name}
             low, high = float(part[axis].to_numpy().min()), float(part[axis].to_numpy().max())
             for x in (low, high):
-                lines.append(place | {axis: x, "mean": slope.constant * x**slope.value})
-            ends.append(place | {axis: high, "mean": lines[-1]["mean"], "label": f"{slope}"})
+                lines.append(series | {axis: x, "mean": slope.constant * x**slope.value})
+            ends.append(series | {axis: high, "mean": lines[-1]["mean"], "label": f"{slope}"})
         if not ends:  # a layer without rows would make the browser complain
             point = group.select(*others, "algorithm", axis, "mean").row(0, named=True)
             lines.append(point)
@@ -265,7 +265,7 @@ def arm_shares(results: StudyResults, axes: Sequence[str]) -> ChartType | None:
                 scale=alt.Scale(domain=order, range=ARMS),
                 legend=alt.Legend(orient="bottom"),
             ),
-            order="place:Q",
+            order="position:Q",
             facet=alt.Facet("algorithm:N", title=None, columns=3, sort=panels),
             tooltip=["name:N", "round:Q", alt.Tooltip("share:Q", format=".1%")],
         )
@@ -276,7 +276,7 @@ def arm_shares(results: StudyResults, axes: Sequence[str]) -> ChartType | None:
 
 
 def _arm_names(results: StudyResults) -> dict[str, list[str]]:
-    return {label: place["arms"] for label, place in results.index["places"].items()}
+    return {label: about["arms"] for label, about in results.environments.items()}
 
 
 def _few_rounds(shares: pl.DataFrame) -> pl.DataFrame:
@@ -296,7 +296,11 @@ def _few_arms(shares: pl.DataFrame, names: dict[str, list[str]]) -> pl.DataFrame
     shares = shares.join(ranked, on=["arms", "arm"])
     kept = (pl.col("arms") <= len(ARMS)) | (pl.col("rank") < len(ARMS))
     labels = pl.DataFrame(
-        [(place, arm, name) for place, known in names.items() for arm, name in enumerate(known)],
+        [
+            (environment, arm, name)
+            for environment, known in names.items()
+            for arm, name in enumerate(known)
+        ],
         schema={"environment": pl.String, "arm": pl.Int64, "known": pl.String},
         orient="row",
     )
@@ -304,7 +308,7 @@ def _few_arms(shares: pl.DataFrame, names: dict[str, list[str]]) -> pl.DataFrame
     plain = pl.coalesce("known", pl.format("arm {}", pl.col("arm") + 1))
     shares = shares.with_columns(
         name=pl.when(kept).then(plain).otherwise(pl.lit("all others")),
-        place=pl.when(kept).then(pl.col("arm")).otherwise(10**6),
+        position=pl.when(kept).then(pl.col("arm")).otherwise(10**6),
     )
-    keys = [*AXES, "round", "name", "place"]
-    return shares.group_by(keys).agg(pl.col("share").sum()).sort(*AXES, "place", "round")
+    keys = [*AXES, "round", "name", "position"]
+    return shares.group_by(keys).agg(pl.col("share").sum()).sort(*AXES, "position", "round")

@@ -65,11 +65,13 @@ def guaranteed(row: JSON, about: JSON) -> str:
     return "says nothing" if found.vacuous else f"{found.regret * (high - low):,.0f}"
 
 
-def numbers_table(table: pl.DataFrame, places: JSON | None = None) -> tuple[list[JSON], list[JSON]]:
+def numbers_table(
+    table: pl.DataFrame, environments: JSON | None = None
+) -> tuple[list[JSON], list[JSON]]:
     """Lay out one row for each cell; axes with one value only are said in the setting."""
     axes = [name for name in SETTINGS if table[name].n_unique() > 1 or name in ("epsilon", "batch")]
     best = set(winners(table)["cell"])
-    order = {name: place for place, name in enumerate(in_order(table["algorithm"]))}
+    order = {name: index for index, name in enumerate(in_order(table["algorithm"]))}
     shared = [name for name in axes if AXES[name].rivals_share]
     keys = sorted(shared, key=lambda name: AXES[name].private)  # the problem, then its privacy
     rank = pl.col("algorithm").replace_strict(order)
@@ -87,7 +89,7 @@ def numbers_table(table: pl.DataFrame, places: JSON | None = None) -> tuple[list
     for row in sorted_rows.iter_rows(named=True):
         cells = [shown_name(row["algorithm"], row["ran"]), *(_plain(row[axis]) for axis in axes)]
         cells += [_number(row[name], style) for name, (_, style) in shown.items()]
-        cells.append(guaranteed(row, (places or {}).get(row["environment"], {})))
+        cells.append(guaranteed(row, (environments or {}).get(row["environment"], {})))
         rows.append({"cells": cells, "best": row["cell"] in best})
     return columns, rows
 
@@ -118,7 +120,7 @@ def caveats(results: StudyResults, table: pl.DataFrame) -> list[str]:
     if table["mean"].min() < 0:  # type: ignore[operator]
         lines.append(
             "Regret below zero is better than every fixed arm, which is possible where the best "
-            "arm changes. Such means have no place on a logarithmic axis and are left out there."
+            "arm changes. Such means cannot be shown on a logarithmic axis and are left out there."
         )
     return lines + _changes(table)
 
@@ -138,10 +140,12 @@ def _changes(table: pl.DataFrame) -> list[str]:
             f"segments: regret against whoever plays each segment's best {best}."
         )
     guarded = table.filter(pl.col("alarms").is_not_null(), ~pl.col("algorithm").str.ends_with(SAME))
-    for place, algorithm in (
+    for environment, algorithm in (
         guarded.select("environment", "algorithm").unique(maintain_order=True).iter_rows()
     ):
-        cells = guarded.filter(pl.col("environment") == place, pl.col("algorithm") == algorithm)
+        cells = guarded.filter(
+            pl.col("environment") == environment, pl.col("algorithm") == algorithm
+        )
         share = pl.col("alarms")
         low, high, chance = cells.select(
             low=share.min(), high=share.max(), chance=pl.col("false_alarm").max()
@@ -149,7 +153,7 @@ def _changes(table: pl.DataFrame) -> list[str]:
         often = f"{high:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
         often = f"{often} of the runs" if high else "none of the runs"
         lines.append(
-            f"{algorithm} is for steady losses. On {place} its guard said in {often} "
+            f"{algorithm} is for steady losses. On {environment} its guard said in {often} "
             f"that they are not; where they are, it says so with probability at most "
             f"{chance:g} in a run."
         )
@@ -220,11 +224,11 @@ def write_report(
 
 def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | None) -> str:
     table = results.table()
-    shown = {str(place + 1): chart for place, chart in enumerate(drawn.values())}
+    shown = {str(index + 1): chart for index, chart in enumerate(drawn.values())}
     if attacks is not None:
         shown["audit"] = audit_chart(attacks["rows"])
     study = results.index["study"]
-    columns, rows = numbers_table(table, results.index["places"])
+    columns, rows = numbers_table(table, results.environments)
     first = leads(results)
     return render(
         "study.html",
@@ -248,14 +252,16 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         promises=_promises(table, results.guarantees(), [lead.best["algorithm"] for lead in first]),
         audit=None if attacks is None else audit_section(attacks),
         toml=results.index["toml"],
-        files=[place["file"] for place in results.index["places"].values() if place["file"]],
+        files=[about["file"] for about in results.environments.values() if about["file"]],
     )
 
 
 def _samples(results: StudyResults) -> list[JSON]:
     """Return what each log says about its arms, and how surely."""
-    places = results.index["places"].items()
-    return [{"place": place, **about["sample"]} for place, about in places if about.get("sample")]
+    known = results.environments.items()
+    return [
+        {"environment": name, **about["sample"]} for name, about in known if about.get("sample")
+    ]
 
 
 def said(first: list[Headline]) -> list[str]:
@@ -283,8 +289,8 @@ def _arms(results: StudyResults, first: list[Headline]) -> list[JSON]:
 
 def _question(table: pl.DataFrame) -> str:
     names = in_order(table["algorithm"])
-    places = table["environment"].unique(maintain_order=True).to_list()
-    return f"How do {listed(names)} compare on {listed(places)}?"
+    environments = table["environment"].unique(maintain_order=True).to_list()
+    return f"How do {listed(names)} compare on {listed(environments)}?"
 
 
 def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]]:
@@ -298,9 +304,9 @@ def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]
             continue
         shown.append((axis, ", ".join(v if isinstance(v, str) else f"{v:,}" for v in values)))
     against = table["against"].unique(maintain_order=True).to_list()
-    for place, about in results.index["places"].items():
+    for name, about in results.environments.items():
         if about["about"]:
-            shown.append(("data", f"{place}: {about['about']}"))
+            shown.append(("data", f"{name}: {about['about']}"))
     shown.append(("regret", f"total loss minus that of {' or '.join(against)}"))
     shown.append(("runs", f"{study['replicates']:,} of each, seed {study['seed']}"))
     return shown

@@ -49,9 +49,9 @@ def by_algorithm(names: Iterable[str], field: str = "algorithm") -> JSON:
     order, known = in_order(names), _looks()
     others = itertools.cycle(BANDITS)
     looks = [known.get(name) or next(others) for name in order]
-    for place, name in enumerate(order):
+    for index, name in enumerate(order):
         if name not in known and _base(name) in known:
-            looks[place] = known[_base(name)][0], VARIANT
+            looks[index] = known[_base(name)][0], VARIANT
     colours = alt.Scale(domain=order, range=[colour for colour, _ in looks])
     dashes = alt.Scale(domain=order, range=[dash for _, dash in looks])
     legend = alt.Legend(
@@ -66,7 +66,7 @@ def by_algorithm(names: Iterable[str], field: str = "algorithm") -> JSON:
 
 def in_order(names: Iterable[str]) -> list[str]:
     """Return different names of algorithms in the catalogue's order, then all others."""
-    known = {name: place for place, name in enumerate(_looks())}
+    known = {name: index for index, name in enumerate(_looks())}
     return sorted(dict.fromkeys(names), key=lambda name: known.get(_base(name), len(known)))
 
 

@@ -43,9 +43,9 @@ def contest(settings: JSON) -> list[Outcome]:
     """Play everything; relative regrets are to the best in the same environment and size."""
     return [
         outcome
-        for place in settings["environments"]
-        for size in _sizes(place["name"], settings["sizes"])
-        for outcome in _outcomes(place, size, settings)
+        for entry in settings["environments"]
+        for size in _sizes(entry["name"], settings["sizes"])
+        for outcome in _outcomes(entry, size, settings)
     ]
 
 
@@ -56,14 +56,14 @@ def _sizes(name: str, sizes: list[tuple[int, int, float]]) -> list[tuple[int, in
     return list(dict.fromkeys((own, rounds, epsilon) for _, rounds, epsilon in sizes))
 
 
-def _outcomes(place: JSON, size: tuple[int, int, float], settings: JSON) -> Iterator[Outcome]:
+def _outcomes(entry: JSON, size: tuple[int, int, float], settings: JSON) -> Iterator[Outcome]:
     arms, rounds, epsilon = size
-    environment = _environment(place, size)
+    environment = _environment(entry, size)
     runs = settings["replicates"][str(rounds)]
     policies = {name: _policy(name, size, settings["changes"]) for name in settings["algorithms"]}
     found = simulate(policies, environment, replicates=runs, seed=settings["seed"], checkpoints=1)
     above = 0.0
-    if place["world"] == "changing":
+    if entry["world"] == "changing":
         above = above_the_best_of_each_piece(environment, settings["pieces"])
     regrets = {name: found.regret(name) + above for name in policies}
     means = {name: float(regret.mean()) for name, regret in regrets.items()}
@@ -72,7 +72,7 @@ def _outcomes(place: JSON, size: tuple[int, int, float], settings: JSON) -> Iter
     mean, high = relative(means, floor), relative(highs, floor)
     for name in policies:
         numbers = means[name], highs[name], mean[name], high[name]
-        yield Outcome(place["world"], label(place), size, name, *numbers)
+        yield Outcome(entry["world"], label(entry), size, name, *numbers)
 
 
 def relative(regrets: dict[str, float], floor: float) -> dict[str, float]:
@@ -87,28 +87,28 @@ def _policy(name: str, size: tuple[int, int, float], changes: int) -> Policy:
     return make_policy(name.removesuffix(CHANGES), problem)
 
 
-def _environment(place: JSON, size: tuple[int, int, float]) -> Environment:
+def _environment(entry: JSON, size: tuple[int, int, float]) -> Environment:
     arms, rounds, epsilon = size
-    options = {key: value for key, value in place.items() if key not in ("world", "name")}
+    options = {key: value for key, value in entry.items() if key not in ("world", "name")}
     if "hard" in options:
         options["gap"] = min(1.0, options.pop("hard") * math.sqrt(arms / (rounds * epsilon)))
     if "turn" in options:
         options["shift"] = round(options.pop("turn") * rounds)
     if "waves" in options:
         options["period"] = rounds / options.pop("waves")
-    made: World = make_environment(place["name"], arms, rounds, **options)
+    made: World = make_environment(entry["name"], arms, rounds, **options)
     assert isinstance(made, Environment)
     return made
 
 
-def label(place: JSON) -> str:
+def label(entry: JSON) -> str:
     """Say an environment in a few words."""
     options = [
         key if value is True else f"{key} {value if isinstance(value, str) else format(value, 'g')}"
-        for key, value in place.items()
+        for key, value in entry.items()
         if key not in ("world", "name")
     ]
-    return " ".join([place["name"], *options])
+    return " ".join([entry["name"], *options])
 
 
 def above_the_best_of_each_piece(environment: Environment, pieces: int) -> float:
@@ -178,10 +178,10 @@ def rows_of(world: str, table: dict[str, Standing]) -> list[list[str]]:
 
 def standing(outcomes: list[Outcome]) -> Standing:
     """Summarise one algorithm's outcomes in a world."""
-    places: dict[str, list[float]] = {}
+    by_environment: dict[str, list[float]] = {}
     for outcome in outcomes:
-        places.setdefault(outcome.environment, []).append(outcome.relative)
-    worst = {name: geometric_mean(found) for name, found in places.items()}
+        by_environment.setdefault(outcome.environment, []).append(outcome.relative)
+    worst = {name: geometric_mean(found) for name, found in by_environment.items()}
     where = max(worst, key=lambda name: worst[name])
     return Standing(
         geometric_mean([outcome.relative for outcome in outcomes]),

@@ -28,8 +28,8 @@ def reproduce(quick: bool) -> Reproduction:
             low, high = found.interval
             cells = [f"{epsilon:g}", f"{batch:,}", f"{batch * epsilon:.3g}"]
             rows.append([*cells, f"{found.mean:,.0f}", f"{found.error:,.0f}"])
-            place = "", f"epsilon {epsilon:g}", batch * epsilon
-            drawn.append(Point(*place, found.mean, max(low, 1.0), high))
+            series = "", f"epsilon {epsilon:g}", batch * epsilon
+            drawn.append(Point(*series, found.mean, max(low, 1.0), high))
         best[epsilon] = _lowest(points)
         factor = settings["factor"]
         times = best[epsilon] * epsilon

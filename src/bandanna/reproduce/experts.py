@@ -39,9 +39,9 @@ def reproduce(quick: bool) -> Reproduction:
     settings = frozen_settings("experts", quick)
     outcomes = [
         outcome
-        for place in settings["environments"]
+        for entry in settings["environments"]
         for rounds, epsilon in settings["sizes"]
-        for outcome in _outcomes(place, rounds, epsilon, settings)
+        for outcome in _outcomes(entry, rounds, epsilon, settings)
     ]
     rows, verdicts = [], []
     for world in (STEADY, ANY):
@@ -74,8 +74,8 @@ def reproduce(quick: bool) -> Reproduction:
     )
 
 
-def _outcomes(place: JSON, rounds: int, epsilon: float, settings: JSON) -> list[Outcome]:
-    environment = world_of(place, rounds)
+def _outcomes(entry: JSON, rounds: int, epsilon: float, settings: JSON) -> list[Outcome]:
+    environment = world_of(entry, rounds)
     arms, experts = environment.arms, environment.experts
     problem = Problem(arms, rounds, epsilon, experts)
     policies: dict[str, Policy] = {
@@ -87,7 +87,7 @@ def _outcomes(place: JSON, rounds: int, epsilon: float, settings: JSON) -> list[
     found = simulate(policies, environment, replicates=runs, seed=seed, checkpoints=1)
     means = {name: float(found.regret(name).mean()) for name in policies}
     highs = {name: float(np.quantile(found.regret(name), 0.9)) for name in policies}
-    shown: JSON = {"name": "an expert wakes" if "waking" in place else "classifiers", **place}
+    shown: JSON = {"name": "an expert wakes" if "waking" in entry else "classifiers", **entry}
     outcomes = []
     for plain in (False, True):
         names = [name for name in policies if name.startswith(PLAIN) == plain]
@@ -97,7 +97,7 @@ def _outcomes(place: JSON, rounds: int, epsilon: float, settings: JSON) -> list[
         size = arms, rounds, epsilon
         outcomes += [
             Outcome(
-                *(place["world"], label(shown), size, name, means[name], highs[name]),
+                *(entry["world"], label(shown), size, name, means[name], highs[name]),
                 *(mean[name], high[name]),
             )
             for name in names
@@ -105,16 +105,16 @@ def _outcomes(place: JSON, rounds: int, epsilon: float, settings: JSON) -> list[
     return outcomes
 
 
-def world_of(place: JSON, rounds: int) -> ExpertEnvironment:
+def world_of(entry: JSON, rounds: int) -> ExpertEnvironment:
     """Return an environment: one with a name, or one that is made here."""
-    if "part" in place:
-        return classifiers(place["part"], rounds)
-    if "waking" in place:
-        size = place["experts"], place["arms"], rounds
-        return waking(*size, place["quality"], place["waking"])
-    options = {key: value for key, value in place.items() if key not in ("world", "name")}
+    if "part" in entry:
+        return classifiers(entry["part"], rounds)
+    if "waking" in entry:
+        size = entry["experts"], entry["arms"], rounds
+        return waking(*size, entry["quality"], entry["waking"])
+    options = {key: value for key, value in entry.items() if key not in ("world", "name")}
     size = options.pop("arms", None), rounds, options.pop("experts", None)
-    made = make_environment(place["name"], *size, **options)
+    made = make_environment(entry["name"], *size, **options)
     assert isinstance(made, ExpertEnvironment)
     return made
 

@@ -131,7 +131,7 @@ def _judge(
     stops = np.unique([*(tau for _, tau in pairs), *ends.values(), rounds])
     runs = simulate(policy, Barrier(rounds), replicates=replicates, seed=seed, checkpoints=stops)
     plays = _plays(runs)
-    column = {int(stop): place for place, stop in enumerate(stops)}
+    column = {int(stop): index for index, stop in enumerate(stops)}
     found = {}
     for pair in pairs:
         late = plays[:, column[ends[pair]]] - plays[:, column[pair[1]]]

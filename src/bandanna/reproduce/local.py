@@ -55,23 +55,25 @@ def reproduce(quick: bool) -> Reproduction:
     """Compare local algorithms with each other and with central ones at the same epsilon."""
     settings = frozen_settings("local", quick)
     table = _measure(settings)
-    places = list(dict.fromkeys(place for place, _, _ in table))
+    environments = list(dict.fromkeys(environment for environment, _, _ in table))
     names = list(dict.fromkeys(name for _, _, name in table))
     rows, drawn = [], []
-    for place in places:
+    for environment in environments:
         for name in names:
-            cells = [table[place, epsilon, name] for epsilon in settings["epsilon"]]
-            rows.append([place, name, *(f"{one.mean:,.0f} ({one.error:,.0f})" for one in cells)])
+            cells = [table[environment, epsilon, name] for epsilon in settings["epsilon"]]
+            rows.append(
+                [environment, name, *(f"{one.mean:,.0f} ({one.error:,.0f})" for one in cells)]
+            )
             for epsilon, (mean, error) in zip(settings["epsilon"], cells, strict=True):
                 low, high = mean - 1.96 * error, mean + 1.96 * error
-                drawn.append(Point(place, name, epsilon, mean, max(low, 1.0), high))
+                drawn.append(Point(environment, name, epsilon, mean, max(low, 1.0), high))
     size = f"K = {settings['arms']}, T = {settings['rounds']:,}"
     return Reproduction(
         name="local",
         claim=f"local algorithms against each other and against central ones, {size}",
         headings=["losses", "algorithm", *(f"eps {epsilon:g}" for epsilon in settings["epsilon"])],
         rows=rows,
-        verdicts=_verdicts(table, places, settings),
+        verdicts=_verdicts(table, environments, settings),
         settings=settings,
         figure=Figure("What local privacy costs", "epsilon", "regret", drawn),
     )
@@ -80,9 +82,9 @@ def reproduce(quick: bool) -> Reproduction:
 def _measure(settings: JSON) -> Table:
     arms, rounds = settings["arms"], settings["rounds"]
     table: Table = {}
-    for place in settings["environments"]:
-        options = {key: value for key, value in place.items() if key != "name"}
-        environment = make_environment(place["name"], arms, rounds, **options)
+    for entry in settings["environments"]:
+        options = {key: value for key, value in entry.items() if key != "name"}
+        environment = make_environment(entry["name"], arms, rounds, **options)
         for epsilon in settings["epsilon"]:
             policies = contestants(arms, rounds, epsilon)
             runs = simulate(
@@ -94,24 +96,32 @@ def _measure(settings: JSON) -> Table:
             )
             for name in policies:
                 found = statistics(runs.regret(name))
-                key = place["name"], epsilon, name
+                key = entry["name"], epsilon, name
                 table[key] = Found(found["mean"], found["standard_error"])
     return table
 
 
-def _verdicts(table: Table, places: list[str], settings: JSON) -> list[Verdict]:
-    def ratio(name: str, others: tuple[str, ...], place: str, epsilon: float) -> float:
-        best = min(table[place, epsilon, other].mean for other in others)
-        return table[place, epsilon, name].mean / best
+def _verdicts(table: Table, environments: list[str], settings: JSON) -> list[Verdict]:
+    def ratio(name: str, others: tuple[str, ...], environment: str, epsilon: float) -> float:
+        best = min(table[environment, epsilon, other].mean for other in others)
+        return table[environment, epsilon, name].mean / best
 
-    steady, swinging = places
+    steady, swinging = environments
     small, *_ = epsilons = settings["epsilon"]
     large = [epsilon for epsilon in epsilons if epsilon >= settings["large"]]
-    rivals = max(ratio(OURS, GUARANTEED, place, one) for place in places for one in epsilons)
+    rivals = max(
+        ratio(OURS, GUARANTEED, environment, one)
+        for environment in environments
+        for one in epsilons
+    )
     ahead = max(ratio(THOMPSON, (OURS,), steady, epsilon) for epsilon in epsilons)
     behind = min(ratio(THOMPSON, (OURS,), swinging, epsilon) for epsilon in epsilons)
-    prices = [ratio(OURS, CENTRAL, place, small) for place in places]
-    later = max(ratio(OURS, CENTRAL, place, epsilon) for place in places for epsilon in large)
+    prices = [ratio(OURS, CENTRAL, environment, small) for environment in environments]
+    later = max(
+        ratio(OURS, CENTRAL, environment, epsilon)
+        for environment in environments
+        for epsilon in large
+    )
     return [
         Verdict(
             "of the local algorithms with a guarantee one-bit has the least regret",

@@ -26,10 +26,10 @@ def reproduce(quick: bool) -> Reproduction:
     arms, rounds = settings["arms"], settings["rounds"]
     rows, drawn, worse, ratios = [], [], [], []
     for epsilon in settings["epsilon"]:
-        for place in settings["environments"]:
-            options = {key: value for key, value in place.items() if key != "name"}
-            label = " ".join([place["name"], *(f"{key} {value}" for key, value in options.items())])
-            environment = make_environment(place["name"], arms, rounds, **options)
+        for entry in settings["environments"]:
+            options = {key: value for key, value in entry.items() if key != "name"}
+            label = " ".join([entry["name"], *(f"{key} {value}" for key, value in options.items())])
+            environment = make_environment(entry["name"], arms, rounds, **options)
             runs = simulate(
                 {name: make_policy(name, Problem(arms, rounds, epsilon)) for name in RIVALS},
                 environment,
@@ -85,7 +85,7 @@ def reproduce(quick: bool) -> Reproduction:
 
 def _point(label: str, name: str, epsilon: float, found: dict[str, float]) -> list[Point]:
     half = 1.96 * found["standard_error"]
-    if found["mean"] - half <= 0:  # has no place on a logarithmic axis
+    if found["mean"] - half <= 0:  # cannot be shown on a logarithmic axis
         return []
     mean = found["mean"]
     return [Point(label, name, epsilon, mean, mean - half, mean + half)]

@@ -62,8 +62,8 @@ def reproduce(quick: bool) -> Reproduction:
 def _play(policy: PrivateBandit, problem: JSON, settings: JSON) -> tuple[np.ndarray, str]:
     """Return the regret of every run, and how often the net took over."""
     runs, seed = settings["replicates"], settings["seed"]
-    place = world(problem["environment"], problem["size"][0], problem["size"][1])
-    found = simulate({"it": policy}, place, replicates=runs, seed=seed, checkpoints=1)
+    environment = world(problem["environment"], problem["size"][0], problem["size"][1])
+    found = simulate({"it": policy}, environment, replicates=runs, seed=seed, checkpoints=1)
     net = found.switched("it")
     return found.regret("it"), "-" if net is None else f"{net:.1%}"
 
@@ -96,9 +96,9 @@ def _against(settings: JSON) -> list[Verdict]:
                 "ab-test": PrivateBandit(arms, epsilon, rounds, "ab-test", explore=explore),
             }
             for options in against["environments"]:
-                place = world(options, arms, rounds)
+                environment = world(options, arms, rounds)
                 runs, seed = settings["replicates"], settings["seed"]
-                found = simulate(policies, place, replicates=runs, seed=seed, checkpoints=1)
+                found = simulate(policies, environment, replicates=runs, seed=seed, checkpoints=1)
                 ratio = found.regret("phased").mean() / found.regret("ab-test").mean()
                 ratios[f"{label(options)}, {arms} arms"] = float(ratio)
         whole = math.exp(np.mean(np.log(list(ratios.values()))))

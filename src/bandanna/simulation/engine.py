@@ -178,7 +178,7 @@ def play_batches(
         start = stop
 
 
-PLACE, TOTAL, CHECKPOINT, CHOICE, SIZE = range(5)
+POSITION, TOTAL, CHECKPOINT, CHOICE, SIZE = range(5)
 
 
 @kernel
@@ -196,12 +196,12 @@ def play_rounds(
     drawn: NDArray[np.float64],
     start: int,
 ) -> None:
-    """Play a chunk of rounds; ``progress`` and ``drawn`` hold the place where it stopped."""
-    place, total, checkpoint = progress[PLACE], progress[TOTAL], progress[CHECKPOINT]
+    """Play a chunk of rounds; ``progress`` and ``drawn`` hold where it stopped."""
+    position, total, checkpoint = progress[POSITION], progress[TOTAL], progress[CHECKPOINT]
     choice, weight, size = progress[CHOICE], drawn[0], progress[SIZE]
     next_stop = stops[checkpoint] - start
     for t in range(losses.shape[0]):
-        if place == 0:
+        if position == 0:
             choice, weight, size = open_batch(play, streams[ARMS])
             if size == 0:
                 size = batch
@@ -212,25 +212,25 @@ def play_rounds(
         total += loss
         result.plays[arm] += 1
         count(memory, release, said, arm, importance, loss)
-        place += 1
-        if place == size:
+        position += 1
+        if position == size:
             value = let_out(memory, release, size, streams[RELEASES])
             learn(play, choice, weight, said, arm, importance, value, memory.estimates, size)
-            place = 0
+            position = 0
         if t + 1 == next_stop:
             result.losses[checkpoint] = total
             for each in range(result.plays.size):
                 result.played[checkpoint, each] = result.plays[each]
             checkpoint += 1
             next_stop = stops[min(checkpoint, stops.size - 1)] - start
-    progress[PLACE], progress[TOTAL], progress[CHECKPOINT] = place, total, checkpoint
+    progress[POSITION], progress[TOTAL], progress[CHECKPOINT] = position, total, checkpoint
     progress[CHOICE], drawn[0], progress[SIZE] = choice, weight, size
 
 
 class ExpertRun:
     """One run of one policy with experts, chunk by chunk.
 
-    A run keeps its place between chunks, so a chunk of losses and advice is made once and played
+    A run keeps its position between chunks, so a chunk of losses and advice is made once and played
     by every run of every policy.
     """
 
@@ -242,7 +242,7 @@ class ExpertRun:
         compiled = isinstance(recipe.learner, Compiled)
         self._loop = play_rounds if compiled else python_source(play_rounds)
         self._release = recipe.release.fast(), recipe.release.memory(), recipe.batch
-        self._place = np.zeros(5, dtype=np.int64), np.ones(1)
+        self._progress = np.zeros(5, dtype=np.int64), np.ones(1)
         self._stops = stops
         self._recipe = recipe
         self._result = empty_run(arms, stops)
@@ -263,6 +263,6 @@ class ExpertRun:
             self._streams,
             self._stops,
             self._result,
-            *self._place,
+            *self._progress,
             chunk.start,
         )

@@ -36,7 +36,7 @@ GROWTH = math.sqrt(10.0)
 BEATS = 0.95
 """An algorithm beats choosing at random when it has clearly less than this share of its regret."""
 
-Place = Callable[[int], Environment]
+MakeEnvironment = Callable[[int], Environment]
 """Makes an environment of so many rounds."""
 
 
@@ -116,14 +116,14 @@ class Forecast:
         return {**vars(self), "rows": rows, "words": self.words}
 
 
-def forecast(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) -> Forecast:
+def forecast(problem: Problem, make: MakeEnvironment, *, unit: str = "", seed: int = 0) -> Forecast:
     """Simulate the likeliest candidates, and the best of them for longer if need be.
 
     Parameters
     ----------
     problem
         Arms, rounds and epsilon.
-    place
+    make
         Makes the environment for a number of rounds.
     unit
         What losses are counted in.
@@ -133,7 +133,7 @@ def forecast(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) -
     rounds = problem.horizon("a simulation")
     if problem.advised:
         raise InputError("what to expect is simulated without experts; leave out --experts.")
-    here = place(rounds)
+    here = make(rounds)
     policies = _candidates(problem, here.loss_range)
     if not policies:
         raise InputError(f"{problem} would take too long to simulate; try fewer rounds.")
@@ -152,7 +152,7 @@ def forecast(problem: Problem, place: Place, *, unit: str = "", seed: int = 0) -
         if _steps(policy, larger, FEW) > MOST_STEPS:
             break
         looked_until = round(size)
-        longer = simulate(policy, place(looked_until), replicates=FEW, seed=seed)
+        longer = simulate(policy, make(looked_until), replicates=FEW, seed=seed)
         if _beats(longer, "policy"):
             beats_from = looked_until
     uniform = 1000.0 * float(results.uniform_regret[-1]) / rounds

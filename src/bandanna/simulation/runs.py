@@ -190,8 +190,8 @@ def simulate_segments(
     pairs = by_segment(segments, losses).items()
     return SegmentResults(
         {
-            name: simulate(policy, one, seed=seed + place, **options)
-            for place, (name, (policy, one)) in enumerate(pairs)
+            name: simulate(policy, one, seed=seed + number, **options)
+            for number, (name, (policy, one)) in enumerate(pairs)
         }
     )
 

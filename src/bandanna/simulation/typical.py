@@ -100,35 +100,36 @@ def expected_regret(
     regrets: dict[str, dict[str, NDArray[np.float64]]] = {name: {} for name in policies}
     if not policies:
         return [], left_out
-    places = _places(problem)
+    environments = _environments(problem)
     runs = EXPERT_RUNS if problem.advised else RUNS
-    work = len(places) * runs * seconds_of(policies.values(), rounds)
+    work = len(environments) * runs * seconds_of(policies.values(), rounds)
     with Progress(work, gathers=True):
-        for number, (label, place) in enumerate(places.items()):
+        for number, (label, environment) in enumerate(environments.items()):
             own = seed if problem.advised else seed + number
-            here = _for_place(policies, place, own)
-            results = simulate(here, place, replicates=runs, seed=own)
+            here = _with_strongest(policies, environment, own)
+            results = simulate(here, environment, replicates=runs, seed=own)
             for name, found in regrets.items():
                 found[label] = results.regret(name) / rounds
     return [_summary(name, found) for name, found in regrets.items()], left_out
 
 
-def _places(problem: Problem) -> dict[str, Environment | ExpertEnvironment]:
+def _environments(problem: Problem) -> dict[str, Environment | ExpertEnvironment]:
     if problem.advised:
         return {**expert_family(problem)}
-    places: dict[str, Environment | ExpertEnvironment] = {}
-    for place in family(problem.arms, problem.horizon("a simulation")):
-        places[f"hard {place.name}" if place.name in places else place.name] = place
-    return places
+    environments: dict[str, Environment | ExpertEnvironment] = {}
+    for environment in family(problem.arms, problem.horizon("a simulation")):
+        name = environment.name
+        environments[f"hard {name}" if name in environments else name] = environment
+    return environments
 
 
-def _for_place(
-    policies: dict[str, Policy], place: Environment | ExpertEnvironment, seed: int
+def _with_strongest(
+    policies: dict[str, Policy], environment: Environment | ExpertEnvironment, seed: int
 ) -> dict[str, Policy]:
-    """Let no privacy be the strongest without it in a place."""
+    """Let ``no-privacy`` be the strongest learner without privacy in this environment."""
     if NO_PRIVACY not in policies:
         return policies
-    best = strongest(place, seed=seed, most_seconds=MOST_BASELINE)
+    best = strongest(environment, seed=seed, most_seconds=MOST_BASELINE)
     return policies | {NO_PRIVACY: best}
 
 

@@ -23,7 +23,7 @@ from bandanna.spec import Problem
 from bandanna.studies.schema import AXES, OWN, Setting
 from bandanna.studies.source import Data, Source
 
-NUMBERS = 6
+RESULTS_VERSION = 6
 """Raise this whenever the same settings would give other numbers, or the columns change."""
 
 PART_SECONDS = 10.0
@@ -85,9 +85,11 @@ class Cell(Setting):  # type: ignore[misc]
         for name in ("options", "metrics"):
             if values[name] is None:  # cells without have the names that they always had
                 del values[name]
-        return seal({"numbers": NUMBERS, **values, "environment": self.environment.identity()})[:32]
+        return seal(
+            {"numbers": RESULTS_VERSION, **values, "environment": self.environment.identity()}
+        )[:32]
 
-    def place(self) -> Environment | ExpertEnvironment:
+    def make_environment(self) -> Environment | ExpertEnvironment:
         """Make the environment."""
         source: Source = self.environment
         return source.make(self.arms, self.rounds, self.experts)
@@ -118,7 +120,7 @@ class Cell(Setting):  # type: ignore[misc]
         runs = math.ceil(PART_SECONDS / self.run_seconds)
         if runs < self.replicates:
             # What runs share is done again for every part: an adversary's uniform player, advice.
-            comparator = self.place().comparator
+            comparator = self.make_environment().comparator
             runs = max(runs, {"adaptive": 200, "experts": 10}.get(comparator, 1))
         starts = range(0, self.replicates, runs)
         return [Part(self, start, min(runs, self.replicates - start)) for start in starts]

@@ -76,7 +76,7 @@ def play(part: Part, losses: Data | None) -> tuple[str, Played]:
         policy = _strongest(cell.environment, *size, cell.batch, cell.seed)
     found = simulate(
         policy,
-        cell.place(),
+        cell.make_environment(),
         replicates=part.runs,
         first_run=part.first,
         seed=cell.seed,
@@ -142,18 +142,18 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
     rows: list[JSON] = [
         {
             "round": int(stop),
-            **statistics(curves[:, place]),
-            "uniform": float(uniform[place]),
-            "segment_mean": float(curves[:, place].mean() + one.ahead[place])
+            **statistics(curves[:, index]),
+            "uniform": float(uniform[index]),
+            "segment_mean": float(curves[:, index].mean() + one.ahead[index])
             if one.ahead.size
             else None,
             "releases": None if grows else int(stop) // batch if promise.private else 0,
-            "regret": curves[:, place].tolist(),
-            "shares": shares[place].tolist() if kept else None,
-            "found": None if best < 0 else float((leaders[:, place] == best).mean()),
+            "regret": curves[:, index].tolist(),
+            "shares": shares[index].tolist() if kept else None,
+            "found": None if best < 0 else float((leaders[:, index] == best).mean()),
             "released": released if stop == stops[-1] and promise.private else None,
         }
-        for place, stop in enumerate(stops)
+        for index, stop in enumerate(stops)
     ]
     floats, whole, several = pl.Float64(), pl.Int64(), pl.List(pl.Float64())
     schema: dict[str, pl.DataType] = dict.fromkeys(rows[0], floats)

@@ -172,6 +172,12 @@ class StudyResults:
         return sum(not self.folder.has(key) for key in self.index["cells"])
 
     @property
+    def environments(self) -> JSON:
+        """What is known of each environment, by its label: its file, arms, experts and range."""
+        found: JSON = self.index["places"]
+        return found
+
+    @property
     def skipped(self) -> list[Skipped]:
         """The combinations that cannot apply, with the reason."""
         return [Skipped(values, reason) for values, reason in self.index["skipped"]]

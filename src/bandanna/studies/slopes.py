@@ -39,10 +39,10 @@ def fit_slope(x: Iterable[float], y: Iterable[float], errors: Iterable[float]) -
     """
     from scipy import stats
 
-    places, means = np.array([*x], dtype=float), np.array([*y], dtype=float)
-    if np.unique(places).size < 3 or means.min() <= 0.0:
+    points, means = np.array([*x], dtype=float), np.array([*y], dtype=float)
+    if np.unique(points).size < 3 or means.min() <= 0.0:
         return None
-    across, up = np.log(places), np.log(means)
+    across, up = np.log(points), np.log(means)
     relative = np.array([*errors], dtype=float) / means
     weights = 1.0 / np.maximum(np.nan_to_num(relative, nan=1.0), SURE) ** 2
     middle = np.average(across, weights=weights)

@@ -66,18 +66,18 @@ class Source:
         if self.data is None:
             size = GENERATED_ROUNDS if rounds is None else rounds
             return make_environment(self.name, arms, size, experts, **dict(self.options))
-        place = _place(self.data, rounds)
-        if experts not in (None, place.experts):
-            known = "no" if place.experts is None else place.experts
+        made = _environment_of(self.data, rounds)
+        if experts not in (None, made.experts):
+            known = "no" if made.experts is None else made.experts
             raise InputError(f"{self.name} has {known} experts; got experts {experts}.")
-        if arms not in (None, place.arms):
-            raise InputError(f"{self.name} has {place.arms} arms; got arms {arms}.")
-        return place
+        if arms not in (None, made.arms):
+            raise InputError(f"{self.name} has {made.arms} arms; got arms {arms}.")
+        return made
 
     def described(self) -> JSON:
         """Return for reports what its arms and experts are called, and what its losses are."""
         data = self.data
-        made = ENVIRONMENTS[self.name] if data is None else _place(data, None)
+        made = ENVIRONMENTS[self.name] if data is None else _environment_of(data, None)
         return {
             "file": self.name if data is not None else "",
             "arms": list(getattr(made, "arm_names", ())),
@@ -90,8 +90,8 @@ class Source:
         }
 
 
-def _place(data: Data, rounds: int | None) -> Environment | ExpertEnvironment:
-    return data.place(rounds) if isinstance(data, Logged) else data.environment(rounds)
+def _environment_of(data: Data, rounds: int | None) -> Environment | ExpertEnvironment:
+    return data.as_environment(rounds) if isinstance(data, Logged) else data.environment(rounds)
 
 
 def read_source(value: object, folder: Path) -> Source:

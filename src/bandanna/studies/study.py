@@ -48,7 +48,7 @@ def checked_grid(grid: object) -> dict[str, tuple[object, ...]]:
     for name, axis in AXES.items():
         if name in grid:
             values = tuple(axis.read(value) for value in grid[name])
-            if any(value in values[:place] for place, value in enumerate(values)):
+            if any(value in values[:index] for index, value in enumerate(values)):
                 raise InputError(f"{name} names a value twice: {list(grid[name])!r}.")
             checked[name] = values
     private = [name for name in map(str, checked["algorithm"]) if needs_epsilon(name)]
