@@ -23,10 +23,12 @@ from bandanna.inference import (
     fixed_difference_interval,
     fixed_evidence,
     fixed_mean_interval,
+    is_below,
     law_of,
     mean_interval,
     phase_difference,
     point,
+    still_racing,
 )
 
 RUNS, ALPHA = 2_000, 0.05
@@ -285,3 +287,21 @@ def test_phases_in_which_an_arm_was_not_played_are_left_out() -> None:
     assert found is not None
     assert found.phases == 2
     assert found.low <= found.difference <= found.high
+
+
+def test_a_race_in_one_call_is_that_of_all_pairs() -> None:
+    rng, law = np.random.default_rng(0), law_of(2.0)
+    for _ in range(100):
+        count = int(rng.integers(1, 7))
+        arms = [
+            Totals(float(rng.integers(0, 400)), 400.0 * rng.integers(1, 20), float(times))
+            for times in rng.integers(1, 9, count)
+        ]
+        order = sorted(range(count), key=lambda arm: point(arms[arm]))
+        left = set(order)
+        for place, a in enumerate(order):
+            for b in order[place + 1 :]:
+                if {a, b} <= left and is_below(law, arms[a], arms[b], 0.05):
+                    left.discard(b)
+        assert set(np.flatnonzero(still_racing(law, arms, 0.05)).tolist()) == left
+    assert still_racing(law, [Totals(), Totals(5.0, 100.0, 1.0)], 0.05) == [True, True]

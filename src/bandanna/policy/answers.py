@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from bandanna._core import checks
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, ArmName, InputError
-from bandanna.inference import Totals, point
-from bandanna.policy.methods import STEADY, Known, Method
+from bandanna.inference import Totals, point, still_racing
+from bandanna.policy.methods import STEADY, AnyTime, Known, Method
 from bandanna.policy.wording import Units, best_words, difference_words, digits_for, sure
 
 ANY_TIME = "It holds at whatever time you look."
@@ -388,7 +388,14 @@ def in_the_race(
     if method is None:
         return list(among)
     share = alpha / max(len(among), 1)
-    known = sorted((arm for arm in among if arm in totals), key=lambda arm: point(totals[arm]))
+    known = [arm for arm in among if arm in totals]
+    if isinstance(method, AnyTime):
+        kept = still_racing(method.law, [totals[arm] for arm in known], share, tolerance)
+        if all(kept):
+            return list(among)
+        gone = [arm for arm, stays in zip(known, kept, strict=True) if not stays]
+        return [arm for arm in among if arm not in gone]
+    known.sort(key=lambda arm: point(totals[arm]))
     left = set(among)
     for rank, arm in enumerate(known):
         for rival in known[rank + 1 :]:
@@ -422,6 +429,8 @@ def index_of(names: Sequence[ArmName], name: ArmName) -> int:
 
 def check_confidence(confidence: object) -> float:
     """Require a confidence from 0.5 to below 1."""
+    if type(confidence) is float and 0.5 <= confidence < 1.0:
+        return confidence
     found = checks.as_float(confidence)
     if not 0.5 <= found < 1.0:
         raise InputError(

@@ -162,7 +162,8 @@ class Diagnostics:
 
         If a guardrail retired the last arm beside the control, it is among them and not played.
         """
-        return tuple(arm for arm in range(len(self.arms)) if arm not in self._state.retired)
+        retired, arms = self._state.retired, range(len(self.arms))
+        return tuple(arm for arm in arms if arm not in retired) if retired else tuple(arms)
 
     @property
     def experts(self) -> int | None:

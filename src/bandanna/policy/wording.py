@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from bandanna._core.types import ArmName
 from bandanna.inference import Interval, Totals, point
 from bandanna.policy.methods import Method
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(NamedTuple):
     """How a user counts: the range of outcomes, and whether more is better."""
 
     low: float = 0.0
