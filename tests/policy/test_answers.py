@@ -150,7 +150,12 @@ def test_experts_are_answered_for_where_batches_follow_them() -> None:
     assert [arm.name for arm in answer.arms] == [0, 1, 2]
     assert policy.leader == 0
     weighed = bd.PrivateExperts(3, 2, 2.0, 0.0, 2_000, "one-bit-exp4", seed=0)
+    for _ in range(20):
+        weighed.observe(weighed.decide([0, 1, 1]), loss=0.5)
     assert weighed.answer().best is None
+    for said in (weighed.answer().sentence, weighed.compare(0, 1).sentence, str(weighed.summary())):
+        assert "use a conversion" in said
+        assert "sure" not in said
 
 
 @pytest.mark.parametrize("algorithm", ["adaptive", "one-bit", "dp-klucb", "htinf", "ldp-exp3"])

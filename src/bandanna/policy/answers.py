@@ -168,7 +168,7 @@ class Answer(_Shown):
 
     def _of(self, arm: ArmAnswer) -> str:
         if arm.mean is None:
-            return "nothing released yet"
+            return "no release of its own"
         digits = max(digits_for(arm.high - arm.low), 0)
         mean, low, high = (f"{value:,.{digits}f}" for value in (arm.mean, arm.low, arm.high))
         return f"mean {self.units.noun} {mean} ({low} to {high})"
@@ -236,6 +236,7 @@ def answer_from(
     assumption: str = STEADY,
     warning: str = "",
     settled: Settled | None = None,
+    unsaid: str = "",
 ) -> Answer:
     """Answer which arm is best.
 
@@ -259,6 +260,8 @@ def answer_from(
         What must be true, and what speaks against it.
     settled
         What a race with at least this confidence has settled already: it stays settled.
+    unsaid
+        Why nothing can be said, where that is so: the whole sentence.
     """
     alpha = 1.0 - check_confidence(confidence)
     running = range(len(names)) if among is None else among
@@ -280,7 +283,7 @@ def answer_from(
         )
     else:
         words = best_words(best, racing, running, names, totals, method, units, alpha)
-    sentence = f"{words}, {sure(confidence)}, provided {assumption}."
+    sentence = unsaid or f"{words}, {sure(confidence)}, provided {assumption}."
     named = None if best is None or units.neutral else names[best]
     return Answer(named, tuple(arms), sentence, confidence, assumption, units, warning)
 
@@ -294,6 +297,7 @@ def answer_later(
     assumption: str = STEADY,
     warning: str = "",
     settled: Settled | None = None,
+    unsaid: str = "",
 ) -> Answer:
     """Return what ``answer_from`` does, computed when it is looked at: ``best`` takes little.
 
@@ -316,6 +320,7 @@ def answer_later(
             assumption=assumption,
             warning=warning,
             settled=settled,
+            unsaid=unsaid,
         )
 
     return Answer.later(best, whole, warning)
@@ -352,6 +357,7 @@ def compare_from(
     *,
     confidence: float = 0.95,
     assumption: str = STEADY,
+    unsaid: str = "",
 ) -> Comparison:
     """Compare two arms, by name."""
     alpha = 1.0 - check_confidence(confidence)
@@ -360,7 +366,7 @@ def compare_from(
         raise InputError(f"compare two different arms; got {first!r} twice.")
     if method is None or a not in totals or b not in totals:
         missing = [str(names[arm]) for arm in (a, b) if arm not in totals or method is None]
-        sentence = f"Nothing has been released of {' and '.join(missing)} yet."
+        sentence = unsaid or f"Nothing has been released of {' and '.join(missing)} yet."
         ends = -units.width, units.width
         return Comparison(names[a], names[b], None, *ends, sentence, confidence, assumption)
     found = method.difference(totals[a], totals[b], alpha)

@@ -40,7 +40,7 @@ from bandanna.policy.parts import (
 )
 from bandanna.policy.state import State
 from bandanna.policy.transitions import Parts, batch_with_room
-from bandanna.policy.wording import Units
+from bandanna.policy.wording import WEIGHED, Units
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule, Spec
@@ -85,18 +85,23 @@ class Summary:
     """Which arm is best, if that can be said."""
     net: str = ""
     """What the net under ``adaptive`` or ``phased`` has seen, in a sentence."""
+    unsaid: str = ""
+    """Why nothing can be said about means, where that is so."""
 
     def __str__(self) -> str:
         width = max(len(str(row.arm)) for row in self.rows)
         lines = [f"{self.decided:,} decided, {self.released:,} batches released"]
         for row in self.rows:
             chance = "   -  " if row.chance is None else f"{row.chance:6.1%}"
+            if self.unsaid:
+                lines.append(f"  {row.arm!s:{width}}  {chance}")
+                continue
             mean = "no release yet"
             if row.mean is not None:
                 mean = f"mean {self.outcome} {row.mean:.4g} ({row.low:.4g} to {row.high:.4g})"
             share = "" if row.share is None else f"{row.share:.1%} of decisions, "
             lines.append(f"  {row.arm!s:{width}}  {chance}  {share}{row.batches:,} batches, {mean}")
-        lines += [f"  {said}" for said in (self.stationarity, self.net) if said]
+        lines += [f"  {said}" for said in (self.stationarity, self.net, self.unsaid) if said]
         if self.hint:
             lines.append(f"  {self.hint}.")
         if self.answer is not None:
@@ -128,6 +133,7 @@ class Summary:
             table(said, headings, rows)
             + paragraph(self.stationarity)
             + paragraph(self.net)
+            + paragraph(self.unsaid)
             + paragraph(self.hint)
             + paragraph(sentence)
         )
@@ -462,7 +468,13 @@ class Diagnostics:
             second,
             confidence=confidence,
             assumption=assumption,
+            unsaid=self._unsaid,
         )
+
+    @property
+    def _unsaid(self) -> str:
+        """Why no answer can be given, where that is so."""
+        return WEIGHED if self._parts.runner.weighs else ""
 
     def summary(self) -> Summary:
         """Return what was learned of each arm: chances, and means with 95% intervals.
@@ -478,7 +490,7 @@ class Diagnostics:
                     arm.name,
                     None if chances is None else float(chances[choice]),
                     None if runner.weighs else plays.get(choice, 0) / max(1, state.rounds),
-                    totals[choice].batches if choice in totals else 0,
+                    totals[choice].batches if choice in totals and not runner.weighs else 0,
                     arm.mean,
                     None if arm.mean is None else arm.low,
                     None if arm.mean is None else arm.high,
@@ -487,7 +499,8 @@ class Diagnostics:
             ]
             known = answer if any(row.mean is not None for row in rows) else None
             said = stationarity_words(runner.report().guard), self.hint
-            return Summary(rows, state.rounds, state.released, *said, known, net_words(self.net))
+            also = net_words(self.net), self._unsaid
+            return Summary(rows, state.rounds, state.released, *said, known, *also)
 
     def _answer(self, confidence: float, outcome: str) -> Answer:
         report = self._parts.runner.watched()
@@ -507,6 +520,7 @@ class Diagnostics:
             assumption=self._assumption,
             warning=stationarity_words(seen) if changing else "",
             settled=settled,
+            unsaid=self._unsaid,
         )
 
     def _known(self) -> Known:

@@ -10,6 +10,13 @@ from bandanna._core.types import ArmName
 from bandanna.inference import Interval, Totals, point
 from bandanna.policy.methods import Method
 
+WEIGHED = (
+    "EXP4 weighs all experts in every round, and from what it releases no expert's mean is bounded "
+    "here, so no best expert is named. For an answer about experts use a conversion, such as "
+    "adaptive-conversion, which follows one expert at a time."
+)
+"""What is said where experts are weighed."""
+
 
 class Units(NamedTuple):
     """How a user counts: the range of outcomes, and whether more is better."""
