@@ -56,7 +56,7 @@ class Algorithm:
         Whether it can run with an expert for every arm although it grows.
     unproved
         Where there is no bound, why.
-    advised, needs_rounds, needs_delta
+    with_experts, needs_rounds, needs_delta
         Whether experts advise; whether the horizon must be known; whether delta must be above 0.
     late
         Whether its bound and tuning cover late feedback, the problem's ``delay``.
@@ -76,7 +76,7 @@ class Algorithm:
     as_published: bool = False
     private: bool = True
     local: bool = False
-    advised: bool = False
+    with_experts: bool = False
     grows: bool = False
     follows: bool = False
     unproved: str = "none is proved."
@@ -89,13 +89,17 @@ class Algorithm:
     @property
     def needs(self) -> str:
         """What must be given beside arms and epsilon, in words."""
-        given = {"rounds": self.needs_rounds, "experts": self.advised, "delta": self.needs_delta}
+        given = {
+            "rounds": self.needs_rounds,
+            "experts": self.with_experts,
+            "delta": self.needs_delta,
+        }
         return ", ".join(name for name, needed in given.items() if needed)
 
     @property
     def replaceable(self) -> bool:
         """Whether learner, release and batch can be replaced: the paper's Algorithm 1 takes any."""
-        return self.private and not self.grows and (not self.advised or self.over is not None)
+        return self.private and not self.grows and (not self.with_experts or self.over is not None)
 
     def model(self, batch: int | None) -> Model:
         """Return who sees feedback, as the release of such a batch promises it.
@@ -126,7 +130,7 @@ class Algorithm:
     def tuned(self, problem: Problem, batch: int | None = None) -> Tuning:
         """Return its parts; ``InputError`` where the problem is too small, with what is enough."""
         if self.needs_rounds:
-            kind = "-conversion" if self.advised else ""
+            kind = "-conversion" if self.with_experts else ""
             problem.horizon(self.name, f"one-bit{kind}, adaptive{kind} or htinf{kind}")
         if self.over is not None:
             return self.over.tuned(problem.over_experts(), batch)
@@ -147,7 +151,7 @@ class Algorithm:
         found = self.bounded(problem, batch)
         settings: JSON = {**found.settings}
         settings.pop("noise", None)
-        if self.advised:
+        if self.with_experts:
             settings["experts"] = problem.experts
         parts = learner(self.learner, problem.arms, **settings)
         return Tuning(parts, release(self.release, problem, found.batch))
@@ -178,14 +182,14 @@ def conversion(algorithm: Algorithm) -> Algorithm:
         algorithm,
         name=f"{name}-tight" if algorithm.name.endswith("-tight") else name,
         line=f"{algorithm.name} with every expert an arm",
-        advised=True,
+        with_experts=True,
         over=algorithm,
     )
 
 
 _published = partial(Algorithm, as_published=True)
 _plain = partial(_published, source="no privacy", release="plain", private=False)
-_exp4 = partial(Algorithm, learner="exp4", advised=True)
+_exp4 = partial(Algorithm, learner="exp4", with_experts=True)
 _local_exp4 = partial(_exp4, local=True)
 _with_delta = partial(
     _exp4, release="vector", needs_delta=True, delta=lambda problem: problem.delta
@@ -406,14 +410,14 @@ WITH_EXPERTS = (
         bound=exp4.no_privacy_bound,
         tune=exp4.no_privacy,
         learner="exp4",
-        advised=True,
+        with_experts=True,
     ),
     _plain(
         "uniform",
         "any arm, whatever is advised",
         tune=lambda p: Tuning(exp4.learner(p, Weights(1.0, 1.0)), release("plain", p, 1)),
         learner="exp4",
-        advised=True,
+        with_experts=True,
         needs_rounds=False,
     ),
     _plain(
@@ -421,7 +425,7 @@ WITH_EXPERTS = (
         "a new expert each round",
         tune=lambda p: Tuning(learner("uniform", p.experts), release("plain", p, 1)),
         learner="uniform",
-        advised=True,
+        with_experts=True,
         needs_rounds=False,
     ),
 )
@@ -448,38 +452,38 @@ def register(algorithm: Algorithm) -> None:
     """
     rows = [algorithm]
     converts = algorithm.replaceable or algorithm.follows
-    if converts and not algorithm.advised and not algorithm.local:
+    if converts and not algorithm.with_experts and not algorithm.local:
         rows.append(conversion(algorithm))
     for row in rows:
-        if (row.advised, row.name) in _ROWS or row.name == AUTO:
+        if (row.with_experts, row.name) in _ROWS or row.name == AUTO:
             raise InputError(f"there is an algorithm {row.name!r} already.")
-    _ROWS.update({(row.advised, row.name): row for row in rows})
+    _ROWS.update({(row.with_experts, row.name): row for row in rows})
 
 
-def algorithms(*, advised: bool) -> list[Algorithm]:
+def algorithms(*, with_experts: bool) -> list[Algorithm]:
     """Return every algorithm for bandits, or for bandits with expert advice; private ones first."""
-    rows = [row for (with_experts, _), row in _ROWS.items() if with_experts == advised]
+    rows = [row for (flag, _), row in _ROWS.items() if flag == with_experts]
     return sorted(rows, key=lambda row: not row.private)
 
 
-def names(*, advised: bool, private: bool | None = None) -> list[str]:
+def names(*, with_experts: bool, private: bool | None = None) -> list[str]:
     """Return their names; of the private ones, of the others, or of all."""
-    rows = algorithms(advised=advised)
+    rows = algorithms(with_experts=with_experts)
     return [row.name for row in rows if private is None or row.private == private]
 
 
-def contestants(*, advised: bool) -> list[str]:
+def contestants(*, with_experts: bool) -> list[str]:
     """Return what can be compared by name: all of them, and with experts also ``auto``."""
-    return [*([AUTO] if advised else []), *names(advised=advised)]
+    return [*([AUTO] if with_experts else []), *names(with_experts=with_experts)]
 
 
-def find(name: str, *, advised: bool) -> Algorithm:
+def find(name: str, *, with_experts: bool) -> Algorithm:
     """Return an algorithm by name."""
-    if (advised, name) not in _ROWS:
-        known = ", ".join(contestants(advised=advised))
-        where = "with experts there" if advised else "there"
+    if (with_experts, name) not in _ROWS:
+        known = ", ".join(contestants(with_experts=with_experts))
+        where = "with experts there" if with_experts else "there"
         raise InputError(f"unknown algorithm {name!r}; {where} are {known}.")
-    return _ROWS[advised, name]
+    return _ROWS[with_experts, name]
 
 
 def needs_epsilon(name: str) -> bool:
@@ -529,7 +533,7 @@ def resolve(
     Without either, losses may be anything; ``in_parts`` says that parts are given.
     """
     if losses is None and in_parts:
-        algorithm = algorithm or (AUTO if problem.advised else IN_PARTS)
+        algorithm = algorithm or (AUTO if problem.with_experts else IN_PARTS)
     if losses is None and algorithm is not None:
         check_changes(algorithm, problem)
         return algorithm, problem, f"{algorithm} was asked for."
@@ -537,7 +541,7 @@ def resolve(
     check_losses(losses)
     if algorithm is not None:
         raise InputError(f"losses={losses!r} chooses the algorithm; leave out {algorithm!r}.")
-    name, why = (EXPERT_ALGORITHMS if problem.advised else ALGORITHMS)[losses]
+    name, why = (EXPERT_ALGORITHMS if problem.with_experts else ALGORITHMS)[losses]
     if losses == CHANGING and (problem.changes, problem.memory) == (None, None):
         problem = problem.but(changes=CHANGES)
         problem.horizon("losses='changing' without memory=", instead="memory=")

@@ -653,9 +653,14 @@ class Problem:
         return self.arms, self.horizon("a bound"), self.epsilon
 
     @property
-    def advised(self) -> bool:
+    def with_experts(self) -> bool:
         """Whether experts advise."""
         return self.experts is not None
+
+    @property
+    def advised(self) -> bool:
+        """The earlier name of ``with_experts``."""
+        return self.with_experts
 
     @property
     def num_experts(self) -> int:
@@ -695,6 +700,6 @@ class Problem:
 
     def __str__(self) -> str:
         rounds = "" if self.rounds is None else f"{self.rounds:,} rounds, "
-        experts = f", {self.experts:,} experts" if self.advised else ""
+        experts = f", {self.experts:,} experts" if self.with_experts else ""
         late = f", feedback up to {self.delay:,} rounds late" if self.delay else ""
         return f"{rounds}{self.arms:,} arms{experts}, epsilon {self.epsilon:.4g}{late}"

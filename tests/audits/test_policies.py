@@ -13,7 +13,7 @@ from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
 from bandanna.audits.policies import PolicyAudit, audit_policy, side_door
 from bandanna.policy import Policy
-from bandanna.policy.state import Among, Batch
+from bandanna.policy.state import Batch, EligibleArms
 from bandanna.policy.transitions import close
 from bandanna.privacy import LaplaceRelease, SeededRelease
 from tests.soak import mostly_soak, seeds
@@ -111,7 +111,7 @@ class LossInNextArm:
             self.last = batch.losses[0]
         Policy._learn(self, batch)
 
-    def _open_batch(self: Any, among: Among | None) -> Batch:
+    def _open_batch(self: Any, among: EligibleArms | None) -> Batch:
         batch = Policy._open_batch(self, among)
         if batch.number % 20 == 0 and self.last > 0 and self.experts is None:
             batch.choice = 0
@@ -197,7 +197,7 @@ def test_faulty_noise_is_found_through_the_policy(
 
 def test_a_policy_that_does_not_repeat_itself_says_so() -> None:
     class Restless:
-        def _open_batch(self: Any, among: Among | None) -> Batch:
+        def _open_batch(self: Any, among: EligibleArms | None) -> Batch:
             batch = Policy._open_batch(self, among)
             batch.choice = int(np.random.default_rng().integers(len(self.arms)))
             return batch

@@ -15,8 +15,8 @@ from bandanna.privacy import VectorRelease
 EXPERTS, ARMS = 5, 3
 ROUNDS = {"batched-exp4": 10**7, "batched-exp4-tight": 10**7}
 DELTA = {"batched-exp4": 1e-6, "batched-exp4-tight": 1e-6, "calibrated-exp4": 1e-2}
-WITH_EXPERTS = names(advised=True, private=True)
-PRIVATE = (*names(advised=False, private=True), *WITH_EXPERTS)
+WITH_EXPERTS = names(with_experts=True, private=True)
+PRIVATE = (*names(with_experts=False, private=True), *WITH_EXPERTS)
 PLAIN_EXPERTS = ("exp4", "random-expert", "uniform-experts")
 PLAIN = ("no-privacy", "uniform", *PLAIN_EXPERTS)
 EVERY = (*PRIVATE, *PLAIN)

@@ -42,7 +42,7 @@ def test_auto_weighs_experts_where_they_are_many(
     arms, experts, rounds, epsilon, delta = size
     policy = bd.PrivateExperts(experts, arms, epsilon, delta, rounds)
     problem = Problem(arms, rounds, epsilon, experts, delta)
-    private = [row for row in algorithms(advised=True) if row.private]
+    private = [row for row in algorithms(with_experts=True) if row.private]
     assert min(private, key=lambda row: row_of(row, problem).regret).name == best
     assert policy.plan.best.algorithm == best
     assert policy.algorithm == runs

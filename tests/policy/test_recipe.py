@@ -106,7 +106,7 @@ def test_learners_that_need_a_horizon_say_so(learner: str) -> None:
         bd.Bandit(K, learner)
 
 
-@pytest.mark.parametrize("algorithm", names(advised=False, private=True))
+@pytest.mark.parametrize("algorithm", names(with_experts=False, private=True))
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("arms", [2, 10, 100])
 def test_the_smallest_horizon_named_is_the_smallest_that_works(
@@ -128,7 +128,7 @@ def test_the_smallest_horizon_named_is_the_smallest_that_works(
         bd.PrivateBandit(arms, epsilon, smallest - 1, algorithm)
 
 
-@pytest.mark.parametrize("algorithm", names(advised=False, private=True))
+@pytest.mark.parametrize("algorithm", names(with_experts=False, private=True))
 def test_epsilon_above_one_is_allowed(algorithm: str) -> None:
     policy = bd.PrivateBandit(K, 2.0, T, algorithm)
     if algorithm not in ("phased", "phased-net", "ab-test"):

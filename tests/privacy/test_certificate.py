@@ -15,7 +15,7 @@ from bandanna.privacy.certificate import line_of, short_seal, verify
 from tests.command import bandanna
 
 
-@pytest.mark.parametrize("algorithm", names(advised=False, private=True))
+@pytest.mark.parametrize("algorithm", names(with_experts=False, private=True))
 @pytest.mark.parametrize("epsilon", [0.05, 1.0])
 def test_every_private_policy_has_a_certificate_that_verifies(
     algorithm: str, epsilon: float
@@ -30,7 +30,7 @@ def test_every_private_policy_has_a_certificate_that_verifies(
     assert all("arrives" not in key for key in certificate)
 
 
-@pytest.mark.parametrize("algorithm", names(advised=True, private=True))
+@pytest.mark.parametrize("algorithm", names(with_experts=True, private=True))
 def test_every_private_policy_with_experts_has_one_too(algorithm: str) -> None:
     policy = bd.PrivateExperts(5, 3, 0.5, 1e-6, 10**8, algorithm, clip=True)
     findings = verify(to_text(policy.certificate()))

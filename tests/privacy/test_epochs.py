@@ -120,13 +120,13 @@ def test_a_certificate_cannot_claim_the_other_promise() -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_both_faces_have_the_right_spread(delta: float) -> None:
+def test_both_forms_have_the_right_spread(delta: float) -> None:
     """Standard deviations of exact and seeded noise; wrong by chance with probability 1e-6."""
     release = EpochRelease("context and feedback", 1.0, delta, arms=20, features=12)
     nothing = Statistics(np.zeros((20, 78), dtype=np.int64), np.zeros((20, 12), dtype=np.int64))
     square = square_pairs(12)
-    for face in (release, SeededRelease(release, new_stream(1))):
-        noisy = [face.release(nothing) for _ in range(20)]
+    for form in (release, SeededRelease(release, new_stream(1))):
+        noisy = [form.release(nothing) for _ in range(20)]
         sums = np.concatenate([one.sums.ravel() for one in noisy]) / SUM_UNITS
         squares = np.concatenate([one.products[:, square].ravel() for one in noisy])
         products = np.concatenate([one.products[:, ~square].ravel() for one in noisy])

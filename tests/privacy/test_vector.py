@@ -1,4 +1,4 @@
-"""The vector release: what one loss can move, and that both faces have the same law."""
+"""The vector release: what one loss can move, and that both forms have the same law."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def test_sums_are_the_estimates_up_to_rounding(release: VectorRelease, spread: b
 
 
 @every_release
-def test_both_faces_have_the_same_law(release: VectorRelease) -> None:
-    """Kolmogorov's test on noise in units of its scale; the exact face cannot be seeded."""
+def test_both_forms_have_the_same_law(release: VectorRelease) -> None:
+    """Kolmogorov's test on noise in units of its scale; the exact form cannot be seeded."""
     sums = np.full(EXPERTS, 12345, dtype=np.int64)
     scale = 3.0 * max(release.fast().least, 1e6)
     seeded = SeededVectorRelease(release, new_stream(9))

@@ -20,7 +20,7 @@ sizes = st.tuples(st.integers(2, 1000), st.integers(10**4, 10**9), st.floats(0.0
 
 
 def row(name: str, problem: Problem) -> Row:
-    return row_of(find(name, advised=problem.advised), problem)
+    return row_of(find(name, with_experts=problem.with_experts), problem)
 
 
 @settings(deadline=None, max_examples=50)

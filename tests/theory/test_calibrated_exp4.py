@@ -76,7 +76,7 @@ def test_simulated_regret_stays_below_the_bounds() -> None:
     experts, arms, rounds = 8, 3, 200_000
     problem = Problem(arms, rounds, 1.0, experts, 1e-3)
     names = ("one-bit-exp4", "one-bit-conversion", "calibrated-exp4")
-    limits = {name: row_of(find(name, advised=True), problem).regret for name in names}
+    limits = {name: row_of(find(name, with_experts=True), problem).regret for name in names}
     policies = {name: bd.PrivateExperts(experts, arms, 1.0, 1e-3, rounds, name) for name in limits}
     for make in (OneGoodExpert, SwitchingExperts):
         environment = make(experts, arms, rounds)

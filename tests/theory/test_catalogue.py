@@ -31,7 +31,7 @@ EVERY = [
     pytest.param(entry, problem, id=f"{entry.name}: {problem}")
     for problems in (BANDITS, ADVISED)
     for problem in problems
-    for entry in algorithms(advised=problem.advised)
+    for entry in algorithms(with_experts=problem.with_experts)
 ]
 
 
@@ -60,25 +60,29 @@ def test_the_plan_says_what_the_policy_promises(entry: Algorithm, problem: Probl
 
 def test_every_row_fits_some_problem_here() -> None:
     fits = {
-        (entry.advised, entry.name)
+        (entry.with_experts, entry.name)
         for problem in (*BANDITS, *ADVISED)
-        for entry in algorithms(advised=problem.advised)
+        for entry in algorithms(with_experts=problem.with_experts)
         if entry.bound is None or row_of(entry, problem).bound is not None
     }
-    missing = {(row.advised, row.name) for adv in (False, True) for row in algorithms(advised=adv)}
+    missing = {
+        (row.with_experts, row.name)
+        for adv in (False, True)
+        for row in algorithms(with_experts=adv)
+    }
     assert missing - fits <= {(True, "batched-exp4")}  # it needs longer horizons:
-    assert row_of(find("batched-exp4", advised=True), Problem(2, 10**9, 1.0, 2, 1e-3)).bound
+    assert row_of(find("batched-exp4", with_experts=True), Problem(2, 10**9, 1.0, 2, 1e-3)).bound
 
 
 def test_names_are_told_by_needs() -> None:
     with pytest.raises(bd.InputError, match="unknown algorithm 'exp5'; there are one-bit"):
-        find("exp5", advised=False)
+        find("exp5", with_experts=False)
     with pytest.raises(bd.InputError, match="with experts there are auto, one-bit-conversion"):
-        find("exp5", advised=True)
+        find("exp5", with_experts=True)
     with pytest.raises(bd.InputError, match="uniform is not private"):
         bd.PrivateBandit(3, 0.5, algorithm="uniform")
-    assert find("batched-exp4", advised=True).needs == "rounds, experts, delta"
-    for entry in algorithms(advised=False):
+    assert find("batched-exp4", with_experts=True).needs == "rounds, experts, delta"
+    for entry in algorithms(with_experts=False):
         if entry.private and not entry.needs_rounds:
             assert bd.PrivateBandit(3, 0.5, algorithm=entry.name).rounds is None
         elif entry.private:
@@ -88,7 +92,11 @@ def test_names_are_told_by_needs() -> None:
 
 def test_tight_rows_run_what_their_bound_prescribes() -> None:
     for problem in (BANDITS[0], ADVISED[1]):
-        tight = [row for row in algorithms(advised=problem.advised) if row.name.endswith("-tight")]
+        tight = [
+            row
+            for row in algorithms(with_experts=problem.with_experts)
+            if row.name.endswith("-tight")
+        ]
         assert len(tight) >= 4
         for entry in tight:
             row, policy = row_of(entry, problem), make_policy(entry.name, problem)
@@ -114,10 +122,10 @@ def test_a_tight_row_that_wins_auto_can_be_run(monkeypatch: pytest.MonkeyPatch) 
 
 def test_pure_noise_spends_no_delta_and_a_batch_of_one_of_vectors_is_central() -> None:
     few = Problem(5, 10**6, 1.0, experts=4, delta=1e-6)
-    row = row_of(find("calibrated-exp4", advised=True), few)
+    row = row_of(find("calibrated-exp4", with_experts=True), few)
     assert row.delta == 0.0
     assert bd.PrivateExperts(4, 5, 1.0, 1e-6, 10**6, "calibrated-exp4").guarantee.delta == 0.0
-    entry = find("calibrated-exp4", advised=True)
+    entry = find("calibrated-exp4", with_experts=True)
     single = [
         problem
         for epsilon in (20.0, 50.0, 100.0)
@@ -133,11 +141,11 @@ def test_pure_noise_spends_no_delta_and_a_batch_of_one_of_vectors_is_central() -
 
 def test_the_table_in_the_guide_lists_the_catalogue() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "bandits.md").read_text()
-    for entry in algorithms(advised=False):
+    for entry in algorithms(with_experts=False):
         row = f"| `{entry.name}` | {entry.line} | {entry.source} |"
         assert (row in guide) == entry.private, entry.name
     experts = (Path(__file__).parents[2] / "docs" / "experts.md").read_text()
-    for name in names(advised=True, private=True):
+    for name in names(with_experts=True, private=True):
         assert f"`{name}`" in experts, name
 
 

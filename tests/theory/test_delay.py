@@ -126,7 +126,7 @@ def test_the_bound_is_the_claim_at_the_best_rate() -> None:
             for other in (*range(1, 60), *range(60, 1000, 37)):
                 limit = late_exp3(Problem(*size, delay=delay), other).regret
                 assert limit >= 0.99 * bound.regret
-        in_order = row_of(find("one-bit-exp3", advised=False), Problem(*size)).regret
+        in_order = row_of(find("one-bit-exp3", with_experts=False), Problem(*size)).regret
         found = [late_exp3(Problem(*size, delay=delay)).regret for delay in (0, 1, 50, 600)]
         assert found == sorted(found)
         assert found[0] >= in_order * (1 - 1e-9)
@@ -137,9 +137,9 @@ def test_only_what_is_proved_is_planned_and_the_policy_runs_it() -> None:
     """Rows without a proof say so; the others run with the rate of their bound."""
     for problem in (Problem(4, 10**5, 0.5), Problem(4, 10**5, 0.5, experts=6, delta=1e-3)):
         late, in_order = plan(problem.but(delay=50)), plan(problem)
-        advised = problem.advised
+        with_experts = problem.with_experts
         proved = {row.algorithm for row in late.rows if row.bound is not None}
-        assert proved == {row.name for row in algorithms(advised=advised) if row.late}
+        assert proved == {row.name for row in algorithms(with_experts=with_experts) if row.late}
         assert all(
             "late" in row.reason for row in late.rows if row.bound is None and row.entry.bound
         )

@@ -84,12 +84,12 @@ def test_changes_go_with_a_changing_world() -> None:
 
 def test_where_each_guarantee_begins_to_say_something() -> None:
     problem = Problem(10, 1, 0.1)
-    starts = {row.name: says_something_from(row, problem) for row in algorithms(advised=False)}
+    starts = {row.name: says_something_from(row, problem) for row in algorithms(with_experts=False)}
     assert starts["one-bit"] == pytest.approx(14_200, rel=0.01)
     assert starts["htinf"] == pytest.approx(5.34e6, rel=0.01)
     assert starts["dp-exp3-lap"] is None
     rng = random.Random(3)
-    for row in algorithms(advised=False):
+    for row in algorithms(with_experts=False):
         start = starts[row.name]
         if start is None:
             assert row.bound is None
@@ -98,7 +98,7 @@ def test_where_each_guarantee_begins_to_say_something() -> None:
         assert not any(row_of(row, problem.but(rounds=rounds)).vacuous for rounds in later)
         earlier = row_of(row, problem.but(rounds=max(1, round(start * 0.97) - 2)))
         assert earlier.vacuous
-    assert says_something_from(algorithms(advised=False)[0], Problem(1000, 1, 1e-9)) is None
+    assert says_something_from(algorithms(with_experts=False)[0], Problem(1000, 1, 1e-9)) is None
 
 
 def share(problem: Problem) -> float:

@@ -28,7 +28,7 @@ sizes = st.tuples(st.integers(2, 1000), st.integers(10**3, 10**9), st.floats(0.0
 
 def bound_unless_too_few(name: str, problem: Problem) -> Bound | None:
     try:
-        return find(name, advised=problem.advised).bounded(problem)
+        return find(name, with_experts=problem.with_experts).bounded(problem)
     except bd.InputError as error:
         if "too few" not in str(error):
             raise
@@ -273,7 +273,7 @@ def test_the_best_batch_is_found(
 )
 def test_the_best_batch_of_batched_exp4_is_found(T: int, N: int, eps: float) -> None:
     problem = Problem(3, T, eps, N, 1e-6)
-    found = row_of(find("batched-exp4-tight", advised=True), problem)
+    found = row_of(find("batched-exp4-tight", with_experts=True), problem)
     assert found.bound is not None
     for tau in {T // (n + 1) + 1 for n in range(1, 1000)}:
         other = row_of(found.entry, problem, tau)
@@ -290,7 +290,7 @@ def test_tight_constants_are_smaller_than_the_papers() -> None:
     for K, T, eps in ((10, 10**6, 0.1), (100, 10**9, 0.01), (2, 10**5, 1.0)):
         for name in ("htinf", "exp3", "ftpl", "ldp-exp3"):
             ours, papers = (
-                row_of(find(each, advised=False), Problem(K, T, eps))
+                row_of(find(each, with_experts=False), Problem(K, T, eps))
                 for each in (f"{name}-tight", name)
             )
             assert ours.regret < papers.regret / 4
@@ -313,7 +313,9 @@ def test_simulated_regret_stays_below_the_bounds(eps: float) -> None:
     """Run with the parameters the bounds print and fixed seeds, they reach 0.71 of them at most."""
     K, T = 4, 60_000
     names = ("one-bit-exp3", "htinf-tight", "exp3-tight", "ftpl-tight", "ldp-exp3-tight")
-    found = {name: row_of(find(name, advised=False), Problem(K, T, eps)).regret for name in names}
+    found = {
+        name: row_of(find(name, with_experts=False), Problem(K, T, eps)).regret for name in names
+    }
     policies = {name: bd.PrivateBandit(K, eps, T, name) for name in names}
     checked = {name: regret for name, regret in found.items() if regret < T}
     assert {"one-bit-exp3", "exp3-tight", "ftpl-tight"} <= set(checked)

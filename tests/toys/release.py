@@ -40,7 +40,7 @@ class CautiousRelease(PureRelease):
         return LaplaceRelease(self.epsilon / 2, self.batch).release(total, size)
 
     def fast(self) -> FastLaplace:
-        """Return the numbers of the compiled face, which is Laplace's."""
+        """Return the numbers of the compiled form, which is Laplace's."""
         return FastLaplace(laplace_scale(self.epsilon / 2))
 
     def guarantee(self) -> Guarantee:

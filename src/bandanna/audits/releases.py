@@ -8,7 +8,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.audits.attack import SIGNIFICANCE, AuditResult, Mechanism, audit
-from bandanna.privacy.faces import publish_many
+from bandanna.privacy.compiled import publish_many
 from bandanna.privacy.sums import SeededRelease, SumRelease
 
 
@@ -22,7 +22,7 @@ def audit_release(
 ) -> AuditResult:
     """Attack a release where it is weakest: a batch of zeros against one with a single loss of 1.
 
-    ``exact`` draws from the face that protects people, which takes longer.
+    ``exact`` draws the noise that protects people, which takes longer.
     """
 
     def runs(total: int, role: int) -> Mechanism:

@@ -438,7 +438,7 @@ def plan(
             f"({percent(trees['share'])} of the rounds)."
         )
     if expected:
-        print_expected(*expected, experts=found.problem.advised)
+        print_expected(*expected, experts=found.problem.with_experts)
 
 
 def _trees(found: Plan, leaves: int) -> JSON:

@@ -163,8 +163,8 @@ WITH_EXPERTS = "auto,dp-klucb-conversion,one-bit-exp4,local-exp4,no-privacy,rand
 def _listed(algorithms: str | None) -> str | None:
     """Print the names of all algorithms if they were asked for."""
     if algorithms == "list":
-        typer.echo(f"without experts: {', '.join(contestants(advised=False))}")
-        typer.echo(f"with experts: {', '.join(contestants(advised=True))}, best-expert")
+        typer.echo(f"without experts: {', '.join(contestants(with_experts=False))}")
+        typer.echo(f"with experts: {', '.join(contestants(with_experts=True))}, best-expert")
         raise typer.Exit
     return algorithms
 
@@ -288,16 +288,16 @@ def simulate(
         source.expert_names = source.expert_names or tuple(map(str, named))
     if spread and source.experts is None:
         raise InputError("--spread is about experts' advice; it needs --experts.")
-    advised = source.experts is not None
+    with_experts = source.experts is not None
     checks.whole("seed", seed, at_least=0)
-    runs = whole_number("--replicates", replicates or ("10" if advised else "100"))
+    runs = whole_number("--replicates", replicates or ("10" if with_experts else "100"))
     from bandanna.simulation.contestants import make_contestant
     from bandanna.simulation.least import least_regret
 
     slots = policy_options.get("per_person")
     policies = {
         name: make_contestant(name, source, epsilon, delta, **policy_options)
-        for name in _names(algorithms or (WITH_EXPERTS if advised else WITHOUT))
+        for name in _names(algorithms or (WITH_EXPERTS if with_experts else WITHOUT))
     }
     if losses is not None:
         policies[f"losses={losses}"] = _for_world(losses, source, epsilon)
@@ -312,8 +312,8 @@ def simulate(
         "seed": seed,
         "least_private": None if slots else least_regret(source, epsilon),
     } | policy_options
-    setting |= {"delta": delta} if slots is not None or advised else {}
-    setting |= {"experts": getattr(source, "experts", None)} if advised else {}
+    setting |= {"delta": delta} if slots is not None or with_experts else {}
+    setting |= {"experts": getattr(source, "experts", None)} if with_experts else {}
     if as_json:
         print_json(results, policies, setting)
     else:

@@ -155,8 +155,8 @@ def expected(algorithm: str, losses: str) -> float | None:
     Where losses change an algorithm that can be told how often is.
     """
     found = standings(losses)
-    told = found.get(algorithm + CHANGES) if losses == CHANGING else None
-    known = told or found.get(algorithm)
+    with_changes = found.get(algorithm + CHANGES) if losses == CHANGING else None
+    known = with_changes or found.get(algorithm)
     return None if known is None else known.merit(losses)
 
 
@@ -345,7 +345,7 @@ class Plan:
     @property
     def default(self) -> str:
         """What speaks for the default, in one sentence; empty where it is the best row."""
-        if self.problem.advised:
+        if self.problem.with_experts:
             name, why = self.auto
             return "" if name == self.best.algorithm else f"The default: {why}"
         found = [row for row in self.rows if row.algorithm == DEFAULT != self.best.algorithm]
@@ -364,7 +364,7 @@ class Plan:
     @property
     def worlds(self) -> str:
         """Which algorithm to expect the least regret of, by what losses are like; in a sentence."""
-        if self.problem.advised:
+        if self.problem.with_experts:
             return ""
         if self.local:
             return (
@@ -377,7 +377,7 @@ class Plan:
     @property
     def measured(self) -> bool:
         """Whether it was measured what to expect: not with experts, nor on people's devices."""
-        return not (self.problem.advised or self.local)
+        return not (self.problem.with_experts or self.local)
 
     def expected(self, row: Row) -> float | None:
         """Return the regret to expect of an algorithm, times the least; None if not measured."""
@@ -497,9 +497,9 @@ def plan(
     checks.epsilon(problem.epsilon)
     problem.horizon("a plan")
     problem = _in_world(problem, losses, changes)
-    if problem.advised:
+    if problem.with_experts:
         problem = replace(problem, experts=problem.num_experts)
-    if local and (problem.advised or per_person is not None):
+    if local and (problem.with_experts or per_person is not None):
         raise InputError(
             "devices ask for arms without experts, and keep their persons' budgets themselves: "
             "leave out experts and per_person in a local plan."
@@ -560,7 +560,9 @@ def _in_world(problem: Problem, losses: str, changes: int | None) -> Problem:
 
 def planned(problem: Problem, *, local: bool = False) -> list[tuple[Algorithm, int | None]]:
     """Return the algorithms of a plan, with the batch they must have, if any."""
-    entries = [entry for entry in algorithms(advised=problem.advised) if _is_planned(entry)]
+    entries = [
+        entry for entry in algorithms(with_experts=problem.with_experts) if _is_planned(entry)
+    ]
     if not local:
         return [(entry, None) for entry in entries]
     single = [entry for entry in entries if entry.local or entry.release == ONE_BIT]

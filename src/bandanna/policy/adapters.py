@@ -164,11 +164,11 @@ class ForeignPlayer:
 
     def load_state(self, state: JSON) -> None:
         """Tell a fresh bandit all that was released, and check that it draws the same arms."""
-        self._seed, told = int(state["seed"]), list(state["history"])
+        self._seed, history = int(state["seed"]), list(state["history"])
         self._history = []
         try:
             self.bandit = self._make(self._seed)
-            for index, event in enumerate(told):
+            for index, event in enumerate(history):
                 if not isinstance(event, int):
                     self.update(int(event[0]), 1.0, float(event[1]), 1)
                 elif self.draw()[0] != event:

@@ -229,7 +229,7 @@ def slot_problem(spec: Spec) -> Problem:
     if spec.experts is None:
         each = slot_for(spec.epsilon, spec.delta, spec.per_person)
         return problem.but(epsilon=each.epsilon)
-    return problem_of_slot(problem, spec.per_person, find(algorithm_of(spec), advised=True))
+    return problem_of_slot(problem, spec.per_person, find(algorithm_of(spec), with_experts=True))
 
 
 def outcome_problem(spec: Spec) -> Problem:
@@ -261,9 +261,9 @@ def algorithm_of(spec: Spec) -> str:
 def private_recipe(spec: Spec, problem: Problem) -> Recipe:
     """Choose learner, release and batch for a named algorithm, with the caller's replacements."""
     algorithm = algorithm_of(spec)
-    entry = find(algorithm, advised=problem.advised)
+    entry = find(algorithm, with_experts=problem.with_experts)
     if not entry.private:
-        known = ", ".join(names(advised=problem.advised, private=True))
+        known = ", ".join(names(with_experts=problem.with_experts, private=True))
         raise InputError(f"{algorithm} is not private; private are {known}.")
     checks.epsilon(problem.epsilon)
     if problem.experts == 1:
@@ -276,7 +276,7 @@ def private_recipe(spec: Spec, problem: Problem) -> Recipe:
             f"in it. Pass guard=False for the algorithm as published."
         )
     if not entry.replaceable:
-        conversions = [row.name for row in algorithms(advised=True) if row.replaceable]
+        conversions = [row.name for row in algorithms(with_experts=True) if row.replaceable]
         raise InputError(
             f"learner, release and batch can be replaced in conversions "
             f"({', '.join(conversions)}), not in {algorithm}."
@@ -296,7 +296,7 @@ def _within_people(recipe: Recipe, spec: Spec, problem: Problem) -> Recipe:
         return recipe
     most = largest_batch(problem.rounds, spec.per_person, spec.people)
     chosen = spec.batch is not None or isinstance(spec.release, Release)
-    entry = find(algorithm_of(spec), advised=problem.advised)
+    entry = find(algorithm_of(spec), with_experts=problem.with_experts)
     if most is None or recipe.batch <= most or chosen or not entry.replaceable:
         return recipe
     return private_recipe(spec.but(batch=most), problem)
@@ -321,7 +321,7 @@ def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Re
     release = PlainRelease(checks.whole("batch", batch, at_least=1))
     if not isinstance(learner, str):
         return Recipe(learner, release)
-    if not problem.advised:
+    if not problem.with_experts:
         return _plain_bandit(learner, problem, release)
     if problem.experts == 1 and learner != "uniform":
         return Recipe(FixedArm(1), release)
@@ -329,7 +329,7 @@ def plain_recipe(learner: Learner | str, problem: Problem, batch: int = 1) -> Re
         return recipe_of(centred_no_privacy(problem))
     entries = {"exp4": "no-privacy", "uniform": "uniform", "random-expert": "random-expert"}
     if learner in entries:
-        return recipe_of(find(entries[learner], advised=True).tuned(problem))
+        return recipe_of(find(entries[learner], with_experts=True).tuned(problem))
     return Recipe(
         _learner(named_learner(learner, problem.over_experts(), release.to_dict())), release
     )
@@ -341,7 +341,7 @@ def _plain_bandit(learner: str, problem: Problem, release: PlainRelease) -> Reci
         return Recipe(_learner(named_learner(learner, problem, release.to_dict())), release)
     if release.batch != 1:
         raise InputError(f"{learner} decides how long arms are kept: leave out batch=.")
-    found = recipe_of(find(learner, advised=False).tuned(problem.but(epsilon=MAX_EPSILON)))
+    found = recipe_of(find(learner, with_experts=False).tuned(problem.but(epsilon=MAX_EPSILON)))
     return Recipe(found.learner, PlainRelease(found.batch, checks.MAX_ROUNDS))
 
 
@@ -480,10 +480,10 @@ def check_parts(recipe: Recipe, arms: int, experts: int | None, rounds: int | No
             # A round of a phase is in the sum of its arm, not of an expert.
             good = good and (experts is None or not getattr(learner, "phases", False))
     if not good or (release.takes_bits and experts is not None):
-        advised = "" if experts is None else f" and {experts} experts"
+        who = "" if experts is None else f" and {experts} experts"
         raise InputError(
             f"{learner.name} and a {release.name} release do not make a policy for {arms} "
-            f"arms{advised}."
+            f"arms{who}."
         )
     if rounds is not None and recipe.batch > rounds:
         raise InputError(
@@ -597,9 +597,9 @@ def plan_of(
 
     That is the bound of whichever algorithm, at the policy's batch, has just these parts.
     """
-    entry = find(algorithm, advised=problem.advised)
+    entry = find(algorithm, with_experts=problem.with_experts)
     recipe = recipe._replace(release=recipe.release.in_process())
-    others = [row for row in algorithms(advised=problem.advised) if row != entry]
+    others = [row for row in algorithms(with_experts=problem.with_experts) if row != entry]
     same = [
         row_of(candidate, problem, batch)
         for candidate in (entry, *others)

@@ -30,7 +30,7 @@ from bandanna.policy.files import OneProcess, write_state
 from bandanna.policy.outcomes import breaches, metric_known, metrics_to_units
 from bandanna.policy.parts import Recipe, check_parts, metrics_of
 from bandanna.policy.runner import Runner, start_learner
-from bandanna.policy.state import NOT_LEARNED, Among, Batch, Drawn, People, State
+from bandanna.policy.state import NOT_LEARNED, Batch, Drawn, EligibleArms, People, State
 from bandanna.policy.transitions import (
     Parts,
     as_decision,
@@ -134,10 +134,10 @@ class Policy(OneProcess, Diagnostics):
         """
         if unknown:
             refuse_keywords(unknown)
-        spec, advised = self.spec, None
+        spec, said = self.spec, None
         if spec.experts is not None:
             size = len(spec.experts), len(spec.arms)
-            advised = check_advice(advice, *size, spec.arms, spec.experts)
+            said = check_advice(advice, *size, spec.arms, spec.experts)
         elif advice is not None:
             raise InputError("there are no experts here; call decide() without advice.")
         state = self._state
@@ -158,7 +158,7 @@ class Policy(OneProcess, Diagnostics):
                 )
             if batch is None:
                 batch = self._open_batch(among)
-            return decide(self._parts, state, batch, self.spec.arms, advised, who, among)
+            return decide(self._parts, state, batch, self.spec.arms, said, who, among)
 
     def observe(
         self,
@@ -301,7 +301,7 @@ class Policy(OneProcess, Diagnostics):
         self._state.changed = True
         self._state.changes += 1
 
-    def among(self, eligible: Iterable[ArmName] | Mapping[ArmName, bool]) -> Among | None:
+    def among(self, eligible: Iterable[ArmName] | Mapping[ArmName, bool]) -> EligibleArms | None:
         """Return the indices of eligible arms, in order; None if these are all."""
         found = eligible_arms(eligible, self.arms)
         if found is None:
@@ -370,7 +370,7 @@ class Policy(OneProcess, Diagnostics):
             for batch in finish(self._parts, self._state, who):
                 self._learn(batch)
 
-    def _open_batch(self, among: Among | None) -> Batch:
+    def _open_batch(self, among: EligibleArms | None) -> Batch:
         least, control = self.spec.least_share, self._control
         least = 1.0 if self._only_control else least
         if self._parts.runner.phases:
@@ -402,7 +402,7 @@ class Policy(OneProcess, Diagnostics):
             arm for arm in self.active if arm != self._control
         )
 
-    def _open_for_control(self, control: int, due: float, among: Among | None) -> Batch:
+    def _open_for_control(self, control: int, due: float, among: EligibleArms | None) -> Batch:
         """Open a batch that the control is given to keep its share; nothing is learned from it."""
         size, longest = self.batch, getattr(self._parts.release, "longest", None)
         if longest is not None and not self._only_control:
@@ -476,7 +476,7 @@ def refuse_keywords(unknown: Mapping[str, object]) -> NoReturn:
     raise TypeError(f"decide() got an unexpected keyword argument {name!r}")
 
 
-def eligible_arms(eligible: object, names: tuple[ArmName, ...]) -> Among | None:
+def eligible_arms(eligible: object, names: tuple[ArmName, ...]) -> EligibleArms | None:
     """Turn arms, by name or index, into indices in their order; None if these are all arms.
 
     Where names are whole numbers, a number is a name.

@@ -48,7 +48,7 @@ from bandanna.learners.phased_steps import draw_from
 from bandanna.learners.sampling import pick
 from bandanna.learners.steps import draw, learn_phase_once, length, open_phase_once, update
 from bandanna.policy.parts import Recipe, follows_experts, weighs_in_batches
-from bandanna.policy.state import NOT_LEARNED, Among, Drawn, Phase, State
+from bandanna.policy.state import NOT_LEARNED, Drawn, EligibleArms, Phase, State
 from bandanna.privacy.release import Released
 
 
@@ -325,7 +325,7 @@ class Runner:
 
     # --- drawing --------------------------------------------------------------------------
 
-    def open(self, among: Among | None = None) -> Drawn:
+    def open(self, among: EligibleArms | None = None) -> Drawn:
         """Begin a batch, for all arms or among some."""
         arms = self._arms
         if not self._some_retired:
@@ -333,7 +333,7 @@ class Runner:
         drawn = self._draw(among and tuple(k for k, arm in enumerate(arms) if arm in among))
         return drawn._replace(choice=arms[drawn.choice], credited=arms[drawn.credited])
 
-    def _draw(self, among: Among | None) -> Drawn:
+    def _draw(self, among: EligibleArms | None) -> Drawn:
         """Draw among the learner's arms."""
         play, stream = self._play, self._stream
         if among is None:
@@ -401,7 +401,7 @@ class Runner:
                 memo = NOT_LEARNED
         return size, memo, draw_phase(planned, stream)
 
-    def draw_any(self, phase: Phase, among: Among | None) -> tuple[int, float]:
+    def draw_any(self, phase: Phase, among: EligibleArms | None) -> tuple[int, float]:
         """Draw an arm where none of the eligible ones is left: by shares, or evenly."""
         arms = list(self._arms if among is None else among)
         arms = [arm for arm in arms if arm in self._arms] or list(self._arms)
@@ -504,7 +504,7 @@ Open = Callable[[Play, Stream], tuple[int, float, int]]
 
 
 def _draw_renormalised(
-    opened: Open, play: Play, stream: Stream, among: Among, chances: NDArray[np.float64]
+    opened: Open, play: Play, stream: Stream, among: EligibleArms, chances: NDArray[np.float64]
 ) -> Drawn:
     """Draw an arm; if it may not be played, draw one that may be, in its stead."""
     shares = chances[list(among)]
@@ -520,7 +520,7 @@ def _draw_ranked(
     opened: Open,
     play: PlayArm | FollowExpert,
     stream: Stream,
-    among: Among,
+    among: EligibleArms,
     per_arm: tuple[str, ...],
 ) -> tuple[int, float, int]:
     """Let a learner rank some arms: it sees a state that holds these alone."""

@@ -35,7 +35,7 @@ WAITING = -1
 NOT_LEARNED = -1.0
 """In place of an importance: a batch that the control was given to keep its share."""
 
-Among = tuple[int, ...]
+EligibleArms = tuple[int, ...]
 """Indices of the arms that may be played, in their order."""
 
 
@@ -84,7 +84,7 @@ class Phase:
     counts: dict[int, int] = field(default_factory=dict)
     """Once it closed: how many losses of each arm were released."""
 
-    def take(self, among: Among | None = None) -> tuple[int, float] | None:
+    def take(self, among: EligibleArms | None = None) -> tuple[int, float] | None:
         """Return the next arm in the order, or the next eligible one, and its chance.
 
         The order is a random permutation, so the next eligible arm in it is drawn from what is left
@@ -136,7 +136,7 @@ class Batch:
     chance: float | None
     """The probability with which its arm is played, where that is known."""
     tally: Tally
-    among: Among | None = None
+    among: EligibleArms | None = None
     """The arms that all its rounds may be given; None: all arms there are."""
     numbers: array[int] = field(default_factory=lambda: array("q"))
     """Which decision of the policy each round is."""
@@ -472,7 +472,7 @@ class State:
     totals: dict[int, ArmTotals] = field(default_factory=dict)
     """What was released of each arm, or expert, that batches were opened with: public."""
     open: dict[int, Batch] = field(default_factory=dict)
-    filling: dict[Among | None, Batch] = field(default_factory=dict)
+    filling: dict[EligibleArms | None, Batch] = field(default_factory=dict)
     """The batch that fills with rounds of the same eligible arms; None stands for all arms."""
     closed: ClosedBatches = field(default_factory=ClosedBatches)
     phases: list[list[tuple[int, int, float]]] = field(default_factory=list)

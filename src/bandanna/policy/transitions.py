@@ -23,9 +23,9 @@ from bandanna.learners.steps import CHOSEN
 from bandanna.policy.runner import Runner
 from bandanna.policy.state import (
     WAITING,
-    Among,
     Batch,
     Drawn,
+    EligibleArms,
     MetricReleased,
     People,
     Phase,
@@ -65,7 +65,7 @@ def decide(
     arms: tuple[ArmName, ...],
     advice: Advice | None = None,
     person: int | None = None,
-    among: Among | None = None,
+    among: EligibleArms | None = None,
 ) -> Decision:
     """Add a round to a batch with room, and return what was decided.
 
@@ -89,7 +89,7 @@ def decide(
     return Decision(arms[arm], arm, *where, state.identity, chance)
 
 
-def batch_with_room(state: State, among: Among | None = None) -> Batch | None:
+def batch_with_room(state: State, among: EligibleArms | None = None) -> Batch | None:
     """Return the batch that has room for a round among these arms, if there is one.
 
     Which batch a round is in depends on the arms that are eligible, never on what was drawn: so
@@ -99,7 +99,7 @@ def batch_with_room(state: State, among: Among | None = None) -> Batch | None:
     return None if batch is None or batch.full else batch
 
 
-def batch_for(state: State, person: int, among: Among | None = None) -> Batch | None:
+def batch_for(state: State, person: int, among: EligibleArms | None = None) -> Batch | None:
     """Return the batch a person's next round is in, if it is open: theirs, or one with room.
 
     Theirs is the newest in which their slot is open and whose arm is eligible.
@@ -119,7 +119,7 @@ def batch_for(state: State, person: int, among: Among | None = None) -> Batch | 
     return batch_with_room(state, among)
 
 
-def phase_for(state: State, person: int | None, among: Among | None = None) -> Batch | None:
+def phase_for(state: State, person: int | None, among: EligibleArms | None = None) -> Batch | None:
     """Return the phase that the next round is in, if it is open.
 
     A person stays in the phase in which their slot is open, as long as its arm is eligible. Rounds
@@ -138,7 +138,7 @@ def phase_for(state: State, person: int | None, among: Among | None = None) -> B
 
 
 def _arm_in_phase(
-    parts: Parts, batch: Batch, phase: Phase, person: int | None, among: Among | None
+    parts: Parts, batch: Batch, phase: Phase, person: int | None, among: EligibleArms | None
 ) -> tuple[int, float, bool]:
     """Return an arm, its chance, and whether the round may join a slot of its person.
 
@@ -157,7 +157,7 @@ def _arm_in_phase(
     return drawn, chance, slot is None or not slot.rounds
 
 
-def sealed_batch(state: State, among: Among | None = None) -> Batch | None:
+def sealed_batch(state: State, among: EligibleArms | None = None) -> Batch | None:
     """Return the batch that waits for nothing but the next decision to be released.
 
     So many rounds were in none of its slots that it takes no more people.
@@ -167,7 +167,7 @@ def sealed_batch(state: State, among: Among | None = None) -> Batch | None:
 
 
 def open_batch(
-    parts: Parts, state: State, drawn: Drawn, size: int, among: Among | None = None
+    parts: Parts, state: State, drawn: Drawn, size: int, among: EligibleArms | None = None
 ) -> Batch:
     """Open a batch. Its number is used up first, so that no interrupt gives it out twice."""
     number = state.batches

@@ -15,7 +15,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, discrete_laplace, normal
 from bandanna._core.types import JSON, InputError
 from bandanna.privacy.calibration import GRID
-from bandanna.privacy.faces import clear, count, let_out
+from bandanna.privacy.compiled import clear, count, publish_batch
 from bandanna.privacy.release import Release, Seeded, Tally
 
 LOSS_BITS = UNITS.bit_length() - 1
@@ -26,7 +26,7 @@ ROUND_UP = 1.0 + 1e-9
 
 
 class FastVector(NamedTuple):
-    """Numbers for the compiled face."""
+    """Numbers for the compiled form."""
 
     gaussian: bool
     top: float
@@ -41,7 +41,7 @@ class FastVector(NamedTuple):
 
 
 class EstimateMemory(NamedTuple):
-    """A tally of the compiled face."""
+    """A tally of the compiled form."""
 
     sums: NDArray[np.int64]
     scale: NDArray[np.float64]
@@ -106,7 +106,7 @@ def noisy_vector(
     stream: Stream,
     out: NDArray[np.float64],
 ) -> None:
-    """Publish a batch's sums with seeded noise: the compiled face, for simulation alone."""
+    """Publish a batch's sums with seeded noise: the compiled form, for simulation alone."""
     scale = max(scale, release.least)
     for j in range(sums.size):
         if release.gaussian:
@@ -135,14 +135,14 @@ def _count(
     add_round(release, memory.sums, advice, arm, importance, loss)
 
 
-def _let_out(memory: EstimateMemory, release: FastVector, size: int, stream: Stream) -> float:
+def _publish_batch(memory: EstimateMemory, release: FastVector, size: int, stream: Stream) -> float:
     noisy_vector(release, memory.sums, memory.scale[0], stream, memory.estimates)
     return 0.0
 
 
 clear.register(EstimateMemory, _clear)
 count.register(EstimateMemory, _count)
-let_out.register(EstimateMemory, _let_out)
+publish_batch.register(EstimateMemory, _publish_batch)
 
 
 @kernel
@@ -220,7 +220,7 @@ class EstimateRelease(Release):
 
     @abstractmethod
     def fast(self) -> FastVector:
-        """Return the numbers for the compiled face."""
+        """Return the numbers for the compiled form."""
 
     def memory(self) -> EstimateMemory:
         """Return room for every expert's sum."""

@@ -28,7 +28,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, discrete_laplace
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.inference import Law, Totals, law_of
-from bandanna.privacy.faces import publish
+from bandanna.privacy.compiled import publish
 from bandanna.privacy.groups import laplace_group
 from bandanna.privacy.losses import continuous_laplace_loss
 from bandanna.privacy.mechanism import (
@@ -174,9 +174,9 @@ class LaplaceRelease(PureRelease):
         """Return that of sums with Laplace noise; the discrete law's moments do not exceed it."""
         return law_of(laplace_scale(self.epsilon) / UNITS)
 
-    def totals(self, told: ArmTotals) -> Totals:
+    def totals(self, seen: ArmTotals) -> Totals:
         """Return the sum of the released sums, with noise once for each batch."""
-        return Totals(told.total, told.rounds, told.batches)
+        return Totals(seen.total, seen.rounds, seen.batches)
 
     def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where the two laws' ratio is largest: outside of their centres."""
@@ -194,12 +194,12 @@ class LaplaceRelease(PureRelease):
         return Bins((noise + total + 0.5) / (self.batch * UNITS), chances)
 
     def fast(self) -> FastLaplace:
-        """Return the numbers for the compiled face."""
+        """Return the numbers for the compiled form."""
         return FastLaplace(laplace_scale(self.epsilon))
 
 
 class FastLaplace(NamedTuple):
-    """Numbers for the compiled face."""
+    """Numbers for the compiled form."""
 
     scale: float
     """Scale of the noise in grid units."""

@@ -37,7 +37,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import Guarantee, InputError
 from bandanna.inference import Law, Totals, law_of
-from bandanna.privacy.faces import publish
+from bandanna.privacy.compiled import publish
 from bandanna.privacy.groups import one_bit_group
 from bandanna.privacy.mechanism import (
     Bins,
@@ -204,16 +204,16 @@ class OneBitRelease(PureRelease):
         """Return that of bits, which have no noise but their own chance."""
         return law_of()
 
-    def totals(self, told: ArmTotals) -> Totals:
+    def totals(self, seen: ArmTotals) -> Totals:
         """Return how many bits were 1, of how many, and how their mean depends on the mean loss.
 
         Slots that are missing from a batch count 1/2 (``policy/transitions.py``): the mean of the
         bits then follows the mean loss less strongly. For batches of different sizes the mean
         slope is taken, which ``docs/theory/answers.md`` allows.
         """
-        bits = told.batches
-        ones = (told.total - 0.5 * told.rounds) / self.batch + 0.5 * bits
-        counted = told.rounds / (bits * self.batch)
+        bits = seen.batches
+        ones = (seen.total - 0.5 * seen.rounds) / self.batch + 0.5 * bits
+        counted = seen.rounds / (bits * self.batch)
         slope = self.slope * counted
         return Totals(ones, bits, 0.0, 0.5 * (1.0 - slope), slope)
 
@@ -232,7 +232,7 @@ class OneBitRelease(PureRelease):
         return (published - bit.base) / (bit.slope * self.batch * UNITS)
 
     def fast(self) -> FastBit:
-        """Return the numbers for the compiled face."""
+        """Return the numbers for the compiled form."""
         return FastBit(
             base=float(Fraction(self.a, self.denominator)),
             slope=float(Fraction(self.b, self.denominator)),
@@ -240,7 +240,7 @@ class OneBitRelease(PureRelease):
 
 
 class FastBit(NamedTuple):
-    """Numbers for the compiled face."""
+    """Numbers for the compiled form."""
 
     base: float
     """Probability of a 1 when the sum is 0."""

@@ -11,7 +11,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, no_guarantee
 from bandanna.inference import Law, law_of
-from bandanna.privacy.faces import publish
+from bandanna.privacy.compiled import publish
 from bandanna.privacy.laplace import FastLaplace
 from bandanna.privacy.statements import PROTECTED
 from bandanna.privacy.sums import SumRelease
@@ -53,7 +53,7 @@ class PlainRelease(SumRelease):
         return no_guarantee("plain means", "the learner sees every loss as it is")
 
     def fast(self) -> FastPlain | FastLaplace:
-        """Return the numbers for the compiled face.
+        """Return the numbers for the compiled form.
 
         Learners that decide the sizes of batches are compiled for Laplace noise already; noise of
         scale 0 spares another compilation.
@@ -67,7 +67,7 @@ class PlainRelease(SumRelease):
 
 
 class FastPlain(NamedTuple):
-    """Numbers for the compiled face."""
+    """Numbers for the compiled form."""
 
     worth: float
     """What one grid unit of a sum is worth: 0 where nothing is to be seen."""
@@ -109,7 +109,7 @@ class SilentRelease(SumRelease):
         )
 
     def fast(self) -> FastPlain:
-        """Return the numbers for the compiled face: every unit is worth nothing."""
+        """Return the numbers for the compiled form: every unit is worth nothing."""
         return FastPlain(0.0)
 
     def to_dict(self) -> JSON:

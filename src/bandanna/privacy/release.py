@@ -1,15 +1,15 @@
-"""What a release is: the one door through which private losses leave, once for each batch.
+"""What a release is: the only way for private losses to leave, once for each batch.
 
 ``start()`` opens a tally for a batch; ``add`` counts its losses one by one, in grid units;
-``publish`` lets what the batch teaches out, once, and forgets the losses first. A release has two
-faces:
+``publish`` forgets the losses and publishes what the batch teaches, once. A release has two forms:
 
-- its own is exact: integers, and randomness from the operating system that cannot be seeded,
+- The exact form uses integers, and randomness from the operating system that cannot be seeded,
   forked or replayed. Decisions about people use it.
-- ``fast()`` gives the numbers for ``bandanna.privacy.faces``, compiled and seeded, for simulation
-  alone. ``seeded(stream)`` wraps it; its guarantee says that epsilon is infinite.
+- The compiled form is seeded and for simulation only: ``fast()`` gives its numbers to
+  ``bandanna.privacy.compiled``. ``seeded(stream)`` wraps it; its guarantee says that epsilon is
+  infinite.
 
-Both have the same distribution; ``tests/privacy/test_faces.py`` shows it.
+Both have the same distribution; ``tests/privacy/test_compiled.py`` shows it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bandanna._core.advice import Ticket
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee
-from bandanna.privacy.faces import Memory
+from bandanna.privacy.compiled import Memory
 from bandanna.privacy.mechanism import Bins, Mechanism
 
 Released = float | NDArray[np.float64]
@@ -104,7 +104,7 @@ class Release(ABC):
 
     @abstractmethod
     def fast(self) -> NamedTuple:
-        """Return the numbers for the compiled face."""
+        """Return the numbers for the compiled form."""
 
     def mean_loss(self, published: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean loss, from 0 to 1, that means of what it publishes tell of."""
@@ -112,7 +112,7 @@ class Release(ABC):
 
     @abstractmethod
     def memory(self) -> Memory:
-        """Return what the compiled face counts a batch in: a tally without a name for it."""
+        """Return what the compiled form counts a batch in: a tally without a name for it."""
 
     @abstractmethod
     def seeded(self, stream: Stream) -> Release:

@@ -15,7 +15,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee
 from bandanna.inference import Law, Totals
-from bandanna.privacy.faces import SumMemory, publish_once
+from bandanna.privacy.compiled import SumMemory, publish_once
 from bandanna.privacy.mechanism import Mechanism
 from bandanna.privacy.reading import ArmTotals
 from bandanna.privacy.release import Release, Seeded, Tally
@@ -96,9 +96,9 @@ class SumRelease(Release):
         """Return how what it publishes depends on mean losses; None where it does not."""
         return None
 
-    def totals(self, told: ArmTotals) -> Totals:
+    def totals(self, seen: ArmTotals) -> Totals:
         """Return what it has published of an arm, for ``bandanna.inference``."""
-        return Totals(told.total, told.rounds)
+        return Totals(seen.total, seen.rounds)
 
     def start(self, size: int | None = None) -> Tally:
         """Open a batch."""

@@ -308,7 +308,7 @@ class VectorRelease(EstimateRelease):
         return f"of scale {self.noise.composed:g} times the largest move of a sum in the batch"
 
     def fast(self) -> FastVector:
-        """Return the numbers for the compiled face."""
+        """Return the numbers for the compiled form."""
         worst = GRID * self.noise.composed if self.preset == "paper" else 0.0
         least = max(self.noise.least, worst)
         return FastVector(

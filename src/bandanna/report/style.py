@@ -77,14 +77,14 @@ def _base(name: str) -> str:
 
 def _looks() -> dict[str, Look]:
     """Return how each algorithm of the catalogue looks, in its order; those added go round."""
-    bandits, advised = algorithms(advised=False), algorithms(advised=True)
+    bandits, experts = algorithms(with_experts=False), algorithms(with_experts=True)
     looks: dict[str, Look] = {AUTO: (BLUE, [12, 2])}
-    for rows, shown in ((bandits, BANDITS), (advised, WITH_EXPERTS)):
+    for rows, shown in ((bandits, BANDITS), (experts, WITH_EXPERTS)):
         own = [row.name for row in rows if row.private and row.over is None]
         looks |= _in_turn(own, shown)
-    looks |= {row.name: looks[row.over.name] for row in advised if row.private and row.over}
+    looks |= {row.name: looks[row.over.name] for row in experts if row.private and row.over}
     return looks | _in_turn(
-        dict.fromkeys(row.name for row in (*bandits, *advised) if not row.private), WITHOUT_PRIVACY
+        dict.fromkeys(row.name for row in (*bandits, *experts) if not row.private), WITHOUT_PRIVACY
     )
 
 

@@ -60,7 +60,7 @@ def _table_rates(arms: int, rounds: int, epsilon: float) -> tuple[float, float]:
 
 
 def _number(name: str, problem: Problem) -> float | None:
-    bound = row_of(find(name, advised=problem.advised), problem).bound
+    bound = row_of(find(name, with_experts=problem.with_experts), problem).bound
     return None if bound is None else bound.regret
 
 
@@ -76,7 +76,7 @@ def _measured(settings: JSON) -> list[Verdict]:
     arms, rounds, epsilon = settings["measured_size"]
     verdicts = []
     for name in ("htinf", "exp3", "one-bit"):
-        proved = row_of(find(name, advised=False), Problem(arms, rounds, epsilon)).regret
+        proved = row_of(find(name, with_experts=False), Problem(arms, rounds, epsilon)).regret
         found = worst_regret(
             PrivateBandit(arms, epsilon, rounds, name),
             rounds,

@@ -155,5 +155,5 @@ def _promises(name: str) -> bool:
     """Whether a bound is known for an algorithm with experts."""
     if name == AUTO:
         return True
-    entry = find(name, advised=True)
+    entry = find(name, with_experts=True)
     return (entry.over or entry).bound is not None

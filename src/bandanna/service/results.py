@@ -110,7 +110,7 @@ def _bound_so_far(policy: Policy, missed: int) -> float | None:
         return None
     if policy.regret_bound is not None:
         return policy.regret_bound
-    entry = find(policy.algorithm, advised=policy.experts is not None)
+    entry = find(policy.algorithm, with_experts=policy.experts is not None)
     try:
         row = row_of(entry, _problem(policy), policy.batch)
     except InputError:

@@ -73,7 +73,11 @@ def make_policy(
     arms, rounds, experts = problem.arms, problem.rounds, problem.experts
     if name.endswith(SAME):
         return _without_privacy(name.removesuffix(SAME), problem, batch, loss_range)
-    entry = None if problem.advised and name == AUTO else find(name, advised=problem.advised)
+    entry = (
+        None
+        if problem.with_experts and name == AUTO
+        else find(name, with_experts=problem.with_experts)
+    )
     if entry is not None and not entry.private:
         if experts is None:
             return Bandit(arms, entry.learner, rounds, batch=batch or 1, loss_range=loss_range)
@@ -173,9 +177,9 @@ def _without_privacy(
     name: str, problem: Problem, batch: int | None, loss_range: LossRange
 ) -> Policy:
     """Return the learner of a private algorithm on the losses themselves: epsilon is infinite."""
-    if problem.advised and name == AUTO:
+    if problem.with_experts and name == AUTO:
         raise InputError(f"{AUTO} stands for another algorithm: name that before {SAME}.")
-    entry = find(name, advised=problem.advised)
+    entry = find(name, with_experts=problem.with_experts)
     learner = PLAIN_LEARNERS.get(name.removesuffix("-conversion"), entry.learner)
     if not entry.private or name.removesuffix("-conversion") in ONLY_PRIVATE:
         raise InputError(f"there is no {name} without privacy; {NO_PRIVACY} is the strongest.")

@@ -32,7 +32,7 @@ from bandanna.policy.runner import (
     open_batch,
     start_play,
 )
-from bandanna.privacy.faces import Memory, clear, count, let_out, publish
+from bandanna.privacy.compiled import Memory, clear, count, publish, publish_batch
 from bandanna.simulation.phases import open_sums, play_phases
 
 Integers = NDArray[np.int64]
@@ -214,7 +214,7 @@ def play_rounds(
         count(memory, release, said, arm, importance, loss)
         position += 1
         if position == size:
-            value = let_out(memory, release, size, streams[RELEASES])
+            value = publish_batch(memory, release, size, streams[RELEASES])
             learn(play, choice, weight, said, arm, importance, value, memory.estimates, size)
             position = 0
         if t + 1 == next_stop:

@@ -131,7 +131,7 @@ def forecast(problem: Problem, make: MakeEnvironment, *, unit: str = "", seed: i
         Makes it repeatable.
     """
     rounds = problem.horizon("a simulation")
-    if problem.advised:
+    if problem.with_experts:
         raise InputError("what to expect is simulated without experts; leave out --experts.")
     here = make(rounds)
     policies = _candidates(problem, here.loss_range)
@@ -176,7 +176,9 @@ def _same(best: str, here: Environment, seed: int) -> tuple[str, float | None]:
 
 def _candidates(problem: Problem, loss_range: LossRange) -> dict[str, Policy]:
     """Return ours, each world's, the smallest guarantee's and no privacy's, if not too long."""
-    ours = [row.name for row in algorithms(advised=False) if row.private and row.source == "ours"]
+    ours = [
+        row.name for row in algorithms(with_experts=False) if row.private and row.source == "ours"
+    ]
     names = [name for name in ours if not name.endswith("-tight")]
     names += [name for name, _ in ALGORITHMS.values()]
     names += [plan(problem).best.algorithm, NO_PRIVACY]

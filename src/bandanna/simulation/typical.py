@@ -101,11 +101,11 @@ def expected_regret(
     if not policies:
         return [], left_out
     environments = _environments(problem)
-    runs = EXPERT_RUNS if problem.advised else RUNS
+    runs = EXPERT_RUNS if problem.with_experts else RUNS
     work = len(environments) * runs * seconds_of(policies.values(), rounds)
     with Progress(work, gathers=True):
         for number, (label, environment) in enumerate(environments.items()):
-            own = seed if problem.advised else seed + number
+            own = seed if problem.with_experts else seed + number
             here = _with_strongest(policies, environment, own)
             results = simulate(here, environment, replicates=runs, seed=own)
             for name, found in regrets.items():
@@ -114,7 +114,7 @@ def expected_regret(
 
 
 def _environments(problem: Problem) -> dict[str, Environment | ExpertEnvironment]:
-    if problem.advised:
+    if problem.with_experts:
         return {**expert_family(problem)}
     environments: dict[str, Environment | ExpertEnvironment] = {}
     for environment in family(problem.arms, problem.horizon("a simulation")):
@@ -135,7 +135,7 @@ def _with_strongest(
 
 def _too_long(policy: Policy, problem: Problem) -> bool:
     arms, rounds, _ = problem.size
-    if problem.advised:  # advice is looked at every round
+    if problem.with_experts:  # advice is looked at every round
         return EXPERT_RUNS * 4 * float(rounds) * (10 + problem.num_experts) > MOST_ADVICE
     # FTPL draws every arm about as often as it has arms to tell the chances by repetition.
     each = arms**2 if policy.recipe.learner.name == "ftpl" else 1 + arms // 10

@@ -72,7 +72,7 @@ def _as_written(value: object) -> object:
 
 
 def _algorithm(value: object) -> str:
-    bandits, with_experts = contestants(advised=False), contestants(advised=True)
+    bandits, with_experts = contestants(with_experts=False), contestants(with_experts=True)
     if str(value).removesuffix(SAME) not in (*bandits, *with_experts):
         raise InputError(
             f"unknown algorithm {value!r}; there are {', '.join(bandits)}; and with experts "

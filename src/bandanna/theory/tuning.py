@@ -107,7 +107,7 @@ def require_horizon(name: str, reason: str, problem: Problem, works: Callable[[i
         middle = (low + high) // 2
         low, high = (low, middle) if works(middle) else (middle, high)
     parts = [f"{problem.arms} arms"]
-    if problem.advised:
+    if problem.with_experts:
         parts.append(f"{problem.experts} experts")
     parts.append(f"epsilon {problem.epsilon:g}")
     if problem.delta:

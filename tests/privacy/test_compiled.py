@@ -1,4 +1,4 @@
-"""The exact and the fast face of a release have the same distribution."""
+"""The exact and the compiled form of a release have the same distribution."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ EXACT_DRAWS, FAST_DRAWS = 20_000, 100_000
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("batch", [1, 10])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_one_bit_faces(epsilon: float, batch: int, share: float) -> None:
+def test_one_bit_forms(epsilon: float, batch: int, share: float) -> None:
     release = OneBitRelease(epsilon, batch)
     total = round(share * batch * UNITS)
     chance = Fraction(release.a + release.b * total, release.denominator)
     fast = release.fast()
     assert fast.base + fast.slope * total == pytest.approx(float(chance), rel=1e-12)
     seeded = SeededRelease(release, new_stream(1))
-    for face, draws in ((release, EXACT_DRAWS), (seeded, FAST_DRAWS)):
-        ones = int(sum(face.release(total) for _ in range(draws)))
+    for form, draws in ((release, EXACT_DRAWS), (seeded, FAST_DRAWS)):
+        ones = int(sum(form.release(total) for _ in range(draws)))
         assert stats.binomtest(ones, draws, float(chance)).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("batch", [1, 10])
-def test_laplace_faces(epsilon: float, batch: int) -> None:
+def test_laplace_forms(epsilon: float, batch: int) -> None:
     """Noise in 40 bins of equal probability under the exact discrete law."""
     release = LaplaceRelease(epsilon, batch)
     total = batch * UNITS // 3
@@ -42,8 +42,8 @@ def test_laplace_faces(epsilon: float, batch: int) -> None:
     edges = law.ppf(np.linspace(0, 1, 41)[1:-1])
     bins = np.diff(np.concatenate(([0.0], law.cdf(edges), [1.0])))
     seeded = SeededRelease(release, new_stream(2))
-    for face, draws in ((release, EXACT_DRAWS), (seeded, FAST_DRAWS)):
-        values = np.array([face.release(total) for _ in range(draws)])
+    for form, draws in ((release, EXACT_DRAWS), (seeded, FAST_DRAWS)):
+        values = np.array([form.release(total) for _ in range(draws)])
         noise = np.rint(values * batch * UNITS) - total
         counts = np.bincount(np.searchsorted(edges, noise, side="left"), minlength=40)
         assert_law(counts, bins)

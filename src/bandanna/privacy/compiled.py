@@ -1,4 +1,4 @@
-"""The compiled face of releases: seeded, for simulation alone.
+"""The compiled form of releases: seeded, for simulation alone.
 
 A release registers a named tuple of its numbers and the step that publishes a sum by them; what a
 batch is counted in is a *memory*, the compiled counterpart of a tally.
@@ -46,7 +46,7 @@ def count(
 
 
 @dispatched
-def let_out(memory: Memory, release: NamedTuple, size: int, stream: Stream) -> float:
+def publish_batch(memory: Memory, release: NamedTuple, size: int, stream: Stream) -> float:
     """Publish a batch of ``size`` losses; what is not one number goes into ``estimates``."""
     raise NotImplementedError
 
@@ -69,13 +69,13 @@ def _count(
     memory.total[0] += loss
 
 
-def _let_out(memory: SumMemory, release: NamedTuple, size: int, stream: Stream) -> float:
+def _publish_batch(memory: SumMemory, release: NamedTuple, size: int, stream: Stream) -> float:
     return publish(release, memory.total[0], size, stream)
 
 
 clear.register(SumMemory, _clear)
 count.register(SumMemory, _count)
-let_out.register(SumMemory, _let_out)
+publish_batch.register(SumMemory, _publish_batch)
 
 
 @kernel
