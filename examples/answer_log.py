@@ -1,6 +1,6 @@
 """Which of two reminders works better? A finished log answers, with one private release an arm.
 
-The log is made up here; in earnest it is a file. One row is one person: which reminder they got, by
+The log is made up here; yours is a file. One row is one person: which reminder they got, by
 chance, and whether they came.
 
 python examples/answer_log.py [PEOPLE]

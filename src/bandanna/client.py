@@ -1,4 +1,4 @@
-"""The decision service as a Python object: decide and observe as on a policy of one's own.
+"""The decision service as a Python object, with the same ``decide`` and ``observe`` as a policy.
 
 The client itself is in ``bandanna._client``, which is also a package of its own,
 ``bandanna-client``, for programs that need nothing else of the library. Here it raises the

@@ -1,4 +1,4 @@
-"""Whatever was saved, read again: a policy, one with context, or segments."""
+"""``bd.load``: read a saved policy, contextual policy or segments."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def answer(
         A CSV or Parquet file, a pandas or polars frame, or a dict of columns: one row for each
         decision that was made.
     arm, outcome
-        Names of the columns with the arm and with what came of it.
+        Names of the columns with the arm and with the outcome.
     epsilon
         The privacy parameter, for the outcome of one row; with ``person`` for all of a person's.
     loss_range, clip
@@ -174,7 +174,7 @@ def answer(
         off the log. Three and more numbers are edges. What is not among the categories is
         ``"other"``.
     confidence
-        How sure the answer is to be.
+        Confidence of the answer.
 
     Examples
     --------

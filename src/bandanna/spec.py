@@ -243,7 +243,7 @@ class Spec:
     )
     confidence: float = _declare(
         partial(checks.within, "confidence", low=0.5, high=1.0 - 1e-9),
-        """How sure the answer of goal="answer" is to be, and guardrails that retire an arm.""",
+        """Confidence of the answer of goal="answer", and of guardrails that retire an arm.""",
         0.95,
         least=0.5,
         most=1,
@@ -448,7 +448,7 @@ class Spec:
 
     @property
     def num_experts(self) -> int | None:
-        """How many experts advise; None where nobody does."""
+        """How many experts advise; None without experts."""
         return None if self.experts is None else len(self.experts)
 
     @property

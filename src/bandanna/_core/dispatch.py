@@ -1,4 +1,4 @@
-"""One name for what every kind does in its own way, chosen by the type of the first argument.
+"""Functions for compiled code that are dispatched on the type of their first argument.
 
 Learners, releases, environments and plays each do a few things: a learner draws and updates, a
 release publishes. Callers write ``draw(params, ...)``; compiled code picks the step when it is

@@ -1,4 +1,4 @@
-"""What is installed only on request: studies, reports, clusters and more."""
+"""Optional dependencies: studies, reports, clusters and more."""
 
 from __future__ import annotations
 

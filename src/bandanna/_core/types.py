@@ -1,4 +1,4 @@
-"""What every room of the house speaks: decisions, guarantees and errors."""
+"""Types that every package uses: decisions, guarantees and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNITS = 2**20
 """Grid units in a loss of 1. Rounding moves a loss by less than one part in two million."""
 
 JSON = dict[str, Any]
-"""A document: what JSON calls an object. Whoever reads one checks what it finds."""
+"""A document: what JSON calls an object. The reader checks what it finds."""
 
 
 class BandannaError(Exception):
@@ -53,7 +53,7 @@ class StateFileError(BandannaError):
 def without_frames(error: BaseException) -> BaseException:
     """Return an error without the frames it came through.
 
-    Their variables hold feedback, and whoever reports errors may report variables too.
+    Their variables hold feedback, and an error reporter may report variables too.
     """
     error.__context__ = None
     return error.with_traceback(None)
@@ -238,8 +238,8 @@ class Guarantee:
     def guess(self) -> float:
         """How often a guess between two equally likely values can be right, at most.
 
-        ``(e^epsilon + delta) / (1 + e^epsilon)``, for whoever sees everything that is published
-        and knows everything else. Without any information it is 0.5.
+        ``(e^epsilon + delta) / (1 + e^epsilon)``, for an observer who sees everything that is
+        published and knows everything else. Without any information it is 0.5.
 
         Examples
         --------

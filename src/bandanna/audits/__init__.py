@@ -1,1 +1,1 @@
-"""Attacks on releases and policies: what an audit finds is true, what it does not find is not."""
+"""Attacks on releases and policies: what is found is real, finding nothing proves nothing."""

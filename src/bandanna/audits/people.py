@@ -1,4 +1,4 @@
-"""A person against a whole policy: they come as often as they can, and all they say is flipped.
+"""An attack through one person who comes as often as they can, with all their feedback flipped.
 
 Two attacks. The first is exact: what is published has nothing to do with losses, so everything is
 the same on both inputs but the sums on their way out, and these may differ in no more batches than

@@ -66,7 +66,7 @@ class WatchedRelease(Release):
         return self._inside.fast()
 
     def memory(self) -> Memory:
-        """Return the room of the release inside."""
+        """Return the memory of the release inside."""
         return self._inside.memory()
 
     def seeded(self, stream: Stream) -> Release:

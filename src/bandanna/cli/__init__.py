@@ -107,7 +107,7 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         sys.exit(141)
     except (OSError, UnicodeEncodeError) as error:
         typer.echo(f"error: cannot write the output: {error}", err=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def answer(
     log: Annotated[Path, typer.Argument(help="A CSV or Parquet file, a row for each decision.")],
     arm: Annotated[str, typer.Option(help="Column with the arm.")],
-    outcome: Annotated[str, typer.Option(help="Column with what came of it.")],
+    outcome: Annotated[str, typer.Option(help="Column with the outcome.")],
     epsilon: Annotated[float, typer.Option(help="The privacy parameter; 0.1 to 1 is common.")],
     loss_range: Annotated[
         str | None, typer.Option("--range", help="Smallest and largest outcome, such as 0,20.")
@@ -40,7 +40,7 @@ def answer(
         list[str] | None,
         typer.Option(help="Categories or edges of bins of a column: age=18,40,65,90. Repeat it."),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="How sure the answer is to be.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence of the answer.")] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write the answer as a page.")] = None,
     certificate: Annotated[

@@ -134,7 +134,7 @@ def audit(
 ) -> None:
     """Attack releases and whole policies, to find broken promises.
 
-    What survives the attacks is not thereby proved private.
+    Passing an audit does not prove privacy.
     """
     claims, count = numbers("--epsilon", epsilon), whole_number("--draws", draws, 1e9)
     whole("--batch", batch, at_least=1)

@@ -13,7 +13,7 @@ from bandanna._core.types import InputError
 
 
 def card(
-    certificate: Annotated[Path, typer.Argument(help="A file that policy.certificate() gave.")],
+    certificate: Annotated[Path, typer.Argument(help="A file written from policy.certificate().")],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A file that ends in .md, .html or .json."),
@@ -28,7 +28,7 @@ def card(
     subjects: Annotated[str | None, typer.Option(help="Whose feedback it is.")] = None,
     feedback: Annotated[str | None, typer.Option(help="What a loss is, in which units.")] = None,
     sees: Annotated[str | None, typer.Option(help="Who sees feedback before noise.")] = None,
-    retention: Annotated[str | None, typer.Option(help="How long what is kept.")] = None,
+    retention: Annotated[str | None, typer.Option(help="What is kept, and how long.")] = None,
     rationale: Annotated[str | None, typer.Option(help="Why this epsilon and unit.")] = None,
     review: Annotated[str | None, typer.Option(help="Who checked it, with which result.")] = None,
     contact: Annotated[str | None, typer.Option(help="Whom people can ask.")] = None,

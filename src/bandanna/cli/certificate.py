@@ -42,7 +42,7 @@ def keygen(
 
 @one_screen(app, "bandanna certificate sign certificate.json --key private.pem")
 def sign(
-    certificate: Annotated[Path, typer.Argument(help="A file that policy.certificate() gave.")],
+    certificate: Annotated[Path, typer.Argument(help="A file written from policy.certificate().")],
     key: Annotated[Path, typer.Option(help="The private key.")],
 ) -> None:
     """Sign a certificate that verifies, in its file."""

@@ -26,11 +26,11 @@ REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:>=([0-9.]+))?")
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print a document.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check versions, compiled code, disk space and extras.
 
-    Ends with code 1 if something that every program needs is wrong.
+    Exits with code 1 if something that every program needs is wrong.
     """
     found = examine()
     if as_json:

@@ -1,4 +1,4 @@
-"""Reading what people type."""
+"""Parsing of command-line options."""
 
 from __future__ import annotations
 

@@ -370,9 +370,7 @@ def plan(
         str | None,
         typer.Option(help="answer: how many people until the best arm is known?"),
     ] = None,
-    confidence: Annotated[
-        float, typer.Option(help="With --goal answer: how sure it is to be.")
-    ] = 0.95,
+    confidence: Annotated[float, typer.Option(help="With --goal answer: its confidence.")] = 0.95,
     like: Annotated[
         Path | None, typer.Option(help="Expected on losses like a log's; with --arm and --outcome.")
     ] = None,
@@ -381,8 +379,8 @@ def plan(
 ) -> None:
     """Say which algorithm to use, and what regret it guarantees.
 
-    With --regret, a target as a share of the rounds, leave out --rounds, --epsilon or --arms to be
-    told what it takes.
+    With --regret, a target as a share of the rounds, leave out --rounds, --epsilon or --arms to
+    find out what it takes.
     """
     note_weak(epsilon, quiet=as_json)
     if goal is not None:

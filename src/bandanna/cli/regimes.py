@@ -29,7 +29,7 @@ HEADINGS = (
 def regimes(
     arms: Annotated[str | None, typer.Option(help="Number of arms.", show_default="10")] = None,
     delta: Annotated[
-        float, typer.Option(help="Chance with which epsilon may fail.", show_default="1e-6")
+        float, typer.Option(help="Second privacy parameter.", show_default="1e-6")
     ] = 0.0,
     chart: Annotated[
         Path | None, typer.Option(help="Write a map: .html, .svg, .png or .pdf.")

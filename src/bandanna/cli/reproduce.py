@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 def reproduce(
     name: Annotated[str, typer.Argument(help="What to reproduce; see --list.")] = "",
-    list_names: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller, in seconds.")] = False,
+    list_names: Annotated[bool, typer.Option("--list", help="List the claims.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A smaller version that takes seconds.")
+    ] = False,
     chart: Annotated[
         Path | None, typer.Option(help="Write the figure: .html, .svg, .png or .pdf.")
     ] = None,

@@ -169,7 +169,9 @@ def serve(
     log_level: Annotated[
         str, typer.Option(envvar="BANDANNA_LOG_LEVEL", help="debug, info, warning or error.")
     ] = "info",
-    check: Annotated[bool, typer.Option("--check", help="Look at everything, then end.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the configuration, then exit.")
+    ] = False,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -180,7 +182,7 @@ def serve(
         ),
     ] = None,
     show_config: Annotated[
-        bool, typer.Option("--show-config", help="Show what is in force, and end.")
+        bool, typer.Option("--show-config", help="Print the settings in effect, then exit.")
     ] = False,
     demo: Annotated[
         bool, typer.Option("--demo", help="Make an experiment and play people against it.")

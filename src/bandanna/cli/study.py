@@ -1,4 +1,4 @@
-"""``bandanna study``: a question, written down once, run anywhere, and its report."""
+"""``bandanna study``: a grid of simulations described in a file, and its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables people read."""
+"""Tables printed in the terminal."""
 
 from __future__ import annotations
 

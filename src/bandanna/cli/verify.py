@@ -11,7 +11,7 @@ from bandanna._core.types import InputError
 
 
 def verify(
-    certificate: Annotated[Path, typer.Argument(help="A file that policy.certificate() gave.")],
+    certificate: Annotated[Path, typer.Argument(help="A file written from policy.certificate().")],
     key: Annotated[
         Path | None, typer.Option(help="A public key: it must be signed by its owner.")
     ] = None,

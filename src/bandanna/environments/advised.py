@@ -1,7 +1,7 @@
 """What an environment with experts is: losses and advice, made chunk by chunk.
 
 A chunk holds some thousand rounds, so that a million rounds of a thousand experts never have to
-lie in memory at once. The same chunk is always the same, whoever asks for it and when.
+lie in memory at once. A chunk is the same whenever it is asked for.
 """
 
 from __future__ import annotations

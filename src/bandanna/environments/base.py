@@ -42,7 +42,7 @@ class World(ABC):
     def edges(self) -> NDArray[np.int64] | None:
         """Rounds between which one arm, or expert, is best: the first 0, the last all rounds.
 
-        None where the best does not change, or nobody knows when.
+        None if the best does not change, or if it is not known when.
         """
         return None
 

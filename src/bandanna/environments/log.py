@@ -1,4 +1,4 @@
-"""A log of who got what and what came of it, read and checked: the data behind ``Logged``."""
+"""A log of arms and outcomes, read and checked: the data behind ``Logged``."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ class Logged(Environment):
     log
         A CSV or Parquet file, or a data frame: one row for each decision.
     arm, outcome
-        Names of the columns with the arm that was played and what came of it.
+        Names of the columns with the arm that was played and its outcome.
     loss_range
         Smallest and largest possible outcome, known without looking at people's.
     reward
@@ -231,7 +231,7 @@ class Logged(Environment):
     person
         Column with whose row it is. What a person met of one arm is then one row, a slot, whose
         outcome is the mean of theirs: people come back as they do in the log, rounds are slots,
-        and regret is counted by people. Policies with ``per_person`` count just so.
+        and regret is counted by people. Policies with ``per_person`` count in the same way.
     blocks
         How many; by default as many as leave 50 rows of each arm in each, at most 20.
     advice

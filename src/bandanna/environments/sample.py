@@ -1,6 +1,6 @@
 """A log is a sample: what it says about its arms, and how surely.
 
-These numbers are computed from people's rows as they are. They are for whoever may see the log.
+These numbers are computed from people's rows as they are. They are for people who may see the log.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Switching(Segments):
 
     Losses are constant between changes: the best arm's is ``1/2 - gap/2``, the others'
     ``1/2 + gap/2``. Regret is against the best *fixed* arm; with one change midway, the default,
-    that is either of two arms, and whoever learned the first half has to unlearn it.
+    that is either of two arms, and a learner has to unlearn the first half.
 
     Parameters
     ----------

@@ -116,8 +116,8 @@ class ClusteredExperts(SyntheticExperts):
 class SwitchingExperts(SyntheticExperts):
     """The first expert is good in the first half of the rounds, the second one thereafter.
 
-    Whoever follows the first has to unlearn; a share ``head_start`` more of the rounds belongs to
-    the second, so that it is the best in hindsight.
+    A learner that follows the first has to unlearn; a share ``head_start`` more of the rounds
+    belongs to the second, so that it is the best in hindsight.
     """
 
     name: ClassVar[str] = "switching-experts"

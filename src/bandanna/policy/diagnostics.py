@@ -173,7 +173,7 @@ class Diagnostics:
 
     @property
     def experts(self) -> int | None:
-        """How many experts advise; None where nobody does."""
+        """How many experts advise; None without experts."""
         return self.spec.num_experts
 
     @property
@@ -362,7 +362,7 @@ class Diagnostics:
         Parameters
         ----------
         confidence
-            How sure the answer is to be, from 0.5 to below 1.
+            Confidence of the answer, from 0.5 to below 1.
         outcome
             What is counted, for the sentence: such as ``"visits"``.
         metric

@@ -303,7 +303,7 @@ def _within_people(recipe: Recipe, spec: Spec, problem: Problem) -> Recipe:
 
 
 def _kept(recipe: Recipe, problem: Problem) -> Recipe:
-    """Refuse parts that promise less than was asked for, whoever put them together."""
+    """Refuse parts that promise less than was asked for."""
     promise = recipe.release.guarantee()
     kept = promise.private and 0 < promise.epsilon <= problem.epsilon
     kept = kept and promise.delta <= problem.delta

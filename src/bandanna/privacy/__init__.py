@@ -1,4 +1,4 @@
-"""The one door through which private losses leave, and what it promises.
+"""Releases, the only way for private losses to leave, and what they promise.
 
 Names are loaded when first used: the planner needs the arithmetic of noise and nothing compiled.
 """

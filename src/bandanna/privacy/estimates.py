@@ -223,7 +223,7 @@ class EstimateRelease(Release):
         """Return the numbers for the compiled form."""
 
     def memory(self) -> EstimateMemory:
-        """Return room for every expert's sum."""
+        """Return a memory with a sum for every expert."""
         sums = np.zeros(self.experts, dtype=np.int64)
         return EstimateMemory(sums, np.zeros(1), np.zeros(self.experts))
 

@@ -2,7 +2,7 @@
 
 A round's feedback is then a main outcome and one value for each metric. The main outcome is
 released as ever, with a part of epsilon. Each metric's sum over the same rounds is released with
-discrete Laplace noise and a part of its own. Whoever changes one round's feedback may change all
+discrete Laplace noise and a part of its own. A change of one round's feedback may change all
 of these sums at once, so the parts add up to the policy's epsilon: in exact fractions, see
 ``shares_of``. Batches are disjoint, as for the main outcome.
 """

@@ -37,7 +37,7 @@ def for_person(promise: Guarantee, epsilon: float, delta: float, slots: int) -> 
         epsilon=epsilon if exact else composed_epsilon(each, slots, delta),
         delta=delta,
         protects=protected_person(slots),
-        model="central",  # whoever averages and counts slots sees feedback
+        model="central",  # averaging and counting slots needs feedback
         because=f"{promise.because}; {composition_of(slots, delta)}",
         facts=promise.facts
         | {"slots": slots, "slot_epsilon": each.epsilon, "slot_delta": each.delta},

@@ -81,7 +81,7 @@ class PrivateRange:
             epsilon=float_above(Fraction(own.epsilon) + Fraction(policy.epsilon)),
             protects=f"{policy.protects}; and the same person's value behind the range, against "
             f"everyone who sees the range",
-            model="central",  # whoever computes the range sees values
+            model="central",  # computing the range needs the values
             mechanism=f"{own.mechanism}; then {policy.mechanism}",
             because=f"{own.because}; {policy.because}; both by basic composition",
             assumptions=tuple(dict.fromkeys(own.assumptions + policy.assumptions)),

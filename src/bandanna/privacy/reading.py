@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ArmTotals(NamedTuple):
-    """What a release has told of one arm: values of batches, all of them public."""
+    """What a release has published of one arm: values of batches, all of them public."""
 
     batches: int = 0
     total: float = 0.0

@@ -2,7 +2,7 @@
 
 The log was released with an epsilon of its own, before the run. The run reads only what was
 released, so people in the log alone are protected with the log's epsilon, and people in the run
-alone with the policy's. For whoever is in both, the two add up (basic composition).
+alone with the policy's. For people who are in both, the two add up (basic composition).
 """
 
 from __future__ import annotations

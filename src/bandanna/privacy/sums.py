@@ -122,7 +122,7 @@ class SumRelease(Release):
         return self.batch == 1
 
     def memory(self) -> SumMemory:
-        """Return room for a sum."""
+        """Return a memory with one sum."""
         return SumMemory(np.zeros(1, dtype=np.int64), np.zeros(0))
 
     def seeded(self, stream: Stream) -> SeededRelease:

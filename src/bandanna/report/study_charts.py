@@ -211,7 +211,7 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> ChartType | No
         return None
     prices = _for_every_epsilon(prices)
     others = [axis for axis in axes if axis not in ("epsilon", "batch")]
-    # Whoever learns nothing pays what choosing at random costs: the ceiling.
+    # A policy that learns nothing has the regret of choosing at random: the ceiling.
     ceiling = prices.unique([*others, "epsilon"], maintain_order=True).with_columns(
         algorithm=pl.lit("uniform"), price=pl.col("uniform") / pl.col("plain")
     )

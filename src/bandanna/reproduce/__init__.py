@@ -37,7 +37,7 @@ def reproduce(name: str, *, quick: bool = False) -> Reproduction:
     name
         One of ``REPRODUCTIONS``.
     quick
-        Smaller, in seconds instead of minutes.
+        Run a smaller version that takes seconds instead of minutes.
     """
     seconds = expected_seconds(name, quick=quick)
     module = import_module(f"{__name__}.{name.replace('-', '_')}")

@@ -1,4 +1,4 @@
-"""A population that plays against an experiment, so that the page lives."""
+"""A simulated population that takes part in an experiment, to show the page at work."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class Gate:
         return few and (key is None or self._device_buckets.take(address))
 
     def _visitor(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
-        """Return the address of whoever asks, through trusted proxies."""
+        """Return the client's address, through trusted proxies."""
         forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
         return visitor((scope.get("client") or "?")[0], forwarded, self._proxies)
 

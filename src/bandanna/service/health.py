@@ -19,7 +19,7 @@ from bandanna.service.routes import PROBLEMS
 router = APIRouter()
 
 LEAST_BYTES = 20_000_000
-"""Room on the disk below which nothing more should be sent here."""
+"""Free disk space below which nothing more should be sent here."""
 
 STUCK_SECONDS = 30.0
 """A transaction that takes longer means that the writer is stuck."""
@@ -28,7 +28,7 @@ DAY_SECONDS = 86_400.0
 
 
 def free_bytes(core: Core) -> int:
-    """Return how much room is left where the database or the rollback guard is."""
+    """Return how much space is left where the database or the rollback guard is."""
     return shutil.disk_usage(core.disk).free
 
 

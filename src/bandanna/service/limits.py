@@ -1,4 +1,4 @@
-"""What keeps one visitor from keeping others waiting: bounds on connections, time and rates."""
+"""Limits on connections, time and rates, so that one client cannot block others."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_networks(texts: Sequence[str]) -> tuple[Network, ...]:
 
 
 def visitor(peer: str, forwarded: str, trusted: Sequence[Network]) -> str:
-    """Return the address of whoever asks.
+    """Return the client's address.
 
     Proxies append the address they saw to ``X-Forwarded-For``: the last one that is not a trusted
     proxy's counts, and only if the connection comes from one. Addresses of version 6 are counted

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, with facts chosen one by one."""
+"""Structured logs: one JSON object a line, with selected fields only."""
 
 from __future__ import annotations
 

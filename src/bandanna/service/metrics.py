@@ -1,4 +1,4 @@
-"""Numbers for operators: counts, times and room on the disk; never a loss."""
+"""Numbers for operators: counts, times and free disk space; never a loss."""
 
 from __future__ import annotations
 

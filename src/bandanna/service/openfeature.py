@@ -33,7 +33,7 @@ router = APIRouter(prefix="/ofrep/v1/evaluate", responses=PROBLEMS)
 
 
 class Context(BaseModel):
-    """What is known of whoever the flag is evaluated for.
+    """What is known of the person the flag is evaluated for.
 
     Entries that an experiment declares as features are its context. Others are not looked at.
     """
@@ -101,9 +101,10 @@ async def evaluate_all(
     A flag's key is its experiment's name, or its id where several that run have the same name.
     Those with segments are evaluated if the context's segment is one of theirs.
 
-    Whoever shows one activates its event, or rewards it; the others expire without counting. With
-    the ``ETag`` of an earlier answer in ``If-None-Match`` nothing is decided (304) while the
-    context and the flags are the same and the decisions have at least half their time left.
+    A client that shows one activates its event, or rewards it; the others expire without
+    counting. With the ``ETag`` of an earlier answer in ``If-None-Match`` nothing is decided (304)
+    while the context and the flags are the same and the decisions have at least half their time
+    left.
     """
     context = request.context
     chosen = [

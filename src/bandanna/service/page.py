@@ -1,4 +1,4 @@
-"""The page people look at: files that hold nothing; it asks the API with the reader's key."""
+"""The dashboard: static files without data; it calls the API with the reader's key."""
 
 from __future__ import annotations
 

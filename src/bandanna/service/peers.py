@@ -1,6 +1,6 @@
 """Processes that share a database: each experiment is served by one of them.
 
-Whoever changes an experiment must know its newest state. If two processes took turns, each would
+A process that changes an experiment must know its newest state. If two took turns, each would
 read again what the other had changed, which costs more than it gains. So every experiment has one
 process that serves it, chosen by rendezvous hashing among those that are alive: no table of
 assignments, and when a process comes or goes, only its own share moves. The other processes check

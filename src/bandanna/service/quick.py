@@ -1,4 +1,4 @@
-"""The calls that are made all the time, found at once.
+"""A fast path for the most frequent calls.
 
 A framework looks through all routes, solves what each function depends on and watches over its
 answer, which together takes longer than a decision. These routes come first and call their function

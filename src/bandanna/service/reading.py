@@ -133,7 +133,7 @@ async def results(
     return await core.results(part_for(await core.find(experiment), segment))
 
 
-Confidence = Annotated[float, Query(ge=0.5, lt=1, description="How sure it is to be.")]
+Confidence = Annotated[float, Query(ge=0.5, lt=1, description="Confidence of the answer.")]
 
 
 @router.get("/answer")

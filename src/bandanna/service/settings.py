@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Settings:
-    """What ``bandanna serve`` is told.
+    """The settings of ``bandanna serve``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Policies by name, for whoever compares them: every algorithm of the catalogue, and more.
+"""Policies by name, for comparisons: every algorithm of the catalogue, and baselines.
 
 ``auto`` is what runs with experts unless one is named; ``best-expert`` follows the expert who is
 best in hindsight, and so needs the environment.

@@ -81,7 +81,7 @@ def run_streams(seed: int, run: int) -> Streams:
 
 
 def empty_run(arms: int, stops: Integers) -> Run:
-    """Return room for the results of a run."""
+    """Return empty arrays for the results of a run."""
     return Run(
         losses=np.zeros(stops.size, dtype=np.int64),
         plays=np.zeros(arms, dtype=np.int64),

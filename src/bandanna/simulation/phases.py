@@ -31,7 +31,7 @@ class Open(NamedTuple):
 
 
 def open_sums(arms: int) -> Open:
-    """Return room for a phase."""
+    """Return empty arrays for a phase."""
     return Open(np.zeros(arms), np.zeros(arms, dtype=np.int64), np.zeros(arms))
 
 

@@ -1,4 +1,4 @@
-"""A progress bar for whoever waits at a terminal, and nothing for anyone else."""
+"""A progress bar, shown only at a terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Progress:
     Parameters
     ----------
     work
-        How much there will be, in any unit; None where nobody knows.
+        How much there will be, in any unit; None if that is not known.
     show
         Always or never; by default only when standard error is a terminal and nobody asked for
         quiet.

@@ -256,7 +256,7 @@ class Results:
     def plot(self) -> object:
         """Return an Altair chart: mean regret as it grows, and where nine runs of ten are."""
         need("report", "Results.plot()")
-        # By name: the room that draws is above this one, and knows results; not the other way.
+        # Imported by name: report is above simulation, and imports point down only.
         chart: object = import_module("bandanna.report.charts").results_chart(self)
         return chart
 

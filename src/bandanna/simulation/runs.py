@@ -228,7 +228,7 @@ class Online(NamedTuple):
 
 
 class _Play(NamedTuple):
-    """How everything is to be played."""
+    """How the runs are played: their number, seeds and checkpoints."""
 
     stops: NDArray[np.int64]
     seed: int
