@@ -139,3 +139,14 @@ def test_segments_are_simulated_each_on_losses_of_its_own() -> None:
         simulate_segments(segments, table)  # type: ignore[arg-type]
     with pytest.raises(bd.InputError, match="losses of each segment, 'de', 'fr'; got those of"):
         simulate_segments(segments, {"de": table})
+
+
+def test_arms_are_compared_in_each_segment() -> None:
+    shops = bd.Segments(lambda name: bd.PrivateBandit(["A", "B"], 1.0, 200), ["de", "fr"])
+    for _ in range(200):
+        shops.observe(shops.decide(segment="de"), reward=0.5)
+    found = shops.compare("A", "B")
+    assert list(found) == ["de", "fr"]
+    assert found["de"] == shops["de"].compare("A", "B")
+    assert found["fr"].difference is None
+    assert "fr:\n  Nothing has been released of A and B yet." in str(found)

@@ -21,7 +21,7 @@ from bandanna._core.types import (
     no_guarantee,
     without_frames,
 )
-from bandanna.policy.answers import Answer
+from bandanna.policy.answers import Answer, Comparison
 from bandanna.policy.diagnostics import CONFIDENCE, Summary
 from bandanna.policy.facade import DAMAGE, policy_from_dict
 from bandanna.policy.files import claim_within, read_with, write_state
@@ -40,7 +40,8 @@ class Segments(Mapping[ArmName, Policy]):
 
     Rounds of different segments are disjoint, and so are people who stay in theirs: what each
     policy promises holds for all of them together, at no further cost. Segments learn nothing from
-    each other. If they should, use ``bd.PrivateContextual`` with the segment as a feature.
+    each other: where the same arm is best in all of them, one policy for all learns sooner.
+    ``docs/people.md`` compares the two, and the segment as a feature of ``bd.PrivateContextual``.
 
     Parameters
     ----------
@@ -160,6 +161,23 @@ class Segments(Mapping[ArmName, Policy]):
             }
         )
 
+    def compare(
+        self,
+        first: ArmName,
+        second: ArmName,
+        confidence: float = CONFIDENCE,
+        *,
+        outcome: str = "",
+        metric: str | None = None,
+    ) -> BySegment[Comparison]:
+        """Return how the second arm differs from the first in each segment, as a policy does."""
+        return BySegment(
+            {
+                name: one.compare(first, second, confidence, outcome=outcome, metric=metric)
+                for name, one in self._policies.items()
+            }
+        )
+
     def certificate(self) -> JSON:
         """Return the certificates of all segments in one document, for ``bandanna verify``."""
         return together({str(name): one.certificate() for name, one in self._policies.items()})
@@ -243,7 +261,7 @@ class Segments(Mapping[ArmName, Policy]):
         raise DecisionError(f"no segment's policy is, or was, {identity!r}, which made this.")
 
 
-Shown = TypeVar("Shown", Summary, Answer)
+Shown = TypeVar("Shown", Summary, Answer, Comparison)
 
 
 class BySegment(dict[ArmName, Shown]):
