@@ -50,6 +50,7 @@ def test_ctrl_c_leaves_finished_cells_whole(study: Path, tmp_path: Path) -> None
     study.write_text(STUDY.replace("20\n", "100\n").replace('"1e4"', '"3e5"'))
     results = tmp_path / "results"
     command = [sys.executable, "-m", "bandanna", "study", "run", str(study), "-o", str(results)]
+    command += ["--workers", "1"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 100
     while len(list(results.glob("*.parquet"))) < 2 and time.monotonic() < deadline:
