@@ -86,6 +86,7 @@ def test_post_processing_keeps_the_guarantee() -> None:
     merged_p, merged_q = [p[0] + p[2], p[1] + p[3]], [q[0] + q[2], q[1] + q[3]]
     assert max_divergence(merged_p, merged_q) <= max_divergence(p, q)
     assert post_process(lambda x: x + 1, str)(2) == "3"
+    assert post_process(lambda x, add=1: x + add, str)(2, add=5) == "7"
 
 
 def test_randomised_response_is_local() -> None:
@@ -95,6 +96,8 @@ def test_randomised_response_is_local() -> None:
         one = Fraction(release.a + release.b * total, release.denominator)
         rows.append([one, 1 - one])
     assert local_epsilon(rows) == pytest.approx(1.0, abs=1e-9)
+    assert local_epsilon(rows[:2]) > 0.0
+    assert local_epsilon([[0.75, 0.25], [0.25, 0.75]], delta=0.25) == pytest.approx(math.log(2))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0])

@@ -3,11 +3,13 @@ from __future__ import annotations
 import os
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bandanna._core.grid import UNITS
+from bandanna._core.types import InputError
 from bandanna.privacy import LaplaceRelease, laplace
 from bandanna.privacy.laplace import laplace_scale
 from bandanna.privacy.noise import discrete_laplace_noise
@@ -69,3 +71,34 @@ def test_noise_at_the_ends_of_the_sampler_says_nothing_of_the_sum(
     monkeypatch.setattr("bandanna.privacy.laplace.discrete_laplace_noise", lambda scale: noise)
     release = LaplaceRelease(1e-9, 1)
     assert release.release(0) == release.release(UNITS)
+
+
+@pytest.mark.parametrize("size", [None, 1, 4, 9])
+def test_batches_of_every_promised_size_are_opened_and_go_on(size: int | None) -> None:
+    release = LaplaceRelease(0.5, 4, longest=9)
+    for tally in (release.start(size), release.resume({}, [0], size or 4)):
+        tally.add(UNITS)
+        mean = tally.publish()
+        assert isinstance(mean, float)
+        assert abs(mean * (size or 4) - 1.0) < 100.0  # noise of scale 2 on the sum
+
+
+@pytest.mark.parametrize(
+    ("longest", "size", "promised"),
+    [
+        (9, 0, "up to 9"),
+        (9, 10, "up to 9"),
+        (9, -1, "up to 9"),
+        (None, 1, "of 4"),
+        (None, 5, "of 4"),
+    ],
+)
+def test_other_sizes_are_refused(longest: int | None, size: int, promised: str) -> None:
+    message = f"promises for batches {promised}; got {size}"
+    with pytest.raises(InputError, match=message):
+        LaplaceRelease(0.5, 4, longest=longest).start(size)
+
+
+def test_a_canary_is_guessed_outside_of_both_centres() -> None:
+    published = np.array([[0.6], [0.5], [0.49], [0.01], [0.0], [-0.3]])
+    assert LaplaceRelease(0.5, 2).guess(published).tolist() == [1, 1, -1, -1, 0, 0]

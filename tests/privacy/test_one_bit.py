@@ -94,3 +94,24 @@ def test_randomness_comes_from_the_operating_system(monkeypatch: pytest.MonkeyPa
     release = OneBitRelease(0.5, 2)
     release.release(0)
     assert limits == [release.denominator]
+
+
+@given(epsilons, batches, st.floats(0.0, 0.9))
+def test_epsilon_at_a_delta_is_never_below_the_exact_one(
+    epsilon: float, batch: int, delta: float
+) -> None:
+    release = OneBitRelease(epsilon, batch)
+    found = release.guarantee().at_delta(delta).epsilon
+    low, high = chance_of_one(release, 0), chance_of_one(release, UNITS)
+    assert high - exponential(found) * low <= Fraction(delta)
+    if delta == 0.0 or found < epsilon:
+        assert found == 0.0 or high - exponential(found * (1 - 1e-12)) * low > Fraction(delta)
+
+
+@pytest.mark.parametrize("total", [0, UNITS, 3 * UNITS])
+def test_the_law_of_a_bit_has_two_bins(total: int) -> None:
+    release = OneBitRelease(1.0, 3)
+    edges, chances = release.bins(total)
+    assert edges.tolist() == [0.5]
+    assert chances.sum() == pytest.approx(1.0)
+    assert chances[1] == pytest.approx(float(chance_of_one(release, total)))
