@@ -57,7 +57,7 @@ def test_distribution_solves_its_equation() -> None:
         arm, importance = player.draw()
         state = player.state_dict()
         chances, rates = np.array(state["chances"]), np.array(state["rates"])
-        values = np.array(state["losses"]) + state["predictions"]
+        values = np.array(state["losses"])  # the draw added the predictions
         assert chances.sum() == pytest.approx(1.0)
         lifted = rates / chances - values  # the same for all arms
         np.testing.assert_allclose(lifted, state["solution"][0], rtol=1e-6)
@@ -106,7 +106,7 @@ def test_a_step_costs_no_more_than_stated() -> None:
         player.update(arm, importance, float(rng.choice([-0.5, 0.0, 0.5, 1.0, 1.5])))
         after = player.state_dict()
         cost = after["totals"][1] - before["totals"][1]
-        estimate = np.array(after["losses"]) - before["losses"] - before["predictions"]
+        estimate = np.array(after["losses"]) - before["losses"]  # predictions came with the draw
         pushed = estimate * (np.arange(3) == arm)
 
         # The new minimiser solves p' = rate / (rate / p + pushed + y); search for its y.

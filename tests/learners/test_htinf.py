@@ -43,4 +43,4 @@ def test_losses_too_large_for_their_probability_are_skipped() -> None:
     threshold = skip_factor(2.0) * math.sqrt(1 / importance)  # 1/eta_1 = 1
     player.update(arm, importance, threshold * 1.001)
     assert player.state_dict()["losses"] == [0.0, 0.0]
-    assert player.state_dict()["updates"] == [1]
+    assert player.state_dict()["updates"][0] == 1

@@ -27,7 +27,7 @@ class Ticket(NamedTuple):
     """What is needed to credit a round's loss to experts later; all of it is public."""
 
     advice: Advice
-    """The round's votes; each expert's share of every arm; or one row, those of the chosen arm."""
+    """The round's votes; or one row, each expert's share of the chosen arm."""
     arm: int
     """Index of the chosen arm, or 0 where there is one row only."""
     importance: float
@@ -37,21 +37,25 @@ class Ticket(NamedTuple):
         return {"advice": self.advice.tolist(), "arm": self.arm, "importance": self.importance}
 
 
-def ticket_of(advice: Advice, arm: int, importance: float, *, whole: bool = False) -> Ticket:
-    """Keep what must be kept of a round's advice: all of it, or votes and the arm's shares."""
-    if whole or advice.ndim == 1:
+def ticket_of(advice: Advice, arm: int, importance: float) -> Ticket:
+    """Keep what must be kept of a round's advice: votes, or shares of the arm."""
+    if advice.ndim == 1:
         return Ticket(advice, arm, importance)
     return Ticket(np.ascontiguousarray(advice[arm : arm + 1]), 0, importance)
 
 
-def ticket_from_dict(saved: JSON, arms: int, experts: int, *, whole: bool = False) -> Ticket:
-    """Make a ticket from what ``Ticket.to_dict`` gave, refusing impossible ones."""
-    rows = arms if whole else 1
+def ticket_from_dict(saved: JSON, arms: int, experts: int) -> Ticket:
+    """Make a ticket from what ``Ticket.to_dict`` gave, refusing impossible ones.
+
+    Older files may have a row for every arm.
+    """
     spread = isinstance(saved["advice"][0], list)
+    rows = len(saved["advice"]) if spread else 1
     advice = np.array(saved["advice"], dtype=np.float64 if spread else np.int64)
     ticket = Ticket(advice, int(saved["arm"]), float(saved["importance"]))
     good = (
-        advice.shape == ((rows, experts) if spread else (experts,))
+        rows in (1, arms)
+        and advice.shape == ((rows, experts) if spread else (experts,))
         and np.all((advice >= 0) & (advice <= (1 if spread else arms - 1)))
         and 0 <= ticket.arm < (rows if spread else arms)
         and 1.0 - 1e-9 <= ticket.importance < np.inf

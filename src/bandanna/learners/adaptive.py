@@ -168,11 +168,13 @@ class Adaptive(CompiledLearner):
         return Report(regret=met, net=net)
 
     def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
-        """Forget a draw whose batch taught nothing, where centred EXP3 made it."""
+        """Forget a draw whose batch taught nothing: with late feedback, nearly."""
         assert isinstance(state, AdaptiveState)
-        if state.totals[RATE]:
-            exp3 = CentredExp3Params(float(state.totals[RATE]), 0.0)
-            take_back_once(exp3, CentredExp3State(state.losses, state.chances, state.rest))
+        if not state.totals[RATE]:
+            state.losses[:] -= state.predictions
+            return
+        exp3 = CentredExp3Params(float(state.totals[RATE]), 0.0)
+        take_back_once(exp3, CentredExp3State(state.losses, state.chances, state.rest))
 
     def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
         """Return a learner for other arms: its budget was for those that there were."""

@@ -16,6 +16,7 @@ from bandanna.learners.centred_exp3 import (
     centred_draw,
     centred_update,
 )
+from bandanna.learners.centring import baseline_of, with_baseline
 from bandanna.learners.log_barrier import BEARABLE, higher_orders, solve_log_barrier, step_cost
 from bandanna.learners.net import rate_for, rest_paid, rest_regret, within_unit
 from bandanna.learners.sampling import capped_inverse, pick
@@ -102,7 +103,11 @@ def adaptive_part(state: Any) -> AdaptiveState:
 def adaptive_draw(
     params: AdaptiveParams, state: AdaptiveState, stream: Stream
 ) -> tuple[int, float]:
-    """Draw an arm."""
+    """Draw an arm, and add to every arm's losses what is predicted.
+
+    That part of the estimate does not depend on the loss. Added here it has the predictions of the
+    draw, however late the loss comes; the importance carries the one of the arm drawn.
+    """
     if state.totals[RATE] > 0.0:
         exp3 = CentredExp3Params(state.totals[RATE], 0.0)
         return centred_draw(exp3, CentredExp3State(state.losses, state.chances, state.rest), stream)
@@ -112,7 +117,9 @@ def adaptive_draw(
     state.solution[ROOT] = root
     state.solution[SLOPE] = slope
     arm = pick(state.chances, 0, state.chances.size, uniform(stream))
-    return arm, capped_inverse(state.chances[arm])
+    for i in range(state.losses.size):
+        state.losses[i] += state.predictions[i]
+    return arm, with_baseline(capped_inverse(state.chances[arm]), state.predictions[arm])
 
 
 # --- learning -------------------------------------------------------------------------------
@@ -143,17 +150,17 @@ def adaptive_update(
 def _learn(
     params: AdaptiveParams, state: AdaptiveState, arm: int, importance: float, loss: float
 ) -> None:
-    """Add the estimate ``m_i + 1[i = arm] (loss - m) / chance``; raise the arm's rate by its cost.
+    """Add ``(loss - m) / chance`` to the losses of the arm played; raise its rate by the cost.
 
-    With late feedback predictions and rates are the newest. The estimate is then unbiased if how
-    late a loss comes does not depend on the arm.
+    All predictions came with the draw. With late feedback the rates, by which surprises that are
+    too large are cut, are the newest.
     """
     chance, rate = state.chances[arm], state.rates[arm]
     exposed = max(1.0 - chance * chance / (rate * state.solution[SLOPE]), LEAST_EXPOSED)
     heard = min(max(loss, -params.clamp), 1.0 + params.clamp)
     surprise = heard - state.predictions[arm]
-    bearable = surprise
-    if surprise * exposed < -BEARABLE * rate:
+    bearable = heard - baseline_of(importance, state.predictions[arm])
+    if bearable * exposed < -BEARABLE * rate:
         bearable = -BEARABLE * rate / exposed
     yielding = state.solution[SLOPE] * state.solution[ROOT]
     cost = step_cost(bearable, rate, exposed, chance, yielding)
@@ -209,7 +216,7 @@ def _to_forget(params: AdaptiveParams, state: AdaptiveState, arm: int, heard: fl
 
 @step
 def _forget(params: AdaptiveParams, state: AdaptiveState, forget: float, growth: float) -> None:
-    """Add the predictions to the losses, let losses and rates fade, sum rates for the bound.
+    """Let losses and rates fade, and sum rates for the bound.
 
     ``growth`` is what the rate of the arm played is about to grow by.
     """
@@ -220,7 +227,7 @@ def _forget(params: AdaptiveParams, state: AdaptiveState, forget: float, growth:
         rate = state.rates[i]
         total += rate
         smallest = min(smallest, rate)
-        state.losses[i] = keep * (state.losses[i] + state.predictions[i])
+        state.losses[i] *= keep
         state.rates[i] = first + (rate - first) * fade
     state.totals[RATES] += forget * (total - smallest + growth)
 

@@ -204,11 +204,6 @@ class ExpertLearner(Compiled):
     mixing: float
     """Share of uniform draws of arms."""
 
-    @property
-    def needs_all_advice(self) -> bool:
-        """Whether crediting a round needs what was advised on all arms, or on the one played."""
-        return False
-
 
 def _plain(value: object) -> object:
     """Return a parameter as JSON can write it: numbers of any library are numbers."""
@@ -277,6 +272,8 @@ def load_arrays(state: NamedTuple, saved: JSON) -> None:
     loaded = {}
     for field, array in arrays.items():
         values = np.asarray(saved[field], dtype=array.dtype)
+        if field == "updates" and values.shape == (1,):  # before draws were counted too
+            values = np.repeat(values, array.size)
         least = 0 if field in NEVER_NEGATIVE else -np.inf
         if values.shape != array.shape or not np.all(np.isfinite(values) & (values >= least)):
             kind = "numbers that are not negative" if least == 0 else "finite numbers"

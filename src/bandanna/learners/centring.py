@@ -4,9 +4,10 @@ The estimate of arm ``i`` is ``b_i + 1[I = i] (loss - b_i) / p_i``: unbiased for
 ``b_i`` that does not depend on the arm drawn. The two here make the worst cost of a step smallest,
 for entropy (EXP3, EXP4) and for square roots (Tsallis-INF). Proofs: ``docs/theory/centred.md``.
 
-EXP3 adds all baselines when it draws, so they are those of the draw however late a loss comes. EXP4
-and Tsallis-INF take those of the newest distribution: with late feedback their estimates are
-unbiased if how late a loss comes does not depend on the arm.
+All baselines are added when an arm is drawn, and the baseline of its arm must be known again when
+its loss comes. So they are those of the draw however late that is, and estimates are unbiased even
+if how late a loss comes depends on the arm. Baselines at a fixed rate are functions of the chance
+alone. Others travel in the last bits of the importance: ``with_baseline`` and ``baseline_of``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,41 @@ from bandanna._core.compiled import step
 
 NOTHING_LEFT = 37.0
 """From here on ``1 - exp(-u)`` is 1 to the last bit."""
+
+OWN_BITS = 33
+"""Bits of an importance that are its own; it is off by less than 2**-32 of itself then."""
+STEPS = 2.0**20
+"""What its other bits can tell apart."""
+
+
+@step
+def with_baseline(importance: float, baseline: float) -> float:
+    """Return an importance that carries a baseline from 0 to 1 in its last twenty bits.
+
+    It is at least 1 if it was.
+    """
+    mantissa, exponent = math.frexp(importance)
+    own = math.floor(math.ldexp(mantissa, OWN_BITS))
+    kept = _rounded(baseline)
+    return math.ldexp(own + kept, exponent - OWN_BITS)
+
+
+@step
+def baseline_of(importance: float, newest: float) -> float:
+    """Return the baseline that an importance carries.
+
+    Where ``newest`` agrees with it, as it does with feedback in order, that one, which is exact.
+    """
+    mantissa, _ = math.frexp(importance)
+    scaled = math.ldexp(mantissa, OWN_BITS)
+    kept = scaled - math.floor(scaled)
+    return newest if _rounded(newest) == kept else kept
+
+
+@step
+def _rounded(baseline: float) -> float:
+    """Return a baseline in steps of 2**-20, below 1."""
+    return min(max(math.floor(baseline * STEPS), 0.0), STEPS - 1.0) / STEPS
 
 
 @step

@@ -193,11 +193,6 @@ class Exp4(ExpertLearner):
         state.total[0] = self.experts
         return state
 
-    @property
-    def needs_all_advice(self) -> bool:
-        """Whether its baselines need what was advised on all arms."""
-        return self.centred
-
     def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the weight of each expert."""
         assert isinstance(state, Exp4State)
@@ -209,7 +204,11 @@ class Exp4(ExpertLearner):
 def exp4_choose(
     params: Exp4Params, state: Exp4State, advice: Advice, stream: Stream
 ) -> tuple[int, float]:
-    """Draw an arm; returns it with one over its probability."""
+    """Draw an arm; returns it with one over its probability.
+
+    Centred EXP4 adds ``b_i - 1/2`` to the losses of all arms, which does not depend on the loss:
+    so it has the baselines of the draw, however late that comes.
+    """
     arms, mixing = params.arms, params.mixing
     total = state.total[0]
     u = uniform(stream)
@@ -219,7 +218,10 @@ def exp4_choose(
         expert = _pick_expert(state.weights, (u - mixing) / (1.0 - mixing) * total)
         arm = advised_arm(advice, expert, stream)
     share = support(advice, state.weights, arm, state.scratch) / total
-    return arm, capped_inverse((1.0 - mixing) * share + mixing / arms)
+    importance = capped_inverse((1.0 - mixing) * share + mixing / arms)
+    if params.centred:
+        _add_baselines(params, state, advice)
+    return arm, importance
 
 
 @step
@@ -288,22 +290,18 @@ def exp4_update(
 ) -> None:
     """Learn from one loss of an arm that was drawn with that importance on that advice.
 
-    Centred EXP4 needs the advice on all arms; plain EXP4 only that on the arm played.
+    Only the advice on the arm that was played is needed.
     """
+    baseline = 0.0
     if params.centred:
-        _learn_centred(params, state, advice, arm, importance, loss)
-    else:
-        exp4_learn(params, state, advice, arm, loss * importance)
+        baseline, _ = entropy_baseline(1.0 / (importance * params.learning_rate))
+        state.cost[0] += 1.0
+    exp4_learn(params, state, advice, arm, (loss - baseline) * importance)
 
 
 @step
-def _learn_centred(
-    params: Exp4Params, state: Exp4State, advice: Advice, arm: int, importance: float, loss: float
-) -> None:
-    """Estimate the losses of all arms, and count them for every expert as far as it advised them.
-
-    The arms' probabilities, on which the baselines depend, are those the newest weights give.
-    """
+def _add_baselines(params: Exp4Params, state: Exp4State, advice: Advice) -> None:
+    """Add the baselines of all arms, and count them for every expert as far as it advised them."""
     estimates, losses, weights = state.scratch_arms, state.losses, state.weights
     _probabilities(state, advice)
     cost = 0.0
@@ -313,10 +311,7 @@ def _learn_centred(
         baseline, arm_cost = entropy_baseline(z)
         cost += arm_cost
         estimates[i] = baseline - 0.5
-        if i == arm:
-            estimates[i] += (loss - baseline) * importance
         growth = max(growth, -params.learning_rate * estimates[i])
-    state.cost[0] += 1.0
     state.cost[1] += cost
     if advice.ndim == 1:
         for j in range(weights.size):

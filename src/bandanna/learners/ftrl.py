@@ -34,7 +34,7 @@ MAX_STEPS = 100
 
 
 class FtrlState(NamedTuple):
-    """Estimated losses, the distribution last played, its normaliser, and updates so far."""
+    """Estimated losses, the distribution last played, its normaliser, updates and draws so far."""
 
     losses: NDArray[np.float64]
     chances: NDArray[np.float64]
@@ -56,7 +56,7 @@ def start_uniform(arms: int) -> FtrlState:
         losses=np.zeros(arms),
         chances=np.full(arms, 1.0 / arms),
         root=np.zeros(1),
-        updates=np.zeros(1, dtype=np.int64),
+        updates=np.zeros(2, dtype=np.int64),
     )
 
 

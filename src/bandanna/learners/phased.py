@@ -42,6 +42,7 @@ from bandanna.learners.phased_state import (
     PhasedState,
 )
 from bandanna.learners.phased_state import RECORDS as KEPT
+from bandanna.learners.phased_steps import A_BATCH
 from bandanna.learners.prior import Prior, check_prior
 from bandanna.learners.stationarity import GuardReport
 
@@ -173,6 +174,12 @@ class Phased(PhaseLearner):
         """Return a learner for other arms: its budget was for those that there were."""
         learner, fresh = super().with_arms(state, kept, added)
         return replace(learner, budget=None), fresh
+
+    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+        """Forget a batch of one arm that taught nothing; phases need nothing of the kind."""
+        assert isinstance(state, PhasedState)
+        if importance >= A_BATCH:
+            self._adaptive().take_back(python_source(adaptive_part)(state), arm, importance)
 
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Know nothing of new arms: they enter with the next phase."""

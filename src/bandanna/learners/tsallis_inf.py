@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from bandanna._core import checks
-from bandanna._core.compiled import step
+from bandanna._core.compiled import kernel, step
 from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
 from bandanna.learners.base import CompiledLearner
-from bandanna.learners.centring import root_baseline
+from bandanna.learners.centring import baseline_of, root_baseline, with_baseline
 from bandanna.learners.ftrl import (
     FTRL_PER_ARM,
     FtrlState,
@@ -26,7 +26,10 @@ from bandanna.learners.steps import register
 ESTIMATORS = ("reduced-variance", "importance-weighted", "centred")
 
 BASELINE_FROM = 16
-"""First round with a baseline: from there on the learning rate 4 / sqrt(t) is at most 1."""
+"""First draw with a baseline: from there on the learning rate 4 / sqrt(t) is at most 1."""
+
+DRAWS = 1
+"""Where a state's ``updates`` count draws; with feedback in order one more than updates."""
 
 SHORTEST = 18
 """Least number of losses for a fixed rate: it is then at most 4/3, and its bound holds."""
@@ -104,6 +107,15 @@ class TsallisInf(CompiledLearner):
         """Return the state before the first round: the uniform distribution."""
         return start_uniform(self.arms)
 
+    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+        """Forget a draw whose batch taught nothing: with late feedback, nearly."""
+        assert isinstance(state, FtrlState)
+        params = self.params()
+        if isinstance(params, TsallisInfParams):
+            _take_back_once(params, state)
+        else:
+            _take_back_centred_once(params, state)
+
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Let new arms start level with the best."""
         assert isinstance(state, FtrlState)
@@ -115,7 +127,32 @@ def _draw(params: TsallisInfParams, state: FtrlState, stream: Stream) -> tuple[i
     c = params.rate * math.sqrt(state.updates[0] + 1.0)
     centre(state.losses)
     state.root[0] = solve_square(state.losses, state.chances, c, state.root[0])
-    return draw_arm(state, stream)
+    arm, importance = draw_arm(state, stream)
+    if not params.reduced_variance:
+        return arm, importance
+    state.updates[DRAWS] += 1
+    _add_baselines(state, 1.0)
+    return arm, with_baseline(importance, _baseline(state, arm))
+
+
+@step
+def _baseline(state: FtrlState, arm: int) -> float:
+    """Return 1/2 for arms that are not too rare in the t-th draw, from some draw on; else 0."""
+    t = float(state.updates[DRAWS])
+    # Rare is less than a quarter of the squared learning rate, 16 / t.
+    return 0.5 if t >= BASELINE_FROM and state.chances[arm] >= 4.0 / t else 0.0
+
+
+@step
+def _add_baselines(state: FtrlState, sign: float) -> None:
+    """Add every arm's baseline to its losses, or take it away again, up to a common constant.
+
+    Adding 1/2 to every arm changes nothing, so instead of adding it to the common arms we subtract
+    it from the rare ones: sums stay small over 10**8 rounds.
+    """
+    if state.updates[DRAWS] >= BASELINE_FROM:
+        for i in range(state.losses.size):
+            state.losses[i] += sign * (_baseline(state, i) - 0.5)
 
 
 @step
@@ -127,34 +164,33 @@ def _update(
     loss: float,
     rounds: int,
 ) -> None:
-    """Add the estimate ``B_i + 1[i = arm] (loss - B_i) / chance``, up to a common constant.
-
-    The baseline B_i is 1/2 or 0. Adding 1/2 to every arm changes nothing, so instead of adding
-    it to the common arms we subtract it from the rare ones: sums stay small over 10**8 rounds.
-    With late feedback the baseline is judged by the newest distribution. That one does not
-    depend on which arm this late draw gave, so the estimate is still unbiased.
-    """
-    t = state.updates[0] + 1
+    """Add ``(loss - B) / chance`` to the arm that was played; all baselines came with the draw."""
     baseline = 0.0
-    if params.reduced_variance and t >= BASELINE_FROM:
-        rare = 4.0 / t  # a quarter of the squared learning rate, 16 / t
-        if state.chances[arm] >= rare:
-            baseline = 0.5
-        for i in range(state.losses.size):
-            if state.chances[i] < rare:
-                state.losses[i] -= 0.5
+    if params.reduced_variance:
+        baseline = baseline_of(importance, _baseline(state, arm))
     state.losses[arm] += (loss - baseline) * importance
-    state.updates[0] = t
+    state.updates[0] += 1
 
 
 @step
 def _centred_draw(
     params: CentredTsallisParams, state: FtrlState, stream: Stream
 ) -> tuple[int, float]:
+    """Draw an arm, and add ``b_i - 1/2`` to every arm's loss."""
     c = params.fixed or 0.5 * math.sqrt(state.updates[0] + 1.0)
     centre(state.losses)
     state.root[0] = solve_square(state.losses, state.chances, c, state.root[0])
-    return draw_arm(state, stream)
+    arm, importance = draw_arm(state, stream)
+    _add_centred(params, state, 1.0)
+    return arm, with_baseline(importance, root_baseline(state.chances[arm], c))
+
+
+@step
+def _add_centred(params: CentredTsallisParams, state: FtrlState, sign: float) -> None:
+    """Add what an estimate adds to all arms, or take it away again."""
+    c = params.fixed or 0.5 * math.sqrt(state.updates[0] + 1.0)
+    for i in range(state.losses.size):
+        state.losses[i] += sign * (root_baseline(state.chances[i], c) - 0.5)
 
 
 @step
@@ -166,12 +202,25 @@ def _centred_update(
     loss: float,
     rounds: int,
 ) -> None:
-    """Add ``b_i - 1/2`` to every arm, and ``(loss - b) / chance`` to the one that was played."""
+    """Add ``(loss - b) / chance`` to the arm that was played; all baselines came with the draw."""
     c = params.fixed or 0.5 * math.sqrt(state.updates[0] + 1.0)
-    state.losses[arm] += (loss - root_baseline(state.chances[arm], c)) * importance
-    for i in range(state.losses.size):
-        state.losses[i] += root_baseline(state.chances[i], c) - 0.5
+    baseline = baseline_of(importance, root_baseline(state.chances[arm], c))
+    state.losses[arm] += (loss - baseline) * importance
     state.updates[0] += 1
+
+
+@kernel
+def _take_back_once(params: TsallisInfParams, state: FtrlState) -> None:
+    """Take back the newest draw, from Python."""
+    if params.reduced_variance:
+        _add_baselines(state, -1.0)
+        state.updates[DRAWS] -= 1
+
+
+@kernel
+def _take_back_centred_once(params: CentredTsallisParams, state: FtrlState) -> None:
+    """Take back the newest draw of centred Tsallis-INF, from Python."""
+    _add_centred(params, state, -1.0)
 
 
 register(CentredTsallisParams, _centred_draw, _centred_update)

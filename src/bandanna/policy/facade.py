@@ -22,7 +22,7 @@ from bandanna._core.types import (
     BandannaError,
     StateFileError,
 )
-from bandanna.learners import ExpertLearner, Learner
+from bandanna.learners import Learner
 from bandanna.policy.adapters import ForeignLearner, adapt, checked_learner, required_learner
 from bandanna.policy.codec import Limits, load_state, migrated
 from bandanna.policy.files import claim_within
@@ -405,9 +405,7 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
     retired = [checks.whole("retired", arm, 0, last) for arm in data["learned"]["retired"]]
     why = "It was loaded from a file."
     Policy.__init__(policy, spec, recipe, why=why, retired=retired)
-    weighed = recipe.learner
-    whole = isinstance(weighed, ExpertLearner) and weighed.needs_all_advice
-    as_ticket = partial(ticket_from_dict, arms=len(spec.arms), experts=len(choices), whole=whole)
+    as_ticket = partial(ticket_from_dict, arms=len(spec.arms), experts=len(choices))
     size = len(spec.arms), len(choices)
     limits = Limits(*size, spec.rule, recipe.release, as_ticket, metrics_of(spec))
     load_state(policy.state, data, limits, latest=latest)

@@ -317,7 +317,6 @@ class Runner:
         self._learn = learn_once if compiled else python_source(learn_once)
         learner = recipe.learner
         self.weighs = isinstance(learner, ExpertLearner)
-        self._whole = isinstance(learner, ExpertLearner) and learner.needs_all_advice
         self._learner = learner if isinstance(learner, Compiled) else None
         self._tells = self._learner is not None and self._learner.tells_chance
         self._follows = isinstance(self._play, FollowExpert)
@@ -355,7 +354,7 @@ class Runner:
         arm, importance = self._choose(self._play, choice, advice, self._stream)
         if not self.weighs:
             return arm, None
-        return arm, ticket_of(advice, arm, importance, whole=self._whole)
+        return arm, ticket_of(advice, arm, importance)
 
     def _chance_of(self, importance: float) -> float | None:
         """Return the probability with which an arm was drawn among all, where that is known."""
@@ -398,6 +397,7 @@ class Runner:
             wanted = max(math.floor(least * size), math.ceil(behind + least * size))
             planned = with_control(planned, control, min(wanted, size))
             if memo > 0.0 and 2.0 * planned[control] >= size > 2.0 * own:
+                self.take_back(self._arms[0], memo)
                 memo = NOT_LEARNED
         return size, memo, draw_phase(planned, stream)
 
@@ -442,9 +442,11 @@ class Runner:
     def take_back(self, choice: int, importance: float) -> None:
         """Take a draw back whose batch taught nothing."""
         state = self._play.state
-        if self._learner is None or self.phases:
+        if self._learner is None or state is None:
             return
-        if state is not None and choice in self._arms:
+        if self.phases:
+            self._learner.take_back(state, 0, importance)
+        elif choice in self._arms:
             self._learner.take_back(state, self._arms.index(choice), importance)
 
     def report(self) -> Report:
