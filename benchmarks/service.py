@@ -52,7 +52,7 @@ async def _client(port: int, path: str, key: str, until: float, times: list[floa
     writer.close()
 
 
-def load(ports: list[int], paths: list[str], key: str, clients: int) -> Measured:
+def load(ports: list[int], paths: list[str], key: str, clients: int, warm: float = 1.0) -> Measured:
     """Let clients send decisions for some seconds, after a second that does not count."""
 
     async def run(seconds: float) -> list[float]:
@@ -65,13 +65,20 @@ def load(ports: list[int], paths: list[str], key: str, clients: int) -> Measured
         await asyncio.gather(*jobs)
         return times
 
-    asyncio.run(run(1.0))
+    asyncio.run(run(warm))
     times = asyncio.run(run(SECONDS))
     return Measured(len(times) / SECONDS, times)
 
 
+class Bare(NamedTuple):
+    """A bare endpoint that runs."""
+
+    port: int
+    pid: int
+
+
 @contextmanager
-def bare(folder: Path, *, keep: bool = True) -> Iterator[int]:
+def bare(folder: Path, *, keep: bool = True) -> Iterator[Bare]:
     """Run the bare endpoint; it may keep nothing."""
     port = free_port()
     path = str(folder / "bare.db") if keep else ""
@@ -83,7 +90,7 @@ def bare(folder: Path, *, keep: bool = True) -> Iterator[int]:
             break
         except httpx.TransportError:
             time.sleep(0.1)
-    yield port
+    yield Bare(port, running.pid)
     running.terminate()
     running.wait()
 
@@ -102,7 +109,7 @@ def rates() -> list[Row]:
         service = stack.enter_context(process(folder, **{"log-level": "warning"}))
         path = experiments(service, 1)
         plain = stack.enter_context(bare(folder))
-        theirs = load([plain], path, service.key, 32)
+        theirs = load([plain.port], path, service.key, 32)
         one = load([service.port], path, service.key, 1)
         many = load([service.port], path, service.key, 32)
         thousand = experiments(service, 1000)

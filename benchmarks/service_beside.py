@@ -71,7 +71,7 @@ def against_bare() -> list[Row]:
             own.mkdir()
             with process(own, database, **QUIET) as service:
                 path = experiments(service, 1)
-                ports = [plain], [service.port]
+                ports = [plain.port], [service.port]
                 theirs, ours = in_turns(
                     *(partial(load, port, path, service.key, 32) for port in ports)
                 )

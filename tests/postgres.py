@@ -56,6 +56,11 @@ class Postgres:
     def stop(self) -> None:
         self._run("pg_ctl", "-D", str(self._folder / "data"), "-m", "immediate", "-w", "stop")
 
+    @property
+    def process(self) -> int:
+        """The number of its first process."""
+        return int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
+
     def new_database(self) -> str:
         """Make an empty database and return its address."""
         name = f"test_{secrets.token_hex(4)}"

@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import atexit
 import json
+import mmap
 import os
+import struct
 import subprocess
 import sys
+import threading
+import time
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bandanna.service.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +36,7 @@ class Loaded:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
+        self._asking = threading.Lock()
         atexit.register(self.close)
 
     def close(self) -> None:
@@ -38,14 +47,18 @@ class Loaded:
         given, told = self._process.stdin, self._process.stdout
         assert given is not None
         assert told is not None
-        given.write(json.dumps(question).encode() + b"\n")
-        given.flush()
-        answer: int | None = json.loads(told.readline())
+        with self._asking:
+            given.write(json.dumps(question).encode() + b"\n")
+            given.flush()
+            answer: int | None = json.loads(told.readline())
         return answer
 
-    def start(self, arguments: list[str], log: Path) -> int:
-        """Run ``bandanna`` with arguments in a new process, and return its number."""
-        process = self._ask("start", arguments, str(log))
+    def start(self, arguments: list[str], log: Path, clock: Path | None = None) -> int:
+        """Run ``bandanna`` with arguments in a new process, and return its number.
+
+        What is written to ``clock`` by ``set_clock`` sets the clock of a service while it runs.
+        """
+        process = self._ask("start", arguments, str(log), clock and str(clock))
         assert process is not None
         return process
 
@@ -61,17 +74,42 @@ def loaded() -> Loaded:
 
 
 def _load() -> None:
-    """Load what a service loads before its first decision; draws no noise, which copies share."""
+    """Load what a service loads until its first release; copies draw noise of their own."""
     import bandanna as bd
     import bandanna.cli.serve
     import bandanna.service.running
     import bandanna.store.migrations
 
-    bd.PrivateBandit(2, 1.0, 100).decide()
+    for algorithm in ("exp3", "one-bit"):
+        policy = bd.PrivateBandit(2, 1.0, 100, algorithm)
+        while not policy.released:
+            policy.observe(policy.decide(), loss=0.5)
 
 
-def _become_service(arguments: list[str], log: str) -> None:
+def set_clock(path: Path, ahead: float) -> None:
+    """Set the clock of the services that were started with this file ahead, by seconds."""
+    with path.open("r+b" if path.exists() else "wb") as file:
+        file.write(struct.pack("d", ahead))
+
+
+def _use_clock(path: str) -> None:
+    """Let services in this process go by a clock that a file sets."""
+    from bandanna.service.core import Core
+
+    with open(path, "rb") as file:
+        kept = mmap.mmap(file.fileno(), 8, access=mmap.ACCESS_READ)
+    make = Core.__init__
+
+    def make_with_clock(core: Core, settings: Settings) -> None:
+        make(core, settings, lambda: time.time() + struct.unpack("d", kept[:8])[0])
+
+    Core.__init__ = make_with_clock  # type: ignore[assignment,method-assign]
+
+
+def _become_service(arguments: list[str], log: str, clock: str | None) -> None:
     """Run the command line, writing to a file."""
+    if clock is not None:
+        _use_clock(clock)
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (out, 1), (out, 2)):

@@ -109,10 +109,10 @@ class Process:
         assert self._process is not None
         return self._process.pid
 
-    def _launch(self) -> None:
+    def _launch(self, *flags: str) -> None:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "bandanna", *self._arguments], stdout=log, stderr=log
+                [sys.executable, "-m", "bandanna", *self._arguments, *flags], stdout=log, stderr=log
             )
 
     def poll(self) -> int | None:
@@ -120,8 +120,9 @@ class Process:
         assert self._process is not None
         return self._process.poll()
 
-    def start(self) -> None:
-        self._launch()
+    def start(self, *flags: str) -> None:
+        """Start it, with more flags, and wait until it answers."""
+        self._launch(*flags)
         for _ in range(1200):
             if self.poll() is not None:
                 raise AssertionError(self.log.read_text()[-3000:])
@@ -154,13 +155,16 @@ class Copied(Process):
 
     _number = 0
     _ended: int | None = None
+    clock: Path | None = None
+    """What sets its clock, if it is not to go by this machine's."""
 
     @property
     def pid(self) -> int:
         return self._number
 
-    def _launch(self) -> None:
-        self._number, self._ended = loaded().start(self._arguments, self.log), None
+    def _launch(self, *flags: str) -> None:
+        self._number = loaded().start([*self._arguments, *flags], self.log, self.clock)
+        self._ended = None
 
     def poll(self) -> int | None:
         if self._ended is None:
