@@ -76,6 +76,9 @@ def test_changes_go_with_a_changing_world() -> None:
         for found in (few, many)
     ]
     assert bounds[0] < bounds[1]
+    own = bd.PrivateBandit(4, 0.5, 10**6, losses="changing").plan.own
+    usual = next(row for row in plan(4, 10**6, 0.5, losses="changing").rows if row == own)
+    assert usual.regret > 10**5  # a short memory has no net: plans show what policies promise
     with pytest.raises(bd.InputError, match="goes with losses='changing'"):
         plan(4, 10**6, 0.5, changes=2)
     with pytest.raises(bd.InputError, match="losses must be one of"):

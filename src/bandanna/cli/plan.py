@@ -182,10 +182,13 @@ ANYTHING: dict[str, JSON] = {
 def check_world(losses: str, changes: str | None) -> int | None:
     """Check what was said of losses; returns how often the best arm changes, if that was said."""
     from bandanna.algorithms import CHANGING, check_losses
+    from bandanna.theory.exp3 import CHANGES
 
     check_losses(losses)
     if changes is not None and losses != CHANGING:
         raise InputError(f"--changes goes with --losses {CHANGING}; got --losses {losses}.")
+    if changes is None and losses == CHANGING:
+        return CHANGES
     return None if changes is None else whole_number("--changes", changes)
 
 

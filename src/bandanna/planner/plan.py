@@ -25,6 +25,7 @@ from bandanna.algorithms import (
 )
 from bandanna.privacy.composition import check_slots, slot_for
 from bandanna.spec import Problem
+from bandanna.theory.exp3 import CHANGES as USUAL_CHANGES
 from bandanna.theory.tuning import Bound
 
 
@@ -129,9 +130,9 @@ EXPECTED = {
     "changes (losses='changing').",
     STEADY: f"Smallest regret to expect on steady losses: phased. {STEADY_WARNING} If you are "
     f"not sure: adaptive (losses='any').",
-    CHANGING: "Smallest regret to expect where the best arm changes: adaptive, told how often. "
-    "With a proof: tracking, whose bound is against all sequences of arms that change so often; "
-    "other bounds are against the best fixed arm.",
+    CHANGING: "Smallest regret to expect where the best arm changes: adaptive, told how often; it "
+    "forgets then, and has no net under it. With a proof: tracking, whose bound is against all "
+    "sequences of arms that change so often; other bounds are against the best fixed arm.",
 }
 """What to run in each world, and why."""
 
@@ -551,6 +552,8 @@ def capped(rows: list[Row], most: int) -> list[Row]:
 def _in_world(problem: Problem, losses: str, changes: int | None) -> Problem:
     """Check what was said of losses, and put it into the problem."""
     check_losses(losses)
+    if losses == CHANGING and (changes, problem.changes, problem.memory) == (None, None, None):
+        return problem.but(changes=USUAL_CHANGES)  # as policies do: adaptive forgets, without a net
     if changes is None:
         return problem
     if losses != CHANGING:
