@@ -340,7 +340,7 @@ def test_what_was_never_shown_expires_without_counting(store: Store, restarts: b
     if restarts:
         here.restart()
     again = here.decide("four")
-    assert (again.place, again.arm, again.expires_at) == (first.place, first.arm, 22.0)
+    assert (again.location, again.arm, again.expires_at) == (first.location, first.arm, 22.0)
     with pytest.raises(GoneError):
         here.reward("one", 0.25)
     here.reward("three", 0.25)

@@ -39,7 +39,7 @@ def summary(policy: Policy, totals: ReleaseTotals, slots: int = 0, missed: int =
         "means": [] if totals.weighed else _means(policy, len(rows), totals.points),
         "decided": policy.decided,
         "batch": policy.batch,
-        "places": _places(policy, slots),
+        "places": _slots_used(policy, slots),
         "batches_released": totals.batches,
         "rounds_released": everything,
         "regret_bound": _bound_so_far(policy, missed),
@@ -91,8 +91,8 @@ def _means(policy: Policy, count: int, points: Sequence[Point]) -> list[JSON]:
     return found
 
 
-def _places(policy: Policy, slots: int) -> JSON | None:
-    """Return how many slots people have used; who has is told nobody."""
+def _slots_used(policy: Policy, slots: int) -> JSON | None:
+    """Return how many slots people have used, without saying who has."""
     most = policy.spec.per_person
     return None if policy.state.people is None else {"used": slots, "most": most}
 

@@ -22,8 +22,8 @@ from bandanna.store.rows import (
     Event,
     Experiment,
     Feedback,
+    Location,
     OpenBatch,
-    Place,
     Release,
     Snapshot,
     State,
@@ -52,8 +52,8 @@ def counters_of(policy: PrivateContextual) -> JSON:
     }
 
 
-def assemble_context(saved: Snapshot) -> tuple[PrivateContextual, dict[Place, Event]]:
-    """Return the policy, checked anew, and for each place the event that holds it."""
+def assemble_context(saved: Snapshot) -> tuple[PrivateContextual, dict[Location, Event]]:
+    """Return the policy, checked anew, and for each position the event that holds it."""
     holders = holders_of(saved.events)
     with reading(saved.experiment):
         return _assemble(saved, holders), holders
@@ -68,21 +68,21 @@ def without_epochs(experiment: Experiment) -> PrivateContextual:
     return PrivateContextual.from_dict(_document(experiment, head, [], {}), latest=True)
 
 
-def _assemble(saved: Snapshot, holders: dict[Place, Event]) -> PrivateContextual:
+def _assemble(saved: Snapshot, holders: dict[Location, Event]) -> PrivateContextual:
     rows = {(row.batch, row.position): row for row in saved.feedback}
-    places: dict[int, list[Place]] = {batch.number: [] for batch in saved.batches}
-    for place in sorted(holders):
-        places[place[0]].append(place)
+    locations: dict[int, list[Location]] = {batch.number: [] for batch in saved.batches}
+    for location in sorted(holders):
+        locations[location[0]].append(location)
     head, features = saved.experiment.head, saved.experiment.head["state"]["features"]
     size = len(head["arms"]), features
     epochs = [
-        _epoch(batch, [(holders[p], rows.get(p)) for p in places[batch.number]], *size)
+        _epoch(batch, [(holders[p], rows.get(p)) for p in locations[batch.number]], *size)
         for batch in saved.batches
     ]
     data = _document(saved.experiment, head, epochs, saved.people)
     policy = PrivateContextual.from_dict(data, latest=True)
     for epoch in policy.state.open.values():
-        heard = ((rows[p], holders[p]) for p in places[epoch.number] if p in rows)
+        heard = ((rows[p], holders[p]) for p in locations[epoch.number] if p in rows)
         policy.recount(
             epoch,
             (
@@ -167,7 +167,7 @@ class ContextUnit(Unit):
     def begin(self) -> None:
         """Start to collect what one transaction changes."""
         super().begin()
-        self._rows: dict[Place, Feedback] = {}
+        self._rows: dict[Location, Feedback] = {}
         self._changed: set[int] = set()
 
     def _know_persons(self, saved: Snapshot) -> None:
@@ -203,14 +203,14 @@ class ContextUnit(Unit):
             raise InputError(f"this experiment decides by context: give context, with {known}.")
         self._now, before = now, self.policy.state.opened
         made = self.policy.decide(context, person=person)
-        place = made.batch, made.position
+        location = made.batch, made.position
         if self.policy.state.opened > before:
             self._opened.add(made.batch)
         self._changed.add(made.batch)
         drawn = made.index, made.round, made.chance
-        event = self._note_event(name, place, *drawn, defer=defer, now=now)
-        if self._waits(place):
-            self._touch(place, self._find(place))
+        event = self._note_event(name, location, *drawn, defer=defer, now=now)
+        if self._waits(location):
+            self._touch(location, self._find(location))
             self._wait_for(event)
         return event
 
@@ -222,15 +222,15 @@ class ContextUnit(Unit):
         if given.metrics is not None:
             raise InputError("this experiment has no metrics; leave metrics out.")
         units = feedback_to_units(given.loss, given.reward, policy.loss_range, clip=policy.clip)
-        place = self._check_shown_in_time(event, now)
-        waited = self._find(place)
+        location = self._check_shown_in_time(event, now)
+        waited = self._find(location)
         if waited is not None:
-            self._touch(place, waited, units)
+            self._touch(location, waited, units)
         sent = {"loss": given.loss, "reward": given.reward}
         taken = self._tell(event, lambda decision: policy.observe(decision, **sent))
         if taken and waited is not None:
             self.experiment.observed += 1
-            self._show(place)
+            self._show(location)
 
     def add_arm(self, name: ArmName) -> list[ArmName]:
         """Refuse it."""
@@ -258,50 +258,57 @@ class ContextUnit(Unit):
             events=list(self._events.values()),
             states=self._states,
             batches=[_batch_row(state.open[n]) for n in sorted(fresh) if n in state.open],
-            feedback=[row for place, row in sorted(self._rows.items()) if place[0] in state.open],
+            feedback=[
+                row for location, row in sorted(self._rows.items()) if location[0] in state.open
+            ],
             releases=self._releases,
             people={} if state.people is None else state.people.take_admitted(),
         )
 
     # --- how it works ---------------------------------------------------------------------
 
-    def _find(self, place: Place) -> WaitingRound | None:
-        epoch = self.policy.state.open.get(place[0])
-        return None if epoch is None else epoch.waiting.get(place[1])
+    def _find(self, location: Location) -> WaitingRound | None:
+        epoch = self.policy.state.open.get(location[0])
+        return None if epoch is None else epoch.waiting.get(location[1])
 
-    def _waits(self, place: Place) -> bool:
-        return self._find(place) is not None
+    def _waits(self, location: Location) -> bool:
+        return self._find(location) is not None
 
     def _touch(
-        self, place: Place, one: WaitingRound | None, loss: int | None = None, *, up: bool = False
+        self,
+        location: Location,
+        one: WaitingRound | None,
+        loss: int | None = None,
+        *,
+        up: bool = False,
     ) -> None:
         """Note what is kept of a round."""
         assert one is not None
         who = None if one.who is None else f"{one.who:016x}"
         context = {"phi": [] if up else one.phi.tolist(), "person": who}
-        self._rows[place] = Feedback(*place, loss, up, None, None, context)
+        self._rows[location] = Feedback(*location, loss, up, None, None, context)
 
-    def _pass_deadline(self, place: Place) -> None:
-        """Stop waiting; a place that nobody was shown is not given to anyone else."""
-        if place in self._waiting.deferred and self._waits(place):
-            del self._waiting.deferred[place]
-            self._set_state(place, State.VOID)
-            self._leave(place)
+    def _pass_deadline(self, location: Location) -> None:
+        """Stop waiting; a position that was never shown is not given to anyone else."""
+        if location in self._waiting.deferred and self._waits(location):
+            del self._waiting.deferred[location]
+            self._set_state(location, State.VOID)
+            self._leave(location)
         else:
-            self._give_up(place)
+            self._give_up(location)
 
-    def _give_up(self, place: Place) -> None:
+    def _give_up(self, location: Location) -> None:
         """Count nothing for a round whose feedback has not come."""
-        if self._waits(place):
-            self._set_state(place, State.EXPIRED)
-            self._leave(place)
+        if self._waits(location):
+            self._set_state(location, State.EXPIRED)
+            self._leave(location)
 
-    def _leave(self, place: Place) -> None:
-        epoch, waited = self.policy.state.open[place[0]], self._find(place)
+    def _leave(self, location: Location) -> None:
+        epoch, waited = self.policy.state.open[location[0]], self._find(location)
         assert waited is not None
-        self._touch(place, waited, up=True)
+        self._touch(location, waited, up=True)
         arm = self.policy.arms[waited.arm]
-        spot = epoch.round_of(place[1]), *place
+        spot = epoch.round_of(location[1]), *location
         with refusals_only():
             self.policy.give_up(Decision(arm, waited.arm, *spot, self.policy.state.identity))
 

@@ -75,7 +75,7 @@ class Mark(NamedTuple):
     """The last release of an experiment."""
 
     sequence: int
-    """Its place in the order of the experiment's releases, from 0 on."""
+    """Its position in the order of the experiment's releases, from 0 on."""
     step: str
     """Random, of the transaction that recorded it."""
 

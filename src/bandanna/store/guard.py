@@ -143,7 +143,7 @@ class Guard:
             except OSError as error:
                 raise StateFileError(
                     f"cannot make the folder of the rollback guard {self.address}: "
-                    f"{error.strerror}. Give another place with --guard-file."
+                    f"{error.strerror}. Give another path with --guard-file."
                 ) from None
         try:
             self._engine = make_guard_engine(str(address))

@@ -16,8 +16,8 @@ from bandanna.store.rows import (
     EventKey,
     Experiment,
     Feedback,
+    Location,
     OpenBatch,
-    Place,
     Release,
     Snapshot,
     State,
@@ -30,9 +30,9 @@ class Shelf:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
         self.batches: dict[int, OpenBatch] = {}
-        self.events: dict[Place, EventKey] = {}
-        """Of open batches: ids of the events that hold a place."""
-        self.feedback: dict[Place, Feedback] = {}
+        self.events: dict[Location, EventKey] = {}
+        """Of open batches: ids of the events that hold a position."""
+        self.feedback: dict[Location, Feedback] = {}
         self.releases: list[Release] = []
         self.steps: list[str] = []
         """Of the transactions that recorded releases, one for each release."""
@@ -191,9 +191,9 @@ class MemoryTransaction(Transaction):
         return Snapshot(
             deepcopy(shelf.experiment),
             [batch for number, batch in shelf.batches.items() if number in new],
-            [self._events[name] for place, name in shelf.events.items() if place[0] in new],
-            [row for place, row in shelf.feedback.items() if place[0] in new],
-            {person: places for person, places in shelf.people.items() if person in new},
+            [self._events[name] for location, name in shelf.events.items() if location[0] in new],
+            [row for location, row in shelf.feedback.items() if location[0] in new],
+            {person: slots for person, slots in shelf.people.items() if person in new},
             frozenset(shelf.batches) - new,
         )
 
@@ -222,13 +222,13 @@ class MemoryTransaction(Transaction):
             here.settings = deepcopy(changes.settings or here.settings)
             here.observed = changes.observed
             here.version += 1
-            for place, state in changes.states.items():
-                name = shelf.events[place]
+            for location, state in changes.states.items():
+                name = shelf.events[location]
                 self._events[name] = self._events[name]._replace(state=state)
             for event in changes.events:
                 self._events[event.key] = event
                 if event.state is not State.VOID:
-                    shelf.events[event.place] = event.key
+                    shelf.events[event.location] = event.key
             shelf.batches |= {batch.number: batch for batch in changes.batches}
             shelf.feedback |= {(row.batch, row.position): row for row in changes.feedback}
             shelf.people |= changes.people
@@ -239,6 +239,6 @@ class MemoryTransaction(Transaction):
             for number in gone:
                 shelf.batches.pop(number, None)
                 shelf.changed.pop(number, None)
-            for place in [place for place in shelf.events if place[0] in gone]:
-                del shelf.events[place]
-                shelf.feedback.pop(place, None)
+            for location in [location for location in shelf.events if location[0] in gone]:
+                del shelf.events[location]
+                shelf.feedback.pop(location, None)

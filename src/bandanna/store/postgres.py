@@ -21,7 +21,7 @@ from sqlalchemy import Boolean, Connection, Float, Integer, LargeBinary, Table
 from bandanna._core.types import JSON
 from bandanna.store.contract import Stamp
 from bandanna.store.database import EVENTS, exists_already, unavailable
-from bandanna.store.rows import Event, Place, State
+from bandanna.store.rows import Event, Location, State
 from bandanna.store.secret import Secret
 from bandanna.store.sql_transaction import SqlTransaction
 
@@ -126,7 +126,7 @@ class PostgresTransaction(SqlTransaction):
         statement = f"UPDATE experiments SET {names} WHERE number = %s"  # noqa: S608
         self._later.append((statement, [*values.values(), experiment]))
 
-    def _move(self, experiment: int, states: dict[Place, State]) -> None:
+    def _move(self, experiment: int, states: dict[Location, State]) -> None:
         rows = [{"batch": b, "position": p, "state": new} for (b, p), new in states.items()]
         self._later.append((_MOVE, [json.dumps(rows), experiment]))
 

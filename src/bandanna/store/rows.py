@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bandanna._core.types import JSON
 
-Place = tuple[int, int]
+Location = tuple[int, int]
 """A batch's number and a position in it."""
 
 
@@ -17,13 +17,13 @@ EventKey = tuple[str, int]
 
 
 class State(IntEnum):
-    """Where an event stands. Whether feedback has come is not told here."""
+    """Where an event stands. It does not say whether feedback has come."""
 
     SHOWN = 0
     EXPIRED = 1
     """Its deadline passed without feedback: the default loss was counted."""
     VOID = 2
-    """It was never shown: it counts for nothing, and its place went to another event."""
+    """It was never shown: it counts for nothing, and its position went to another event."""
     DEFERRED = 3
     """Decided, and not yet shown to anybody."""
 
@@ -100,11 +100,11 @@ class Event(NamedTuple):
 
     @property
     def key(self) -> EventKey:
-        """What makes it different from all others."""
+        """What identifies it."""
         return self.id, self.owner
 
     @property
-    def place(self) -> Place:
+    def location(self) -> Location:
         """Where its feedback is counted."""
         return self.batch, self.position
 
@@ -121,7 +121,7 @@ class OpenBatch(NamedTuple):
 
 
 class Feedback(NamedTuple):
-    """What is known of one place in an open batch."""
+    """What is known of one position in an open batch."""
 
     batch: int
     position: int
@@ -214,7 +214,7 @@ class Snapshot(NamedTuple):
     feedback: list[Feedback]
     """Of these batches."""
     people: dict[str, int]
-    """Places that each person has had, of persons who took one since then; persons are hashes of
+    """Slots that each person has had, of persons who took one since then; persons are hashes of
     16 hexadecimal digits."""
     unchanged: frozenset[int] = frozenset()
     """Open batches that have not changed."""
@@ -232,7 +232,7 @@ class Changes:
     settings: JSON | None = None
     """The settings, where arms were added."""
     events: list[Event] = field(default_factory=list)
-    states: dict[Place, State] = field(default_factory=dict)
+    states: dict[Location, State] = field(default_factory=dict)
     """New states of events that are not void."""
     batches: list[OpenBatch] = field(default_factory=list)
     """Opened, or with a tally that changed."""
@@ -240,10 +240,14 @@ class Changes:
     releases: list[Release] = field(default_factory=list)
     """Whatever was kept of their batches is deleted."""
     people: dict[str, int] = field(default_factory=dict)
-    """Persons who took a place, and how many they have had now."""
+    """Persons who took a slot, and how many they have had now."""
 
     @property
     def touched(self) -> set[int]:
         """Batches of which anything changes."""
         rows = {event.batch for event in self.events} | {row.batch for row in self.feedback}
-        return rows | {batch.number for batch in self.batches} | {place[0] for place in self.states}
+        return (
+            rows
+            | {batch.number for batch in self.batches}
+            | {location[0] for location in self.states}
+        )

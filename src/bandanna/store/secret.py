@@ -47,22 +47,22 @@ class Secret:
         """Hash a key or a person so that nobody without the secret can try candidates."""
         return hmac.digest(self._hashing[purpose], text.encode(), "sha256")
 
-    def seal(self, value: JSON | int, place: str) -> bytes:
-        """Encrypt a value so that it can be read at one place alone."""
+    def seal(self, value: JSON | int, name: str) -> bytes:
+        """Encrypt a value so that it can be read under one name alone."""
         nonce, text = secrets.token_bytes(NONCE), json.dumps(value)
         block = BLOCK if isinstance(value, int) else LARGE_BLOCK
         padded = text.ljust(-(-len(text) // block) * block)  # its length tells nothing
-        return nonce + self._sealing.encrypt(nonce, padded.encode(), place.encode())
+        return nonce + self._sealing.encrypt(nonce, padded.encode(), name.encode())
 
-    def unseal(self, sealed: bytes, place: str) -> JSON | int:
+    def unseal(self, sealed: bytes, name: str) -> JSON | int:
         """Decrypt a value, refusing one that was sealed elsewhere or changed."""
         from cryptography.exceptions import InvalidTag
 
         try:
-            plain = self._sealing.decrypt(sealed[:NONCE], sealed[NONCE:], place.encode())
+            plain = self._sealing.decrypt(sealed[:NONCE], sealed[NONCE:], name.encode())
         except InvalidTag:
             raise StateFileError(
-                f"what the database holds for {place} was changed, or sealed with another secret."
+                f"what the database holds for {name} was changed, or sealed with another secret."
             ) from None
         value: JSON | int = json.loads(plain)
         return value

@@ -290,7 +290,7 @@ class SqlStore(Store):
     def erase_event(self, owner: int, name: str) -> bool:
         """Forget the id of an event; returns whether there was one.
 
-        In an open batch its place is kept, under a random name: the feedback that it may hold is
+        In an open batch its position is kept, under a random name: the feedback that it may hold is
         released with the batch.
         """
         event, batch = EVENTS.c, BATCHES.c

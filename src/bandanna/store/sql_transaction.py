@@ -37,8 +37,8 @@ from bandanna.store.rows import (
     Event,
     Experiment,
     Feedback,
+    Location,
     OpenBatch,
-    Place,
     Snapshot,
     State,
 )
@@ -110,9 +110,9 @@ def missing_marks(connection: Connection, marks: Mapping[int, Mark]) -> set[int]
     wanted, table = list(marks.items()), RELEASES.c
     for begin in range(0, len(wanted), MARKS_AT_ONCE):
         some = wanted[begin : begin + MARKS_AT_ONCE]
-        places = [(number, mark.sequence) for number, mark in some]
+        keys = [(number, mark.sequence) for number, mark in some]
         query = select(table.experiment, table.sequence, table.step)
-        query = query.where(tuple_(table.experiment, table.sequence).in_(places))
+        query = query.where(tuple_(table.experiment, table.sequence).in_(keys))
         found |= {row.experiment: Mark(row.sequence, row.step) for row in connection.execute(query)}
     return {number for number, mark in wanted if found.get(number) != mark}
 
@@ -196,7 +196,7 @@ class SqlTransaction(Transaction):
         )
 
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
-        """Change an experiment; the order lets a new event take the place of a void one."""
+        """Change an experiment; the order lets a new event replace a void one."""
         version = self._versions[experiment] = self._versions[experiment] + 1
         step = new_step()
         changed = {
@@ -227,8 +227,8 @@ class SqlTransaction(Transaction):
             self._insert(FEEDBACK, feedback, replace=True)
         if changes.people:
             counts = [
-                {"experiment": experiment, "person": person, "places": places, "changed": version}
-                for person, places in changes.people.items()
+                {"experiment": experiment, "person": person, "places": slots, "changed": version}
+                for person, slots in changes.people.items()
             ]
             self._insert(PEOPLE, counts, replace=True)
         mark = self._release(experiment, changes, step) if changes.releases else None
@@ -255,7 +255,7 @@ class SqlTransaction(Transaction):
         here = update(table).where(table.c.number == experiment)
         self._connection.execute(here.values(values))
 
-    def _move(self, experiment: int, states: dict[Place, State]) -> None:
+    def _move(self, experiment: int, states: dict[Location, State]) -> None:
         moves = [
             {"here": experiment, "in_batch": batch, "at": position, "new": int(state)}
             for (batch, position), state in states.items()
@@ -300,19 +300,19 @@ class SqlTransaction(Transaction):
         return cast(JSON, self._secret.unseal(sealed, f"{experiment}/{number}"))
 
     def _feedback_row(self, experiment: int, row: Feedback) -> JSON:
-        place, private = f"{experiment}/{row.batch}/{row.position}", _private(row)
+        location, private = f"{experiment}/{row.batch}/{row.position}", _private(row)
         return {
             "experiment": experiment,
             "batch": row.batch,
             "position": row.position,
-            "loss": None if private is None else self._secret.seal(private, place),
+            "loss": None if private is None else self._secret.seal(private, location),
             "given_up": row.given_up,
             "ticket": None if row.ticket is None else json.dumps(row.ticket),
         }
 
     def _feedback(self, row: SqlRow) -> Feedback:
-        place = f"{row.experiment}/{row.batch}/{row.position}"
-        found = None if row.loss is None else self._secret.unseal(row.loss, place)
+        location = f"{row.experiment}/{row.batch}/{row.position}"
+        found = None if row.loss is None else self._secret.unseal(row.loss, location)
         loss, metrics, context = found, None, None
         if isinstance(found, dict):
             loss, metrics, context = found["loss"], found["metrics"], found.get("context")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from bandanna._core.types import ArmName, Decision, DecisionError, StateFileError
 from bandanna.policy.facade import DAMAGE
 from bandanna.store.contract import gone, refusals_only
-from bandanna.store.rows import Changes, Event, Experiment, Place, Release, State
+from bandanna.store.rows import Changes, Event, Experiment, Location, Release, State
 
 
 class NewFeedback(NamedTuple):
@@ -25,12 +25,12 @@ class NewFeedback(NamedTuple):
     """With a loss or a reward, where the policy has metrics."""
 
 
-def holders_of(events: Iterable[Event]) -> dict[Place, Event]:
-    """Return for each place the event that holds it: the one that is not void, if there is one."""
-    holders: dict[Place, Event] = {}
+def holders_of(events: Iterable[Event]) -> dict[Location, Event]:
+    """Return for each position the event that holds it: one that is not void, if there is one."""
+    holders: dict[Location, Event] = {}
     for event in events:
-        if event.place not in holders or event.state is not State.VOID:
-            holders[event.place] = event
+        if event.location not in holders or event.state is not State.VOID:
+            holders[event.location] = event
     return holders
 
 
@@ -46,26 +46,26 @@ def reading(experiment: Experiment) -> Iterator[None]:
 
 
 class Waiting:
-    """Deadlines and places of one experiment.
+    """Deadlines and positions of one experiment.
 
     Parameters
     ----------
     waiting
-        The events that hold places whose feedback has not come.
+        The events that hold positions whose feedback has not come.
     begun
         Those that began a person's slot which is still open.
     """
 
     def __init__(
-        self, waiting: Mapping[Place, Event], begun: Mapping[Place, Event] | None = None
+        self, waiting: Mapping[Location, Event], begun: Mapping[Location, Event] | None = None
     ) -> None:
         self.free = deque((p, e.chance) for p, e in waiting.items() if e.state is State.VOID)
-        """Places of events that were never shown, and the chances of their arms."""
+        """Locations of events that were never shown, and the chances of their arms."""
         self.deferred = {p: e.chance for p, e in waiting.items() if e.state is State.DEFERRED}
-        """Places of events that have not been shown yet."""
-        open_places = {**waiting, **(begun or {})}
-        due = [(e.expires_at, p) for p, e in open_places.items() if e.state is not State.VOID]
-        self.due = [(at, place) for at, place in due if at is not None]
+        """Locations of events that have not been shown yet."""
+        open_rounds = {**waiting, **(begun or {})}
+        due = [(e.expires_at, p) for p, e in open_rounds.items() if e.state is not State.VOID]
+        self.due = [(at, location) for at, location in due if at is not None]
         """Deadlines, as a heap: where the clock was set back, later decisions may be due first."""
         heapify(self.due)
 
@@ -92,9 +92,9 @@ class Unit(ABC):
     def begin(self) -> None:
         """Start to collect what one transaction changes."""
         self._events: dict[str, Event] = {}
-        self._holders: dict[Place, str] = {}
-        self._states: dict[Place, State] = {}
-        self._touched: set[Place] = set()
+        self._holders: dict[Location, str] = {}
+        self._states: dict[Location, State] = {}
+        self._touched: set[Location] = set()
         self._opened: set[int] = set()
         self._releases: list[Release] = []
         self._now = 0.0
@@ -147,10 +147,10 @@ class Unit(ABC):
         A deferred event that nobody was shown counts for nothing from its deadline on, as before.
         """
         self.expire(now)
-        void = self._states.get(event.place) is State.VOID
+        void = self._states.get(event.location) is State.VOID
         over = void or event.state in (State.EXPIRED, State.VOID)
-        if not over and event.place not in self._waiting.deferred:
-            self._give_up(event.place)
+        if not over and event.location not in self._waiting.deferred:
+            self._give_up(event.location)
 
     def activate(self, event: Event, *, now: float) -> None:
         """Say that a decision has been shown to somebody."""
@@ -169,17 +169,17 @@ class Unit(ABC):
     # --- how it works ---------------------------------------------------------------------
 
     @abstractmethod
-    def _pass_deadline(self, place: Place) -> None:
-        """Stop waiting for a place whose deadline has passed."""
+    def _pass_deadline(self, location: Location) -> None:
+        """Stop waiting for a round whose deadline has passed."""
 
     @abstractmethod
-    def _give_up(self, place: Place) -> None:
-        """Stop waiting for a place, if its feedback has not come."""
+    def _give_up(self, location: Location) -> None:
+        """Stop waiting for a round, if its feedback has not come."""
 
     def _note_event(
         self,
         name: str,
-        place: Place,
+        location: Location,
         arm: int,
         number: int,
         chance: float | None,
@@ -192,7 +192,7 @@ class Unit(ABC):
             name,
             self.experiment.owner,
             self.experiment.number,
-            *place,
+            *location,
             arm,
             number,
             None if chance is None else min(1.0, chance),
@@ -200,15 +200,15 @@ class Unit(ABC):
             None if self.deadline is None else now + self.deadline,
             State.DEFERRED if defer else State.SHOWN,
         )
-        self._events[name], self._holders[place] = event, name
+        self._events[name], self._holders[location] = event, name
         return event
 
     def _wait_for(self, event: Event) -> None:
         """Wait for an event's feedback until its deadline, if it has one."""
         if event.state is State.DEFERRED:
-            self._waiting.deferred[event.place] = event.chance
+            self._waiting.deferred[event.location] = event.chance
         if event.expires_at is not None:
-            heappush(self._waiting.due, (event.expires_at, event.place))
+            heappush(self._waiting.due, (event.expires_at, event.location))
 
     def _decision(self, event: Event) -> Decision:
         arm, identity = self.policy.arms[event.arm], self.policy.state.identity
@@ -227,24 +227,24 @@ class Unit(ABC):
             return False
         return True
 
-    def _check_shown_in_time(self, event: Event, now: float) -> Place:
+    def _check_shown_in_time(self, event: Event, now: float) -> Location:
         """Refuse what comes too late; the clock is the only judge."""
         self.expire(now)
         over = State.EXPIRED, State.VOID
-        if event.state in over or self._states.get(event.place) in over:
+        if event.state in over or self._states.get(event.location) in over:
             raise gone(event)
-        return event.place
+        return event.location
 
-    def _show(self, place: Place) -> None:
-        if place in self._waiting.deferred:
-            del self._waiting.deferred[place]
-            self._set_state(place, State.SHOWN)
+    def _show(self, location: Location) -> None:
+        if location in self._waiting.deferred:
+            del self._waiting.deferred[location]
+            self._set_state(location, State.SHOWN)
 
-    def _set_state(self, place: Place, state: State) -> None:
-        name = self._holders.get(place)
+    def _set_state(self, location: Location, state: State) -> None:
+        name = self._holders.get(location)
         if name is None:
-            self._states[place] = state
+            self._states[location] = state
         else:
             self._events[name] = self._events[name]._replace(state=state)
         if state is State.VOID:
-            self._holders.pop(place, None)
+            self._holders.pop(location, None)

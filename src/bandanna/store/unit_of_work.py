@@ -25,8 +25,8 @@ from bandanna.store.rows import (
     Event,
     Experiment,
     Feedback,
+    Location,
     OpenBatch,
-    Place,
     Release,
     Snapshot,
     State,
@@ -57,8 +57,8 @@ HASHED_BEFORE = bytes(KEY_BYTES).hex()
 here, so a key beside the hashes would protect nobody: this one is no secret."""
 
 
-def assemble(saved: Snapshot, before: Policy | None = None) -> tuple[Policy, dict[Place, Event]]:
-    """Return the policy, checked anew, and for each place that was read the event that holds it.
+def assemble(saved: Snapshot, before: Policy | None = None) -> tuple[Policy, dict[Location, Event]]:
+    """Return the policy, checked anew, and for each position that was read the event that holds it.
 
     Batches that are the same as ``before`` come from there, and ``before`` is used no more.
     """
@@ -66,8 +66,8 @@ def assemble(saved: Snapshot, before: Policy | None = None) -> tuple[Policy, dic
     by_batch: dict[int, list[Event]] = {batch.number: [] for batch in saved.batches}
     feedback = {(row.batch, row.position): row for row in saved.feedback}
     with reading(saved.experiment):
-        for place in sorted(holders):
-            by_batch[place[0]].append(holders[place])
+        for location in sorted(holders):
+            by_batch[location[0]].append(holders[location])
         opened: dict[int, JSON | Batch] = {
             batch.number: _batch(batch, by_batch[batch.number], feedback) for batch in saved.batches
         }
@@ -92,14 +92,14 @@ def without_batches(experiment: Experiment) -> Policy:
     return assemble(Snapshot(replace(experiment, head=head), [], [], [], {}))[0]
 
 
-def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Place, Feedback]) -> JSON:
+def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Location, Feedback]) -> JSON:
     """Return what ``batch_to_dict`` would."""
     if "slots" in batch.tally:
         whole: JSON = batch.tally["slots"]
         return whole
     if [event.position for event in events] != list(range(len(events))):
-        raise ValueError("a place is missing")
-    rows = [feedback.get(event.place) for event in events]
+        raise ValueError("a position is missing")
+    rows = [feedback.get(event.location) for event in events]
     losses = [None if row is None else row.loss for row in rows]
     return batch._asdict() | {
         **batch.tally["drawn"],
@@ -120,10 +120,10 @@ def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Place, Feedback
 
 
 def by_count(people: dict[str, int]) -> dict[str, list[str]]:
-    """Return persons by the number of places they have had."""
+    """Return persons by the number of slots they have had."""
     found: dict[str, list[str]] = {}
-    for person, places in people.items():
-        found.setdefault(str(places), []).append(person)
+    for person, slots in people.items():
+        found.setdefault(str(slots), []).append(person)
     return found
 
 
@@ -148,7 +148,7 @@ def batch_row(batch: Batch, tally: JSON) -> OpenBatch:
 
 
 def feedback_row(batch: Batch, position: int) -> Feedback | None:
-    """Return what is kept of one place, or None if there is nothing yet."""
+    """Return what is kept of one position, or None if there is nothing yet."""
     loss, ticket = batch.losses[position], batch.waiting.get(position)
     if batch.slots is not None or (loss == WAITING and ticket is None):
         return None
@@ -162,19 +162,19 @@ def feedback_row(batch: Batch, position: int) -> Feedback | None:
     )
 
 
-def waits(state: PolicyState, place: Place) -> bool:
-    """Whether the feedback of a place has not come."""
-    batch = state.open.get(place[0])
-    return batch is not None and place[1] in batch.waiting
+def waits(state: PolicyState, location: Location) -> bool:
+    """Whether the feedback of a round has not come."""
+    batch = state.open.get(location[0])
+    return batch is not None and location[1] in batch.waiting
 
 
-def begins_slot(state: PolicyState, place: Place) -> bool:
+def begins_slot(state: PolicyState, location: Location) -> bool:
     """Whether a round is the first of a person's slot that is still open."""
-    batch = state.open.get(place[0])
-    if batch is None or place[1] >= len(batch.owners):
+    batch = state.open.get(location[0])
+    if batch is None or location[1] >= len(batch.owners):
         return False
-    owner = batch.owners[place[1]]
-    return owner.person in batch.open_slots and owner.rounds[:1] == [place[1]]
+    owner = batch.owners[location[1]]
+    return owner.person in batch.open_slots and owner.rounds[:1] == [location[1]]
 
 
 class UnitOfWork(Unit):
@@ -196,8 +196,12 @@ class UnitOfWork(Unit):
             self.policy.state.people.admitted = set()
         state = self.policy.state
         self._waiting = Waiting(
-            {place: event for place, event in holders.items() if waits(state, place)},
-            {place: event for place, event in holders.items() if begins_slot(state, place)},
+            {location: event for location, event in holders.items() if waits(state, location)},
+            {
+                location: event
+                for location, event in holders.items()
+                if begins_slot(state, location)
+            },
         )
         if before is not None:
             self._waiting.join(before._waiting, saved.unchanged)
@@ -235,29 +239,29 @@ class UnitOfWork(Unit):
         free = next((one for one in self._waiting.free if opened[one[0][0]].among == among), None)
         if free is not None:
             self._waiting.free.remove(free)
-            place, chance = free
+            location, chance = free
         else:
             made = self.policy.decide(advice, person=person, eligible=eligible)
-            place, chance = (made.batch, made.position), made.chance
+            location, chance = (made.batch, made.position), made.chance
             if made.position == 0:
                 self._opened.add(made.batch)
-        batch, position = self.policy.state.open[place[0]], place[1]
+        batch, position = self.policy.state.open[location[0]], location[1]
         drawn = batch.arms[position], batch.round_of(position), chance
-        event = self._note_event(name, place, *drawn, defer=defer, now=now)
+        event = self._note_event(name, location, *drawn, defer=defer, now=now)
         self._wait_for(event)
-        self._touched.add(place)
+        self._touched.add(location)
         return event
 
     def observe(self, event: Event, given: NewFeedback, *, now: float) -> None:
         """Count the feedback of an event."""
         check_feedback(given, self.policy)
-        place = self._check_shown_in_time(event, now)
-        waited = waits(self.policy.state, place)
+        location = self._check_shown_in_time(event, now)
+        waited = waits(self.policy.state, location)
         taken = self._tell(event, lambda decision: hand_over(given, self.policy, decision))
         if taken and waited:
             self.experiment.observed += 1
-            self._show(place)
-            self._touched.add(place)
+            self._show(location)
+            self._touched.add(location)
 
     def add_arm(self, name: ArmName) -> list[ArmName]:
         """Add an arm, unless it is there; returns the arms that are played from now on."""
@@ -341,40 +345,40 @@ class UnitOfWork(Unit):
         retired = self.policy.retired
         return [arm for k, arm in enumerate(self.policy.arms) if k not in retired]
 
-    def _pass_deadline(self, place: Place) -> None:
+    def _pass_deadline(self, location: Location) -> None:
         """Close a person's slot, free what was never shown, or count the default loss."""
-        if begins_slot(self.policy.state, place):
-            self._finish_slot(place)
-        elif place in self._waiting.deferred:
-            self._waiting.free.append((place, self._waiting.deferred.pop(place)))
-            self._set_state(place, State.VOID)
+        if begins_slot(self.policy.state, location):
+            self._finish_slot(location)
+        elif location in self._waiting.deferred:
+            self._waiting.free.append((location, self._waiting.deferred.pop(location)))
+            self._set_state(location, State.VOID)
         else:
-            self._give_up(place)
+            self._give_up(location)
 
-    def _give_up(self, place: Place) -> None:
+    def _give_up(self, location: Location) -> None:
         """Count the default loss where feedback has not come."""
-        if waits(self.policy.state, place):
-            batch = self.policy.state.open[place[0]]
-            self._set_state(place, State.EXPIRED)
-            self._touched.add(place)
+        if waits(self.policy.state, location):
+            batch = self.policy.state.open[location[0]]
+            self._set_state(location, State.EXPIRED)
+            self._touched.add(location)
             with refusals_only():
-                self.policy.give_up(self._decision_at(batch, place[1]))
+                self.policy.give_up(self._decision_at(batch, location[1]))
 
-    def _finish_slot(self, place: Place) -> None:
-        """Close a person's place: its deadline is its first round's."""
-        batch = self.policy.state.open[place[0]]
-        owner = batch.owners[place[1]]
+    def _finish_slot(self, location: Location) -> None:
+        """Close a person's slot: its deadline is its first round's."""
+        batch = self.policy.state.open[location[0]]
+        owner = batch.owners[location[1]]
         for position in owner.rounds:
             if position in batch.waiting:
                 self._set_state((batch.number, position), State.EXPIRED)
-        self._touched.add(place)
+        self._touched.add(location)
         with refusals_only():
-            self.policy.finish_slot(self._decision_at(batch, place[1]))
+            self.policy.finish_slot(self._decision_at(batch, location[1]))
 
     def _decision_at(self, batch: Batch, position: int) -> Decision:
         arm = batch.arms[position]
-        place = batch.round_of(position), batch.number, position
-        return Decision(self.policy.arms[arm], arm, *place, self.policy.state.identity)
+        numbers = batch.round_of(position), batch.number, position
+        return Decision(self.policy.arms[arm], arm, *numbers, self.policy.state.identity)
 
     def _note_release(self, batch: Batch, released: Released | None) -> None:
         """Note what a batch released, and of how many losses; of none, if nothing in it counted."""
