@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import cast
 
 from sqlalchemy import (
     Connection,
     Insert,
     Table,
+    Update,
     bindparam,
     delete,
     func,
-    insert,
     select,
     tuple_,
     update,
@@ -80,15 +81,42 @@ def _event_of(row: SqlRow) -> Event:
     return Event(**row._mapping)._replace(state=State(row.state))
 
 
-def _replacing(table: Table) -> Insert:
+# Statements are made once: to make one takes as long as to run it.
+
+
+@cache
+def _inserting(table: Table, *, replace: bool) -> Insert:
     """Insert rows, or replace what is not their key."""
     query = sqlite.insert(table)
+    if not replace:
+        return query
     return query.on_conflict_do_update(
         index_elements=list(table.primary_key.columns),
         set_={c.name: query.excluded[c.name] for c in table.columns if not c.primary_key},
     )
 
 
+@cache
+def _setting(names: tuple[str, ...]) -> Update:
+    """Change columns of an experiment."""
+    query = update(EXPERIMENTS).where(EXPERIMENTS.c.number == bindparam("here"))
+    return query.values({name: bindparam(f"new_{name}") for name in names})
+
+
+_EVENTS = select(EVENTS).where(EVENTS.c.id.in_(bindparam("wanted", expanding=True)))
+_LOCK = (
+    select(EXPERIMENTS.c.number, EXPERIMENTS.c.version, EXPERIMENTS.c.step)
+    .where(EXPERIMENTS.c.number.in_(bindparam("numbers", expanding=True)))
+    .order_by(EXPERIMENTS.c.number)
+)
+_TOUCH = (
+    update(BATCHES)
+    .where(
+        BATCHES.c.experiment == bindparam("here"),
+        BATCHES.c.number.in_(bindparam("numbers", expanding=True)),
+    )
+    .values(changed=bindparam("version"))
+)
 _MOVE = (
     update(EVENTS)
     .where(
@@ -131,23 +159,13 @@ class SqlTransaction(Transaction):
         wanted = list(ids)
         found: dict[str, list[Event]] = {}
         if wanted:
-            for row in self._connection.execute(select(EVENTS).where(EVENTS.c.id.in_(wanted))):
+            for row in self._connection.execute(_EVENTS, {"wanted": wanted}):
                 found.setdefault(row.id, []).append(_event_of(row))
         return found
 
     def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
-        """Lock experiments in one order everywhere, so that nobody waits in a circle.
-
-        SQLite's transaction has locked the whole database.
-        """
-        table = EXPERIMENTS
-        query = (
-            select(table.c.number, table.c.version, table.c.step)
-            .where(table.c.number.in_(sorted(experiments)))
-            .order_by(table.c.number)
-            .with_for_update()
-        )
-        rows = self._connection.execute(query)
+        """Lock experiments; SQLite's transaction has locked the whole database."""
+        rows = self._connection.execute(_LOCK, {"numbers": sorted(experiments)})
         return self._locked({row.number: Stamp(row.version, row.step) for row in rows})
 
     def _locked(self, found: dict[int, Stamp]) -> dict[int, Stamp]:
@@ -251,9 +269,8 @@ class SqlTransaction(Transaction):
     # --- how rows are written -----------------------------------------------------------------
 
     def _set(self, experiment: int, values: JSON) -> None:
-        table = EXPERIMENTS
-        here = update(table).where(table.c.number == experiment)
-        self._connection.execute(here.values(values))
+        new = {f"new_{name}": value for name, value in values.items()}
+        self._connection.execute(_setting(tuple(values)), new | {"here": experiment})
 
     def _move(self, experiment: int, states: dict[Location, State]) -> None:
         moves = [
@@ -263,8 +280,7 @@ class SqlTransaction(Transaction):
         self._connection.execute(_MOVE, moves)
 
     def _insert(self, table: Table, rows: Sequence[JSON], *, replace: bool = False) -> None:
-        query = _replacing(table) if replace else insert(table)
-        self._connection.execute(query, rows)
+        self._connection.execute(_inserting(table, replace=replace), rows)
 
     def _newest(self, experiment: int) -> int:
         """Return where the last release of an experiment stands in their order; -1 if none does."""
@@ -276,9 +292,8 @@ class SqlTransaction(Transaction):
         """Let the database know what was written so far."""
 
     def _touch(self, experiment: int, batches: Iterable[int], version: int) -> None:
-        of = BATCHES.c
-        query = update(BATCHES).where(of.experiment == experiment, of.number.in_(batches))
-        self._connection.execute(query.values(changed=version))
+        values = {"here": experiment, "numbers": list(batches), "version": version}
+        self._connection.execute(_TOUCH, values)
 
     def _erase(self, experiment: int, batches: Iterable[int]) -> None:
         run, gone = self._connection.execute, list(batches)
