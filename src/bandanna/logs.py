@@ -249,8 +249,8 @@ def answer(
         ONCE,
         pairs,
         tuple(
-            _gain(place, cells, counts, sums, names, method, units, alpha)
-            for place in range(len(cells.columns))
+            _gain(column, cells, counts, sums, names, method, units, alpha)
+            for column in range(len(cells.columns))
         ),
         needed,
         rows.size - data.size,
@@ -283,9 +283,9 @@ def once_each(log: Log) -> tuple[Log, NDArray[np.int64]]:
     first_arm = np.empty(int(log.people.max()) + 1, dtype=np.int64)
     first_arm[log.people[arrival]] = log.arms[arrival]
     mine = log.arms == first_arm[log.people]
-    place, first = slots_of(log.people[mine])
+    slot, first = slots_of(log.people[mine])
     kept = np.flatnonzero(mine)[first]
-    units = mean_units(log.units[mine], place, first.size)
+    units = mean_units(log.units[mine], slot, first.size)
     return replace(
         log,
         arms=log.arms[kept],
@@ -362,7 +362,7 @@ def _categories(
         bins = np.where(np.isnan(numbers), len(edges) - 1, bins)
         names = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(edges)]
         return bins.astype(np.int64), (*names, OTHER)
-    known = {str(name): place for place, name in enumerate(declared)}
+    known = {str(name): index for index, name in enumerate(declared)}
     codes = np.array([known.get(str(value), len(known)) for value in values], dtype=np.int64)
     return codes, (*known, OTHER)
 
@@ -375,10 +375,10 @@ def _released(
     Every row is in one sum, and every sum is released once. Sums of no rows are not released.
     """
     arms, width = len(log.arm_names), math.prod(cells.shape)
-    place = log.arms * width + cells.codes
-    counts = np.bincount(place, minlength=arms * width)
+    cell_of_row = log.arms * width + cells.codes
+    counts = np.bincount(cell_of_row, minlength=arms * width)
     totals = np.zeros(arms * width, dtype=np.int64)
-    np.add.at(totals, place, log.units)
+    np.add.at(totals, cell_of_row, log.units)
     sums = np.zeros(arms * width)
     for cell in np.flatnonzero(counts):
         size = int(counts[cell])
@@ -408,7 +408,7 @@ def _promise(
 
 
 def _gain(
-    place: int,
+    index: int,
     cells: Cells,
     counts: NDArray[np.int64],
     sums: NDArray[np.float64],
@@ -418,7 +418,7 @@ def _gain(
     alpha: float,
 ) -> Gain:
     """Estimate what the best rule by one column gains over the best single arm."""
-    arms, others = len(names), tuple(k + 1 for k in range(len(cells.shape)) if k != place)
+    arms, others = len(names), tuple(k + 1 for k in range(len(cells.shape)) if k != index)
     shape = (arms, *cells.shape)
     n = counts.reshape(shape).sum(axis=others).astype(float)
     noises = (counts.reshape(shape) > 0).sum(axis=others)
@@ -434,9 +434,9 @@ def _gain(
     spread += 2.0 * method.scale**2 * noises / np.maximum(n, 1.0) ** 2
     spread = np.where(n > 0, spread, 0.25)
     found, low, high = gain_interval(means, spread, shares, alpha)
-    categories = [name for name, there in zip(cells.categories[place], seen, strict=True) if there]
+    categories = [name for name, there in zip(cells.categories[index], seen, strict=True) if there]
     rule = {name: names[int(means[:, x].argmin())] for x, name in enumerate(categories)}
-    column, width = cells.columns[place], units.width
+    column, width = cells.columns[index], units.width
     if low > 0.0:
         words = f"Deciding by {column} would gain {units.gain(found, low, high)}"
         sentence = f"{words} over the best single arm, by the normal approximation."

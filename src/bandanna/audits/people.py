@@ -75,7 +75,7 @@ class PersonAudit:
     batches: int
     """Batches whose sum the person could change."""
     allowed: int
-    """Places they may have."""
+    """Slots they may have."""
     most: float
     """The largest change, in losses; 1 is allowed."""
     attack: AuditResult | None

@@ -79,7 +79,7 @@ class Past:
     statistics: Statistics
     transform: NDArray[np.float64]
     rounds: NDArray[np.int64]
-    """Feedback by arm; where contexts are protected, all of it in the first place."""
+    """Feedback by arm; where contexts are protected, all of it at index 0."""
 
 
 @dataclass

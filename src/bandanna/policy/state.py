@@ -48,7 +48,7 @@ class Drawn(NamedTuple):
     size: int
     """For how many rounds; 0 leaves it to the release."""
     credited: int
-    """Whose loss is learned: what was drawn, before another took its place."""
+    """Whose loss is learned: what was drawn, before another replaced it."""
     chance: float | None
     """The probability with which the arm is played, where that is known."""
 

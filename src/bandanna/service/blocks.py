@@ -1,8 +1,8 @@
 """Decisions in blocks: a client takes many at once and uses them without asking again.
 
 Every decision of a block is made by the service, as any other: it is drawn from what was released
-before, has an event and a place in a batch, and its feedback is sent as usual. So nothing changes
-for the guarantee. For learning, a decision that was drawn ahead is one whose feedback comes later.
+before, has an event and a position in a batch, and its feedback is sent as usual. So the guarantee
+is the same. For learning, a decision that was drawn ahead is one whose feedback comes later.
 A decision of a block counts once the client says that it was used, or sends its feedback; at the
 deadline those that were not used are given to others.
 """
