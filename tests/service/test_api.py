@@ -235,6 +235,20 @@ def test_people_are_protected_and_known_by_a_hash_alone(here: Here, tmp_path: Pa
     assert (answer.status_code, "deadline_seconds" in answer.text) == (422, True)
 
 
+def test_few_people_have_small_batches(here: Here) -> None:
+    """No batch has more slots than half of the people."""
+    many = {"per_person": 4, "rounds_per_slot": 1, "epsilon": 0.05, "rounds": 10_000}
+    batches = []
+    for people in ({}, {"people": 8}):
+        made = here.create(algorithm="one-bit", **many, **people)
+        batches.append(here.http.get(f"/v1/experiments/{made}").json()["settings"]["batch"])
+        assert len({here.decide(made, person=f"{k % 2}")["event_id"] for k in range(8)}) == 8
+    assert batches[1] <= 4 < batches[0]
+    alone = {"name": "x", "arms": 2, "epsilon": 1.0, "people": 8}
+    answer = here.http.post("/v1/experiments", json=alone)
+    assert (answer.status_code, "per_person" in answer.text) == (422, True)
+
+
 def test_only_released_data_leaves(here: Here) -> None:
     experiment = here.create(epsilon=0.2, algorithm="one-bit")
     batch = here.http.get(f"/v1/experiments/{experiment}").json()["settings"]["batch"]
