@@ -47,6 +47,8 @@ from bandanna.privacy.laplace import laplace_scale
 from bandanna.privacy.persons import for_person
 from bandanna.privacy.range import PrivateRange
 from bandanna.privacy.rational import log_of
+from bandanna.privacy.started import assuming_start, with_start
+from bandanna.privacy.statements import plain
 from bandanna.privacy.sums import PureRelease
 from bandanna.privacy.vector import VectorRelease
 
@@ -478,11 +480,31 @@ def test_a_large_epsilon_is_said_to_be_weak() -> None:
     assert bd.PrivateBandit(2, 0.5).guarantee.guess == pytest.approx(0.6225, abs=1e-4)
 
 
+@given(st.floats(0.01, 3.0), st.floats(0.01, 3.0), st.integers(1, 3))
+def test_a_log_and_the_run_that_starts_from_it(log: float, own: float, times: int) -> None:
+    """Someone in both: randomised response is the worst mechanism with each epsilon."""
+    chances = np.ones(1), np.ones(1)
+    for epsilon in (log, *[own] * times):
+        one = 1.0 / (1.0 + math.exp(-epsilon))
+        chances = (
+            np.multiply.outer(chances[0], [one, 1.0 - one]).ravel(),
+            np.multiply.outer(chances[1], [1.0 - one, one]).ravel(),
+        )
+    spent = float(np.log(chances[0] / chances[1]).max())
+    together = with_start(log, own, times)
+    assert spent <= together * (1.0 + 1e-12)
+    assert together <= spent * (1.0 + 1e-9)
+    promised = assuming_start(bd.PrivateBandit(2, own).guarantee, log, times)
+    assert promised.epsilon == own
+    assert f"{plain(together)} in all" in promised.assumptions[-1]
+
+
 COVERED = {
     *("assuming", "for_group", "repeated", "at_delta", "no_guarantee", "weakness"),
     *("for_person", "together", "tight_epsilon", "privacy_loss", "make_certificate"),
     *("guarantee", "promise", "_promise"),
     *("_spent", "_guarantee", "_grouped"),  # of cards: test_card.py
+    "assuming_start",
 }
 """What takes or returns a guarantee here, and is tested above or promises nothing new."""
 
