@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import bandanna as bd
 from bandanna._core.grid import UNITS
-from bandanna._core.types import MOST_GROUPED, Guarantee, InputError, no_guarantee
+from bandanna._core.types import MOST_GROUPED, Guarantee, InputError, no_guarantee, plain
 from bandanna.policy.segments import promise_together
 from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.privacy.accounting import (
@@ -48,7 +48,6 @@ from bandanna.privacy.persons import for_person
 from bandanna.privacy.range import PrivateRange
 from bandanna.privacy.rational import log_of
 from bandanna.privacy.started import assuming_start, with_start
-from bandanna.privacy.statements import plain
 from bandanna.privacy.sums import PureRelease
 from bandanna.privacy.vector import VectorRelease
 
