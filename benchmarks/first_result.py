@@ -18,10 +18,11 @@ PROCESSES = 5
 QUESTIONS = {
     "one decision and its feedback": "bandit = bd.PrivateBandit(4, 0.1, 1000); "
     "bandit.observe(bandit.decide(), loss=0.5)",
-    "simulate one-bit": "bd.simulate(bd.PrivateBandit(4, 0.1, 1000), table, replicates=1)",
+    "simulate the default": "bd.simulate(bd.PrivateBandit(4, 0.1, 1000), table, replicates=1)",
     "simulate one-bit and htinf": "bd.simulate({name: bd.PrivateBandit(4, 0.1, 1000, name) "
     "for name in ('one-bit', 'htinf')}, table, replicates=1)",
-    "simulate one-bit on two environments": "bd.simulate(bd.PrivateBandit(4, 0.1, 1000), table, "
+    "simulate the default on two environments": "bd.simulate(bd.PrivateBandit(4, 0.1, 1000), "
+    "table, "
     "replicates=1); bd.simulate(bd.PrivateBandit(4, 0.1, 1000), "
     "bd.environments.Bernoulli(4, 1000), replicates=1)",
 }
