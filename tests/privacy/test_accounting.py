@@ -85,6 +85,9 @@ def test_post_processing_keeps_the_guarantee() -> None:
     p, q = law([1, 2, 3, 4]), law([4, 3, 2, 1])
     merged_p, merged_q = [p[0] + p[2], p[1] + p[3]], [q[0] + q[2], q[1] + q[3]]
     assert max_divergence(merged_p, merged_q) <= max_divergence(p, q)
+    assert (
+        max_divergence([0.5, 0.5, 0.0], [0.5, 0.5, 0.0]) == 0.0
+    )  # what cannot happen costs nothing
     assert post_process(lambda x: x + 1, str)(2) == "3"
     assert post_process(lambda x, add=1: x + add, str)(2, add=5) == "7"
 

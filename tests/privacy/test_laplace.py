@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bandanna._core.grid import UNITS
 from bandanna._core.types import InputError
 from bandanna.privacy import LaplaceRelease, laplace
-from bandanna.privacy.laplace import laplace_scale
+from bandanna.privacy.laplace import LaplaceMechanism, laplace_scale
 from bandanna.privacy.noise import discrete_laplace_noise
 
 
@@ -102,3 +102,11 @@ def test_other_sizes_are_refused(longest: int | None, size: int, promised: str) 
 def test_a_canary_is_guessed_outside_of_both_centres() -> None:
     published = np.array([[0.6], [0.5], [0.49], [0.01], [0.0], [-0.3]])
     assert LaplaceRelease(0.5, 2).guess(published).tolist() == [1, 1, -1, -1, 0, 0]
+
+
+def test_only_the_scale_of_its_epsilon_is_certified() -> None:
+    scale = laplace_scale(0.5)
+    assert all(found.holds for found in LaplaceMechanism(4, UNITS, scale).prove(0.5))
+    findings = list(LaplaceMechanism(4, UNITS, 2 * scale).prove(0.5))
+    assert [(found.entry, found.holds) for found in findings][-1] == ("scale", False)
+    assert "not the scale" in findings[-1].why

@@ -54,7 +54,8 @@ def test_what_is_missing_counts_the_middle_of_the_range(release: SumRelease) -> 
     tally = release.start()
     tally.add(8)
     tally.fill(2)
-    assert tally.publish() == pytest.approx((8 + 2 * HALF) / (4 * UNITS))
+    assert isinstance(tally._total, int)  # type: ignore[attr-defined]
+    assert tally.publish() == (8 + 2 * HALF) / (4 * UNITS)
 
 
 @releases
@@ -62,7 +63,7 @@ def test_losses_outside_the_range_are_cut_to_it(release: SumRelease) -> None:
     tally = release.start()
     tally.add(-5)
     tally.add(3 * UNITS)
-    assert tally.publish() == pytest.approx(1 / 4)
+    assert tally.publish() == 1 / 4
     for rounds in (None, 9):  # sums too, whatever adds them up
         assert release.release(100 * UNITS, rounds) == pytest.approx(1.0)
         assert release.release(-UNITS, rounds) == 0.0

@@ -491,6 +491,7 @@ def test_a_log_and_the_run_that_starts_from_it(log: float, own: float, times: in
         )
     spent = float(np.log(chances[0] / chances[1]).max())
     together = with_start(log, own, times)
+    assert with_start(log, own) == with_start(log, own, 1)
     assert spent <= together * (1.0 + 1e-12)
     assert together <= spent * (1.0 + 1e-9)
     promised = assuming_start(bd.PrivateBandit(2, own).guarantee, log, times)
