@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bandanna._core.checks import MAX_SLOTS, MIN_EPSILON
+from bandanna._core.checks import MAX_EPSILON, MAX_SLOTS, MIN_EPSILON
 from bandanna._core.types import InputError
 from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.privacy.composition import (
@@ -14,7 +14,7 @@ from bandanna.privacy.composition import (
     slot_for,
     slots_for,
 )
-from bandanna.privacy.persons import for_person
+from bandanna.privacy.persons import for_person, impossible_slots
 
 SLOT = LaplaceRelease(0.25, 4).guarantee()
 
@@ -69,3 +69,23 @@ def test_as_many_slots_as_fit_and_not_one_more(epsilon: float, slots: int) -> No
 def test_a_slot_may_cost_the_smallest_epsilon_there_is() -> None:
     assert slot_for(4 * MIN_EPSILON, 0.0, 4).epsilon == MIN_EPSILON
     assert slot_for(1.0, 0.0, 4).epsilon == 0.25
+
+
+POSSIBLE = [("slots", 1), ("slots", MAX_SLOTS), ("slot_delta", 0.0), ("slot_delta", 0.5)]
+POSSIBLE += [("slot_epsilon", MIN_EPSILON), ("slot_epsilon", MAX_EPSILON)]
+IMPOSSIBLE: list[tuple[str, object]] = [
+    ("slots", one) for one in (0, MAX_SLOTS + 1, 2.0, True, "2")
+]
+IMPOSSIBLE += [("slot_epsilon", one) for one in (0.0, 1.01 * MAX_EPSILON, None, True)]
+IMPOSSIBLE += [("slot_delta", one) for one in (-1e-9, 1.0, 1.5, "0")]
+
+
+@pytest.mark.parametrize(("entry", "value"), [*POSSIBLE, *IMPOSSIBLE])
+def test_certificates_have_possible_slots(entry: str, value: object) -> None:
+    data = {"slots": 4, "slot_epsilon": 0.25, "slot_delta": 0.0, entry: value}
+    findings = list(impossible_slots(data))
+    if (entry, value) in POSSIBLE and value is not True:
+        assert findings == []
+    else:
+        assert [(found.entry, found.holds) for found in findings] == [(entry, False)]
+        assert "must be" in findings[0].why

@@ -494,6 +494,8 @@ def test_a_log_and_the_run_that_starts_from_it(log: float, own: float, times: in
     assert with_start(log, own) == with_start(log, own, 1)
     assert spent <= together * (1.0 + 1e-12)
     assert together <= spent * (1.0 + 1e-9)
+    once = assuming_start(bd.PrivateBandit(2, own).guarantee, log)
+    assert f"{plain(with_start(log, own))} in all" in once.assumptions[-1]
     promised = assuming_start(bd.PrivateBandit(2, own).guarantee, log, times)
     assert promised.epsilon == own
     assert f"{plain(together)} in all" in promised.assumptions[-1]
