@@ -43,13 +43,14 @@ def interrupt_at(line: int, action: Callable[[], object]) -> bool:
                 raise KeyboardInterrupt
         return trace
 
+    before = sys.gettrace()  # of coverage
     sys.settrace(trace)
     try:
         action()
     except KeyboardInterrupt:
         pass
     finally:
-        sys.settrace(None)
+        sys.settrace(before)
     return raised
 
 
