@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 import bandanna as bd
@@ -87,9 +90,44 @@ def test_a_client_decides_without_a_round_trip(here: Here, client: bd.Client) ->
         assert len({one.event_id for one in made}) == 60
         assert here.core.writer.transactions - before <= 20, "two requests, grouped"
         bandit.observe(made[0], reward=1.0)
-        block._until = 0.0
+        block._stock.until = 0.0
         assert block.decide().event_id not in {one.event_id for one in made}
     here.clock.now += 101
     assert here.reward(made[1].event_id, reward=1.0) == 410
     decided, observed, _ = count(here, experiment)
     assert (decided, observed) == (150, 1)
+
+
+def test_tasks_share_a_block_of_an_async_client(here: Here) -> None:
+    experiment = here.create(deadline_seconds=100, epsilon=0.2)
+    key = here.http.headers["Authorization"].removeprefix("Bearer ")
+    asked: list[bytes] = []
+
+    async def note(request: httpx.Request) -> None:
+        asked.append(request.content)
+
+    async def program() -> list[str]:
+        async with bd.AsyncClient("http://testserver", key) as client:
+            await client._http.aclose()
+            client._http = httpx.AsyncClient(
+                transport=httpx.ASGITransport(here.http.app),
+                base_url="http://testserver",
+                headers=client._headers,
+                event_hooks={"request": [note]},
+            )
+            bandit = client.experiment(experiment)
+            async with bandit.block(50) as block:
+                made = await asyncio.gather(*(block.decide() for _ in range(60)))
+                await bandit.observe(made[0], reward=1.0)
+                block._stock.until = 0.0
+                made.append(await block.decide())
+            return [one.event_id for one in made]
+
+    assert here.http.portal is not None
+    names = here.http.portal.call(program)
+    assert len(set(names)) == 61
+    used = [len(json.loads(body)["used"]) for body in asked if b"used" in body]
+    assert used == [0, 50, 10, 1], "three blocks, and what was used of the last one"
+    here.clock.now += 101
+    assert here.reward(names[1], reward=1.0) == 410
+    assert count(here, experiment)[:2] == (150, 1)

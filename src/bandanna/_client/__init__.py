@@ -12,11 +12,12 @@ same files as a package of their own, ``bandanna-client``::
         bandit.observe(decision, reward=1.0)
 """
 
-from .block import Block
+from .block import AsyncBlock, Block
 from .calls import ClientError, Decision, DecisionError, Errors, Guarantee, InputError, ServiceError
 from .waiting import AsyncClient, AsyncExperiment, Client, Experiment
 
 __all__ = [
+    "AsyncBlock",
     "AsyncClient",
     "AsyncExperiment",
     "Block",

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Generic, Never, Self, TypeVar
 
 from . import calls
-from .block import DEFAULT_COUNT, Block
+from .block import DEFAULT_COUNT, AsyncBlock, Block
 from .calls import JSON, PASSING, Attempts, Call, Decision, Errors, Guarantee
 
 if TYPE_CHECKING:
@@ -368,6 +368,19 @@ class AsyncExperiment:
         """
         call = calls.decide(self._path, advice, person, segment, eligible, context, event_id)
         return calls.decision(await self._client.run(call))
+
+    def block(
+        self,
+        count: int = DEFAULT_COUNT,
+        *,
+        segment: str | None = None,
+        eligible: Iterable[str | int] | None = None,
+    ) -> AsyncBlock:
+        """Return decisions that are fetched ``count`` at a time and used without a round trip.
+
+        Feedback is sent as usual. The experiment needs ``deadline_seconds``.
+        """
+        return AsyncBlock(self._client, self._path, count, segment=segment, eligible=eligible)
 
     async def observe(
         self,
