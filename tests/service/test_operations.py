@@ -291,3 +291,31 @@ def test_polling_all_flags_decides_once(here: Here) -> None:
     new = here.create(name="new")
     assert here.http.post(path, json=body, headers=tag).status_code == 200
     here.http.post(f"/v1/experiments/{new}/stop")
+
+
+def test_pages_of_named_origins_decide_and_send_feedback_and_nothing_else(tmp_path: Path) -> None:
+    with service_here(tmp_path, origins=("https://shop.example",)) as here:
+        here.create(name="button")
+        page = {"Origin": "https://shop.example"}
+        elsewhere = {"Origin": "https://elsewhere.example"}
+        for path in (
+            "/v1/experiments/exp_1/decisions",
+            "/v1/events/e/bit",
+            "/v1/experiments/exp_1/events/e/reward",
+            "/v1/events/e/activate",
+            "/ofrep/v1/evaluate/flags",
+            "/ofrep/v1/evaluate/flags/button",
+        ):
+            asked = here.http.options(path, headers=page)
+            assert asked.status_code == 204
+            assert "If-None-Match" in asked.headers["Access-Control-Allow-Headers"]
+            assert (
+                "Access-Control-Allow-Origin"
+                not in here.http.options(path, headers=elsewhere).headers
+            )
+        answer = here.http.post("/ofrep/v1/evaluate/flags", json={}, headers=page)
+        assert answer.headers["Access-Control-Allow-Origin"] == page["Origin"]
+        assert "ETag" in answer.headers["Access-Control-Expose-Headers"]
+        for path in ("/v1/experiments", "/v1/keys", "/v1/experiments/exp_1/stop", "/metrics"):
+            asked = here.http.options(path, headers=page)
+            assert "Access-Control-Allow-Origin" not in asked.headers

@@ -142,7 +142,7 @@ def serve(
         list[str] | None,
         typer.Option(
             envvar="BANDANNA_ALLOW_ORIGIN",
-            help="Pages of this origin may ask from people's devices; repeatable.",
+            help="Pages of this origin may decide and send feedback; repeatable.",
         ),
     ] = None,
     trusted_proxy: Annotated[

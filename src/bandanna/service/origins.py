@@ -1,4 +1,4 @@
-"""Pages of other origins: those that the operator names may decide, send bits and load the module.
+"""Pages of other origins: those that the operator names may decide and send feedback.
 
 Nothing else is opened to any page (CORS), and no cookies are ever used.
 """
@@ -13,12 +13,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bandanna._core.types import InputError
 
-OPENED = re.compile(r"/v1/experiments/[^/]+/decisions|/v1/events/[^/]+/bit|/device/[a-z.-]+")
+OPENED = re.compile(
+    r"/v1/experiments/[^/]+/decisions"
+    r"|/v1/(experiments/[^/]+/)?events/[^/]+/(bit|reward|activate)"
+    r"|/ofrep/v1/evaluate/flags(/[^/]+)?"
+    r"|/device/[a-z.-]+"
+)
 PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, POST",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match",
     "Access-Control-Max-Age": "600",
 }
+READABLE = "ETag, Retry-After"
+"""Headers of answers that pages may read."""
 
 
 def check_origin(text: str) -> str:
@@ -45,6 +52,8 @@ class Origins:
         if scope["method"] == "OPTIONS":
             await Response(status_code=204, headers=answer | PREFLIGHT)(scope, receive, send)
             return
+
+        answer["Access-Control-Expose-Headers"] = READABLE
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":

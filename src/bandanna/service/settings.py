@@ -38,7 +38,7 @@ class Settings:
     address
         Where other processes that share the database reach this one; None if they cannot.
     origins
-        Pages of these origins may ask from people's devices.
+        Pages of these origins may decide and send feedback.
     """
 
     database: str

@@ -1,10 +1,8 @@
 // A program as others write it: flags of the service through OpenFeature's own server SDK.
-// node openfeature.mjs URL KEY FLAG, with the SDK's packages in NODE_PATH; prints one JSON line.
-import { createRequire } from "node:module";
+// node server.mjs URL KEY FLAG, after npm ci; prints one JSON line.
+import { OFREPProvider } from "@openfeature/ofrep-provider";
+import { OpenFeature } from "@openfeature/server-sdk";
 
-const load = createRequire(`${process.env.NODE_PATH}/`);
-const { OpenFeature } = load("@openfeature/server-sdk");
-const { OFREPProvider } = load("@openfeature/ofrep-provider");
 const [url, key, flag] = process.argv.slice(2);
 
 await OpenFeature.setProviderAndWait(new OFREPProvider({
