@@ -2,7 +2,8 @@
 
 Every run is looked at after each release. A run is wrong if at any look an arm's mean is outside
 its interval, a pair is put in the wrong order, its difference is outside its interval, or a wrong
-arm is named as the best. Run it with: python -m benchmarks.answers [runs] [policies]
+arm is named as the best. Run it with: python -m benchmarks.answers [runs] [policies]; without
+names it tries every private algorithm, and every release.
 
 Statements from phases are for losses that are fixed in advance, so they are also tried where these
 drift, and where an adversary has moved the best arm: what is true is computed from the table.
@@ -17,33 +18,66 @@ import json
 import math
 import sys
 import time
+from collections.abc import Mapping
 from itertools import combinations, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import bandanna as bd
-from bandanna._core.streams import new_stream
-from bandanna.inference import evidence_against, evidence_below, phase_difference
-from bandanna.policy.methods import AnyTime, InPhases
+from bandanna._core.compiled import kernel, step
+from bandanna._core.grid import UNITS
+from bandanna._core.streams import Stream, new_stream
+from bandanna.algorithms import names
+from bandanna.inference import (
+    Law,
+    Totals,
+    _reaches,
+    _single,
+    evidence_against,
+    phase_evidence,
+    scratch,
+)
+from bandanna.policy.methods import InPhases, Method
+from bandanna.policy.runner import NO_ADVICE, NO_ESTIMATES, Play, learn, open_batch, start_play
+from bandanna.privacy.compiled import publish
+from bandanna.privacy.reading import ArmTotals
+from bandanna.privacy.sums import SumRelease
 
 Floats = NDArray[np.float64]
 
 MEANS = (0.4, 0.5, 0.7)
 ROUNDS, ALPHA = 600, 0.05
-POLICIES: dict[str, dict[str, object]] = {
-    "adaptive": {"algorithm": "adaptive"},
-    "one-bit": {"algorithm": "one-bit", "batch": 10},
-    "dp-klucb": {"algorithm": "dp-klucb"},
-    "htinf": {"algorithm": "htinf"},
-    "ldp-exp3": {"algorithm": "ldp-exp3"},
-    "goal=answer": {"goal": "answer"},
-    "uniform, one-bit": {"learner": "uniform", "release": "one-bit", "batch": 5},
+PARTS: dict[str, tuple[str, str, int]] = {
+    "one-bit, batches of 10": ("tsallis-inf", "one-bit", 10),
+    "uniform, one-bit": ("uniform", "one-bit", 5),
+    "uniform, laplace": ("uniform", "laplace", 20),
+    "thompson, laplace": ("thompson", "laplace", 5),
+    "exp3, no privacy": ("exp3", "plain", 5),
 }
+"""Learner, release and batch of policies that are no algorithm of the catalogue."""
+PHASES = {"phased, drifting": "drift", "phased, moved": "moved"}
+"""Worlds that change, for policies that play phases."""
+FROM_LOG = "phased, from a log"
+"""Starts from a log of 300 rows, which is drawn and released anew for every run."""
 
 
-PHASES = {"phased, steady": "steady", "phased, drifting": "drift", "phased, moved": "moved"}
-"""Worlds of the policies that play phases."""
+def policies() -> list[str]:
+    """Return what is tried if nothing is named."""
+    return [*names(with_experts=False, private=True), *PARTS, *PHASES, FROM_LOG]
+
+
+def made_of(name: str) -> bd.Policy:
+    """Return a policy by the name under which it is tried."""
+    if name in PARTS:
+        learner, release, batch = PARTS[name]
+        if release == "plain":
+            return bd.Bandit(3, learner, ROUNDS, batch=batch)
+        return bd.PrivateBandit(3, 1.0, ROUNDS, learner=learner, release=release, batch=batch)
+    if name == "race":
+        return bd.PrivateBandit(3, 1.0, ROUNDS, goal="answer")
+    return bd.PrivateBandit(3, 1.0, ROUNDS, name.partition(",")[0])
 
 
 def mean_losses(world: str) -> Floats:
@@ -57,75 +91,183 @@ def mean_losses(world: str) -> Floats:
     return means
 
 
-def wrong_in_phases(policy: bd.Policy, losses: Floats) -> bool:
+def wrong_in_phases(policy: bd.Policy, losses: Floats, part: float = 1.0) -> bool:
     """Whether anything is wrong that phases say of losses fixed in advance.
 
-    The truth has the same weights: it is what the statements are about if each arm's mean in a
-    phase were known.
+    Statements have this part of the error probability. The truth has the same weights: it is what
+    the statements are about if each arm's mean in a phase were known.
     """
     _, totals, _, method = policy._known()
     assert isinstance(method, InPhases)
     ends = np.concatenate([[0], np.cumsum(method.counts.sum(axis=1))]).astype(int)
     means = np.array([losses[a:b].mean(axis=0) for a, b in pairwise(ends)])
-    true = method.counts * means
+    true, level = method.counts * means, math.log(2.0 / (part * ALPHA))
     for arm, known in totals.items():
-        low, high = method.mean(known, ALPHA)
-        if not low <= true[:, arm].sum() / method.counts[:, arm].sum() <= high:
+        fact = true[:, arm].sum() / method.counts[:, arm].sum()
+        if max(evidence_against(method.law, known, fact)) >= level:
             return True
     for a, b in combinations(sorted(totals), 2):
-        scale = method.law.scale
-        told = phase_difference(method.counts, method.sums, a, b, scale=scale, alpha=ALPHA)
-        fact = phase_difference(method.counts, true, a, b, scale=scale, alpha=ALPHA)
+        told = phase_evidence(method.counts, method.sums, a, b, scale=method.law.scale)
+        fact = phase_evidence(method.counts, true, a, b, scale=method.law.scale)
         if told is None or fact is None:
             continue
-        if not told.low <= fact.difference <= told.high:
+        if told.against(abs(told.difference - fact.difference)) >= level:
             return True
-        for first, second, sign in ((a, b, 1.0), (b, a, -1.0)):
-            better = method.better(totals[first], totals[second], ALPHA / len(MEANS))
-            if better and sign * fact.difference <= 0.0:
-                return True
-    return False
-
-
-def wrong_at(policy: bd.Policy) -> bool:
-    """Whether anything that is said now is wrong: a mean, a difference, an order or the best arm.
-
-    An interval holds a value if the evidence against it is below its level on both sides, so that
-    is what is computed here, in place of the interval's ends.
-    """
-    _, totals, _, method = policy._known()
-    assert isinstance(method, AnyTime)
-    law, level, best = method.law, math.log(2.0 / ALPHA), math.log(len(MEANS) / ALPHA)
-    for arm, known in totals.items():
-        if max(evidence_against(law, known, MEANS[arm])) >= level:
-            return True
-    for a, b in combinations(sorted(totals), 2):
-        apart = MEANS[b] - MEANS[a]
-        if evidence_below(law, totals[a], totals[b], -apart) >= level:
-            return True
-        if evidence_below(law, totals[b], totals[a], apart) >= level:
-            return True
-        if evidence_below(law, totals[b], totals[a]) >= min(level, best):
+        opposite = told.difference * fact.difference <= 0.0
+        if opposite and told.against(abs(told.difference)) >= min(
+            level, math.log(len(MEANS) / ALPHA)
+        ):
             return True  # the worse arm is called better
     return False
 
 
-def coverage(options: dict[str, object], runs: int, world: str = "steady") -> float:
+@kernel
+def play_run(
+    play: Play,
+    release: NamedTuple,
+    batch: int,
+    losses: NDArray[np.int64],
+    streams: tuple[Stream, Stream],
+    trace: Floats,
+) -> int:
+    """Play a run and note each release: its arm, size and value. Returns how many there are.
+
+    These are the steps of the simulator, and so those of the online policy.
+    """
+    start, count = 0, 0
+    while start < losses.shape[0]:
+        arm, importance, size = open_batch(play, streams[0])
+        if size == 0:
+            size = batch
+        if start + size > losses.shape[0]:
+            break
+        total = 0
+        for t in range(start, start + size):
+            total += losses[t, arm]
+        value = publish(release, total, size, streams[1])
+        learn(play, arm, importance, NO_ADVICE, arm, 1.0, value, NO_ESTIMATES, size)
+        trace[count, 0], trace[count, 1], trace[count, 2] = arm, size, value
+        start += size
+        count += 1
+    return count
+
+
+@step
+def _totals(known: Floats, arm: int) -> Totals:
+    return Totals(known[arm, 0], known[arm, 1], known[arm, 2], known[arm, 3], known[arm, 4])
+
+
+@kernel
+def wrong_in_run(
+    law: Law, arms: Floats, values: Floats, means: Floats, known: Floats, work: Floats
+) -> bool:
+    """Whether anything that is said after any release is wrong.
+
+    That is a mean, a difference, an order or the best arm. An interval holds a value if evidence
+    against it is below its level on both sides, so that is what is computed, in place of the
+    interval's ends. What was said before of other arms is not looked at again.
+
+    ``arms`` and ``values`` have the arm of each release, and what is known of it from then on.
+    """
+    level = math.log(2.0 / ALPHA)
+    better = min(level, math.log(means.size / ALPHA))  # by itself, or among all arms
+    for look in range(arms.size):
+        new = int(arms[look])
+        for k in range(5):
+            known[new, k] = values[look, k]
+        for sign in (1.0, -1.0):
+            if _single(law, _totals(known, new), means[new], sign, work)[0] >= level:
+                return True
+        for other in range(means.size):
+            if other == new or known[other, 1] <= 0.0:
+                continue
+            low, high = (new, other) if means[new] < means[other] else (other, new)
+            a, b, apart = _totals(known, low), _totals(known, high), means[high] - means[low]
+            if _reaches(law, a, b, apart, level, work) or _reaches(law, b, a, -apart, level, work):
+                return True
+            if _reaches(law, b, a, 0.0, better, work):
+                return True
+    return False
+
+
+def wrong_in_batches(made: bd.Policy, losses: Floats, streams: tuple[Stream, Stream]) -> bool:
+    """Whether anything was wrong in one run of a policy that plays batches of an arm."""
+    recipe, release = made.recipe, made.recipe.release
+    assert isinstance(release, SumRelease)
+    law, trace = release.law(), np.zeros((ROUNDS, 3))
+    assert law is not None
+    play, units = start_play(recipe, None, streams[0]), (losses * UNITS).astype(np.int64)
+    count = play_run(play, release.fast(), recipe.batch, units, streams, trace)
+    seen: dict[float, ArmTotals] = {}
+    values = np.empty((count, 5))
+    for look, (arm, size, value) in enumerate(trace[:count]):
+        seen[arm] = seen.get(arm, ArmTotals()).and_also(value, int(size))
+        values[look] = release.totals(seen[arm])
+    arms, known = trace[:count, 0].copy(), np.zeros((3, 5))
+    return bool(wrong_in_run(law, arms, values, np.array(MEANS), known, scratch()))
+
+
+def wrong_online(made: bd.Policy, losses: Floats, streams: tuple[Stream, Stream]) -> bool:
+    """Whether anything was wrong in one run of a policy that plays phases."""
+    policy, released = made.rehearse(*streams), 0
+    for row in losses:
+        decision = policy.decide()
+        policy.observe(decision, loss=row[decision.index])
+        if policy.released > released:
+            released = policy.released
+            if wrong_in_phases(policy, losses):
+                return True
+    return False
+
+
+def wrong_from_log(made: bd.Policy, losses: Floats, streams: tuple[Stream, Stream]) -> bool:
+    """Whether anything was wrong in one run that started from a log.
+
+    Answers rest on the run alone or on run and log. Each has half of the error probability, and a
+    run is wrong here if either is, whichever was shown.
+    """
+    rng = np.random.default_rng(streams[0][:2])
+    arm = rng.integers(0, 3, 300)
+    table = {"arm": arm.astype(str), "lost": rng.random(300) < np.array(MEANS)[arm]}
+    log = bd.answer(table, arm="arm", outcome="lost", epsilon=0.5)
+    started = bd.PrivateBandit(["0", "1", "2"], 1.0, ROUNDS, start_from=log)
+    policy, released = started.rehearse(*streams), -1
+    for row in losses:
+        if policy.released > released:
+            released = policy.released
+            known, method = policy._with_log().totals, policy._with_log().method
+            assert method is not None
+            if wrong_of_means(known, method) or (released and wrong_in_phases(policy, losses, 0.5)):
+                return True
+        decision = policy.decide()
+        policy.observe(decision, loss=row[decision.index])
+    return False
+
+
+def wrong_of_means(known: Mapping[int, Totals], method: Method) -> bool:
+    """Whether run and log together say anything wrong, with half of the error probability."""
+    for arm, totals in known.items():
+        low, high = method.mean(totals, ALPHA / 2.0)
+        if not low <= MEANS[arm] <= high:
+            return True
+    for a, b in combinations(sorted(known), 2):
+        low, high = method.difference(known[a], known[b], ALPHA / 2.0)
+        if not low <= MEANS[b] - MEANS[a] <= high:
+            return True
+        if method.better(known[b], known[a], ALPHA / 2.0 / min(2, len(MEANS))):
+            return True
+    return False
+
+
+def coverage(name: str, runs: int) -> float:
     """Return the share of runs in which anything was wrong at any look."""
-    made = bd.PrivateBandit(3, 1.0, ROUNDS, **options)  # type: ignore[arg-type]
-    wrong, means = 0, mean_losses(world)
+    made, wrong, means = made_of(name), 0, mean_losses(PHASES.get(name, "steady"))
+    wrong_in = wrong_online if made.plays_phases else wrong_in_batches
+    if name == FROM_LOG:
+        wrong_in = wrong_from_log
     for run in range(runs):
-        policy = made.rehearse(new_stream(2 * run), new_stream(2 * run + 1))
-        rng, released, bad = np.random.default_rng(run), 0, False
-        losses = (rng.random((ROUNDS, 3)) < means).astype(float)
-        for row in losses:
-            decision = policy.decide()
-            policy.observe(decision, loss=row[decision.index])
-            if policy.released > released:
-                released = policy.released
-                phases = policy.plays_phases
-                bad = bad or (wrong_in_phases(policy, losses) if phases else wrong_at(policy))
-        wrong += bad
+        losses = (np.random.default_rng(run).random((ROUNDS, 3)) < means).astype(float)
+        wrong += wrong_in(made, losses, (new_stream(2 * run), new_stream(2 * run + 1)))
     return wrong / runs
 
 
@@ -172,14 +314,9 @@ if __name__ == "__main__":
         time_looks(*map(int, sys.argv[2:3]))
         sys.exit()
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
-    wanted = sys.argv[2:] or [*POLICIES, *PHASES]
-    for name in wanted:
+    for name in sys.argv[2:] or policies():
         begin = time.perf_counter()
-        if name in PHASES:
-            share = coverage({"algorithm": "phased"}, runs, PHASES[name])
-        else:
-            share = coverage(POLICIES[name], runs)
-        took = round(time.perf_counter() - begin)
+        share, took = coverage(name, runs), round(time.perf_counter() - begin)
         print(
             json.dumps({"policy": name, "runs": runs, "wrong": share, "seconds": took}), flush=True
         )

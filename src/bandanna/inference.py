@@ -587,6 +587,35 @@ def phase_difference(
     PhaseDifference or None
         None if there is no phase in which both were played.
     """
+    found = phase_evidence(counts, sums, a, b, scale=scale)
+    if found is None:
+        return None
+    mean, level = found.difference, math.log(2.0 / alpha)
+    radius = _last(lambda away: found.against(away) >= level, 2.0, 0.0)
+    return PhaseDifference(mean, max(mean - radius, -1.0), min(mean + radius, 1.0), found.phases)
+
+
+class PhaseEvidence(NamedTuple):
+    """The average effect over phases, and what speaks against effects that are away from it."""
+
+    difference: float
+    phases: int
+    """Phases in which both arms were played."""
+    slopes: Floats
+    values: Floats
+    """The log evidence at each rate, with its weight, is ``values + slopes * away``."""
+
+    def against(self, away: float) -> float:
+        """Return the log evidence against effects this far from the estimate, on one side."""
+        if not self.values.size:
+            return -math.inf
+        return float(np.logaddexp.reduce(self.values + self.slopes * away))
+
+
+def phase_evidence(
+    counts: NDArray[np.float64], sums: NDArray[np.float64], a: int, b: int, *, scale: float
+) -> PhaseEvidence | None:
+    """Return what ``phase_difference`` is computed from, for the same parameters."""
     counts, sums = np.atleast_2d(counts), np.atleast_2d(sums)
     both = (counts[:, a] > 0) & (counts[:, b] > 0)
     if not both.any():
@@ -603,18 +632,12 @@ def phase_difference(
     price = (0.5 * rates**2 * spread).sum(axis=1)
     for count in (n_a, n_b):
         price -= np.log1p(-((rates * scale / count) ** 2)).sum(axis=1)
-    total, mean = weights.sum(), float((weights * found).sum() / weights.sum())
-    prior, level = law.weights[usable], math.log(2.0 / alpha)
-
-    def refuted(away: float) -> bool:
-        values = law.rates[usable] * total * away - price + prior
-        return bool(values.size) and float(np.logaddexp.reduce(values)) >= level
-
-    radius = 2.0
-    if refuted(radius):
-        radius = _last(refuted, 2.0, 0.0)
-    return PhaseDifference(
-        mean, max(mean - radius, -1.0), min(mean + radius, 1.0), int(np.count_nonzero(both))
+    total = weights.sum()
+    return PhaseEvidence(
+        float((weights * found).sum() / total),
+        int(np.count_nonzero(both)),
+        law.rates[usable] * total,
+        law.weights[usable] - price,
     )
 
 

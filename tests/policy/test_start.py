@@ -14,6 +14,7 @@ import bandanna as bd
 from bandanna.inference import Totals, law_of
 from bandanna.learners.prior import PriorArm, weighed
 from bandanna.logs import LogAnswer
+from bandanna.policy.methods import AS_IN_THE_LOG, FIXED
 from bandanna.privacy.certificate import sealed, verify
 from bandanna.simulation.engine import run_streams
 
@@ -118,6 +119,35 @@ def test_a_race_can_be_over_before_it_begins() -> None:
     assert {one.name for one in policy.dropped} == {"A", "C"}
     assert {one.rounds for one in policy.dropped} == {0}
     assert "like those in the log" in policy.answer().sentence
+
+
+def test_phases_answer_from_the_log_until_the_run_tells() -> None:
+    policy = started("phased")
+    answer, found = policy.answer(), policy.compare("A", "B")
+    assert (answer.best, policy.leader, policy.answered) == ("B", "B", True)
+    for said in (answer.sentence, found.sentence):
+        assert "like those in the log" in said
+        assert "This counts the log" in said
+    assert found.high < 0.0
+    assert sum(arm.rounds for arm in answer.arms) == 6_000
+    together = policy._with_log()
+    assert together.method is not None
+    ends = together.method.mean(together.totals[1], 0.025)  # half of the error probability
+    assert (answer.arms[1].low, answer.arms[1].high) == tuple(ends)
+
+
+def test_what_the_run_tells_alone_goes_before_the_log() -> None:
+    policy, rng = started("phased", log_of(150), rounds=40_000), np.random.default_rng(1)
+    loss = {"A": 0.1, "B": 0.9, "C": 0.9}
+    assert policy.answer().best is None
+    assert policy.answer().assumption == AS_IN_THE_LOG
+    while policy.answer().best is None and policy.decided < 40_000:
+        for _ in range(100):
+            decision = policy.decide()
+            policy.observe(decision, loss=float(rng.random() < loss[str(decision.arm)]))
+    assert policy.answer().best == "A"
+    assert policy.answer().assumption == FIXED
+    assert "log" not in policy.answer().sentence + policy.compare("A", "B").sentence
 
 
 def test_a_noisier_log_counts_in_part() -> None:

@@ -8,7 +8,7 @@ statistics.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna._core import checks
@@ -19,6 +19,10 @@ from bandanna.policy.methods import STEADY, AnyTime, Known, Method
 from bandanna.policy.wording import Units, best_words, difference_words, digits_for, sure
 
 ANY_TIME = "It holds at whatever time you look."
+COUNTS_THE_LOG = (
+    "This counts the log that the policy started from; the run alone, in which outcomes may change "
+    "over time, does not tell yet."
+)
 
 
 class Settled(NamedTuple):
@@ -324,6 +328,32 @@ def answer_later(
         )
 
     return Answer.later(best, whole, warning)
+
+
+def with_log(alone: Answer, together: Answer, warning: str) -> Answer:
+    """Return the answer of a run in phases that started from a log.
+
+    The run alone needs the weaker assumption, so its answer is given where it names an arm, and
+    where it has seen outcomes change. Else the log counts, if outcomes are like those in it. Which
+    of the two is given depends on what was released: they must share the error probability.
+    """
+
+    def best() -> ArmName | None:
+        return alone.best if warning or alone.best is not None else together.best
+
+    def whole() -> Answer:
+        if warning or alone.best is not None:
+            return replace(alone)  # computed
+        return replace(together, sentence=f"{together.sentence} {COUNTS_THE_LOG}")
+
+    return Answer.later(best, whole, warning)
+
+
+def compared_with_log(alone: Comparison, together: Comparison, warning: str) -> Comparison:
+    """Return the comparison in a run in phases that started from a log, as ``with_log``."""
+    if warning or alone.low > 0.0 or alone.high < 0.0:
+        return alone
+    return replace(together, sentence=f"{together.sentence} {COUNTS_THE_LOG}")
 
 
 def _still_racing(

@@ -25,7 +25,9 @@ from bandanna.policy.answers import (
     Settled,
     answer_later,
     compare_from,
+    compared_with_log,
     leader_from,
+    with_log,
 )
 from bandanna.policy.hints import hint
 from bandanna.policy.methods import AS_IN_THE_LOG, FIXED, STEADY, Known
@@ -338,8 +340,10 @@ class Diagnostics:
         It may well be ahead by chance: ``answer`` says how sure that is.
         """
         with self._lock:
-            names, totals, _, method = self._known()
-        return leader_from(names, totals, method, self._running)
+            known = self._known()
+            if self._shares_with_log and not self._changes:
+                known = self._with_log()
+        return leader_from(known.names, known.totals, known.method, self._running)
 
     @property
     def likeliest(self) -> ArmName | None:
@@ -459,17 +463,26 @@ class Diagnostics:
             else:
                 known, units = self._metric(metric)
                 assumption = FIXED if self._metric_phases else STEADY
-        return compare_from(
-            known.names,
-            known.totals,
-            known.method,
-            units,
-            first,
-            second,
-            confidence=confidence,
-            assumption=assumption,
-            unsaid=self._unsaid,
-        )
+            log = self._with_log() if metric is None and self._shares_with_log else None
+            warning = self._changes
+
+        def compared(known: Known, assumption: str) -> Comparison:
+            return compare_from(
+                known.names,
+                known.totals,
+                known.method,
+                units,
+                first,
+                second,
+                confidence=confidence,
+                assumption=assumption,
+                unsaid=self._unsaid,
+            )
+
+        if log is None:
+            return compared(known, assumption)
+        alone = compared(known.in_part(0.5), assumption)
+        return compared_with_log(alone, compared(log.in_part(0.5), AS_IN_THE_LOG), warning)
 
     @property
     def _unsaid(self) -> str:
@@ -504,24 +517,50 @@ class Diagnostics:
 
     def _answer(self, confidence: float, outcome: str) -> Answer:
         report = self._parts.runner.watched()
-        seen, race = report.guard, report.race
-        changing = seen is not None and seen["alarm"]
+        race, warning = report.race, _alarm(report.guard)
         settled = None
         if race is not None and confidence <= self.spec.confidence:
             width = self.loss_range[1] - self.loss_range[0]
             index = [self.active[arm] for arm in race.racing]
             winner = None if race.winner is None else self.active[race.winner]
             settled = Settled(tuple(index), winner, self.spec.tolerance / width)
-        return answer_later(
-            self._released_so_far(),
-            self._units(outcome),
-            confidence=confidence,
-            among=self._running,
-            assumption=self._assumption,
-            warning=stationarity_words(seen) if changing else "",
-            settled=settled,
-            unsaid=self._unsaid,
-        )
+        units, running, unsaid = self._units(outcome), self._running, self._unsaid
+
+        def answered(known: Callable[[], Known], assumption: str) -> Answer:
+            return answer_later(
+                known,
+                units,
+                confidence=confidence,
+                among=running,
+                assumption=assumption,
+                warning=warning,
+                settled=settled,
+                unsaid=unsaid,
+            )
+
+        known = self._released_so_far()
+        if not self._shares_with_log:
+            return answered(known, self._assumption)
+        log = self._with_log()
+        alone = answered(lambda: known().in_part(0.5), self._assumption)
+        return with_log(alone, answered(lambda: log.in_part(0.5), AS_IN_THE_LOG), warning)
+
+    @property
+    def _changes(self) -> str:
+        """What a guard has seen that speaks against outcomes that do not change; or nothing."""
+        return _alarm(self._parts.runner.watched().guard)
+
+    @property
+    def _shares_with_log(self) -> bool:
+        """Whether answers rest on phases or on the log that the policy started from."""
+        return self._parts.runner.phases and self.spec.start is not None
+
+    def _with_log(self) -> Known:
+        """Return what was released in the run and of the log that it started from."""
+        release, start = self.recipe.release, self.spec.start
+        assert isinstance(release, SumRelease)
+        assert start is not None
+        return and_start(known_of(self._choices, release, dict(self._state.totals)), start)
 
     def _known(self) -> Known:
         """Return what was released of each arm, or of each expert that batches follow."""
@@ -697,6 +736,11 @@ def net_words(net: NetReport | None) -> str:
         f"Expected regret is at most {net['budget']:,.0f}. To keep that, centred EXP3 plays since "
         f"round {net['after']:,}: losses were too hard to predict."
     )
+
+
+def _alarm(seen: GuardReport | None) -> str:
+    """Say that a guard has seen losses change; nothing where it has not."""
+    return stationarity_words(seen) if seen is not None and seen["alarm"] else ""
 
 
 def stationarity_words(seen: GuardReport | None) -> str:

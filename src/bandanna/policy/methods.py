@@ -99,6 +99,25 @@ class AnyTime(NamedTuple):
         return is_below(self.law, a, b, alpha, margin)
 
 
+class InPart(NamedTuple):
+    """A method with a part of the error probability, where two of them share it."""
+
+    method: Method
+    part: float
+
+    def mean(self, arm: Totals, alpha: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+        return self.method.mean(arm, self.part * alpha)
+
+    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        return self.method.difference(a, b, self.part * alpha)
+
+    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+        return self.method.better(a, b, self.part * alpha, margin)
+
+
 class Once(NamedTuple):
     """Intervals for totals that are looked at once, of sums with noise of a scale."""
 
@@ -124,3 +143,7 @@ class Known(NamedTuple):
     totals: dict[int, Totals]
     rounds: dict[int, float]
     method: Method | None
+
+    def in_part(self, part: float) -> Known:
+        """Return the same for statements that have a part of the error probability."""
+        return self if self.method is None else self._replace(method=InPart(self.method, part))
