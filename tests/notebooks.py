@@ -1,7 +1,8 @@
 """Run notebooks and keep what they show: ``python -m tests.notebooks examples/*.ipynb``.
 
-A cell's printed text and the value of its last line are kept, as Jupyter keeps them. Nothing but
-Bandanna is needed, and nothing is loaded from a network.
+The tutorial's notebook is made from its page first. A cell's printed text and the value of its
+last line are kept, as Jupyter keeps them. Nothing but Bandanna is needed, and nothing is loaded
+from a network.
 """
 
 from __future__ import annotations
@@ -9,13 +10,38 @@ from __future__ import annotations
 import ast
 import io
 import json
+import re
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parent.parent
+TUTORIAL, TUTORIAL_PAGE = ROOT / "examples" / "tutorial.ipynb", ROOT / "docs" / "tutorial.md"
+
 KINDS = ("image/svg+xml", "text/html", "text/plain")
 """How a value may be shown; all that it offers are kept."""
+
+
+def of_page(page: Path) -> dict[str, Any]:
+    """Return a page of the guide as a notebook that was not run: its text, and its Python code."""
+    cells: list[dict[str, Any]] = []
+    text = page.read_text("utf-8")
+    parts = re.split(r"^```(\w*)\n(.*?)^```\n", text, flags=re.MULTILINE | re.DOTALL)
+    for words, language, body in zip(
+        parts[::3], [*parts[1::3], ""], [*parts[2::3], ""], strict=True
+    ):
+        if words.strip():
+            linked = re.sub(r"\]\((\w[\w/-]*\.md)", r"](../docs/\1", words.strip())
+            cells.append({"cell_type": "markdown", "metadata": {}, "source": linked})
+        if language == "python":
+            code: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}}
+            cells.append({**code, "outputs": [], "source": body.strip()})
+    for number, cell in enumerate(cells):
+        cell |= {"id": f"cell-{number}", "source": cell["source"].splitlines(keepends=True)}
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
 def bundle(value: object) -> dict[str, list[str]]:
@@ -52,7 +78,8 @@ def run_cell(source: str, namespace: dict[str, object], count: int) -> list[dict
 
 def run(path: Path) -> dict[str, Any]:
     """Return a notebook with the outputs of a fresh run."""
-    notebook: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    made = path.resolve() == TUTORIAL
+    notebook = of_page(TUTORIAL_PAGE) if made else json.loads(path.read_text("utf-8"))
     namespace: dict[str, object] = {}
     count = 0
     for cell in notebook["cells"]:

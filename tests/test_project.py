@@ -13,7 +13,7 @@ from bandanna.version import __version__
 from tests import notebooks
 from tests.pages import ROOT
 
-NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+NOTEBOOKS = sorted(set((ROOT / "examples").glob("*.ipynb")) - {notebooks.TUTORIAL})
 
 
 def test_the_citation_names_this_version() -> None:
@@ -35,6 +35,14 @@ def test_a_notebook_runs_offline_and_shows_what_it_did(path: Path) -> None:
         if before["cell_type"] == "code":
             assert before["execution_count"]
             assert printed(now) == printed(before)
+
+
+def test_the_tutorial_is_a_notebook_too() -> None:
+    """Its code is run as that of the page is, and what it prints has new noise every time."""
+    kept = json.loads(notebooks.TUTORIAL.read_text("utf-8"))["cells"]
+    made = notebooks.of_page(notebooks.TUTORIAL_PAGE)["cells"]
+    assert [cell["source"] for cell in kept] == [cell["source"] for cell in made]
+    assert all(cell["execution_count"] for cell in kept if cell["cell_type"] == "code")
 
 
 def printed(cell: JSON) -> str:

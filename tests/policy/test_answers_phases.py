@@ -27,7 +27,7 @@ def policy() -> bd.PrivateBandit:
 def test_nothing_is_assumed_but_that_losses_are_fixed_in_advance(policy: bd.PrivateBandit) -> None:
     answer = policy.answer()
     assert answer.best in (None, "B")
-    assert "provided outcomes were fixed in advance; they may change over time." in answer.sentence
+    assert "provided outcomes were fixed in advance (they may change over time)." in answer.sentence
     found = policy.compare("A", "B")
     assert found.low <= -0.2 <= found.high
     assert "fixed in advance" in found.assumption

@@ -45,8 +45,9 @@ def test_three_commands_from_a_log_to_a_report(folder: Path) -> None:
     (lead,) = leads(bd.StudyResults.read(results))
     assert lead.plain is not None
     assert lead.same is not None
-    assert f"the strongest learner without privacy, {lead.plain['ran']}; " in lead.words
-    assert " counted from the same algorithm without privacy): it learns " in lead.words
+    strongest = f"the strongest learner without privacy ({lead.plain['ran']}), and "
+    assert f", compared with {strongest}" in lead.words
+    assert " compared with the same algorithm without privacy. Choosing at random" in lead.words
     assert lead.same["algorithm"] == f"{lead.best['algorithm']}-no-privacy"
     assert lead.best["found"] > 0.9
     rows = {row[0]: row for row in arms_as_released(bd.StudyResults.read(results), lead)}

@@ -74,6 +74,8 @@ def card(
         raise InputError(f"cannot write {output}: {error.strerror or error}.") from None
     missing = ", ".join(made.unanswered)
     typer.echo(f"wrote {output}; " + (f"not stated: {missing}" if missing else "all is stated"))
+    if missing:
+        typer.echo("The questions are at the end of the card; answer by options or --answers FILE.")
 
 
 def _answers(path: Path | None) -> dict[str, str]:

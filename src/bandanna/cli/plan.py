@@ -137,10 +137,10 @@ def _said_of_expected(found: Plan) -> list[str]:
     """Say what the numbers are that were measured."""
     if not found.measured:
         return []
-    where = "in its worst environment" if found.losses == ANY else "on the whole"
+    where = "in the environment worst for each" if found.losses == ANY else "on average"
     return [
-        f"Expected: mean regret, times the least of all, {where} if losses are "
-        f"{found.losses}: bandanna reproduce algorithms."
+        f"Expected: mean regret as a multiple of the best algorithm's, {where}, if losses are "
+        f"{found.losses}; measured by bandanna reproduce algorithms."
     ]
 
 

@@ -59,6 +59,8 @@ class ClinicalTrial(Segments):
 
     name = "trial"
     arm_names = TREATMENTS
+    outcome = "progressions"
+    """What reports call a loss of 1."""
 
     def __init__(self, rounds: int | None = None) -> None:
         treatments, events = trial_outcomes()

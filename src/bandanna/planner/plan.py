@@ -125,14 +125,15 @@ CHANGES = ", changes"
 """After an algorithm's name: told how often the best arm changes."""
 
 EXPECTED = {
-    ANY: "Smallest regret to expect: adaptive, whatever losses are like (losses='any'); phased, "
-    "if each arm's are drawn from one law (losses='steady'); adaptive, told how often the best arm "
-    "changes (losses='changing').",
-    STEADY: f"Smallest regret to expect on steady losses: phased. {STEADY_WARNING} If you are "
-    f"not sure: adaptive (losses='any').",
-    CHANGING: "Smallest regret to expect where the best arm changes: adaptive, told how often; it "
-    "forgets then, and has no net under it. With a proof: tracking, whose bound is against all "
-    "sequences of arms that change so often; other bounds are against the best fixed arm.",
+    ANY: "Expect the smallest regret from adaptive if you know nothing about the losses "
+    "(losses='any'), from phased if each arm's distribution never changes (losses='steady'), and "
+    "from adaptive, told how often the best arm changes, if it does (losses='changing').",
+    STEADY: f"On steady losses expect the smallest regret from phased. {STEADY_WARNING} If you are "
+    f"not sure, use adaptive (losses='any').",
+    CHANGING: "Where the best arm changes, expect the smallest regret from adaptive, told how "
+    "often; it then forgets old losses, and the guarantee of the default does not hold. tracking "
+    "has a bound against every sequence of arms that changes so often; other bounds are against "
+    "the best fixed arm.",
 }
 """What to run in each world, and why."""
 
@@ -354,11 +355,10 @@ class Plan:
             return ""
         row = found[0]
         if row.vacuous:
-            return (
-                f"The default, {DEFAULT}, has the smallest regret to expect, but no guarantee here."
-            )
+            said = "has the smallest regret in simulations, but no guarantee here"
+            return f"The default, {DEFAULT}, {said}."
         return (
-            f"The default, {DEFAULT}, has the smallest regret to expect and guarantees "
+            f"The default, {DEFAULT}, has the smallest regret in simulations and guarantees "
             f"{percent(row.share)}."
         )
 

@@ -22,7 +22,7 @@ from bandanna.inference import (
 )
 
 STEADY = "each arm's outcomes do not change over time"
-FIXED = "outcomes were fixed in advance; they may change over time"
+FIXED = "outcomes were fixed in advance (they may change over time)"
 AS_IN_THE_LOG = "each arm's outcomes are like those in the log and do not change over time"
 AT_RANDOM = "rows are independent and chance decided who got which arm"
 

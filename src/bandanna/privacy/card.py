@@ -25,7 +25,7 @@ from bandanna._core.types import (
     times_up,
 )
 from bandanna.privacy.charged import with_charge
-from bandanna.privacy.statements import composes_slots, with_current_names
+from bandanna.privacy.statements import batches_in_words, composes_slots, with_current_names
 
 NOT_STATED = "not stated"
 
@@ -313,7 +313,7 @@ def _batches(certificate: JSON) -> str:
     """Say how many rounds are released together."""
     if str(certificate["mechanism"]).startswith("epoch-"):
         return f"epochs that grow, the first ones of at least {certificate['batch']} rounds"
-    return f"at most {certificate['batch']} released together"
+    return f"{batches_in_words(certificate['batch'])}, each released once"
 
 
 def _mechanism(certificate: JSON) -> tuple[Entry, ...]:

@@ -27,6 +27,7 @@ from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.started import START_ENTRIES, check_start, stated_of_start
 from bandanna.privacy.statements import (
     PERSON_ENTRIES,
+    batches_in_words,
     composes_slots,
     composition_of,
     protected_person,
@@ -372,8 +373,7 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     wrong = wrong_assumptions(said, *about, on_device=device, also=also)
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
     model = mechanism.model if slots is None else "central"
-    together = f"batches of {mechanism.batch}: {model}"
-    yield Finding("model", data["model"] == model, together)
+    yield Finding("model", data["model"] == model, f"{batches_in_words(mechanism.batch)}: {model}")
     if data["because"] not in reasons:
         yield Finding("because", False, f"the proof says: {reasons[0]}")
 

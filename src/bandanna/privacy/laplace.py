@@ -138,7 +138,7 @@ class LaplaceRelease(PureRelease):
         scale = laplace_scale(self.epsilon)
         sizes = f"batches of {self.batch}"
         if self.longest is not None:
-            sizes = f"batches of sizes decided from earlier releases, at most {self.longest}"
+            sizes = f"batches of sizes decided from earlier releases, at most {self.longest:,}"
         return self.promise(
             mechanism=(
                 f"discrete Laplace noise of scale {scale!r} on the sum of {sizes}, in units of "

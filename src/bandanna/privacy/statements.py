@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, plain
 
 POST_PROCESSING = "batches are disjoint and the rest is post-processing (Lemma 'Privacy guarantee')"
@@ -83,6 +84,19 @@ def range_assumed(low: float, high: float, *, clip: bool = False) -> str:
         f"losses are from {plain(low)} to {plain(high)}, a range fixed without looking at "
         f"them{outside}"
     )
+
+
+def batches_in_words(batch: int) -> str:
+    """Say how many rounds are released together, given the most that can be.
+
+    Examples
+    --------
+    >>> batches_in_words(12), batches_in_words(10**12)
+    ('batches of 12', 'batches of sizes decided from earlier releases')
+    """
+    if batch >= MAX_ROUNDS:
+        return "batches of sizes decided from earlier releases"
+    return f"batches of {batch:,}"
 
 
 def started_assumed(log: float, together: float) -> str:

@@ -161,32 +161,33 @@ class Headline:
                 f"random {chance}{without}. More rounds, fewer arms, a narrower range of losses or "
                 f"a larger epsilon would help."
             )
-        cost = f"Privacy costs {self._cost(best)} {self._unit} {setting}{self._counted}"
-        if best["mean"] <= self._base:
-            cost = f"Privacy costs nothing {setting}"
         against = "the best expert" if self.best["best_expert"] is not None else "the best arm"
         if self.plain is not None:
             against = shown_name(NO_PRIVACY, self.plain["ran"])
         return (
-            f"{self._arm}. {cost}: it learns "
-            f"{self._share(best):.0%} of the way from choosing at random, which loses {chance}, to "
-            f"{against}{self._elsewhere}."
+            f"{self._arm}. {self._price} Choosing at random loses {chance}, and "
+            f"{best['algorithm']} gets {self._share(best):.0%} of the way from there to "
+            f"{against}.{self._elsewhere}"
         )
+
+    @property
+    def _price(self) -> str:
+        """What privacy costs, compared with what, in one sentence."""
+        setting = f"at epsilon {self.best['epsilon']:g} in {self.best['rounds']:,} rounds"
+        if self.best["mean"] <= self._base:
+            return f"Privacy costs nothing {setting}."
+        cost = f"Privacy costs {self._cost(self.best)} {self._unit} {setting}"
+        if self.plain is None:
+            return f"{cost}."
+        cost += f", compared with the strongest learner without privacy ({self.plain['ran']})"
+        if self.same is None:
+            return f"{cost}."
+        own = max(0.0, self.best["mean"] - self.same["mean"])
+        return f"{cost}, and {self._short(own)} compared with the same algorithm without privacy."
 
     @property
     def _base(self) -> float:
         return 0.0 if self.plain is None else float(self.plain["mean"])
-
-    @property
-    def _counted(self) -> str:
-        """Say what the price is counted from."""
-        if self.plain is None:
-            return ""
-        counted = f"counted from the strongest learner without privacy, {self.plain['ran']}"
-        if self.same is not None:
-            own = max(0.0, self.best["mean"] - self.same["mean"])
-            counted += f"; {self._short(own)} counted from the same algorithm without privacy"
-        return f" ({counted})"
 
     @property
     def _unit(self) -> str:
@@ -221,10 +222,9 @@ class Headline:
         """Say the same for other epsilons."""
         said = []
         for row in self.others:
-            cost = self._cost(row)
             share = f"{self._share(row):.0%}" if _clearly_learned(row) else "nothing learned"
-            said.append(f"at epsilon {row['epsilon']:g} the cost is {cost} ({share})")
-        return f"; {', '.join(said)}" if said else ""
+            said.append(f"{self._cost(row)} at epsilon {row['epsilon']:g} ({share})")
+        return f" At other epsilons the cost is {listed(said)}." if said else ""
 
     def _share(self, row: JSON) -> float:
         distance = row["uniform"] - self._base

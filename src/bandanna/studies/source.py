@@ -84,7 +84,7 @@ class Source:
             "experts": list(getattr(made, "expert_names", ()))[:MOST_NAMES],
             "range": list(self.loss_range),
             "about": getattr(made, "about", ""),
-            "outcome": data.outcome if isinstance(data, Logged) else "",
+            "outcome": data.outcome if isinstance(data, Logged) else getattr(made, "outcome", ""),
             "reward": isinstance(data, Logged) and data.reward,
             "sample": data.sample.to_dict() if isinstance(data, Logged) else None,
         }
