@@ -279,7 +279,7 @@ def plain(number: float) -> str:
 def weakness(promise: Guarantee) -> str:
     """Return what a large epsilon means, in odds."""
     return (
-        f"whoever thinks two values equally likely can guess right up to "
+        f"someone who thinks two values equally likely can guess right up to "
         f"{percent_up(promise.guess)} of the time; an epsilon of 1 or less is commonly advised"
     )
 

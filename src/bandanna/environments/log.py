@@ -163,10 +163,10 @@ def _outcomes(column: str, values: Column, loss_range: LossRange, *, clip: bool)
     outside = (numbers < low) | (numbers > high)
     if outside.any():
         raise InputError(
-            f"{int(outside.sum()):,} of {outside.size:,} outcomes in column {column!r} are not "
-            f"from {plain(low)} to {plain(high)}. Give the smallest and the largest outcome that "
-            f"is possible, --range LOW,HIGH or loss_range=(low, high); or count them as the nearer "
-            f"end of this range: --clip or clip=True."
+            f"some outcomes in column {column!r} are not from {plain(low)} to {plain(high)}. Give "
+            f"the smallest and the largest outcome that is possible, --range LOW,HIGH or "
+            f"loss_range=(low, high); or count them as the nearer end of this range: --clip or "
+            f"clip=True."
         )
     return numbers
 

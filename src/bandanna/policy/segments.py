@@ -70,11 +70,13 @@ class Segments(Mapping[ArmName, Policy]):
                 raise InputError("policies by segment have their names; leave names out.")
             self._policies = dict(policy_for)
         else:
-            if not callable(policy_for):
+            a_class = isinstance(policy_for, type) and issubclass(policy_for, Policy)
+            if a_class or not callable(policy_for):
+                kind = "a class" if a_class else type(policy_for).__name__
                 raise InputError(
                     f"Segments needs a function that makes the policy of a segment, since each has "
                     f"its own: bd.Segments(lambda name: bd.PrivateBandit(...), names); got "
-                    f"{type(policy_for).__name__}."
+                    f"{kind}."
                 )
             if names is None or isinstance(names, str):
                 raise InputError(f"names must be a list of segments; got {names!r}.")

@@ -218,7 +218,8 @@ class Results:
 
     def __repr__(self) -> str:
         runs = len(next(iter(self.runs.values())).plays)
-        lines = [f"Regret after {self.rounds:,} rounds, {runs} runs, against {self.against}:"]
+        counted = "1 run" if runs == 1 else f"{runs} runs"
+        lines = [f"Regret after {self.rounds:,} rounds, {counted}, against {self.against}:"]
         lines += [f"  ({said})" for said in self.notes]
         segments = self.ahead is not None
         width = max(len(name) for name in self.runs)
