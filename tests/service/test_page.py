@@ -153,6 +153,35 @@ def test_everything_fits_and_can_be_read(
     picture(browser, f"one-{width}-{'dark' if dark else 'light'}")
 
 
+def test_further_outcomes_and_a_retired_arm_are_shown(running: Process, browser: Any) -> None:
+    about = {"metrics": {"refund": [0, 1], "revenue": [0, 100]}, "guardrails": {"refund": 0.1}}
+    arms = ["usual", "new", "broken"]
+    with bd.Client(running.url, running.key) as client:
+        shop = client.create("shop", arms, 50.0, rounds=1_000, control="usual", **about)
+        for _ in range(300):
+            decision = shop.decide()
+            sent = {"refund": float(decision.arm == "broken"), "revenue": 20.0}
+            shop.observe(decision, reward=0.5, metrics=sent)
+            if shop.results()["dropped"]:
+                break
+        (gone,) = shop.results()["dropped"]
+        assert (gone["name"], gone["by"]) == ("broken", "usual")
+    for width in (360, 1100):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        open_page(browser, running, shop.id)
+        until(browser, lambda d: text(d, "dropped") and text(d, "audit"))
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        picture(browser, f"metrics-{width}")
+    said = text(browser, "dropped")
+    assert said.startswith("broken, after ")
+    assert "refund is higher than with usual by" in said
+    assert "retired if its mean is above that of usual by more than 0.1" in text(browser, "metrics")
+    assert "No guardrail" in text(browser, "metrics")
+    assert len(browser.find_elements("css selector", "#metrics svg[role=img]")) == 2
+    assert "usual" in text(browser, "numbers")
+
+
 def luminance(colour: str) -> float:
     """Return the relative luminance of a colour (WCAG)."""
     inside = colour[colour.index("(") + 1 : -1].replace("srgb", "")

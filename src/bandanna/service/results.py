@@ -45,6 +45,21 @@ def summary(policy: Policy, totals: ReleaseTotals, slots: int = 0, missed: int =
         "regret_bound": _bound_so_far(policy, missed),
         "regret_condition": _problem(policy).assumed_of_feedback,
         "steadiness": steadiness(totals.halves) | {"guard": policy.stationarity},
+        "control": policy.spec.control,
+        "metrics": [_metric(policy, name) for name in policy.spec.metrics or {}],
+        "dropped": [one._asdict() for one in policy.dropped],
+    }
+
+
+def _metric(policy: Policy, name: str) -> JSON:
+    """Return what was released of a further outcome, and its guardrail."""
+    spec = policy.spec
+    assert spec.metrics is not None
+    return {
+        "name": name,
+        "range": list(spec.metrics[name]),
+        "guardrail": (spec.guardrails or {}).get(name),
+        "answer": policy.answer(metric=name).to_dict(),
     }
 
 

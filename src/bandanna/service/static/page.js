@@ -154,8 +154,11 @@ function fill(now, results) {
     ...(places && { "Places used": `${number(places.used)}, at most ${number(places.most)} a person` }),
     "Regret at most, expected": bound === null || bound >= results.decided ? "says nothing yet" : number(Math.round(bound)),
     "Algorithm": now.algorithm,
+    ...(results.control != null && { "Control": results.control }),
   };
   $("condition").textContent = results.regret_condition;
+  outcomes(results.metrics ?? [], results.control, results.confidence);
+  departed(results.dropped ?? []);
   $("numbers").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => {
     const term = document.createElement("dt"), data = document.createElement("dd"), pair = document.createElement("div");
     term.textContent = name;
@@ -172,6 +175,36 @@ function fill(now, results) {
   intervalsChart($("intervals"), results.means ?? [], results.choices.map((choice) => choice.name), range, mean);
   const p = results.steadiness.p_value;
   $("steady").textContent = results.steadiness.says + (p === null ? "" : ` (p = ${p.toPrecision(2)})`);
+}
+
+function element(name, text, ...inside) {
+  const made = document.createElement(name);
+  made.append(...(text ? [text] : []), ...inside);
+  return made;
+}
+
+// Further outcomes, each with its guardrail, its sentence and its means.
+function outcomes(metrics, control, confidence) {
+  $("outcomes").hidden = metrics.length === 0;
+  const charts = [];
+  $("metrics").replaceChildren(...metrics.map(({ name, range, guardrail, answer }) => {
+    const mean = `Mean ${name} with ${Math.round(100 * confidence)}% intervals`;
+    const limit = guardrail === null ? "No guardrail." : `Guardrail: an arm is retired if its mean is ${guardrail > 0 ? "above" : "below"} that of ${control} by more than ${number(Math.abs(guardrail))}.`;
+    const place = document.createElement("div");
+    charts.push(() => meansChart(place, answer.arms, range, mean));
+    return element("div", "", element("h4", mean), element("p", answer.sentence), element("p", limit), place);
+  }));
+  for (const chart of charts) chart(); // once they are in the page, and have a width
+}
+
+// Arms that a guardrail retired or that left the race, with the reason.
+function departed(dropped) {
+  $("left").hidden = dropped.length === 0;
+  $("dropped").replaceChildren(...dropped.map(({ name, by, rounds, reason, log_evidence }) => {
+    const odds = log_evidence > 13.8 ? "below one in a million" : `at most ${number(Number(Math.exp(-log_evidence).toPrecision(2)))}`;
+    const why = reason || (by === null ? "no other arm can be better by more than the tolerance" : `${by} is better; the probability of such evidence by chance is ${odds}`);
+    return element("li", "", element("b", String(name)), `, after ${number(rounds)} decisions: ${why}.`);
+  }));
 }
 
 function inWords({ guarantee: promise, about, copies }, segments) {
