@@ -186,7 +186,8 @@ def reason_of(one: Retirement, ranges: Ranges, control: ArmName, confidence: flo
     """Say why a guardrail retired an arm."""
     low, high = ranges[one.metric]
     width, side = high - low, "higher" if one.difference > 0.0 else "lower"
+    apart = min(abs(one.difference), 1.0)  # noise may take it out of the range
     return (
-        f"{one.metric} is {side} than with {control} by {width * min(abs(one.difference), 1.0):.4g} (at "
+        f"{one.metric} is {side} than with {control} by {width * apart:.4g} (at "
         f"least {width * one.least:.4g}), {100.0 * confidence:.4g}% sure, provided {one.assumption}"
     )
