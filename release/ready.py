@@ -30,6 +30,10 @@ def problems(dist: Path, root: Path = ROOT) -> Iterator[str]:
         yield f"CHANGELOG.md has no heading '## {version}, {date.today().isoformat()}'"
     elif not re.fullmatch(r"\d{4}-\d{2}-\d{2}", heading[1]):
         yield f"CHANGELOG.md says {heading[1]!r} of {version} where the date should be"
+    for project in (".", "clients/python"):
+        table = tomllib.loads((root / project / "pyproject.toml").read_text("utf-8"))["project"]
+        if not table.get("urls"):
+            yield f"{project}/pyproject.toml has no [project.urls]: which addresses are public?"
     names = {path.name for path in dist.iterdir()}
     for package in ("bandanna", "bandanna_client"):
         for end in ("-py3-none-any.whl", ".tar.gz"):

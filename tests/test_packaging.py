@@ -40,6 +40,7 @@ def test_a_release_is_refused_until_everything_agrees(tmp_path: Path) -> None:
     for folder in (root / "src/bandanna", root / "clients/python", dist):
         folder.mkdir(parents=True)
     (root / "src/bandanna/version.py").write_text('__version__ = "1.2.3"\n')
+    (root / "pyproject.toml").write_text("[project]\n")
     (root / "clients/python/pyproject.toml").write_text('[project]\nversion = "1.2.2"\n')
     (root / "CITATION.cff").write_text("version: 1.2.2\n")
     (root / "CHANGELOG.md").write_text("## 1.2.3, not released yet\n")
@@ -47,8 +48,11 @@ def test_a_release_is_refused_until_everything_agrees(tmp_path: Path) -> None:
     found = "\n".join(ready.problems(dist, root))
     for part in ("1.2.2, not 1.2.3", "CITATION.cff", "not released yet", "lacks", "not committed"):
         assert part in found
+    assert found.count("pyproject.toml has no [project.urls]") == 2
     assert "git tag -s v1.2.3" in found
-    (root / "clients/python/pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
+    urls = '[project.urls]\nHomepage = "https://bandanna.example"\n'
+    (root / "pyproject.toml").write_text(f"[project]\n{urls}")
+    (root / "clients/python/pyproject.toml").write_text(f'[project]\nversion = "1.2.3"\n{urls}')
     (root / "CITATION.cff").write_text("version: 1.2.3\n")
     (root / "CHANGELOG.md").write_text("## 1.2.3, 2030-01-31\n")
     for name in ("bandanna", "bandanna_client"):
