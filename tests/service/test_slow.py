@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import uvicorn
 
 from bandanna.service import gate, limits
+from bandanna.service.joined import JoinedTransport
 from tests.service.running import Here, free_port
 
 SECONDS = 0.4
@@ -76,3 +77,43 @@ def test_connections_that_go_on_are_kept(served: tuple[int, str]) -> None:
             here.sendall(GET)
             assert b"200 OK" in here.recv(65536)
             time.sleep(SECONDS / 2)
+
+
+class Wire:
+    """Remembers what is written to a connection."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def get_extra_info(self, name: str) -> str:
+        return name
+
+
+def test_the_head_of_an_answer_is_written_with_its_body_and_does_not_wait_long() -> None:
+    wire = Wire()
+    later: list[Callable[[], None]] = []
+    joined = JoinedTransport(wire, later.append)  # type: ignore[arg-type]
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
+    joined.write(head)
+    assert wire.written == []
+    joined.write(b"body")
+    later.pop()()
+    assert wire.written == [head + b"body"]
+    joined.write(b"more")
+    assert wire.written.pop() == b"more"
+    joined.write(head)
+    later.pop()()
+    assert wire.written.pop() == head, "nothing followed"
+    joined.write(head)
+    joined.close()
+    assert (wire.written.pop(), wire.closed, joined.is_closing()) == (head, True, True)

@@ -30,7 +30,7 @@ from bandanna.service.metrics import Metrics
 from bandanna.service.origins import Origins
 from bandanna.service.peers import PATH
 from bandanna.service.problems import add_problems
-from bandanna.service.quick import QUICK
+from bandanna.service.quick import QUICK, Quick
 from bandanna.store import StoreUnavailableError
 from bandanna.version import __version__
 
@@ -95,6 +95,7 @@ def make_app(core: Core) -> FastAPI:
     add_problems(app)
     names = ("most_bytes", "rate", "device_rate", "proxies")
     limits = {name: getattr(core.settings, name) for name in names}
+    app.add_middleware(Quick)
     app.add_middleware(Gate, ring=ring, metrics=metrics, **limits)
     app.add_middleware(Origins, allowed=core.settings.origins)
     return app

@@ -160,17 +160,17 @@ class Gate:
         """Note the route, not the path, and nothing of what was sent."""
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"] if scope["method"] in METHODS else "other"
-        self._metrics.requests.labels(method, route, status).inc()
-        self._metrics.seconds.labels(route).observe(seconds)
-        key = scope.get("state", {}).get("key")
-        facts = {
-            "method": method,
-            "route": route,
-            "status": status,
-            "ms": round(seconds * 1000, 2),
-            "key": None if key is None else key.id,
-        }
-        logger.info("request", extra={"facts": facts})
+        self._metrics.count(method, route, status, seconds)
+        if logger.isEnabledFor(logging.INFO):
+            key = scope.get("state", {}).get("key")
+            facts = {
+                "method": method,
+                "route": route,
+                "status": status,
+                "ms": round(seconds * 1000, 2),
+                "key": None if key is None else key.id,
+            }
+            logger.info("request", extra={"facts": facts})
 
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")

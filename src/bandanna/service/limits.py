@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from bandanna._core.types import InputError
+from bandanna.service.joined import JoinedTransport
 
 MOST_KNOWN = 100_000
 HEADER_SECONDS = 20.0
@@ -101,7 +102,7 @@ class _BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             transport.close()
             self.refused = True
             return
-        super().connection_made(transport)
+        super().connection_made(JoinedTransport(transport, self.loop.call_soon))
         self._wait_for_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
