@@ -40,6 +40,22 @@ def test_one_run_has_no_error_bar_and_the_json_says_null() -> None:
     assert json.loads(done.stdout, parse_constant=_refuse)["rows"][0]["standard_error"] is None
 
 
+def test_metrics_and_guardrails_are_rehearsed() -> None:
+    size = ("--rounds", "300", "--replicates", "2", "--arms", "3", "--epsilon", "20")
+    about = ("--control", "0", "--metric", "refund=0,1", "--guardrail", "refund=0.1")
+    asked = ("simulate", *size, *about, "--algorithms", "one-bit", "--json")
+    done = bandanna(*asked, "--metric-means", "refund=0,0,1")
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert data["metrics"] == {"refund": [0.0, 1.0]}
+    assert data["rows"][0]["retired"] == 1.0
+    assert data["rows"][0]["wrongly_retired"] == 0.0
+    for wrong, reason in (("refund", "needs a name and numbers"), ("x=1,1,1", "no policy has")):
+        done = bandanna(*asked, "--metric-means", "refund=0,0,1", "--metric-means", wrong)
+        assert done.returncode == 2
+        assert reason in done.stderr
+
+
 def _refuse(constant: str) -> None:
     raise AssertionError(f"{constant} is not JSON")
 

@@ -32,6 +32,7 @@ from bandanna.cli.data import (
     without_log,
 )
 from bandanna.cli.options import announce, note_weak, takes_spec_options, whole_number, without_nan
+from bandanna.cli.outcomes import NO_OUTCOMES, OutcomeOptions, takes_outcomes
 from bandanna.cli.tables import print_sample, print_table
 from bandanna.spec import MAX_EXPERTS, expert_names
 
@@ -52,7 +53,9 @@ def print_json(results: Results, policies: dict[str, Policy], setting: dict[str,
     rows = []
     for row in results.summary():
         policy, guard = policies[str(row["policy"])], results.guard(str(row["policy"]))
-        more = {} if guard is None else {"false_alarm": guard.false_alarm}
+        more: dict[str, object] = {} if guard is None else {"false_alarm": guard.false_alarm}
+        if (retired := results.retired(str(row["policy"]))) is not None:
+            more |= {"retired": retired.rightly, "wrongly_retired": retired.wrongly}
         rows.append({**row, **more, **_privacy(policy), "ran": policy.algorithm})
     extra = {
         "segments": results.segments,
@@ -172,6 +175,7 @@ def _listed(algorithms: str | None) -> str | None:
 @takes_spec_options
 @takes_log_columns
 @takes_context
+@takes_outcomes
 def simulate(
     arms: Annotated[
         str | None, typer.Option(help="Number of arms; 10 where the environment leaves it open.")
@@ -202,6 +206,7 @@ def simulate(
         typer.Option(help="People come back with this probability; rounds are then slots."),
     ] = None,
     policy_options: PolicyOptions = NO_OPTIONS,
+    outcome_options: OutcomeOptions = NO_OUTCOMES,
     advice: Annotated[
         str | None,
         typer.Option(
@@ -295,6 +300,7 @@ def simulate(
     from bandanna.simulation.least import least_regret
 
     slots = policy_options.get("per_person")
+    policy_options = policy_options | outcome_options.policy
     policies = {
         name: make_contestant(name, source, epsilon, delta, **policy_options)
         for name in _names(algorithms or (WITH_EXPERTS if with_experts else WITHOUT))
@@ -302,7 +308,7 @@ def simulate(
     if losses is not None:
         policies[f"losses={losses}"] = _for_world(losses, source, epsilon)
     _announce(policies, source, runs, cores)
-    results = _play(policies, source, runs, seed, cores)
+    results = _play(policies, source, runs, seed, cores, outcome_options.means)
     setting: dict[str, object] = {
         "environment": environment,
         "arms": source.arms,
@@ -342,13 +348,14 @@ def _play(
     runs: int,
     seed: int,
     cores: int | None,
+    metrics: dict[str, list[float]],
 ) -> Results:
     """Play all; beside the strongest without privacy also the best private one without it."""
     from bandanna.simulation import simulate as run
     from bandanna.simulation.contestants import NO_PRIVACY
     from bandanna.simulation.price import best_private, same_without
 
-    results = run(policies, source, replicates=runs, seed=seed, cores=cores)
+    results = run(policies, source, replicates=runs, seed=seed, cores=cores, metrics=metrics)
     best = best_private(results, policies)
     if best is None or NO_PRIVACY not in policies:
         return results
