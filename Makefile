@@ -36,12 +36,13 @@ device-demo: $(VENV)/ready
 	$(BIN)/python examples/device/demo.py 100 demo
 	@echo "Open demo/device-demo.png."
 
-# The decision service killed 200 times on SQLite and 100 on PostgreSQL, under load; 200 stories of two stores, and 10
-# of two services, with faults, clock steps, full disks and restores; regret over many runs.
+# The decision service killed 200 times on SQLite and 100 on PostgreSQL, under load; the same again, of two services that share
+# a database, mixed at random with restores, full disks and clock steps; 200 such stories of two stores; regret over many runs.
 soak: $(VENV)/ready
 	$(BIN)/python -m benchmarks.regret
 	$(BIN)/python -m pytest -x -q -m soak
-	BANDANNA_KILLS=200 BANDANNA_SOAK=200 $(BIN)/python -m pytest -x -q tests/service/test_faults.py tests/store/test_soak.py tests/service/test_soak.py
+	BANDANNA_KILLS=200 BANDANNA_SOAK=200 $(BIN)/python -m pytest -x -q -s -m "" \
+	  tests/service/test_faults.py tests/store/test_soak.py tests/service/test_soak.py
 
 # Faults planted in the privacy code, one at a time, and which of them no test finds. MUTANTS="bandanna.privacy.groups*"
 # chooses some; all take hours. docs/mutants.md has the last report, and why the rest is left.

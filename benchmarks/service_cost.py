@@ -49,21 +49,9 @@ def _spent(processes: Iterable[int]) -> float:
     return total / TICKS
 
 
-def _family(server: Postgres | None) -> list[int]:
-    """Return the processes of a PostgreSQL server."""
-    if server is None:
-        return []
-    first, found = server.process, []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        fields = path.read_text().rsplit(")", 1)[1].split()
-        if first in (int(path.parent.name), int(fields[1])):
-            found.append(int(path.parent.name))
-    return found
-
-
 def cost(run: Callable[[], int], services: list[int], server: Postgres | None = None) -> Cost:
     """Measure what decisions cost; ``run`` makes them, and returns how many they were."""
-    family = _family(server)
+    family = [] if server is None else [server.process, *server.workers()]
     before = [_spent(services), _spent(family), time.process_time()]
     count = run()
     after = [_spent(services), _spent(family), time.process_time()]

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -61,12 +61,47 @@ class Postgres:
         """The number of its first process."""
         return int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
 
+    def workers(self) -> list[int]:
+        """Return the processes that its first one has started."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):  # it has ended
+                fields = path.read_text().rsplit(")", 1)[1].split()
+                if int(fields[1]) == self.process:
+                    found.append(int(path.parent.name))
+        return found
+
+    @contextmanager
+    def full_disk(self, room: int) -> Iterator[None]:
+        """Let it write nothing beyond the first bytes of a file: it ends, and recovers."""
+        workers = list(map(str, self.workers()))
+        self._limit(f"{room}:", workers)
+        yield
+        self._limit("unlimited:", workers)
+
+    def _limit(self, size: str, workers: list[str]) -> None:
+        each = f"for p; do prlimit --pid $p --fsize={size} || true; done"
+        command = ["sh", "-c", each, "sh", *workers]  # as its own user; some have ended
+        subprocess.run(command, user=self._user, stderr=subprocess.DEVNULL, check=True)
+
     def new_database(self) -> str:
         """Make an empty database and return its address."""
         name = f"test_{secrets.token_hex(4)}"
-        host = ("-h", "127.0.0.1", "-p", str(self.port), "-U", "bandanna")
-        self._run("createdb", *host, name)
+        self._run("createdb", *self._host, name)
         return f"postgresql://bandanna@127.0.0.1:{self.port}/{name}"
+
+    def copy(self, database: str, name: str) -> None:
+        """Copy a database while it is used, as of one moment, as people keep backups of it."""
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            if self._user is not None:
+                shutil.chown(folder, self._user)
+            self._run("pg_dump", "-Fc", "-f", f"{folder}/dump", database)
+            self._run("createdb", *self._host, name)
+            self._run("pg_restore", *self._host, "-d", name, f"{folder}/dump")
+
+    @property
+    def _host(self) -> tuple[str, ...]:
+        return ("-h", "127.0.0.1", "-p", str(self.port), "-U", "bandanna")
 
     def files(self) -> Iterator[Path]:
         """Everything the server wrote, its log of changes included."""

@@ -8,15 +8,18 @@ the others start the command as people do.
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import mmap
 import os
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from bandanna.service.settings import Settings
 
 ROOT = Path(__file__).parents[2]
+LATE = ("bandanna.cli.serve", "bandanna.store.migrations", "httptools", "psycopg", "uvloop")
+"""What a service loads when it is first needed."""
 
 
 class Loaded:
@@ -76,14 +81,22 @@ def loaded() -> Loaded:
 def _load() -> None:
     """Load what a service loads until its first release; copies draw noise of their own."""
     import bandanna as bd
-    import bandanna.cli.serve
-    import bandanna.service.running
-    import bandanna.store.migrations
+    from bandanna.service.app import make_app
+    from bandanna.service.core import Core
+    from bandanna.service.settings import settings_beside
 
+    for name in LATE:
+        import_module(name)
+    with tempfile.TemporaryDirectory() as folder:
+        core = Core(settings_beside(database=f"{folder}/service.db", guard=Path(folder, "guard")))
+        make_app(core)
+        core.close()
     for algorithm in ("exp3", "one-bit"):
         policy = bd.PrivateBandit(2, 1.0, 100, algorithm)
         while not policy.released:
             policy.observe(policy.decide(), loss=0.5)
+    gc.collect()
+    gc.freeze()  # copies would look through all of it, and so copy it
 
 
 def set_clock(path: Path, ahead: float) -> None:

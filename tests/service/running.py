@@ -109,7 +109,8 @@ class Process:
         assert self._process is not None
         return self._process.pid
 
-    def _launch(self, *flags: str) -> None:
+    def launch(self, *flags: str) -> None:
+        """Start it, with more flags, and wait for nothing."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "bandanna", *self._arguments, *flags], stdout=log, stderr=log
@@ -122,7 +123,7 @@ class Process:
 
     def start(self, *flags: str) -> None:
         """Start it, with more flags, and wait until it answers."""
-        self._launch(*flags)
+        self.launch(*flags)
         for _ in range(1200):
             if self.poll() is not None:
                 raise AssertionError(self.log.read_text()[-3000:])
@@ -162,7 +163,7 @@ class Copied(Process):
     def pid(self) -> int:
         return self._number
 
-    def _launch(self, *flags: str) -> None:
+    def launch(self, *flags: str) -> None:
         self._number = loaded().start([*self._arguments, *flags], self.log, self.clock)
         self._ended = None
 

@@ -1,18 +1,18 @@
 """Two services on one database, and whatever goes wrong, mixed at random: nothing is lost.
 
 Programs decide and reward through both while one of them, or both, are killed, have no room on
-their disk or have their clock set. Between two such bursts the database is copied, and copies are
-put back. What was acknowledged is there once, and the claimed epsilon covers how often anyone's
-feedback was released. With ``BANDANNA_SOAK``, as in ``make soak``, a twentieth of that number of
-long stories is played, each from a seed of its own.
+their disk or have their clock set; a PostgreSQL server is killed too, and finds its disk full.
+Between two such bursts the database is copied, and copies are put back. What was acknowledged is
+there once, and the claimed epsilon covers how often anyone's feedback was released.
+
+``BANDANNA_KILLS``, as in ``make soak``, is the number of times that services are killed on SQLite,
+in stories that each have a seed of their own; on PostgreSQL it is half of that.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import resource
-import sqlite3
 import threading
 import time
 from collections import Counter
@@ -27,16 +27,19 @@ import pytest
 
 import bandanna as bd
 from bandanna._client.calls import Decision
+from tests.postgres import Postgres, needs_postgres
+from tests.service.databases import ROOM, Database, PostgresDatabase, SqliteDatabase, full_disk
 from tests.service.loaded import set_clock
 from tests.service.running import Copied
 
-STORIES = int(os.environ.get("BANDANNA_SOAK", "0")) // 20
-SEEDS, STEPS = (range(STORIES), 20) if STORIES else ([25], 3)
-"""A short story by default: a copy, a clock that is set, a restore."""
+KILLS = int(os.environ.get("BANDANNA_KILLS", "0"))
+EACH = 20
+"""Kills in one story."""
+STEPS = 20 if KILLS else 3
+SEEDS = range(KILLS // EACH) if KILLS else [25]
+"""By default one short story: a copy, a clock that is set, a restore."""
 EPSILON = 0.5
 DEADLINE = 1000.0
-ROOM = 60_000
-"""Bytes that a file may have on a full disk."""
 
 
 @dataclass
@@ -51,15 +54,17 @@ class Known:
 class Story:
     """Two services, programs that use them, and an account of what these were told."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, self.dice = folder, random.Random(seed)
+    def __init__(self, folder: Path, database: Database, seed: int) -> None:
+        self.folder, self.database, self.dice = folder, database, random.Random(seed)
         self.names, self.ahead = 0, 0.0
         self.known = Known()
         self.copies: list[Known] = []
         self.spent: Counter[str] = Counter()
         """How often an event's feedback was released, over all branches."""
         self.set_clock(0.0)
-        self.services = [Copied(folder), Copied(folder)]
+        self.done: Counter[str] = Counter()
+        """What went wrong, and how often."""
+        self.services = [Copied(folder, database.address) for _ in range(2)]
         for service in self.services:
             service.clock = folder / "clock"
             service.start()
@@ -108,17 +113,26 @@ class Story:
     def nothing(self) -> None:
         """All is well."""
 
+    def kill(self, service: Copied) -> None:
+        service.kill()
+        self.done["kills"] += 1
+
     def kill_one(self) -> None:
-        time.sleep(self.dice.uniform(0.0, 0.1))
+        """Kill one of them, and perhaps again while it starts."""
         victim = self.dice.choice(self.services)
-        victim.kill()
+        time.sleep(self.dice.uniform(0.0, 0.1))
+        self.kill(victim)
+        if self.dice.random() < 0.5:
+            victim.launch()
+            time.sleep(self.dice.uniform(0.0, 0.5))
+            self.kill(victim)
         victim.start()
 
     def kill_both(self) -> None:
         """Kill both, and let them start at the same moment."""
         time.sleep(self.dice.uniform(0.0, 0.1))
         for service in self.services:
-            service.kill()
+            self.kill(service)
         starts = [threading.Thread(target=service.start) for service in self.services]
         for start in starts:
             start.start()
@@ -126,16 +140,23 @@ class Story:
             start.join()
         assert all(service.poll() is None for service in self.services)
 
+    def kill_server(self) -> None:
+        """Kill the database server."""
+        assert self.database.server is not None
+        time.sleep(self.dice.uniform(0.0, 0.1))
+        self.database.server.stop()
+        self.database.server.start()
+
     def fill_disk(self) -> None:
-        service = self.dice.choice(self.services)
-        _, most = resource.prlimit(service.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (ROOM, most))
-        time.sleep(self.dice.uniform(0.1, 0.5))
-        if self.dice.random() < 0.3:
-            service.kill()
+        """Leave no room to a service, or to a database server, which then ends and recovers."""
+        service, server = self.dice.choice(self.services), self.database.server
+        in_server = server is not None and self.dice.random() < 0.5
+        with server.full_disk(ROOM) if server and in_server else full_disk(service.pid):
+            time.sleep(self.dice.uniform(0.1, 0.5))
+            if killed := self.dice.random() < 0.3:
+                self.kill(service)
+        if killed:
             service.start()
-        else:
-            resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (most, most))
 
     def set_clock(self, ahead: float | None = None) -> None:
         if ahead is None:
@@ -147,17 +168,12 @@ class Story:
 
     def copy(self) -> None:
         """Copy the database while it is used, without saying that this is a copy."""
-        path = self.folder / f"copy-{len(self.copies)}"
-        with (
-            closing(sqlite3.connect(self.folder / "service.db", timeout=30)) as here,
-            closing(sqlite3.connect(path)) as there,
-        ):
-            here.backup(there)
-            with there:  # as of one moment, which may be later than the last look
-                counted = there.execute("SELECT count(*) FROM releases").fetchone()[0]
-        path.chmod(0o600)
+        number = len(self.copies)
+        self.database.copy(number)
         self.copies.append(deepcopy(self.known))
-        self.copies[-1].released = counted
+        ((counted,),) = self.database.read("SELECT count(*) FROM releases", number)
+        assert isinstance(counted, int)
+        self.copies[-1].released = counted  # as of one moment, later than the last look
 
     def restore(self) -> None:
         """Put a copy back: refused where releases are lacking; accepted, it is charged."""
@@ -165,10 +181,7 @@ class Story:
             service.kill()
         self.look()
         which = self.dice.randrange(len(self.copies))
-        for path in self.folder.glob("service.db*"):
-            path.unlink()
-        (self.folder / "service.db").write_bytes((self.folder / f"copy-{which}").read_bytes())
-        (self.folder / "service.db").chmod(0o600)
+        self.database.put_back(which)
         lost = self.known.released > self.copies[which].released
         self.known = deepcopy(self.copies[which])
         before = self.number("resumed")
@@ -179,26 +192,25 @@ class Story:
             assert "older than the rollback guard" in refused
             first.start("--accept-restored")
             assert self.number("resumed") > before
+            self.done["charged restores"] += 1
         second.start()
 
     # --- what must hold -----------------------------------------------------------------------
 
-    def read(self, query: str) -> list[tuple[object, ...]]:
-        with closing(sqlite3.connect(self.folder / "service.db", timeout=30)) as connection:
-            return connection.execute(query).fetchall()
-
     def number(self, column: str) -> int:
-        ((found,),) = self.read(f"SELECT {column} FROM experiments")
+        ((found,),) = self.database.read(f"SELECT {column} FROM experiments")
         assert isinstance(found, int)
         return found
 
     def look(self) -> None:
         """Compare the database with what was acknowledged."""
         known = self.known
-        batches = {str(name): batch for name, batch in self.read("SELECT id, batch FROM events")}
+        batches = {
+            str(name): batch for name, batch in self.database.read("SELECT id, batch FROM events")
+        }
         assert batches.keys() == known.decided.keys(), "nothing decided is lost, nothing is doubled"
         assert self.number("observed") == len(known.rewarded), "feedback counts once"
-        rows = self.read("SELECT batch FROM releases ORDER BY sequence")
+        rows = self.database.read("SELECT batch FROM releases ORDER BY sequence")
         assert len(set(rows)) == len(rows) >= known.released, "no batch is released twice"
         new = {batch for (batch,) in rows[known.released :]}
         self.spent.update(name for name in known.rewarded if batches[name] in new)
@@ -216,19 +228,27 @@ class Story:
             ):
                 assert bandit.decide(event_id=name) == self.known.decided[name]
 
-    def play(self, steps: int) -> None:
+    def play(self, steps: int, kills: int) -> None:
+        """Let things go wrong, each of them at least once in a long story."""
         faults = [self.nothing, self.kill_one, self.kill_both, self.fill_disk, self.set_clock]
         todo = [*faults, self.copy, self.restore]
         self.dice.shuffle(todo)
-        for step in range(steps):
-            what = todo[step] if step < len(todo) else self.dice.choice(todo)
-            if what == self.copy or (what == self.restore and not self.copies):
-                self.copy()
-            elif what == self.restore:
-                self.restore()
+        if self.database.server is not None:
+            faults.append(self.kill_server)
+            todo.append(self.kill_server)
+        more = [*todo, self.kill_one, self.kill_one, self.kill_both]
+        step = 0
+        while step < steps or self.done["kills"] < kills:
+            what = todo[step] if step < len(todo) else self.dice.choice(more)
+            if what == self.restore and not self.copies:
+                what = self.copy
+            if what not in faults:
+                what()
             self.burst(what if what in faults else self.nothing)
+            self.done[what.__name__] += 1
             self.look()
             self.ask()
+            step += 1
 
 
 def _refusal(service: Copied) -> str | None:
@@ -240,7 +260,23 @@ def _refusal(service: Copied) -> str | None:
     return None
 
 
+def play(folder: Path, database: Database, seed: int) -> None:
+    """Play one story; a long one says what was in it."""
+    with closing(Story(folder, database, seed)) as story:
+        story.play(STEPS, EACH if KILLS else 0)
+        told = ", ".join(f"{what} {count}" for what, count in sorted(story.done.items()))
+        print(f"story {seed}: {told}; {len(story.known.decided)} events in the last branch")
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_is_lost_or_under_charged_whatever_goes_wrong(tmp_path: Path, seed: int) -> None:
-    with closing(Story(tmp_path, seed)) as story:
-        story.play(STEPS)
+def test_nothing_is_lost_or_under_charged_on_sqlite(tmp_path: Path, seed: int) -> None:
+    play(tmp_path, SqliteDatabase(tmp_path), seed)
+
+
+@needs_postgres
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SEEDS[: max(len(SEEDS) // 2, 1)])
+def test_nothing_is_lost_or_under_charged_on_postgresql(
+    tmp_path: Path, postgres: Postgres, seed: int
+) -> None:
+    play(tmp_path, PostgresDatabase(postgres), seed)

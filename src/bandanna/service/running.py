@@ -92,6 +92,7 @@ def serve(
         timeout_graceful_shutdown=GRACE_SECONDS,
         proxy_headers=False,  # the gate reads them, of trusted proxies
         http=bounded(most_connections),
+        ws="none",
         backlog=BACKLOG,
     )
     server = Server(config)
