@@ -145,12 +145,12 @@ def two_processes() -> list[Row]:
         time.sleep(2.0)  # they hear of each other within a second
         anywhere = [service.port for service in services]
         ways = [(count, one, anywhere, "") for count, one in zip(counts, alone, strict=True)]
-        served = _servers(services, paths, key)
+        served = servers(services, paths, key)
         ways.append((8, alone[1], served, ", asked where they are served"))
         for count, one, ports, how in ways:
-            before = _processor_seconds()
+            before = processor_seconds()
             two = load(ports, paths[:count], key, 32)
-            busy = (_processor_seconds() - before) / (SECONDS + 1.0) / (os.cpu_count() or 1)
+            busy = (processor_seconds() - before) / (SECONDS + 1.0) / (os.cpu_count() or 1)
             ratio = two.rate / one.rate
             shown = f"{ratio:.2f} times ({one.rate:,.0f} and {two.rate:,.0f} a second"
             name = f"PostgreSQL, {count} experiments, two processes against one{how}"
@@ -159,7 +159,7 @@ def two_processes() -> list[Row]:
     return rows
 
 
-def _servers(services: list[Process], paths: list[str], key: str) -> list[int]:
+def servers(services: list[Process], paths: list[str], key: str) -> list[int]:
     """Return for each experiment the port of the process that serves it."""
     first, headers = services[0], {"Authorization": f"Bearer {key}", "Bandanna-Direct": "1"}
     ports = []
@@ -170,7 +170,7 @@ def _servers(services: list[Process], paths: list[str], key: str) -> list[int]:
     return ports
 
 
-def _processor_seconds() -> float:
+def processor_seconds() -> float:
     """Return how long processors have been busy, all together."""
     fields = Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
     user, nice, system, _, _, irq, soft, _ = map(int, fields)

@@ -107,7 +107,7 @@ def test_segments_need_a_policy_each() -> None:
     with pytest.raises(bd.InputError, match=r"bd\.Segments\(lambda name: .*got PrivateBandit"):
         bd.Segments(bandit(), ["de", "fr"])  # type: ignore[arg-type]
     with pytest.raises(bd.InputError, match=r"bd\.Segments\(lambda name: .*got a class\."):
-        bd.Segments(bd.PrivateBandit, ["de", "fr"])
+        bd.Segments(bd.PrivateBandit, ["de", "fr"])  # type: ignore[arg-type]
 
 
 def test_segments_are_simulated_one_at_a_time() -> None:
