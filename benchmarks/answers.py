@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Mapping
 from itertools import combinations, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ from bandanna.inference import (
     phase_evidence,
     scratch,
 )
+from bandanna.learners import PhaseLearner
+from bandanna.learners.steps import draw_round, learn_phase, open_phase
 from bandanna.policy.methods import InPhases, Method
 from bandanna.policy.runner import NO_ADVICE, NO_ESTIMATES, Play, learn, open_batch, start_play
 from bandanna.privacy.compiled import publish
@@ -91,34 +93,88 @@ def mean_losses(world: str) -> Floats:
     return means
 
 
-def wrong_in_phases(policy: bd.Policy, losses: Floats, part: float = 1.0) -> bool:
+def wrong_in_phases(law: Law, counts: Floats, sums: Floats, losses: Floats, part: float) -> bool:
     """Whether anything is wrong that phases say of losses fixed in advance.
 
     Statements have this part of the error probability. The truth has the same weights: it is what
     the statements are about if each arm's mean in a phase were known.
     """
-    _, totals, _, method = policy._known()
-    assert isinstance(method, InPhases)
-    ends = np.concatenate([[0], np.cumsum(method.counts.sum(axis=1))]).astype(int)
+    ends = np.concatenate([[0], np.cumsum(counts.sum(axis=1))]).astype(int)
     means = np.array([losses[a:b].mean(axis=0) for a, b in pairwise(ends)])
-    true, level = method.counts * means, math.log(2.0 / (part * ALPHA))
-    for arm, known in totals.items():
-        fact = true[:, arm].sum() / method.counts[:, arm].sum()
-        if max(evidence_against(method.law, known, fact)) >= level:
+    true, level = counts * means, math.log(2.0 / (part * ALPHA))
+    played = [arm for arm in range(len(MEANS)) if counts[:, arm].any()]
+    for arm in played:
+        rounds, times = counts[:, arm].sum(), np.count_nonzero(counts[:, arm])
+        known = Totals(float(sums[:, arm].sum()), float(rounds), float(times))
+        if max(evidence_against(law, known, true[:, arm].sum() / rounds)) >= level:
             return True
-    for a, b in combinations(sorted(totals), 2):
-        told = phase_evidence(method.counts, method.sums, a, b, scale=method.law.scale)
-        fact = phase_evidence(method.counts, true, a, b, scale=method.law.scale)
+    for a, b in combinations(played, 2):
+        told = phase_evidence(counts, sums, a, b, scale=law.scale)
+        fact = phase_evidence(counts, true, a, b, scale=law.scale)
         if told is None or fact is None:
             continue
         if told.against(abs(told.difference - fact.difference)) >= level:
             return True
         opposite = told.difference * fact.difference <= 0.0
-        if opposite and told.against(abs(told.difference)) >= min(
-            level, math.log(len(MEANS) / ALPHA)
-        ):
+        better = min(level, math.log(len(MEANS) / (part * ALPHA)))
+        if opposite and told.against(abs(told.difference)) >= better:
             return True  # the worse arm is called better
     return False
+
+
+@kernel
+def play_in_phases(
+    params: NamedTuple,
+    state: NamedTuple,
+    release: NamedTuple,
+    losses: NDArray[np.int64],
+    streams: tuple[Stream, Stream],
+    counts: Floats,
+    sums: Floats,
+    work: tuple[NDArray[np.int64], Floats],
+) -> int:
+    """Play a run and note each phase: rounds and released sums. Returns how many there are.
+
+    These are the steps of the simulator, and so those of the online policy.
+    """
+    totals, values = work
+    start, phase = 0, 0
+    while start < losses.shape[0]:
+        size, memo = open_phase(params, state, streams[0])
+        if start + size > losses.shape[0]:
+            break
+        totals[:] = 0
+        values[:] = 0.0
+        for t in range(start, start + size):
+            arm, _ = draw_round(params, state, streams[0])
+            totals[arm] += losses[t, arm]
+            counts[phase, arm] += 1.0
+        for arm in range(totals.size):
+            count = int(counts[phase, arm])
+            if count > 0:
+                values[arm] = publish(release, totals[arm], count, streams[1])
+                sums[phase, arm] = count * values[arm]
+        learn_phase(params, state, memo, counts[phase], values)
+        start += size
+        phase += 1
+    return phase
+
+
+def wrong_by_phase(made: bd.Policy, losses: Floats, streams: tuple[Stream, Stream]) -> bool:
+    """Whether anything was wrong in one run of a policy that plays phases."""
+    recipe, release = made.recipe, made.recipe.release
+    assert isinstance(release, SumRelease)
+    assert isinstance(recipe.learner, PhaseLearner)
+    law, units = release.law(), (losses * UNITS).astype(np.int64)
+    assert law is not None
+    state = cast(NamedTuple, start_play(recipe, None, streams[0]).state)
+    counts, sums = np.zeros((ROUNDS, 3)), np.zeros((ROUNDS, 3))
+    run = recipe.learner.params(), state, release.fast(), units, streams, counts, sums
+    phases = play_in_phases(*run, (np.zeros(3, dtype=np.int64), np.zeros(3)))
+    return any(
+        wrong_in_phases(law, counts[:look], sums[:look], losses, 1.0)
+        for look in range(1, phases + 1)
+    )
 
 
 @kernel
@@ -207,19 +263,6 @@ def wrong_in_batches(made: bd.Policy, losses: Floats, streams: tuple[Stream, Str
     return bool(wrong_in_run(law, arms, values, np.array(MEANS), known, scratch()))
 
 
-def wrong_online(made: bd.Policy, losses: Floats, streams: tuple[Stream, Stream]) -> bool:
-    """Whether anything was wrong in one run of a policy that plays phases."""
-    policy, released = made.rehearse(*streams), 0
-    for row in losses:
-        decision = policy.decide()
-        policy.observe(decision, loss=row[decision.index])
-        if policy.released > released:
-            released = policy.released
-            if wrong_in_phases(policy, losses):
-                return True
-    return False
-
-
 def wrong_from_log(made: bd.Policy, losses: Floats, streams: tuple[Stream, Stream]) -> bool:
     """Whether anything was wrong in one run that started from a log.
 
@@ -237,7 +280,10 @@ def wrong_from_log(made: bd.Policy, losses: Floats, streams: tuple[Stream, Strea
             released = policy.released
             known, method = policy._with_log().totals, policy._with_log().method
             assert method is not None
-            if wrong_of_means(known, method) or (released and wrong_in_phases(policy, losses, 0.5)):
+            alone = policy._known().method
+            if wrong_of_means(known, method):
+                return True
+            if isinstance(alone, InPhases) and wrong_in_phases(*alone, losses, 0.5):
                 return True
         decision = policy.decide()
         policy.observe(decision, loss=row[decision.index])
@@ -262,7 +308,7 @@ def wrong_of_means(known: Mapping[int, Totals], method: Method) -> bool:
 def coverage(name: str, runs: int) -> float:
     """Return the share of runs in which anything was wrong at any look."""
     made, wrong, means = made_of(name), 0, mean_losses(PHASES.get(name, "steady"))
-    wrong_in = wrong_online if made.plays_phases else wrong_in_batches
+    wrong_in = wrong_by_phase if made.plays_phases else wrong_in_batches
     if name == FROM_LOG:
         wrong_in = wrong_from_log
     for run in range(runs):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.audits.attack import SIGNIFICANCE, AuditResult, Mechanism, audit
+from bandanna.policy import Policy
 from bandanna.privacy.compiled import publish_many
+from bandanna.privacy.laplace import LaplaceRelease
+from bandanna.privacy.started import with_start
 from bandanna.privacy.sums import SeededRelease, SumRelease
 
 
@@ -43,6 +47,54 @@ def audit_release(
         draws=draws,
         significance=significance,
         delta=promise.delta,
+    )
+
+
+def audit_start(
+    policy: Policy,
+    *,
+    draws: int = 1_000_000,
+    significance: float = SIGNIFICANCE,
+    seed: int = 0,
+) -> AuditResult:
+    """Attack a policy that started from a log through someone who is in both.
+
+    Their outcome is in a sum of the log and in a batch of the run, and either all are 0 or theirs
+    is the largest. The attack sees both releases. What is claimed is what the certificate states
+    for people in both.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> log = {"plan": ["A", "B"] * 50, "lost": [0.0, 1.0] * 50}
+    >>> found = bd.answer(log, arm="plan", outcome="lost", epsilon=0.5)
+    >>> policy = bd.PrivateBandit(["A", "B"], epsilon=1.0, rounds=1000, start_from=found)
+    >>> result = audit_start(policy, draws=20_000)
+    >>> result.claimed, result.passed
+    (1.5, True)
+    """
+    start, release = policy.spec.start, policy.recipe.release
+    if start is None or not isinstance(release, SumRelease):
+        raise InputError("this policy did not start from a log; audit_policy attacks it.")
+    log = LaplaceRelease(start.epsilon, 1, longest=2).fast()
+    size, own = max(release.batch, 1), release.fast()
+
+    def runs(units: int, role: int) -> Mechanism:
+        first, second = new_stream([seed, role, 0]), new_stream([seed, role, 1])
+
+        def published(count: int) -> NDArray[np.float64]:
+            of_log = publish_many(log, units, 1, count, first)
+            of_run = size * publish_many(own, units, size, count, second)
+            return np.stack([of_log, of_run, of_log + of_run, np.minimum(of_log, of_run)], axis=1)
+
+        return published
+
+    return audit(
+        runs(UNITS, 0),
+        runs(0, 1),
+        with_start(start.epsilon, policy.guarantee.epsilon),
+        draws=draws,
+        significance=significance,
     )
 
 
