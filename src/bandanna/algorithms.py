@@ -250,7 +250,7 @@ BANDITS = (
         grows=True,
         follows=True,
         needs_rounds=False,
-        unproved="it is for losses drawn from one law for each arm, and has none for others.",
+        unproved="it is for arms whose distributions do not change, and has none for others.",
     ),
     Algorithm(
         stationary.RACE,
@@ -260,7 +260,7 @@ BANDITS = (
         learner="race",
         grows=True,
         needs_rounds=False,
-        unproved="it is for losses drawn from one law for each arm; how sure it is is proved.",
+        unproved="it is for arms whose distributions do not change; its confidence is proved.",
     ),
     Algorithm(
         "phased",

@@ -25,7 +25,7 @@ class ServiceError(BandannaError):
     """The service did not answer, or refused."""
 
     status: int | None = None
-    """Of its answer, if there was one."""
+    """The status code of the response, if there was one."""
 
 
 ERRORS = Errors(ServiceError, DecisionError, InputError)
@@ -43,8 +43,8 @@ class RemoteBandit(Experiment):
 class Client(_Client):
     """A connection to the decision service.
 
-    Whatever fails for a while is tried again, with the same ids: nothing is decided or counted
-    twice. A client may be shared by threads.
+    Requests that fail are retried for a while, with the same ids, so that nothing is decided or
+    counted twice. A client may be shared by threads.
 
     Parameters
     ----------

@@ -212,8 +212,8 @@ class Spec:
     )
     losses: str | None = _declare(
         _optional(_one_of("losses", LOSSES)),
-        """What losses are like, instead of an algorithm: any (default; adaptive), steady if each
-        arm's losses are drawn from one law (phased), or changing if the best arm changes and you
+        """What losses are like, instead of an algorithm: any (default; adaptive), steady if no
+        arm's distribution of losses changes (phased), or changing if the best arm changes and you
         want to follow it (adaptive with a short memory). With experts: auto, dp-klucb-conversion
         and adaptive-conversion.""",
         None,

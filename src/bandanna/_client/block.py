@@ -23,7 +23,7 @@ DEFAULT_COUNT = 100
 class _Stock:
     """Decisions that were fetched and not used yet, and the names of those used since.
 
-    Whoever uses it makes sure that one request is under way at a time.
+    Callers make sure that one request is under way at a time.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ class ServiceError(ClientError):
     """The service did not answer, or refused."""
 
     status: int | None = None
-    """Of its answer, if there was one."""
+    """The status code of the response, if there was one."""
 
 
 class InputError(ClientError, ValueError):

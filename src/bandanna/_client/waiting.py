@@ -80,8 +80,8 @@ def _experiment(path: str) -> str:
 class Client(_Connection["httpx.Client"]):
     """A connection to the decision service.
 
-    Whatever fails for a while is tried again, with the same ids: nothing is decided or counted
-    twice. A client may be shared by threads.
+    Requests that fail are retried for a while, with the same ids, so that nothing is decided or
+    counted twice. A client may be shared by threads.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class Start:
 
     arms: tuple[StartArm, ...]
     scale: float
-    """Of the Laplace noise on each sum, in units of the loss as a share of the range."""
+    """Scale of the Laplace noise on each sum, in units of the loss as a share of the range."""
     loss_range: tuple[float, float]
     reward: bool
     """Whether large outcomes are good."""

@@ -108,7 +108,7 @@ def print_persons(rows: list[JSON], note: str) -> None:
 
 WRONG_SAMPLER = 1e-6
 STEPS = 4
-"""Of an attack: the release alone, in a bandit, with experts, and its sampler."""
+"""Steps of an attack: the release alone, in a bandit, with experts, and its sampler."""
 
 
 def audit(

@@ -26,7 +26,8 @@ Database = Annotated[
 SecretFile = Annotated[
     Path | None,
     typer.Option(
-        envvar="BANDANNA_SECRET_FILE", help="The secret; beside the SQLite file by default."
+        envvar="BANDANNA_SECRET_FILE",
+        help="File with the secret; beside the SQLite file by default.",
     ),
 ]
 GuardFile = Annotated[
@@ -265,10 +266,10 @@ def new_key(
         typer.Option(help="decide, reward, read or manage; repeatable. Or device, for pages."),
     ],
     experiment: Annotated[
-        str | None, typer.Option(help="The only experiment that it opens.")
+        str | None, typer.Option(help="Limit the key to this experiment.")
     ] = None,
     expires: Annotated[
-        str | None, typer.Option(help="When it opens nothing any more: 12h, 90d, 2w.")
+        str | None, typer.Option(help="How long the key is valid: 12h, 90d, 2w.")
     ] = None,
     database: Database = FILE,
     secret_file: SecretFile = None,

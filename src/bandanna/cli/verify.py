@@ -13,7 +13,8 @@ from bandanna._core.types import InputError
 def verify(
     certificate: Annotated[Path, typer.Argument(help="A file written from policy.certificate().")],
     key: Annotated[
-        Path | None, typer.Option(help="A public key: it must be signed by its owner.")
+        Path | None,
+        typer.Option(help="Also check that the certificate is signed with this key."),
     ] = None,
 ) -> None:
     """Check a certificate by recomputing its guarantee."""

@@ -17,7 +17,7 @@ NO_PRIVACY = "no privacy"
 SINGLE = "best single arm"
 PARTS = 25
 HEADINGS = ("protects", "reward", "s.e.", "in the last fifth", "s.e.")
-"""Of ``ContextComparison.table``."""
+"""Headings of ``ContextComparison.table``."""
 
 
 @dataclass(frozen=True)

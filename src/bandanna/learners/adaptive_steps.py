@@ -35,7 +35,7 @@ class AdaptiveParams(NamedTuple):
     """Numbers for the compiled steps."""
 
     logarithm: float
-    """Of how many losses count, at least 1; or 0 where that is not known and they are counted."""
+    """Logarithm of the number of losses, at least 1; or 0 if unknown, and they are counted."""
     forget: float
     first_rate: float
     clamp: float
@@ -66,7 +66,7 @@ class AdaptiveState(NamedTuple):
     below: Floats
     """For each arm, a bound on what was cut from its losses below, in expectation."""
     solution: Floats
-    """Of the last distribution: the normaliser, and how fast its sum changes with it."""
+    """The normaliser of the last distribution, and the derivative of its sum."""
     recent: Floats
     """For each arm, the mean of its last losses; ``usual`` goes back further."""
     usual: Floats

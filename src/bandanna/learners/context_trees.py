@@ -54,7 +54,7 @@ class TreeState(NamedTuple):
     path: Integers
     """Nodes of the context at hand, from the root."""
     chances: Floats
-    """Of the arms, for the context at hand."""
+    """Probabilities of the arms for the current context."""
 
 
 def start_tree(arms: int, depth: int, branches: int, nodes: int = 64) -> TreeState:

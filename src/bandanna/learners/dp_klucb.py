@@ -82,7 +82,7 @@ class DpKlucbState(NamedTuple):
 class DpKlucb(CompiledLearner):
     """Play the arm whose mean loss may still be smallest, for longer and longer, on noisy means.
 
-    For losses drawn from one law for each arm, and releases with Laplace noise of scale
+    For arms whose distributions do not change, and releases with Laplace noise of scale
     ``1 / epsilon`` on a batch's sum: there its regret is within ``growth`` of the least that any
     epsilon-private policy can have. Where losses change the guard notices, unless all that happens
     is that an arm no longer played becomes the best.

@@ -14,7 +14,7 @@ from typing import NotRequired, TypedDict
 from bandanna._core.compiled import step
 
 REST = 0.0317
-"""Of centred EXP3's bound: see ``bandanna.theory.centred``."""
+"""Rest term of centred EXP3's bound: see ``bandanna.theory.centred``."""
 
 ROUNDING = 1e-12
 """A released value so close to 0 or 1 is 0 or 1."""

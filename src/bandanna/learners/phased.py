@@ -53,7 +53,7 @@ RECORDS = 64
 """Phases that are kept apart; older ones are merged."""
 FEWER_RECORDS, MANY_ARMS = 16, 10_000
 FIRST_RATE = 0.6
-"""Of the adaptive learner, where there is a net; as in ``theory.adaptive``."""
+"""First rate of the adaptive learner where there is a net, as in ``theory.adaptive``."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class PriorArm(NamedTuple):
     """The released mean loss, which noise may take out of [0, 1]."""
     releases: float = 0.0
     scale: float = 0.0
-    """Of the Laplace noise on each released sum."""
+    """Scale of the Laplace noise on each released sum."""
 
     @property
     def noise(self) -> float:

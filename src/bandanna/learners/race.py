@@ -154,7 +154,7 @@ class Race(CompiledLearner):
         return replace(learner, before=self.before + self._known_rounds()), fresh
 
     def welcome(self, state: NamedTuple, first: int) -> None:
-        """Let new arms race; whoever won has to win again."""
+        """Let new arms race; an arm that had won has to win again."""
         assert isinstance(state, RaceState)
         state.racing[first:] = 1.0
         state.answer[:] = 0.0

@@ -1,4 +1,4 @@
-"""Whether an arm's releases are means of draws from one law: a test that needs nothing else.
+"""Test whether an arm's distribution of losses stays the same, from its releases alone.
 
 Under stationarity every release of an arm is the mean of independent draws in [0, 1] with one mean,
 plus discrete Laplace noise of known scale. So each new one is compared with all earlier ones of its

@@ -119,7 +119,7 @@ class Finding(NamedTuple):
     times_larger: float | None
     """The recommended guarantee over the best one, median where both are numbers."""
     example: RegimeCell | None
-    """Of the problems where another is best, the one with the middle guarantee."""
+    """The problem with the median guarantee among those where another algorithm is best."""
 
 
 @dataclass(frozen=True)

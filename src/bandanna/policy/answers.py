@@ -18,7 +18,7 @@ from bandanna.inference import Totals, point, still_racing
 from bandanna.policy.methods import STEADY, AnyTime, Known, Method
 from bandanna.policy.wording import Units, best_words, difference_words, digits_for, sure
 
-ANY_TIME = "It holds at whatever time you look."
+ANY_TIME = "It is valid at any time, however often you look."
 COUNTS_THE_LOG = (
     "This counts the log that the policy started from; the run alone, in which outcomes may change "
     "over time, does not tell yet."

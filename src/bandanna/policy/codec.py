@@ -47,7 +47,7 @@ from bandanna.privacy.release import Release
 from bandanna.spec import PeopleRule
 
 VERSION = 1
-"""Of the plain values below. Raise it when older software could not read them rightly."""
+"""Version of the format below. Raise it when older software would misread new files."""
 
 MIGRATIONS: dict[int, Callable[[JSON], JSON]] = {}
 """From a version to the next one: functions of the whole document."""

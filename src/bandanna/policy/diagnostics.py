@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from bandanna.privacy.range import PrivateRange
 
 CONFIDENCE = 0.95
-"""Of the intervals that are shown unless another is asked for."""
+"""Default confidence of the intervals that are shown."""
 
 
 class ArmSummary(NamedTuple):
@@ -68,7 +68,7 @@ class ArmSummary(NamedTuple):
     """The estimated mean, in the user's units and direction; None before the first release."""
     low: float | None
     high: float | None
-    """The 95% interval of the mean, for sampling and noise together, at whatever time one looks;
+    """The 95% interval of the mean, for sampling and noise together, valid at any time;
     provided the arm's outcomes do not change over time."""
 
 
@@ -112,7 +112,7 @@ class Summary:
 
     @property
     def outcome(self) -> str:
-        """What means are of: loss or reward."""
+        """Whether means are of losses or rewards."""
         return "loss" if self.answer is None else self.answer.units.noun
 
     def _repr_html_(self) -> str:
@@ -360,7 +360,7 @@ class Diagnostics:
         """Say which arm is best, if that can be said, and what is known of each.
 
         It follows from released values, so it costs no privacy and may be shown to anyone.
-        Intervals cover sampling and noise, at whatever time and however often you look, provided
+        Intervals cover sampling and noise, at any time and however often you look, provided
         each arm's outcomes do not change over time. ``docs/answers.md`` explains.
 
         Parameters

@@ -82,7 +82,7 @@ class InPhases(NamedTuple):
 
 
 class AnyTime(NamedTuple):
-    """Confidence sequences: they hold at whatever time one looks."""
+    """Confidence sequences: intervals that are valid at any time."""
 
     law: Law
 

@@ -204,8 +204,7 @@ class Policy(OneProcess, Diagnostics):
         """Count ``default_loss`` for feedback that has not come, so that its batch can close.
 
         Give up by a rule that is public and looks at nobody's feedback, such as a fixed time
-        after the decision. Where feedback has come nothing happens, whatever it was; feedback
-        that comes later is refused, whatever it is.
+        after the decision. If feedback has come, nothing happens. Later feedback is refused.
         """
         made = as_decision(decision)
         self._check_process()
@@ -216,8 +215,8 @@ class Policy(OneProcess, Diagnostics):
         """Close a person's slot with the feedback that has come, so that its batch can close.
 
         Do so by a rule that is public and looks at nobody's feedback, such as a fixed time after
-        their first round. Feedback of theirs that comes later is refused, whatever it is; when
-        they come back they take another slot.
+        their first round. Later feedback of theirs is refused. When they
+        come back, they take another slot.
         """
         self._finish(known_as(self._state, person))
 

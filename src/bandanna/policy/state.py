@@ -147,7 +147,7 @@ class Batch:
     waiting: dict[int, Ticket | None] = field(default_factory=dict)
     """Rounds without feedback, and what crediting them needs."""
     ticket: Ticket | None = None
-    """Of the round counted last."""
+    """The ticket of the round counted last."""
     given_up: set[int] = field(default_factory=set)
     slots: dict[int, Slot] | None = None
     """Slots by person; None without a rule for people."""

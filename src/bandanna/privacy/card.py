@@ -299,7 +299,7 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
         f"{_slots(certificate)} a person, each in a batch of its own; a slot counts the mean of "
         f"its rounds once; what a person says beyond is not used"
         if persons
-        else "none is enforced: whoever is behind several rounds has a weaker guarantee, below"
+        else "none is enforced: a person with several rounds has a weaker guarantee, below"
     )
     found.append(Entry("Contribution limits", limits, "certificate"))
     if not persons:
@@ -321,7 +321,7 @@ def _mechanism(certificate: JSON) -> tuple[Entry, ...]:
     model = {
         "central": "central: feedback is collected before noise is added",
         "local": "every value is released by itself, with its own noise"
-        + (", on the person's device" if device else "; whoever runs the service sees it before"),
+        + (", on the person's device" if device else "; the operator sees it before"),
     }
     low, high = plain(certificate["loss_low"]), plain(certificate["loss_high"])
     chosen = "chosen privately from people's values" if "range_epsilon" in certificate else "public"

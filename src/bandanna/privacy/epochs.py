@@ -533,7 +533,7 @@ class SeededRelease:
         """Return that nothing is promised."""
         return no_guarantee(
             "epoch release with seeded noise",
-            "whoever knows the seed can subtract the noise; for tests and simulation alone",
+            "anyone who knows the seed can subtract the noise; for tests and simulation alone",
         )
 
 

@@ -203,7 +203,7 @@ class MetricsRelease:
 
     ranges: Mapping[str, tuple[float, float]]
     epsilon: float
-    """Of each metric."""
+    """Epsilon of each metric."""
     releases: tuple[SumRelease, ...]
 
     @classmethod

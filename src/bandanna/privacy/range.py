@@ -39,7 +39,7 @@ class PrivateRange:
     tail: int
     """What is meant to be left out at either end, in ten-thousandths of the values."""
     scale: float
-    """Of the noise on the candidates' scores."""
+    """Scale of the noise on the candidates' scores."""
     off_by: int = 0
     """By how many values an end may be off, at most; with probability 95% for both ends."""
 

@@ -56,7 +56,7 @@ class Tally(ABC):
 
     @abstractmethod
     def publish(self) -> Released:
-        """Forget the losses and let out what they teach. A second time is an error."""
+        """Forget the losses and publish what is released of them. A second call is an error."""
 
     @abstractmethod
     def to_dict(self) -> JSON:
@@ -158,7 +158,7 @@ class Seeded(Release, Generic[Inner]):
         """Return that nothing is promised."""
         return no_guarantee(
             f"{self._release.name} release with seeded noise",
-            "whoever knows the seed can subtract the noise; for tests and simulation alone",
+            "anyone who knows the seed can subtract the noise; for tests and simulation alone",
         )
 
     def fast(self) -> NamedTuple:

@@ -137,7 +137,7 @@ def _changes(table: pl.DataFrame) -> list[str]:
             f"On {row['environment']} the best {best} changes: that of each of "
             f"{row['segments']:,} segments of {row['rounds']:,} rounds loses "
             f"{row['segment_mean'] - row['mean']:,.0f} less than the best fixed one. Against "
-            f"segments: regret against whoever plays each segment's best {best}."
+            f"segments: regret against playing each segment's best {best}."
         )
     guarded = table.filter(pl.col("alarms").is_not_null(), ~pl.col("algorithm").str.ends_with(SAME))
     for environment, algorithm in (

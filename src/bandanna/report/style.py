@@ -29,12 +29,12 @@ BANDITS: list[Look] = [
     *((PURPLE, [10, 3, 2, 3]), (PURPLE, [2, 2]), (AMBER, [2, 3]), (AMBER, [6, 2])),
     (SKY, [6, 2, 2, 2, 2, 2]),
 ]
-"""Of the catalogue's private algorithms, in its order; a conversion looks like what it converts."""
+"""Colours and dashes of the private algorithms; a conversion has those of what it converts."""
 WITH_EXPERTS: list[Look] = [
     *((SKY, [1, 0]), (AMBER, [2, 3]), (AMBER, [6, 2]), (PURPLE, [4, 2]), (PURPLE, [6, 3])),
     (GREEN, [7, 3]),
 ]
-"""Of those with experts that convert nothing."""
+"""Colours and dashes of algorithms for experts that are no conversions."""
 WITHOUT_PRIVACY: list[Look] = [(BLACK, [1, 0]), (GREY, [3, 3]), (GREY, [6, 3])]
 VARIANT = [6, 2]
 """Dashes of an algorithm with other parameters: "adaptive, changes"."""

@@ -31,7 +31,7 @@ from bandanna.studies.figure import Figure
 PLAIN = "no privacy: "
 """Before the name of a learner without privacy."""
 LEFT_OUT = "nearest neighbours"
-"""Of the four kinds of classifiers, the one that would be the best by far."""
+"""The kind of classifier that is left out, because it would be the best by far."""
 
 
 def reproduce(quick: bool) -> Reproduction:

@@ -86,14 +86,14 @@ class Core:
         """The largest number of an experiment that was seen."""
         self._seen: set[int] = set()
         self._deadlines: dict[int, float] = {}
-        """Of experiments that have one, in seconds."""
+        """Deadlines of experiments that have one, in seconds."""
         self._owners: dict[int, int] = {}
         self._keeps: dict[int, float] = {}
         self._noting: set[asyncio.Task[None]] = set()
         """How long events are kept, where that is limited."""
         self._next_look: dict[int, float] = {}
         self._offset = 0.0
-        """Of the clock against one that is never set."""
+        """Offset of the clock from one that is never set."""
         self._written, self._released = 0, -1
         """Transactions and releases when it was last tidied; whoever was here before may not have
         come to it."""

@@ -28,7 +28,7 @@ class NewKey(Document):
     name: Label
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=5)]
     experiment: Annotated[str, Field(max_length=100)] | None = Field(
-        default=None, description="The only experiment that it opens."
+        default=None, description="Limit the key to this experiment."
     )
     expires_in_seconds: Annotated[float, Field(gt=0, le=10**9)] | None = Field(
         default=None, description="After this it opens nothing."

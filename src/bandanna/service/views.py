@@ -90,7 +90,7 @@ class _Entry:
         """The number of releases that were added up."""
         self.next_totals = 0.0
         self.results: tuple[int, int, JSON] | None = None
-        """Of which version and number of releases, and what they are."""
+        """Version, number of releases, and the results at that point."""
 
     @property
     def tired(self) -> bool:
@@ -119,7 +119,7 @@ class Views:
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
 
     def pause(self, number: int) -> float:
-        """Return how many seconds whoever reads an experiment should wait first."""
+        """Return how many seconds a reader of an experiment should wait first."""
         return PAUSE if self._entry(number).tired else 0.0
 
     def view(self, number: int) -> View:

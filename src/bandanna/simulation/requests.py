@@ -21,10 +21,10 @@ PHASED_ROUNDS = 8
 """Rounds of a phase, drawn one by one, that take as long as a batch."""
 
 STEP_SECONDS = 15e-9
-"""Of a learning step for each arm or expert, with ten more for what does not depend on them."""
+"""Time of a learning step for each arm or expert; ten more for what does not depend on them."""
 
 ROUND_SECONDS = 25e-6
-"""Of a round of the object that users hold, in Python; see ``online.py``."""
+"""Time of a round of the online object, in Python; see ``online.py``."""
 
 SLOW = {"kl-ucb": 5.0, "thompson": 5.0}
 """Learners whose steps take so many times as long."""

@@ -111,7 +111,7 @@ class Store(ABC):
     """Durable experiments; see the top of this file for what it promises."""
 
     identity: str
-    """Of the database, made with it: 32 hexadecimal digits."""
+    """Identity of the database, made with it: 32 hexadecimal digits."""
 
     gather_seconds: float = 0.0
     """How long the writer waits for others, where several tasks came together the last time: a

@@ -31,11 +31,11 @@ class Shelf:
         self.experiment = experiment
         self.batches: dict[int, OpenBatch] = {}
         self.events: dict[Location, EventKey] = {}
-        """Of open batches: ids of the events that hold a position."""
+        """Ids of the events in each position of open batches."""
         self.feedback: dict[Location, Feedback] = {}
         self.releases: list[Release] = []
         self.steps: list[str] = []
-        """Of the transactions that recorded releases, one for each release."""
+        """Random steps of the transactions that recorded releases, one for each release."""
         self.people: dict[str, int] = {}
         self.changed: dict[int | str, int] = {}
         """The versions that open batches and persons have been changed in."""

@@ -210,9 +210,9 @@ class Snapshot(NamedTuple):
     batches: list[OpenBatch]
     """That have changed since then, in themselves, their events or their feedback."""
     events: list[Event]
-    """Of these batches."""
+    """Events of these batches."""
     feedback: list[Feedback]
-    """Of these batches."""
+    """Feedback of these batches."""
     people: dict[str, int]
     """Slots that each person has had, of persons who took one since then; persons are hashes of
     16 hexadecimal digits."""

@@ -152,7 +152,7 @@ class SqlTransaction(Transaction):
         self._connection = connection
         self._secret = secret
         self._versions: dict[int, int] = {}
-        """Of locked experiments."""
+        """Versions of locked experiments."""
 
     def events(self, ids: Iterable[str]) -> dict[str, list[Event]]:
         """Return the events with these ids, in all experiments."""

@@ -24,7 +24,7 @@ class Axis:
     """How one axis is read, kept and shown."""
 
     column: type
-    """Of its values in results: str, int or float."""
+    """Type of its values in results: str, int or float."""
     read: Reader
     """Checks one value of a grid, and makes it what a cell holds."""
     title: str

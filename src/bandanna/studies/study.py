@@ -206,8 +206,8 @@ class Study:
     ) -> StudyResults:
         """Run the cells that have not been run yet and keep what is finished.
 
-        The numbers do not depend on where or in what order cells are run. Whoever is stopped
-        midway goes on with what is missing.
+        The numbers do not depend on where or in what order cells are run. After an
+        interruption, run it again to continue with the missing cells.
 
         Parameters
         ----------
