@@ -87,6 +87,6 @@ def test_ranges_that_are_none_are_refused(bad: object) -> None:
         ([[0.1], [0.1, 0.2]], "table of numbers"),
     ],
 )
-def test_bad_tables_are_refused_with_the_place(losses: object, reason: str) -> None:
+def test_bad_tables_are_refused_with_the_position(losses: object, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         array_to_units(losses)

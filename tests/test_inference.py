@@ -299,8 +299,8 @@ def test_a_race_in_one_call_is_that_of_all_pairs() -> None:
         ]
         order = sorted(range(count), key=lambda arm: point(arms[arm]))
         left = set(order)
-        for place, a in enumerate(order):
-            for b in order[place + 1 :]:
+        for index, a in enumerate(order):
+            for b in order[index + 1 :]:
                 if {a, b} <= left and is_below(law, arms[a], arms[b], 0.05):
                     left.discard(b)
         assert set(np.flatnonzero(still_racing(law, arms, 0.05)).tolist()) == left

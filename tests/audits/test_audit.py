@@ -139,7 +139,7 @@ def noise_used_again(private: int, seed: int) -> Runs:
 
     def runs(n: int) -> np.ndarray:
         outputs = np.stack(
-            [laplace(CLAIMED, 1, 0, n, [seed, private, place]) for place in range(9)], axis=1
+            [laplace(CLAIMED, 1, 0, n, [seed, private, index]) for index in range(9)], axis=1
         )
         outputs[:, 7] = outputs[:, 1]
         outputs[:, 1] += private

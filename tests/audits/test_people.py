@@ -16,8 +16,8 @@ from bandanna.policy.transitions import Parts
 from bandanna.spec import PeopleRule
 
 HONEST: dict[str, Policy] = {
-    "one place": bd.PrivateBandit(2, 2.0, batch=2, per_person=1),
-    "three places": bd.PrivateBandit(2, 2.0, batch=3, per_person=3, delta=1e-3),
+    "one slot": bd.PrivateBandit(2, 2.0, batch=2, per_person=1),
+    "three slots": bd.PrivateBandit(2, 2.0, batch=3, per_person=3, delta=1e-3),
     "of two rounds": bd.PrivateBandit(2, 2.0, batch=2, per_person=2, rounds_per_slot=2),
     "of one round": bd.PrivateBandit(2, 2.0, batch=2, per_person=2, rounds_per_slot=1),
     "laplace": bd.PrivateBandit(3, 2.0, algorithm="htinf", batch=2, per_person=2, delta=1e-3),
@@ -143,10 +143,10 @@ def among_some(policy: Policy, person: str, loss: float, advice: object) -> None
         "rounds are not averaged",
     ],
 )
-def test_a_person_has_no_more_places_when_their_arm_is_not_eligible(
+def test_a_person_has_no_more_slots_when_their_arm_is_not_eligible(
     fault: str, rounds_per_slot: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several places of theirs are open at a time; honest ones still count once and to the cap."""
+    """Several slots of theirs are open at a time; honest ones still count once and to the cap."""
     monkeypatch.setattr("bandanna.audits.people._visit", among_some)
     if fault != "honest":
         monkeypatch.setattr(*FAULTS[fault])

@@ -139,7 +139,7 @@ def test_an_identity_is_given_once_in_an_experiment_and_all_its_segments(store: 
     assert sorted(owners) == sorted([numbers[0], other])
 
 
-def test_a_place_never_shown_goes_to_another_event(store: Store) -> None:
+def test_a_position_never_shown_goes_to_another_event(store: Store) -> None:
     number = put(store, experiment())
     with store.transaction() as transaction:
         transaction.lock([number])

@@ -55,7 +55,7 @@ def test_the_bit_says_whether_the_number_is_below_the_edge(epsilon: float, units
     edge = parameters.a + parameters.b * units
     length = -(-(parameters.denominator - 1).bit_length() // 32)
     for number, bit in ((edge - 1, 1), (edge, 0)):
-        words = [number >> 32 * place & 0xFFFFFFFF for place in reversed(range(length))]
+        words = [number >> 32 * index & 0xFFFFFFFF for index in reversed(range(length))]
         assert draw_bit(parameters, units, GivenWords(words)) == bit
 
 

@@ -83,7 +83,7 @@ def draws() -> list[dict[str, Any]]:
 
 
 def as_words(number: int, count: int) -> list[int]:
-    return [number >> 32 * place & 0xFFFFFFFF for place in reversed(range(count))]
+    return [number >> 32 * index & 0xFFFFFFFF for index in reversed(range(count))]
 
 
 def losses() -> list[dict[str, Any]]:

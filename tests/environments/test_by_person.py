@@ -25,27 +25,27 @@ VISITS = {
 }
 
 
-def test_places_are_in_the_order_in_which_they_began() -> None:
-    place, first = slots_of(np.array([7, 3, 7, 9, 3]))
-    assert place.tolist() == [0, 1, 0, 2, 1]
+def test_slots_are_in_the_order_in_which_they_began() -> None:
+    slot, first = slots_of(np.array([7, 3, 7, 9, 3]))
+    assert slot.tolist() == [0, 1, 0, 2, 1]
     assert first.tolist() == [0, 1, 3]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_means_are_rounded_as_policies_round_them(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    units, place = rng.integers(0, UNITS + 1, 60), np.sort(rng.integers(0, 9, 60))
-    _, place = np.unique(place, return_inverse=True)
-    found = mean_units(units, place, place.max() + 1)
+    units, slot = rng.integers(0, UNITS + 1, 60), np.sort(rng.integers(0, 9, 60))
+    _, slot = np.unique(slot, return_inverse=True)
+    found = mean_units(units, slot, slot.max() + 1)
     for number, mean in enumerate(found):
-        own = units[place == number]
+        own = units[slot == number]
         assert mean == round(Fraction(int(own.sum()), own.size))
 
 
-def test_what_a_person_met_of_an_arm_is_one_place() -> None:
+def test_what_a_person_met_of_an_arm_is_one_slot() -> None:
     log = Logged(VISITS, arm="plan", outcome="cost", loss_range=(0, 4), person="who")
-    places = [*zip(log.log.people.tolist(), log.log.arms.tolist(), strict=True)]  # type: ignore[union-attr]
-    assert places == [(1, 0), (0, 0), (2, 1), (0, 1), (1, 1)]
+    slots = [*zip(log.log.people.tolist(), log.log.arms.tolist(), strict=True)]  # type: ignore[union-attr]
+    assert slots == [(1, 0), (0, 0), (2, 1), (0, 1), (1, 1)]
     assert (log.log.units * 4 / UNITS).tolist() == [0.5, 1.0, 4.0, 2.0, 3.0]
     assert log.rounds == 5
     np.testing.assert_allclose(log.means, [0.75, 3.0])  # by people: 0.75, by rows 0.75, too
@@ -64,7 +64,7 @@ def test_the_first_row_says_when_where_and_how_likely() -> None:
     assert log.propensity.tolist() == [0.7, 0.6, 0.5, 0.4, 0.3]
 
 
-def test_people_who_come_often_have_places_with_less_spread() -> None:
+def test_people_who_come_often_have_slots_with_less_spread() -> None:
     """Ten visits of each: the same means, and a policy for persons to play them with."""
     rng = np.random.default_rng(1)
     who, arm = np.repeat(np.arange(2000), 10), np.repeat(rng.integers(0, 2, 2000), 10)

@@ -10,7 +10,7 @@ import pytest
 from bandanna import environments as envs
 from bandanna._core.grid import UNITS
 from bandanna._core.types import InputError
-from bandanna.environments.advised import add_expert_losses
+from bandanna.environments.experts import add_expert_losses
 
 ROUNDS = 3000
 ADVISED = [name for name in envs.ENVIRONMENTS if envs.has_experts(name)]

@@ -46,7 +46,7 @@ def test_yes_and_no_are_losses(header: str, tmp_path: Path) -> None:
     assert read_losses(tmp_path / "losses.parquet").content == found.content
 
 
-def test_places_in_arrays_are_counted_as_people_do(tmp_path: Path) -> None:
+def test_slots_in_arrays_are_counted_as_people_do(tmp_path: Path) -> None:
     losses = np.full((3, 2), 0.5)
     losses[1, 0] = np.nan
     np.save(tmp_path / "losses.npy", losses)

@@ -28,7 +28,7 @@ dates = st.lists(
 
 def order(texts: list[str]) -> list[int]:
     found = np.argsort(moments("when", np.array(texts, dtype=object)), kind="stable")
-    return [int(place) for place in found]
+    return [int(index) for index in found]
 
 
 @given(dates, st.sampled_from(["/", ".", "-"]), st.booleans())

@@ -17,13 +17,13 @@ from tests.laws import assert_mean
 def losses(people: Returning, arm: int, count: int, seed: int = 0) -> list[int]:
     stream = new_stream(seed)
     return [
-        sum_losses_once(people.params(), people.memory(), arm, place, place + 1, stream)
-        for place in range(count)
+        sum_losses_once(people.params(), people.memory(), arm, slot, slot + 1, stream)
+        for slot in range(count)
     ]
 
 
 @pytest.mark.parametrize("visits", [1, 3, 6])
-def test_a_place_is_the_mean_of_its_visits_on_the_grid(visits: int) -> None:
+def test_a_slot_is_the_mean_of_its_visits_on_the_grid(visits: int) -> None:
     allowed = {round(Fraction(bad * UNITS, visits)) for bad in range(visits + 1)}
     found = losses(Returning(2, 100, visits=visits), 0, 100)
     assert set(found) <= allowed

@@ -55,8 +55,8 @@ def test_a_batch_plays_one_arm_and_is_released_when_full() -> None:
 def test_feedback_may_come_in_any_order(order: list[int], batch: int) -> None:
     policy = bandit(batch=batch)
     decisions = [policy.decide() for _ in range(24)]
-    for place in order:
-        policy.observe(decisions[place], loss=place / 24)
+    for index in order:
+        policy.observe(decisions[index], loss=index / 24)
     assert policy.released == 24 // batch
     assert policy.waiting == 0
     assert policy.decided == 24

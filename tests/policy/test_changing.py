@@ -193,7 +193,7 @@ def test_where_it_is_not_defined_it_is_refused() -> None:
         bd.privatize(Mine(), 3, 1.0).add_arm("new")
 
 
-def test_people_keep_their_places_when_arms_change() -> None:
+def test_people_keep_their_slots_when_arms_change() -> None:
     policy = bd.PrivateBandit(3, 1.0, batch=2, per_person=1, seed=1)
     first = policy.decide(person="a")
     policy.retire_arm(first.index)

@@ -186,16 +186,16 @@ def others(arm: int) -> list[int]:
     return [other for other in range(3) if other != arm]
 
 
-def test_a_person_whose_arm_is_not_eligible_takes_another_place() -> None:
+def test_a_person_whose_arm_is_not_eligible_takes_another_slot() -> None:
     policy = bd.PrivateBandit(3, 1.0, batch=2, per_person=2, seed=1)
     people = policy.state.people
     assert people is not None
     first = visit(policy, "a")
-    assert visit(policy, "a", [first.index]).batch == first.batch  # eligible: the same place
+    assert visit(policy, "a", [first.index]).batch == first.batch  # eligible: the same slot
     second = visit(policy, "a", others(first.index))
     assert second.batch != first.batch
     assert second.index != first.index
-    assert visit(policy, "a").batch == second.batch  # the newest place that is open
+    assert visit(policy, "a").batch == second.batch  # the newest slot that is open
     assert visit(policy, "a", [first.index]).batch == first.batch
     assert people.slots == {people.known_as("a"): 2}
     both = {first.index, second.index}
@@ -203,8 +203,8 @@ def test_a_person_whose_arm_is_not_eligible_takes_another_place() -> None:
     assert third.batch not in (first.batch, second.batch)
     slots = policy.state.open[third.batch].slots
     assert slots is not None
-    place = slots[people.known_as("a")]
-    assert not place.counts
+    slot = slots[people.known_as("a")]
+    assert not slot.counts
     policy.finish("a")
     visit(policy, "b")
     policy.finish("b")

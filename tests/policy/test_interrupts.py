@@ -77,8 +77,8 @@ def test_an_interrupt_anywhere_is_survived(name: str, what: str) -> None:
             player.observe(made[0], loss=1.0)
         while len(made) < 2 * player.batch:
             made.append(player.decide(advice))
-        places = [(decision.batch, decision.position) for decision in made]
-        assert len(set(places)) == len(places)
+        locations = [(decision.batch, decision.position) for decision in made]
+        assert len(set(locations)) == len(locations)
         for decision in made:
             player.observe(decision, loss=1.0)
         while player.waiting:  # a round that was decided and never handed out
@@ -144,7 +144,7 @@ def test_what_is_saved_after_an_interrupt_can_be_loaded(
 @pytest.mark.parametrize("algorithm", ["one-bit", "calibrated-exp4"])
 @pytest.mark.parametrize("what", ["decide", "observe", "finish"])
 def test_an_interrupt_anywhere_gives_no_person_more(algorithm: str, what: str) -> None:
-    """Whatever line is hit: one place a person, one loss a place, and every batch can close."""
+    """At any line: a person has one slot, a slot one loss, and every batch can close."""
     advice = None if algorithm == "one-bit" else [0, 1, 1]
     warm = _make_for_people(algorithm)
     for person in range(warm.batch):
@@ -233,8 +233,8 @@ def _fill(player: Policy, open_batch: Any, number: int) -> None:
     for position in list(open_batch.waiting):
         if position < len(open_batch.losses):
             arm = open_batch.arms[position]
-            place = open_batch.round_of(position), number, position
-            decision = bd.Decision(player.arms[arm], arm, *place, player.state.identity)
+            location = open_batch.round_of(position), number, position
+            decision = bd.Decision(player.arms[arm], arm, *location, player.state.identity)
             player.give_up(decision)
         else:
             del open_batch.waiting[position]

@@ -49,7 +49,7 @@ def visit(policy: Policy, person: str | int, loss: float) -> bd.Decision:
     return decision
 
 
-def test_a_place_keeps_its_arm_and_counts_the_mean_of_its_rounds_once() -> None:
+def test_a_slot_keeps_its_arm_and_counts_the_mean_of_its_rounds_once() -> None:
     policy = make()
     sums = sums_of(policy)
     first = [visit(policy, "a", loss) for loss in (0.0, 1.0, 1.0)]
@@ -71,7 +71,7 @@ def test_means_are_rounded_half_to_even_without_floats(seed: int) -> None:
     assert rounded_mean(units) == round(Fraction(sum(units), len(units)))
 
 
-def test_a_public_number_of_rounds_closes_a_place() -> None:
+def test_a_public_number_of_rounds_closes_a_slot() -> None:
     policy = make(rounds_per_slot=2)
     sums = sums_of(policy)
     for person in ("a", "b"):
@@ -95,7 +95,7 @@ def test_nobody_has_a_slot_too_many_and_nothing_shows(slots: int) -> None:
         policy.observe(made[-1], loss=0.5)
 
 
-def test_a_person_has_one_place_in_a_batch() -> None:
+def test_a_person_has_one_slot_in_a_batch() -> None:
     """Whoever comes back while the batch fills meets its arm; that feedback is not used."""
     policy = make(per_person=9, batch=3, rounds_per_slot=1)
     sums = sums_of(policy)
@@ -111,7 +111,7 @@ def test_a_person_has_one_place_in_a_batch() -> None:
     assert sums == [3 * UNIT]
 
 
-def test_rounds_without_feedback_are_left_out_and_places_without_count_the_default() -> None:
+def test_rounds_without_feedback_are_left_out_and_slots_without_count_the_default() -> None:
     policy = make(default_loss=0.125)
     sums = sums_of(policy)
     visit(policy, "a", 1.0)
@@ -126,7 +126,7 @@ def test_rounds_without_feedback_are_left_out_and_places_without_count_the_defau
             policy.observe(decision, loss=1.0)
 
 
-def test_places_and_counts_survive_files(tmp_path: Path) -> None:
+def test_slots_and_counts_survive_files(tmp_path: Path) -> None:
     policy = make(per_person=2, batch=2, rounds_per_slot=None)
     visit(policy, "a", 1.0)
     visit(policy, "b", 0.0)
@@ -248,7 +248,7 @@ def test_experts_take_people(algorithm: str) -> None:
     assert policy.released == 2
 
 
-def test_exp4_has_places_of_one_round() -> None:
+def test_exp4_has_slots_of_one_round() -> None:
     policy = bd.PrivateExperts(3, 2, 1.0, rounds=10_000, algorithm="one-bit-exp4", per_person=2)
     assert policy.people is not None
     assert policy.people.rounds_per_slot == 1
@@ -266,7 +266,7 @@ def test_one_expert_who_is_always_followed_tells_nothing_of_anyone() -> None:
     policy.finish("a")
 
 
-def test_whoever_averages_places_sees_feedback() -> None:
+def test_whoever_averages_slots_sees_feedback() -> None:
     assert bd.PrivateBandit(2, 1.0, batch=1).guarantee.model == "local"
     assert bd.PrivateBandit(2, 1.0, batch=1, per_person=1).guarantee.model == "central"
 
@@ -363,7 +363,7 @@ def test_forged_certificates_are_refused(entry: str, value: object) -> None:
     assert not all(finding.holds for finding in findings)
 
 
-def test_a_certificate_without_its_places_is_refused() -> None:
+def test_a_certificate_without_its_slots_is_refused() -> None:
     """Nobody turns what was promised for one slot into a promise about persons, or back."""
     document = bd.PrivateBandit(3, 1.0, 10**6, per_person=20, delta=1e-6).certificate()
     for entry in PERSON_ENTRIES:

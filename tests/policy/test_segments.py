@@ -49,7 +49,7 @@ def test_the_weakest_promise_counts() -> None:
     assert not mixed.guarantee.private
 
 
-def test_people_have_places_in_their_segment() -> None:
+def test_people_have_slots_in_their_segment() -> None:
     segments = make(per_person=1)
     decision = segments.decide(segment="de", person="a")
     segments.observe(decision, loss=0.5)

@@ -62,9 +62,9 @@ def test_repeats_in_an_open_batch_are_still_recognised(tmp_path: Path) -> None:
 
 
 @settings(deadline=None, max_examples=150)
-@given(place=st.integers(0, 10_000), digit=st.integers(0, 9))
+@given(position=st.integers(0, 10_000), digit=st.integers(0, 9))
 def test_a_digit_changed_anywhere_is_noticed(
-    tmp_path_factory: pytest.TempPathFactory, place: int, digit: int
+    tmp_path_factory: pytest.TempPathFactory, position: int, digit: int
 ) -> None:
     path = tmp_path_factory.mktemp("state") / "policy.json"
     policy = bd.PrivateBandit(["a", "b"], 0.5, batch=3, seed=1)
@@ -72,7 +72,7 @@ def test_a_digit_changed_anywhere_is_noticed(
     policy.save(path)
     text = path.read_text()
     digits = [match.start() for match in re.finditer(r"[0-9]", text)]
-    at = digits[place % len(digits)]
+    at = digits[position % len(digits)]
     changed = text[:at] + str(digit) + text[at + 1 :]
     path.write_text(changed)
     if changed == text:
@@ -408,7 +408,7 @@ def test_a_refusal_says_why_in_a_word() -> None:
         assert caught.value.reason == reason
 
 
-def test_whoever_stores_people_is_told_who_took_a_place() -> None:
+def test_whoever_stores_people_is_told_who_took_a_slot() -> None:
     policy = bd.PrivateBandit(2, 1.0, per_person=2, rounds_per_slot=1, release="laplace", batch=2)
     people = policy.state.people
     assert people is not None
@@ -423,7 +423,7 @@ def test_whoever_stores_people_is_told_who_took_a_place() -> None:
     assert policy.to_dict(private=False)["people"] == {}
 
 
-def test_a_place_is_finished_by_any_decision_in_it() -> None:
+def test_a_slot_is_finished_by_any_decision_in_it() -> None:
     policy = bd.PrivateBandit(2, 1.0, per_person=1, release="laplace", batch=1)
     policy.decide(person="ann")
     second = policy.decide(person="ann")

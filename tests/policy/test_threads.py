@@ -55,7 +55,7 @@ def test_no_decision_is_handed_out_twice_and_every_batch_is_released(epsilon: fl
     assert policy.released == 12_000 // policy.batch
 
 
-def test_nobody_gets_more_places_from_several_threads() -> None:
+def test_nobody_gets_more_slots_from_several_threads() -> None:
     policy = bd.PrivateBandit(3, 1.0, batch=4, per_person=2, rounds_per_slot=1)
     made: list[bd.Decision] = []
 

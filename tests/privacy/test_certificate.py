@@ -43,15 +43,15 @@ DIGITS = [match.start() for match in re.finditer(r"[0-9]", TEXT)]
 
 @settings(deadline=None, max_examples=200)
 @given(st.sampled_from(DIGITS), st.integers(0, 9))
-def test_one_digit_changed_is_noticed_with_its_line(place: int, digit: int) -> None:
-    changed = TEXT[:place] + str(digit) + TEXT[place + 1 :]
+def test_one_digit_changed_is_noticed_with_its_line(position: int, digit: int) -> None:
+    changed = TEXT[:position] + str(digit) + TEXT[position + 1 :]
     findings = verify(changed)
     if changed == TEXT:
         assert all(finding.holds for finding in findings)
         return
     broken = [finding for finding in findings if not finding.holds]
     assert broken
-    number = TEXT[:place].count("\n") + 1
+    number = TEXT[:position].count("\n") + 1
     lines = {line_of(changed, finding.entry) for finding in broken}
     last = len(TEXT.splitlines()) - 1  # a changed seal is reported at the entry it belongs to
     assert number in lines or number == last or "JSON" in broken[0].why

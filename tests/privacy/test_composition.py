@@ -68,7 +68,7 @@ def test_composition_is_the_sum_over_outcomes(each: Slot, slots: int) -> None:
 @pytest.mark.parametrize("spend_delta", [False, True])
 @pytest.mark.parametrize("slots", [1, 3, 100, 5000])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.05, 1e-9), (8.0, 1e-3)])
-def test_a_place_keeps_the_persons_promise_and_hardly_less(
+def test_a_slot_keeps_the_persons_promise_and_hardly_less(
     epsilon: float, delta: float, slots: int, spend_delta: bool
 ) -> None:
     each = slot_for(epsilon, delta, slots, spend_delta=spend_delta)
@@ -85,7 +85,7 @@ def test_a_pure_share_is_exact(slots: int) -> None:
     assert slots * Fraction(each.epsilon) <= 1 < slots * Fraction(each.epsilon * (1 + 2.0**-50))
 
 
-def test_too_many_places_and_too_little_delta_are_refused() -> None:
+def test_too_many_slots_and_too_little_delta_are_refused() -> None:
     with pytest.raises(InputError, match="fewer slots"):
         slot_for(1e-4, 0.0, 10**6)
     with pytest.raises(InputError, match="cost more than delta"):

@@ -394,7 +394,7 @@ def test_a_person_of_a_policy_that_was_resumed_twice(tmp_path: pathlib.Path) -> 
             call(again.guarantee)
 
 
-def test_accounting_for_a_person_counts_all_their_places() -> None:
+def test_accounting_for_a_person_counts_all_their_slots() -> None:
     policy = bd.PrivateBandit(2, 2.0, per_person=20, batch=1, rounds_per_slot=1)
     promise = policy.guarantee
     assert tight_epsilon(promise, 1e-6) == pytest.approx(1.7886, abs=1e-4)

@@ -196,9 +196,9 @@ def test_guarantees_are_those_of_the_policies_that_were_run(tmp_path: Path) -> N
     }
     grids = [grid, grid | {"algorithm": ["htinf-conversion"], "batch": [16]}]
     pages = []
-    for place, asked in enumerate(grids):
-        results = bd.Study(asked, replicates=2).run(tmp_path / f"r{place}", workers=1)
-        pages.append(write_report(results, tmp_path / f"r{place}.html")[0].read_text())
+    for number, asked in enumerate(grids):
+        results = bd.Study(asked, replicates=2).run(tmp_path / f"r{number}", workers=1)
+        pages.append(write_report(results, tmp_path / f"r{number}.html")[0].read_text())
     policy = bd.PrivateExperts(3, 10, 0.5, 0.0, 300, "htinf-conversion", batch=16)
     assert results.guarantees()[results.table()["cell"][0]] == replace(policy.guarantee, facts={})
     assert policy.guarantee.mechanism in pages[1]

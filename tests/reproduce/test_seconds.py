@@ -36,18 +36,18 @@ class Dry:
         seed: int = 0,
         checkpoints: int | Sequence[int] = 50,
     ) -> Results:
-        named, place = by_name(policies), as_environment(losses)
-        self.seconds += replicates * seconds_of(named.values(), place.rounds)
-        stops = checkpoint_rounds(place.rounds, checkpoints)
+        named, environment = by_name(policies), as_environment(losses)
+        self.seconds += replicates * seconds_of(named.values(), environment.rounds)
+        stops = checkpoint_rounds(environment.rounds, checkpoints)
         runs = {}
         for name, policy in named.items():
             shape = replicates, stops.size
             regret = np.sqrt(stops) * self._rng.uniform(1.0, 2.0, shape)
-            plays = np.zeros((replicates, place.arms), dtype=np.int64)
-            shares = np.zeros((stops.size, place.arms))
+            plays = np.zeros((replicates, environment.arms), dtype=np.int64)
+            shares = np.zeros((stops.size, environment.arms))
             leaders = np.zeros(shape, dtype=np.int64)
             runs[name] = PolicyRuns(regret, plays, shares, leaders, shares, policy.batch)
-        return Results(runs, place.rounds, stops, "expected", np.sqrt(stops))
+        return Results(runs, environment.rounds, stops, "expected", np.sqrt(stops))
 
 
 @pytest.mark.parametrize("quick", [False, True])
@@ -57,15 +57,15 @@ def test_the_guess_written_down_is_that_of_the_simulations(
 ) -> None:
     module = import_module(f"bandanna.reproduce.{name.replace('-', '_')}")
     dry = Dry()
-    places: list[Any] = [
+    modules: list[Any] = [
         module,
         hard,
         limits,
         import_module("bandanna.reproduce.algorithms"),
     ]
-    for place in places:
-        if hasattr(place, "simulate"):
-            monkeypatch.setattr(place, "simulate", dry)
+    for module in modules:
+        if hasattr(module, "simulate"):
+            monkeypatch.setattr(module, "simulate", dry)
     module.reproduce(quick)
     said = expected_seconds(name, quick=quick)
     # A guess: write "seconds" into the settings anew only when it is far off.

@@ -51,8 +51,8 @@ def check(load: Load, store: SqlStore) -> None:
         assert found.observed == len(sent), "every reward exactly once"
         counters = found.head["counters"]
         here = EVENTS.c.experiment == found.number
-        places = select(EVENTS.c.batch, EVENTS.c.position).where(here)
-        rows = [tuple(row) for row in store._rows(places)]
+        locations = select(EVENTS.c.batch, EVENTS.c.position).where(here)
+        rows = [tuple(row) for row in store._rows(locations)]
         assert len(set(rows)) == len(rows) == counters["rounds"], "no identity twice"
         assert len(rows) >= len(sent)
         count = select(func.count()).where(RELEASES.c.experiment == found.number)

@@ -21,7 +21,7 @@ from bandanna.simulation.price import price_in
 
 
 @pytest.mark.parametrize(
-    ("place", "others"),
+    ("environment", "others"),
     [
         (bd.environments.Bernoulli(3, 5000), ("tsallis-inf", "exp3")),
         (bd.environments.SinusoidalDrift(3, 5000), ("tsallis-inf",)),
@@ -29,42 +29,42 @@ from bandanna.simulation.price import price_in
     ],
 )
 def test_no_privacy_is_the_strongest_without_it(
-    place: Environment | ExpertEnvironment, others: tuple[str, ...]
+    environment: Environment | ExpertEnvironment, others: tuple[str, ...]
 ) -> None:
-    chosen = make_contestant("no-privacy", place, 1.0)
+    chosen = make_contestant("no-privacy", environment, 1.0)
     assert not chosen.guarantee.private
-    size = place.arms, place.rounds
+    size = environment.arms, environment.rounds
     for name in others:
         other = (
-            bd.Bandit(place.arms, name, place.rounds)
-            if place.experts is None
-            else bd.Experts(place.experts, *size, name)
+            bd.Bandit(environment.arms, name, environment.rounds)
+            if environment.experts is None
+            else bd.Experts(environment.experts, *size, name)
         )
         # Fixed seeds, and the mean of others is more than twice as far from the best.
-        found = bd.simulate({"best": chosen, "other": other}, place, replicates=10, seed=5)
+        found = bd.simulate({"best": chosen, "other": other}, environment, replicates=10, seed=5)
         assert found.regret("best").mean() < found.regret("other").mean()
 
 
 def test_slow_learners_are_left_out_where_they_would_take_too_long() -> None:
-    place = bd.environments.Bernoulli(3, 3000)
-    assert strongest(place).algorithm == "thompson"
-    assert strongest(place, most_seconds=1e-4).algorithm not in ("thompson", "kl-ucb")
-    assert strongest(place, batch=7).batch == 7
+    environment = bd.environments.Bernoulli(3, 3000)
+    assert strongest(environment).algorithm == "thompson"
+    assert strongest(environment, most_seconds=1e-4).algorithm not in ("thompson", "kl-ucb")
+    assert strongest(environment, batch=7).batch == 7
     assert set(STRONGEST) <= set(bd.learners.LEARNERS)
     assert shown_name("auto", "one-bit-exp4") == "auto (one-bit-exp4)"
 
 
 def test_regret_against_segments_is_against_the_best_arm_of_each() -> None:
-    place = bd.environments.Segments(
+    environment = bd.environments.Segments(
         [[0.2, 0.6], [0.3, 0.6], [0.9, 0.1]], [300, 200, 100], bernoulli=True
     )
-    assert place.edges is not None
-    assert place.edges.tolist() == [0, 500, 600]
+    assert environment.edges is not None
+    assert environment.edges.tolist() == [0, 500, 600]
     stops = np.array([10, 500, 550, 600])
-    found = best_of_segments(place, stops)
+    found = best_of_segments(environment, stops)
     assert found is not None
     np.testing.assert_allclose(found, [2.0, 120.0, 125.0, 130.0])
-    results = bd.simulate(bd.Bandit(2), place, replicates=4, checkpoints=stops)
+    results = bd.simulate(bd.Bandit(2), environment, replicates=4, checkpoints=stops)
     assert results.segments == 2
     assert results.ahead is not None
     np.testing.assert_allclose(results.ahead, [0.0, 0.0, 40.0, 80.0])
@@ -75,40 +75,42 @@ def test_regret_against_segments_is_against_the_best_arm_of_each() -> None:
 
 
 def test_worlds_that_do_not_change_have_no_segments() -> None:
-    for place in (
+    for environment in (
         bd.environments.Bernoulli(3, 100),
         bd.environments.ConstrainedAdversary(3, 1000),
         bd.environments.SinusoidalDrift(3, 10**6, period=4.0),  # nobody follows that
     ):
-        assert place.edges is None
+        assert environment.edges is None
     results = bd.simulate(bd.Bandit(3), np.zeros((10, 3)), replicates=2)
     assert results.ahead is None
     assert "segment_mean" not in results.summary()[0]
 
 
 def test_drift_has_a_segment_for_each_arm_and_wave() -> None:
-    place = bd.environments.SinusoidalDrift(6, 200_000, gap=0.05, amplitude=0.3, period=100_000)
-    assert place.edges is not None
-    assert place.edges.size - 1 == 12
-    end = np.array([place.rounds])
-    found = best_of_segments(place, end)
+    environment = bd.environments.SinusoidalDrift(
+        6, 200_000, gap=0.05, amplitude=0.3, period=100_000
+    )
+    assert environment.edges is not None
+    assert environment.edges.size - 1 == 12
+    end = np.array([environment.rounds])
+    found = best_of_segments(environment, end)
     assert found is not None
-    t = np.arange(place.rounds)
+    t = np.arange(environment.rounds)
     levels = np.where(np.arange(6) == 0, 0.475, 0.525)
     waves = np.sin(2 * np.pi * (t[:, None] / 100_000 + np.arange(6) / 6))
     each_round = (levels + 0.3 * waves).min(axis=1).sum()
-    assert each_round <= found[0] < each_round + 0.001 * place.rounds
+    assert each_round <= found[0] < each_round + 0.001 * environment.rounds
 
 
 def test_experts_too_have_segments() -> None:
-    place = bd.environments.SwitchingExperts(4, 3, 3000)
-    results = bd.simulate(bd.Experts(4, 3, 3000), place, replicates=2, checkpoints=5)
+    environment = bd.environments.SwitchingExperts(4, 3, 3000)
+    results = bd.simulate(bd.Experts(4, 3, 3000), environment, replicates=2, checkpoints=5)
     assert results.segments == 2
     assert results.best_expert == 1
-    losses, advice = place.make(0, 0, 3000)
+    losses, advice = environment.make(0, 0, 3000)
     each = np.take_along_axis(losses, np.asarray(advice, dtype=np.int64), axis=1) / 2**20
-    assert place.edges is not None
-    change = place.edges[1]
+    assert environment.edges is not None
+    change = environment.edges[1]
     best = each[:change].sum(axis=0).min() + each[change:].sum(axis=0).min()
     assert results.ahead is not None
     np.testing.assert_allclose(results.ahead[-1], each.sum(axis=0).min() - best, rtol=1e-4)
@@ -149,8 +151,8 @@ def test_a_policy_says_what_its_guard_saw() -> None:
 
 
 def test_the_price_of_privacy_is_counted_from_the_same_and_from_the_strongest() -> None:
-    place = bd.environments.Bernoulli([0.2, 0.8], 4000)
-    found = baselines("ab-test", place)
+    environment = bd.environments.Bernoulli([0.2, 0.8], 4000)
+    found = baselines("ab-test", environment)
     assert list(found) == ["ab-test, no privacy", "no privacy (thompson)"]
     assert not any(policy.guarantee.private for policy in found.values())
     policies = {
@@ -158,7 +160,7 @@ def test_the_price_of_privacy_is_counted_from_the_same_and_from_the_strongest() 
         "no-privacy": found["no privacy (thompson)"],
         "ab-test-no-privacy": found["ab-test, no privacy"],
     }
-    results = bd.simulate(policies, place, replicates=20, progress=False)
+    results = bd.simulate(policies, environment, replicates=20, progress=False)
     price = price_in(results, policies)
     assert price is not None
     assert (price.algorithm, price.same, price.strongest) == ("ab-test", "ab-test", "thompson")
@@ -183,14 +185,14 @@ def test_every_private_algorithm_is_played_without_privacy(name: str, learner: s
 
 
 def test_what_has_no_counterpart_without_privacy_says_so() -> None:
-    place = bd.environments.OneGoodExpert(4, 3, 500)
+    environment = bd.environments.OneGoodExpert(4, 3, 500)
     assert same_learner("tracking", bd.environments.Bernoulli(2, 1000)) is None
     with pytest.raises(bd.InputError, match="there is no uniform without privacy"):
-        make_contestant("uniform-no-privacy", place, 1.0)
+        make_contestant("uniform-no-privacy", environment, 1.0)
     with pytest.raises(bd.InputError, match="auto stands for another"):
-        make_contestant("auto-no-privacy", place, 1.0)
+        make_contestant("auto-no-privacy", environment, 1.0)
     for name, learner in (("one-bit-exp4", "centred-exp4"), ("dp-klucb-conversion", "kl-ucb")):
-        assert make_contestant(f"{name}-no-privacy", place, 1.0).algorithm == learner
+        assert make_contestant(f"{name}-no-privacy", environment, 1.0).algorithm == learner
     with pytest.raises(bd.InputError, match="decides how long arms are kept"):
         bd.Bandit(2, "phased", 1000, batch=4)
 

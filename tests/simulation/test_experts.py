@@ -57,7 +57,7 @@ def test_results_do_not_depend_on_cores_or_chunks(monkeypatch: pytest.MonkeyPatc
         "b": bd.PrivateExperts(4, 3, 0.5, rounds=3000, algorithm="one-bit-conversion"),
     }
     first = bd.simulate(policies, losses, advice=advice, replicates=3, seed=5, cores=1)
-    monkeypatch.setattr("bandanna.environments.advised.CHUNK_BYTES", 5000)
+    monkeypatch.setattr("bandanna.environments.experts.CHUNK_BYTES", 5000)
     second = bd.simulate(policies, losses, advice=advice, replicates=3, seed=5, cores=2)
     for name in policies:
         np.testing.assert_array_equal(first.curves(name), second.curves(name))

@@ -285,10 +285,10 @@ def test_the_default_guard_is_apart_from_the_database(
     for _ in range(2):
         with service_here(tmp_path / "data", guard=None) as here:
             assert here.core.guard is not None
-            place = default_guard(here.core.store.identity)
-            assert place.is_relative_to(tmp_path / "state")
-            assert place.stat().st_mode & 0o077 == 0
-            assert here.core.guard.address == str(place)
+            path = default_guard(here.core.store.identity)
+            assert path.is_relative_to(tmp_path / "state")
+            assert path.stat().st_mode & 0o077 == 0
+            assert here.core.guard.address == str(path)
 
 
 @needs_postgres

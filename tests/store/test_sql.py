@@ -335,9 +335,20 @@ def note_together(address: str) -> None:
     stores = [SqlStore(address, SECRET) for _ in range(4)]
     for key in ("first", "second", "first"):
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda one, key=key: one.tell("exp_1", {"key_id": key}, "now"), stores))
-    assert [line["key_id"] for line in stores[0].told("exp_1")] == ["first", "second", "first"]
-    assert stores[0].told("exp_2") == []
+            list(
+                pool.map(
+                    lambda one, key=key: one.record_device_parameters(
+                        "exp_1", {"key_id": key}, "now"
+                    ),
+                    stores,
+                )
+            )
+    assert [line["key_id"] for line in stores[0].device_parameter_history("exp_1")] == [
+        "first",
+        "second",
+        "first",
+    ]
+    assert stores[0].device_parameter_history("exp_2") == []
     for one in stores:
         one.close()
 

@@ -227,12 +227,12 @@ def test_a_stopped_experiment_takes_feedback_and_decides_nothing() -> None:
     here.reward("one", 0.5)
 
 
-def test_people_keep_their_places_and_their_cap_across_restarts() -> None:
+def test_people_keep_their_slots_and_their_cap_across_restarts() -> None:
     policy = bd.PrivateBandit(2, 1.0, per_person=1, rounds_per_slot=2, release="laplace", batch=2)
     here = office(policy)
     first = here.decide("a1", person="ann")
     here.restart()
-    assert here.decide("a2", person="ann").batch == first.batch, "the same place while it is open"
+    assert here.decide("a2", person="ann").batch == first.batch, "the same slot while it is open"
     here.decide("b1", person="bob")
     here.decide("b2", person="bob")
     for name in ("a1", "a2", "b1"):
@@ -244,12 +244,12 @@ def test_people_keep_their_places_and_their_cap_across_restarts() -> None:
     here.restart()
     again = here.decide("a3", person="ann")
     batch = here.look(lambda policy: policy.state.open[again.batch])
-    assert [place.counts for place in batch.slots.values()] == [False], "it had its place before"
+    assert [slot.counts for slot in batch.slots.values()] == [False], "it had its slot before"
     with pytest.raises(bd.InputError):
         here.decide("nobody")
 
 
-def test_a_place_closes_at_the_deadline_of_its_first_round() -> None:
+def test_a_slot_closes_at_the_deadline_of_its_first_round() -> None:
     policy = bd.PrivateBandit(2, 1.0, per_person=1, release="laplace", batch=2)
     here = office(policy, deadline_seconds=10.0)
     here.decide("a1", person="ann")

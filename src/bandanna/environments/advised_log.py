@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.advice import Advice, vote_type
-from bandanna.environments.advised import ExpertEnvironment
+from bandanna.environments.experts import ExpertEnvironment
 from bandanna.environments.log import Log
 
 Integers = NDArray[np.int64]

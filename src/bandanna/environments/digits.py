@@ -18,7 +18,7 @@ from bandanna._core import checks
 from bandanna._core.advice import Advice
 from bandanna._core.extras import need
 from bandanna._core.grid import UNITS
-from bandanna.environments.advised import ExpertEnvironment
+from bandanna.environments.experts import ExpertEnvironment
 
 DIGITS = 10
 TRAINED_ON = 600

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bandanna._core.grid import UNITS, LossRange, array_to_units, check_range
 from bandanna._core.types import InputError
-from bandanna.environments.advised import ExpertTable
 from bandanna.environments.array import LossTable
+from bandanna.environments.experts import ExpertTable
 from bandanna.environments.frames import SUFFIXES, read_frame
 from bandanna.environments.returning import mean_units, slots_of
 

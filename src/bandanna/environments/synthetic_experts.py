@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.advice import Advice, vote_type
 from bandanna._core.grid import UNITS
-from bandanna.environments.advised import ExpertEnvironment
+from bandanna.environments.experts import ExpertEnvironment
 
 CONFIDENCE = 0.8
 """Where experts spread their advice: the share they give to the arm they would name."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.advice import Advice
 from bandanna._core.grid import UNITS
-from bandanna.environments.advised import ExpertEnvironment
+from bandanna.environments.experts import ExpertEnvironment
 from bandanna.environments.segments import Segments
 
 TREATMENTS = (

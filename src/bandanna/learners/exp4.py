@@ -134,7 +134,7 @@ def rebuild(params: Exp4Params, state: Exp4State) -> None:
 
 
 @step
-def settle(params: Exp4Params, state: Exp4State, growth: float) -> None:
+def resum(params: Exp4Params, state: Exp4State, growth: float) -> None:
     """Sum the weights anew after an update in which they grew by ``exp(growth)`` at most."""
     state.total[0] = lane_sum(state.weights)
     state.total[1] += max(growth, 0.0)
@@ -332,7 +332,7 @@ def _add_baselines(params: Exp4Params, state: Exp4State, advice: Advice) -> None
             losses[j] += scratch[j]
             weight = weights[j] * math.exp(-params.learning_rate * scratch[j])
             weights[j] = weight if weight > NEGLIGIBLE else 0.0
-    settle(params, state, growth)
+    resum(params, state, growth)
 
 
 @step
@@ -383,7 +383,7 @@ def exp4_learn(
             losses[j] += estimate * advice[arm, j]
             weight = weights[j] * math.exp(exponent * advice[arm, j])
             weights[j] = weight if weight > NEGLIGIBLE else 0.0
-    settle(params, state, exponent)
+    resum(params, state, exponent)
 
 
 @step

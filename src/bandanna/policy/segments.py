@@ -263,10 +263,10 @@ class Segments(Mapping[ArmName, Policy]):
         raise DecisionError(f"no segment's policy is, or was, {identity!r}, which made this.")
 
 
-Shown = TypeVar("Shown", Summary, Answer, Comparison)
+Statement = TypeVar("Statement", Summary, Answer, Comparison)
 
 
-class BySegment(dict[ArmName, Shown]):
+class BySegment(dict[ArmName, Statement]):
     """Something for each segment, which prints one after the other."""
 
     def __str__(self) -> str:

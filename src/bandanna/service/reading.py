@@ -72,7 +72,7 @@ async def privacy(
 
 async def _told(core: Core, part: Experiment) -> JSON:
     """Return what devices are told, whose key signs it, and what they were told before."""
-    history = await run_in_threadpool(core.store.told, part.id)
+    history = await run_in_threadpool(core.store.device_parameter_history, part.id)
     return {
         **core.signer.parameters(part),
         "fingerprint": history[-1]["fingerprint"],

@@ -46,15 +46,15 @@ class Signer:
 
     def note(self, store: SqlStore, experiment: Experiment | Outline, now: float) -> None:
         """Note what devices are told, if it is not what they were told before."""
-        store.tell(experiment.id, self._line(experiment), moment(now))
+        store.record_device_parameters(experiment.id, self._line(experiment), moment(now))
 
     def note_all(self, store: SqlStore, now: float) -> None:
         """Note what devices are told in every experiment where it has changed."""
         local = [one for one in store.outlines(f'"{LOCAL}"') if is_local(one.settings)]
-        told = store.all_told() if local else {}
+        latest = store.latest_device_parameters() if local else {}
         for one in local:
             line = self._line(one)
-            if line.items() - told.get(one.id, {}).items():
+            if line.items() - latest.get(one.id, {}).items():
                 self.note(store, one, now)
 
     def _line(self, experiment: Experiment | Outline) -> dict[str, str]:

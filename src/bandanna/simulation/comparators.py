@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.grid import UNITS
 from bandanna.environments import Chunk, Environment, ExpertEnvironment
-from bandanna.environments.advised import add_expert_losses
+from bandanna.environments.experts import add_expert_losses
 from bandanna.simulation.engine import Run
 
 Floats = NDArray[np.float64]

@@ -434,18 +434,18 @@ class SqlStore(Store):
         with self._change() as connection:
             return bool(connection.execute(query.values(revoked_at=at)).rowcount)
 
-    def all_told(self) -> dict[str, JSON]:
+    def latest_device_parameters(self) -> dict[str, JSON]:
         """Return what devices were told last, by experiment."""
         rows = self._rows(select(FACTS).where(FACTS.c.name.startswith(TOLD)))
         return {row.name.removeprefix(TOLD): json.loads(row.value)[-1] for row in rows}
 
-    def told(self, experiment: str) -> list[JSON]:
+    def device_parameter_history(self, experiment: str) -> list[JSON]:
         """Return what devices were told in an experiment, one after the other."""
         name = FACTS.c.name == TOLD + experiment
         rows = self._rows(select(FACTS.c.value).where(name))
         return list(json.loads(rows[0].value)) if rows else []
 
-    def tell(self, experiment: str, line: JSON, at: str) -> None:
+    def record_device_parameters(self, experiment: str, line: JSON, at: str) -> None:
         """Note what devices are told in an experiment, if it is not what they were told before."""
         name = TOLD + experiment
         here = FACTS.c.name == name

@@ -1,4 +1,4 @@
-"""What an environment with experts is: losses and advice, made chunk by chunk.
+"""An environment with experts: losses and advice, made chunk by chunk.
 
 A chunk holds some thousand rounds, so that a million rounds of a thousand experts never have to
 lie in memory at once. A chunk is the same whenever it is asked for.
