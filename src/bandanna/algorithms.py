@@ -227,7 +227,7 @@ BANDITS = (
     ),
     Algorithm(
         "adaptive",
-        "long Laplace batches, a learner whose regret follows its surprises, and a net under it",
+        "long Laplace batches, a learner that gains on predictable losses, and a net",
         "ours",
         adaptive.adaptive_bound,
         adaptive.adaptive,
@@ -274,7 +274,7 @@ BANDITS = (
     ),
     Algorithm(
         "phased-net",
-        "phased with a net under it",
+        "phased with a net, which keeps a bound on regret",
         "ours",
         phases.phased_bound,
         phases.phased_net,

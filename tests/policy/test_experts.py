@@ -105,7 +105,7 @@ def test_experts_have_names() -> None:
     assert bd.PrivateExperts(2, 2, 1.0).spec.to_dict()["experts"] == 2
     with pytest.raises(bd.InputError, match="expert 'rf' said nothing"):
         policy.decide({"lr": "A"})
-    with pytest.raises(bd.InputError, match="an expert that is none: 'svm'"):
+    with pytest.raises(bd.InputError, match="an unknown expert, 'svm'"):
         policy.decide({"lr": "A", "svm": "B"})
     with pytest.raises(bd.InputError, match="names of experts must differ"):
         bd.PrivateExperts(["lr", "lr"], 2, 1.0)

@@ -175,7 +175,9 @@ def test_a_learner_that_fails_at_what_was_released_is_named(tmp_path: Path) -> N
             raise RuntimeError("no")
 
     half_played(Thompson(1)).save(tmp_path / "p.json")
-    with pytest.raises(bd.StateFileError, match="the Fails given cannot be told again"):
+    with pytest.raises(
+        bd.StateFileError, match="cannot replay what was released to the Fails given"
+    ):
         bd.load(tmp_path / "p.json", learner=Fails(1))
 
 

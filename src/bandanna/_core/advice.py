@@ -143,7 +143,7 @@ def _in_order(advice: Mapping[Any, object], experts: Sequence[ArmName]) -> list[
     for name in advice:
         if name not in known:
             shown = ", ".join(map(repr, experts[:20]))
-            raise InputError(f"advice is of an expert that is none: {name!r}; there are {shown}.")
+            raise InputError(f"advice is for an unknown expert, {name!r}; there are {shown}.")
     missing = [name for name in experts if name not in advice]
     if missing:
         raise InputError(f"advice is missing: expert {missing[0]!r} said nothing.")
@@ -155,7 +155,7 @@ def _by_name(advice: Sequence[object], names: Sequence[ArmName]) -> list[int]:
     unknown = [said for said in advice if said not in indices]
     if unknown:
         known = ", ".join(map(repr, names))
-        raise InputError(f"advice names an arm that is none: {unknown[0]!r}; there are {known}.")
+        raise InputError(f"advice names an unknown arm, {unknown[0]!r}; there are {known}.")
     return [indices[said] for said in advice]
 
 

@@ -207,10 +207,12 @@ def answered(
             options = ", ".join(f"--{name}" for name in missing)
             raise InputError(f"needs {options}; or give --regret and leave out one of them.")
         if most_experts:
-            raise InputError(f"--experts {MOST} asks how many a target allows; give it: --regret.")
+            raise InputError(
+                f"--experts {MOST} asks how many a target allows; give the target with --regret."
+            )
         return make_plan(Problem(**given), local=local), None
     if local:
-        raise InputError("--local answers no question; leave out --regret.")
+        raise InputError("--local cannot be used with --regret; leave one of them out.")
     if len(asked) != 1:
         options = ", ".join(f"--{name}" for name in asked) or "nothing"
         raise InputError(
@@ -238,7 +240,7 @@ def for_people(
         raise InputError("--people goes with --per-person, the slots each may have.")
     asks = per_person == MOST
     if asks != (regret is not None):
-        raise InputError(f"--per-person {MOST} and --regret go together: how many for which.")
+        raise InputError(f"give --per-person {MOST} and --regret together, or neither of them.")
     slots = None if asks else whole_number("--per-person", per_person)
     known = None
     if people is not None:

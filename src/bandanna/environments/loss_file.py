@@ -143,7 +143,7 @@ def _read_numbers(path: Path, person: str | None) -> _Table:
             known = ", ".join(map(repr, frame.columns))
             raise InputError(f"there is no column {person!r}; there are {known}.")
         if frame[person].has_nulls():
-            raise InputError(f"column {person!r} does not say whose every round is.")
+            raise InputError(f"column {person!r} has missing values: every round needs a person.")
         people, frame = frame[person].to_numpy(), frame.drop(person)
     if first_line == 1:
         names = _numbered("arm", frame.width)
@@ -182,7 +182,7 @@ def _read_advice(path: Path, arms: tuple[str, ...]) -> tuple[NDArray[np.generic]
         unknown = [arm for arm in values.unique().to_list() if str(arm) not in indices]
         if unknown:
             raise InputError(
-                f"{path}: expert {experts[column]!r} names an arm that is none: {unknown[0]!r}; "
+                f"{path}: expert {experts[column]!r} names an unknown arm, {unknown[0]!r}; "
                 f"there are {', '.join(map(repr, arms))}, or their indices from 0."
             )
         said[:, column] = [indices[str(arm)] for arm in values]

@@ -489,7 +489,9 @@ def plan(
     """
     if isinstance(arms, Problem):
         if (rounds, epsilon, experts, delta, delay) != (None, None, None, 0.0, 0):
-            raise InputError("a Problem says everything; give it alone, or change it by .but().")
+            raise InputError(
+                "a Problem holds all parameters; pass it alone, or change it with .but()."
+            )
         problem = arms
     else:
         if rounds is None or epsilon is None:

@@ -177,7 +177,7 @@ class ForeignPlayer:
             raise
         except Exception as error:
             raise StateFileError(
-                f"the {self._label} given cannot be told again what was released: "
+                f"cannot replay what was released to the {self._label} given: "
                 f"{type(error).__name__}: {error}"
             ) from None
 

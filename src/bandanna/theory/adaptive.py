@@ -125,7 +125,7 @@ def adaptive(problem: Problem, batch: int | None = None) -> Tuning:
         if promised is not None and memory >= rounds:
             numbers["budget"] = promised / batch
     elif problem.changes is not None:
-        raise InputError("changes= are so many in rounds=: give both, or give memory=.")
+        raise InputError("changes= is counted over the run: give rounds=, too, or give memory=.")
     if memory is not None:
         numbers["memory"] = max(memory / batch, 1.0)
     return Tuning(learner("adaptive", problem.arms, **numbers), release("laplace", problem, batch))
