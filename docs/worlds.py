@@ -28,7 +28,7 @@ SHOWN = 60
 
 MEANS = [0.4, 0.5, 0.5, 0.55, 0.6, 0.6]
 WORLDS: dict[str, tuple[str, Environment]] = {
-    "steady": ("each arm's losses have one law", Bernoulli(MEANS, ROUNDS)),
+    "steady": ("each arm's distribution is fixed", Bernoulli(MEANS, ROUNDS)),
     "any": (
         "anything: here another arm becomes best",
         Switching(6, ROUNDS, gap=0.2, first=0.33, bernoulli=True),

@@ -497,13 +497,13 @@ for _row in (*BANDITS, *WITH_EXPERTS):
 
 
 STEADY_WARNING = (
-    "It looks at arms it has stopped playing only now and then, adaptive plays the rest once the "
-    "order of arms changes, and no bound on its regret is proved."
+    "It rarely plays arms that have fallen behind, adaptive takes over when the order of arms "
+    "changes, and no bound on its regret is proved."
 )
 STEADY, ANY, CHANGING = "steady", "any", "changing"
 ALGORITHMS: dict[str, tuple[str, str]] = {
-    ANY: ("adaptive", "Losses may be anything: adaptive follows the surprises it meets."),
-    STEADY: ("phased", f"Losses are steady: phased, with few releases. {STEADY_WARNING}"),
+    ANY: ("adaptive", "Losses may be anything: adaptive gains where they are predictable."),
+    STEADY: ("phased", f"Losses are steady: phased needs few releases. {STEADY_WARNING}"),
     CHANGING: ("adaptive", "The best arm changes: adaptive with a short memory follows it."),
 }
 """For each world, the algorithm and why: what ``bandanna reproduce algorithms`` measured."""
