@@ -187,6 +187,21 @@ def test_the_api_says_that_it_needs_a_key(here: Here) -> None:
     assert described["paths"]["/livez"]["get"]["security"] == []
 
 
+def test_the_api_is_described_by_a_page_that_needs_no_key(here: Here) -> None:
+    document = here.http.get("/openapi.json").json()
+    del here.http.headers["Authorization"]
+    answer = here.http.get("/api")
+    assert (answer.status_code, answer.headers["content-type"][:9]) == (200, "text/html")
+    text = answer.text
+    calls = [(m.upper(), path) for path, item in document["paths"].items() for m in item]
+    assert all(f"<code>{method} {path}</code>" in text for method, path in calls)
+    assert text.count("<details>") == len(calls)
+    new = document["components"]["schemas"]["NewExperiment"]["properties"]
+    assert all(f"<code>{name}</code>" in text for name in new)
+    assert "<script" not in text
+    assert "$ref" not in text
+
+
 def show_config(*arguments: str, **environment: str) -> dict[str, str]:
     done = subprocess.run(
         [sys.executable, "-m", "bandanna", "serve", "--show-config", *arguments],

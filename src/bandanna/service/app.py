@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from bandanna._core.types import JSON
 from bandanna.service import (
     blocks,
+    described,
     device,
     events,
     health,
@@ -68,7 +69,7 @@ def make_app(core: Core) -> FastAPI:
     app.state.core = core
     describe = app.openapi
 
-    def described() -> JSON:
+    def with_key() -> JSON:
         """Return the description, with the key that every call needs."""
         found: JSON = describe()
         if "security" not in found:
@@ -80,9 +81,9 @@ def make_app(core: Core) -> FastAPI:
                     call["security"] = []
         return found
 
-    app.openapi = described  # type: ignore[method-assign]
+    app.openapi = with_key  # type: ignore[method-assign]
     shown = (routes.router, events.router, reading.router, openfeature.router, managing.router)
-    for part in (*shown, blocks.router, health.router, page.router, device.files):
+    for part in (*shown, blocks.router, health.router, page.router, described.router, device.files):
         app.include_router(part)
 
     @app.post(PATH, include_in_schema=False)

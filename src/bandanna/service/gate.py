@@ -20,10 +20,11 @@ from bandanna.store import KeyRow, StoreUnavailableError
 
 logger = logging.getLogger("bandanna.service")
 
-OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/", PATH)
+OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/", "/api", PATH)
 OPEN_FOLDERS = ("/page/", "/device/")
-"""What needs no key: a sign of life, the page, which holds nothing until it is given one, and what
-devices load. Other processes that share the database prove with every message who they are."""
+"""What needs no key: a sign of life, the page, which holds nothing until it is given one, a
+description of the API, and what devices load. Other processes that share the database prove with
+every message who they are."""
 
 NEW_KEY_SECONDS = 0.1
 """How often keys that are not known may make us look again."""
