@@ -10,6 +10,7 @@ from bandanna._core.types import JSON
 from bandanna.report.menus import usual
 from bandanna.simulation.contestants import NO_PRIVACY, shown_name
 from bandanna.simulation.contestants import SAME as WITHOUT
+from bandanna.studies.contexts import CONTEXTUAL, WITHOUT_PRIVACY
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES, SETTINGS
 
@@ -143,6 +144,9 @@ class Headline:
         best, rounds = self.best, self.best["rounds"]
         setting = f"at epsilon {best['epsilon']:g} in {rounds:,} rounds"
         mine, chance = (self._short(best[key]) for key in ("mean", "uniform"))
+        if best["ran"] in CONTEXTUAL:
+            random = f"Choosing at random loses {chance} more than that arm."
+            return f"{self._by_context} {setting}. {random}"
         without = ""
         if self.plain is not None:
             without = f"; without privacy ({self.plain['ran']}) {self._short(self._base)}"
@@ -169,6 +173,17 @@ class Headline:
             f"{best['algorithm']} gets {self._share(best):.0%} of the way from there to "
             f"{against}.{self._elsewhere}"
         )
+
+    @property
+    def _by_context(self) -> str:
+        """What deciding by context gains over the best single arm, with privacy and without."""
+        mean = self.best["mean"]
+        than = f"{'less' if mean < 0.0 else 'more'} than the best single arm"
+        said = f"Deciding by context ({self.best['algorithm']}) loses {self._short(abs(mean))} "
+        said += f"{self._unit} {than}"
+        if self.same is not None:
+            said += f" (without privacy {self._short(-self.same['mean'])} less)"
+        return said
 
     @property
     def _price(self) -> str:
@@ -259,6 +274,11 @@ def leads(results: StudyResults) -> list[Headline]:
         alike = here.filter(*(pl.col(axis).eq_missing(best[axis]) for axis in shared))
         plain = alike.filter(pl.col("algorithm") == NO_PRIVACY)
         twin = alike.filter(pl.col("algorithm") == f"{best['ran']}{WITHOUT}")
+        if best["ran"] in CONTEXTUAL:  # without contexts is something else than without privacy
+            plain = plain.clear()
+            twin = here.filter(
+                pl.col("algorithm") == WITHOUT_PRIVACY, pl.col("rounds") == best["rounds"]
+            )
         others = alike.filter(
             pl.col("algorithm") == best["algorithm"],
             pl.col("epsilon") != best["epsilon"],
@@ -291,6 +311,8 @@ def expert_name(about: JSON, expert: int) -> str:
 
 def arms_as_released(results: StudyResults, lead: Headline) -> list[list[str]]:
     """Return for each arm its mean outcome as the releases tell it, and how often it was played."""
+    if lead.best["ran"] in CONTEXTUAL:  # what is released is of features, not of arms
+        return []
     released = results.released().filter(pl.col("cell") == lead.best["cell"])
     if released.is_empty() or released.height > MOST_ARMS or lead.best["best_arm"] is None:
         return []

@@ -21,6 +21,7 @@ from bandanna.report.style import in_order
 from bandanna.simulation.contestants import SAME, shown_name
 from bandanna.simulation.results import share_text
 from bandanna.spec import Problem
+from bandanna.studies.contexts import CONTEXTUAL
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES, SETTINGS
 
@@ -52,6 +53,8 @@ def guaranteed(row: JSON, about: JSON) -> str:
     It is in the units of the environment, whose range ``about`` has.
     """
     if row["epsilon"] is None or row.get("per_person") is not None:  # plan has bounds for slots
+        return "-"
+    if row["ran"] in CONTEXTUAL:  # none is proved
         return "-"
     if row.get("options") is not None:  # metrics take a share of epsilon, a control of the rounds
         return "-"
@@ -120,7 +123,8 @@ def caveats(results: StudyResults, table: pl.DataFrame) -> list[str]:
     if table["mean"].min() < 0:  # type: ignore[operator]
         lines.append(
             "Regret below zero is better than every fixed arm, which is possible where the best "
-            "arm changes. Such means cannot be shown on a logarithmic axis and are left out there."
+            "arm changes or depends on the context. Such means cannot be shown on a logarithmic "
+            "axis and are left out there."
         )
     return lines + _changes(table)
 

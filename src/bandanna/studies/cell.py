@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from bandanna._core.documents import seal
 from bandanna._core.types import JSON, InputError
-from bandanna.algorithms import needs_epsilon
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policy import Policy
 from bandanna.simulation.contestants import make_policy
 from bandanna.simulation.online import metric_worlds, plays_online
 from bandanna.simulation.requests import seconds_of
 from bandanna.spec import Problem
-from bandanna.studies.schema import AXES, OWN, Setting
+from bandanna.studies.contexts import CONTEXTUAL, ROUND_SECONDS, WITHOUT_PRIVACY, promise_of
+from bandanna.studies.schema import AXES, OWN, Setting, is_private
 from bandanna.studies.source import Data, Source
 
 RESULTS_VERSION = 6
@@ -64,19 +64,29 @@ class Cell(Setting):  # type: ignore[misc]
         """Fill in what the environment decides, and refuse a combination that cannot apply."""
         environment = asked.environment.make(asked.arms, asked.rounds, asked.experts)
         values = {name: getattr(asked, name) for name in AXES}
-        if not needs_epsilon(asked.algorithm):
+        if not is_private(asked.algorithm):
             values |= {name: None for name, axis in AXES.items() if axis.private}
         values |= {"arms": environment.arms, "rounds": environment.rounds}
         values["experts"] = environment.experts
         cell = cls(**values, replicates=replicates, seed=seed, checkpoints=checkpoints)
-        if options and needs_epsilon(asked.algorithm):
+        if options and is_private(asked.algorithm):
             if environment.experts is not None:
                 raise InputError("[policy] is for policies without experts.")
+            if cell.contextual:
+                raise InputError("[policy] is for policies that do not decide by context.")
             cell = replace(cell, options=dict(options), metrics=dict(metrics or {}) or None)
+        if cell.contextual:
+            promise_of(cell)  # refuses what it cannot do
+            return cell
         policy = cell.policy()
         if plays_online(policy):
             metric_worlds(cell.algorithm, policy, cell.metrics or {}, cell.arms, cell.rounds)
         return cell
+
+    @property
+    def contextual(self) -> bool:
+        """Whether its policy decides by context."""
+        return self.algorithm in (*CONTEXTUAL, WITHOUT_PRIVACY)
 
     @property
     def key(self) -> str:
@@ -113,6 +123,8 @@ class Cell(Setting):  # type: ignore[misc]
     @cached_property
     def run_seconds(self) -> float:
         """A guess how long one run takes on one core: right within a factor of five or so."""
+        if self.contextual:
+            return ROUND_SECONDS * self.rounds
         return seconds_of([self.policy()], self.rounds)
 
     def parts(self) -> list[Part]:

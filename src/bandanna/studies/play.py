@@ -16,6 +16,7 @@ from bandanna.simulation.contestants import NO_PRIVACY, strongest
 from bandanna.simulation.policy_runs import Answers, Retired, statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.cell import Cell, Part
+from bandanna.studies.contexts import AGAINST, play_contexts, promise_of
 from bandanna.studies.schema import AXES
 from bandanna.studies.source import Data, Source
 
@@ -70,6 +71,8 @@ class Played(NamedTuple):
 def play(part: Part, losses: Data | None) -> tuple[str, Played]:
     """Play some runs of a cell on one core; returns their name and what they came to."""
     cell = part.cell.carrying(losses)
+    if cell.contextual:
+        return part.key, _play_contexts(cell, part)
     policy = cell.policy()
     if cell.algorithm == NO_PRIVACY:
         size = cell.arms, cell.rounds, cell.experts
@@ -110,6 +113,30 @@ def play(part: Part, losses: Data | None) -> tuple[str, Played]:
     )
 
 
+def _play_contexts(cell: Cell, part: Part) -> Played:
+    """Play some runs of a policy that decides by context."""
+    found = play_contexts(cell, part.first, part.runs)
+    return Played(
+        stops=found.stops,
+        regret=found.regret,
+        plays=found.plays,
+        uniform=found.uniform,
+        leaders=found.leaders,
+        released=np.full((part.runs, cell.arms), np.nan),
+        ahead=np.zeros(0),
+        alarms=np.zeros(0),
+        answers=_pairs(None),
+        retired=np.zeros((0, cell.arms), np.int64),
+        beyond=np.zeros(0, dtype=bool),
+        best=found.best,
+        best_expert=-1,
+        segments=1,
+        false_alarm=0.0,
+        against=AGAINST,
+        ran=cell.algorithm,
+    )
+
+
 def _pairs(answers: Answers | None) -> NDArray[np.int64]:
     if answers is None:
         return np.zeros((0, 2), dtype=np.int64)
@@ -128,9 +155,13 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
     """Return a row for each checkpoint; what is the same for all of them is repeated."""
     import polars as pl
 
-    policy = cell.policy()
-    batch, promise = policy.batch, policy.guarantee
-    grows = getattr(policy.recipe.learner, "grows", False)  # then nobody counted its batches
+    batch, grows = None, True
+    if cell.contextual:
+        promise = promise_of(cell)
+    else:
+        policy = cell.policy()
+        batch, promise = policy.batch, policy.guarantee
+        grows = getattr(policy.recipe.learner, "grows", False)  # then nobody counted its batches
     one = parts[0]
     stops, uniform, best = one.stops, one.uniform, one.best
     alarms = np.array([part.alarms for part in parts])
@@ -147,7 +178,11 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
             "segment_mean": float(curves[:, index].mean() + one.ahead[index])
             if one.ahead.size
             else None,
-            "releases": None if grows else int(stop) // batch if promise.private else 0,
+            "releases": None
+            if grows or batch is None
+            else int(stop) // batch
+            if promise.private
+            else 0,
             "regret": curves[:, index].tolist(),
             "shares": shares[index].tolist() if kept else None,
             "found": None if best < 0 else float((leaders[:, index] == best).mean()),

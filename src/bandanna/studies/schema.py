@@ -12,9 +12,10 @@ from typing import Any
 
 from bandanna._core import checks
 from bandanna._core.types import InputError
-from bandanna.algorithms import contestants
+from bandanna.algorithms import contestants, needs_epsilon
 from bandanna.simulation.contestants import SAME
 from bandanna.spec import Parameter, parameters, types
+from bandanna.studies.contexts import CONTEXTUAL
 
 Reader = Callable[[object], object]
 
@@ -73,12 +74,17 @@ def _as_written(value: object) -> object:
 
 def _algorithm(value: object) -> str:
     bandits, with_experts = contestants(with_experts=False), contestants(with_experts=True)
-    if str(value).removesuffix(SAME) not in (*bandits, *with_experts):
+    if str(value).removesuffix(SAME) not in (*bandits, *with_experts, *CONTEXTUAL):
         raise InputError(
-            f"unknown algorithm {value!r}; there are {', '.join(bandits)}; and with experts "
-            f"{', '.join(with_experts)}."
+            f"unknown algorithm {value!r}; there are {', '.join(bandits)}; with experts "
+            f"{', '.join(with_experts)}; and with contexts {', '.join(CONTEXTUAL)}."
         )
     return str(value)
+
+
+def is_private(algorithm: str) -> bool:
+    """Whether an algorithm of a grid promises anything, and so needs an epsilon."""
+    return algorithm in CONTEXTUAL or needs_epsilon(algorithm)
 
 
 OWN = {

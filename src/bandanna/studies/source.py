@@ -1,4 +1,4 @@
-"""Where a cell's losses come from: an environment by name, a table in a file, or a log."""
+"""Where a cell's losses come from: an environment by name, a table, a log, or people's contexts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from bandanna.environments import (
 )
 from bandanna.environments.frames import is_table
 from bandanna.environments.loss_file import LossFile, read_losses
+from bandanna.studies.contexts import ContextData, read_context
 
 GENERATED_ROUNDS = 100_000
 
@@ -27,7 +28,7 @@ LOG_COLUMNS = ("arm", "outcome", "propensity", "segment", "time", "person")
 LOG_OPTIONS = (*LOG_COLUMNS, "advice", "range", "reward", "how", "blocks", "clip")
 MOST_NAMES = 1000
 
-Data = LossFile | Logged
+Data = LossFile | Logged | ContextData
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,12 @@ def _environment_of(data: Data, rounds: int | None) -> Environment | ExpertEnvir
 
 
 def read_source(value: object, folder: Path) -> Source:
-    """Read one environment of a grid: a name, a name with options, a file, or a log."""
+    """Read one environment of a grid: a name, with options, a file, a log, or contexts."""
     if isinstance(value, Mapping) and isinstance(value.get("log"), str):
         return _read_log(dict(value), folder)
+    if isinstance(value, Mapping) and isinstance(value.get("context"), str):
+        people = read_context(dict(value), folder)
+        return Source(people.name, (), people.content, detail="context", data=people)
     if isinstance(value, Mapping) and isinstance(value.get("name"), str):
         options = {name: option for name, option in value.items() if name != "name"}
         if is_table(value["name"]):
@@ -111,8 +115,8 @@ def read_source(value: object, folder: Path) -> Source:
         return Source(value["name"], tuple(sorted(options.items())))
     if not isinstance(value, str):
         raise InputError(
-            f"an environment is a name, a file, {{name = ..., option = ...}} or {{log = ..., "
-            f"arm = ..., outcome = ...}}; got {value!r}."
+            f"an environment is a name, a file, {{name = ..., option = ...}}, {{log = ..., "
+            f"arm = ..., outcome = ...}} or {{context = ..., features = ...}}; got {value!r}."
         )
     if is_table(value):
         return _read_table(value, {}, folder)

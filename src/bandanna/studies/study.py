@@ -16,12 +16,11 @@ from typing import Self
 from bandanna._core import checks
 from bandanna._core.extras import need
 from bandanna._core.types import JSON, InputError
-from bandanna.algorithms import needs_epsilon
 from bandanna.spec import parameters
 from bandanna.studies.cell import Cell, Skipped
 from bandanna.studies.results import ResultsFolder, StudyResults
 from bandanna.studies.run import run_cells, waiting_parts, worker_count
-from bandanna.studies.schema import AXES, Setting, whole_number
+from bandanna.studies.schema import AXES, Setting, is_private, whole_number
 from bandanna.studies.source import Source, read_source
 
 MOST_CELLS = 100_000
@@ -51,7 +50,7 @@ def checked_grid(grid: object) -> dict[str, tuple[object, ...]]:
             if any(value in values[:index] for index, value in enumerate(values)):
                 raise InputError(f"{name} names a value twice: {list(grid[name])!r}.")
             checked[name] = values
-    private = [name for name in map(str, checked["algorithm"]) if needs_epsilon(name)]
+    private = [name for name in map(str, checked["algorithm"]) if is_private(name)]
     if private and "epsilon" not in checked:
         raise InputError(f"the grid needs epsilon for {private[0]}, such as epsilon = [1.0, 0.1].")
     return checked
