@@ -38,7 +38,10 @@ def make_contextual(settings: JSON) -> PrivateContextual:
     if settings.get("privacy") == "local":
         raise InputError('features need "privacy": "central": devices send nothing but bits.')
     if settings.get("algorithm") not in (None, "linear"):
-        raise InputError('with features the algorithm is "linear"; leave algorithm out.')
+        raise InputError(
+            'with features the service runs "linear" only; leave algorithm out. Trees are in the '
+            'library: bd.PrivateContextual(..., algorithm="trees").'
+        )
     options = {name: settings[name] for name in TAKEN if settings.get(name) is not None}
     if settings.get("protects") is not None:
         options["protects"] = settings["protects"]
