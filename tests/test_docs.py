@@ -113,14 +113,16 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "room", ["", "contextual", "device", "environments", "learners", "privacy"]
+    "subpackage", ["", "contextual", "device", "environments", "learners", "privacy"]
 )
-def test_the_reference_names_everything_public(room: str) -> None:
-    module = import_module(f"bandanna.{room}".rstrip("."))
+def test_the_reference_names_everything_public(subpackage: str) -> None:
+    module = import_module(f"bandanna.{subpackage}".rstrip("."))
     folder = ROOT / "docs" / "reference"
-    rooms = {"contextual", "device", "environments", "learners", "privacy"}
-    pages = [folder / f"{room}.md"] if room else sorted(folder.glob("*.md"))
-    text = "".join(one.read_text("utf-8") for one in pages if room or one.stem not in rooms)
+    subpackages = {"contextual", "device", "environments", "learners", "privacy"}
+    pages = [folder / f"{subpackage}.md"] if subpackage else sorted(folder.glob("*.md"))
+    text = "".join(
+        one.read_text("utf-8") for one in pages if subpackage or one.stem not in subpackages
+    )
     named = set(re.findall(r"^\.\. (?:auto\w+|data):: (\w+)$", text, flags=re.MULTILINE))
     public = set(module.__all__) - {
         *("__version__", "contextual", "environments", "learners", "privacy")

@@ -70,7 +70,7 @@ _HOMES = {
     "InputError": "bandanna._core.types",
     "StateFileError": "bandanna._core.types",
 }
-_ROOMS = ("contextual", "environments", "learners", "privacy")
+_SUBPACKAGES = ("contextual", "environments", "learners", "privacy")
 
 __all__ = [
     "AsyncClient",
@@ -111,7 +111,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
-    elif name in _ROOMS:
+    elif name in _SUBPACKAGES:
         value = import_module(f"bandanna.{name}")
     else:
         raise AttributeError(f"module 'bandanna' has no attribute {name!r}")

@@ -48,7 +48,7 @@ class DroppedArm(NamedTuple):
     """Where a guardrail retired it: what was found of which metric."""
 
 
-class _Shown:
+class _Statement:
     """What answers have in common: a sentence, JSON, a table for notebooks."""
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class ArmAnswer:
 
 
 @dataclass(frozen=True)
-class Answer(_Shown):
+class Answer(_Statement):
     """Which arm is best, if that can be said, and what is known of each.
 
     Attributes
@@ -196,7 +196,7 @@ class Answer(_Shown):
 
 
 @dataclass(frozen=True)
-class Comparison(_Shown):
+class Comparison(_Statement):
     """How two arms differ: the second one's mean minus the first one's, in the user's units."""
 
     first: ArmName

@@ -25,7 +25,7 @@ from bandanna.studies.contexts import CONTEXTUAL
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES, SETTINGS
 
-NUMBERS = {
+NUMBER_COLUMNS = {
     "mean": ("mean", ",.0f"),
     "standard_error": ("s.e.", ",.0f"),
     "q05": ("5%", ",.0f"),
@@ -81,7 +81,7 @@ def numbers_table(
     sorted_rows = table.sort(*keys, rank, "batch", nulls_last=True, maintain_order=True)
     shown = {
         name: how
-        for name, how in NUMBERS.items()
+        for name, how in NUMBER_COLUMNS.items()
         if name not in OPTIONAL or table[name].count() > 0
     }
     columns: list[JSON] = [{"heading": "algorithm", "word": True}]
