@@ -120,5 +120,5 @@ def test_changes_guards_and_the_strongest_baseline_are_shown(tmp_path: Path) -> 
     page = write_report(results, tmp_path / "r.html")[0].read_text()
     assert f"no privacy ({plain['ran'].item()})" in page
     assert "<th>against segments</th>" in page
-    assert "On switching the best arm changes: that of each of 2 segments" in page
-    assert "its guard said in 100.0% of the runs" in page
+    assert "On switching the best arm changes: 4,000 rounds have 2 segments, and" in page
+    assert "its guard raised an alarm in 100.0% of the runs" in page

@@ -88,7 +88,7 @@ def _price(table: pl.DataFrame, name: str) -> str:
     twin = ""
     if len(own):
         times = _range(float(own.min()), float(own.max()))  # type: ignore[arg-type]
-        twin = f", and without privacy the same algorithm has {times} times it"
+        twin = f"; without privacy the same algorithm has {times} times that learner's"
     return f"; its regret is {listed(parts)} that of the strongest learner without privacy{twin}"
 
 

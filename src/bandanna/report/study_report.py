@@ -138,10 +138,10 @@ def _changes(table: pl.DataFrame) -> list[str]:
     for row in changing.iter_rows(named=True):
         best = "expert" if row["best_expert"] is not None else "arm"
         lines.append(
-            f"On {row['environment']} the best {best} changes: that of each of "
-            f"{row['segments']:,} segments of {row['rounds']:,} rounds loses "
-            f"{row['segment_mean'] - row['mean']:,.0f} less than the best fixed one. Against "
-            f"segments: regret against playing each segment's best {best}."
+            f"On {row['environment']} the best {best} changes: {row['rounds']:,} rounds have "
+            f"{row['segments']:,} segments, and playing the best {best} of each loses "
+            f"{row['segment_mean'] - row['mean']:,.0f} less than the best fixed one. The column "
+            f"'against segments' has the regret against that."
         )
     guarded = table.filter(pl.col("alarms").is_not_null(), ~pl.col("algorithm").str.ends_with(SAME))
     for environment, algorithm in (
@@ -157,9 +157,8 @@ def _changes(table: pl.DataFrame) -> list[str]:
         often = f"{high:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
         often = f"{often} of the runs" if high else "none of the runs"
         lines.append(
-            f"{algorithm} is for steady losses. On {environment} its guard said in {often} "
-            f"that they are not; where they are, it says so with probability at most "
-            f"{chance:g} in a run."
+            f"{algorithm} is for steady losses. On {environment} its guard raised an alarm in "
+            f"{often}. A false alarm has probability at most {chance:g} in a run."
         )
     return lines
 
