@@ -147,6 +147,23 @@ def _single(law: Law, arm: Totals, mean: float, sign: float, work: Floats) -> tu
 
 
 @step
+def _both_sides(
+    law: Law, a: Totals, b: Totals, mean_a: float, mean_b: float, work: Floats
+) -> tuple[float, float]:
+    """Write each rate's evidence about a and about b to ``work``, over the largest.
+
+    Return the logarithms of the two largest.
+    """
+    below, above = work[0], work[1]
+    most_below = _values(law, a, mean_a, -1.0, below)
+    most_above = _values(law, b, mean_b, 1.0, above)
+    for k in range(law.rates.size):
+        below[k] = math.exp(below[k] - most_below)
+        above[k] = math.exp(above[k] - most_above)
+    return most_below, most_above
+
+
+@step
 def _double(
     law: Law, a: Totals, b: Totals, mean_a: float, mean_b: float, work: Floats
 ) -> tuple[float, float, float]:
@@ -154,13 +171,8 @@ def _double(
 
     And how it changes with the two: it is convex, growing in the first and falling in the second.
     """
-    rates = law.rates.size
-    below, above = work[0], work[1]
-    most_below = _values(law, a, mean_a, -1.0, below)
-    most_above = _values(law, b, mean_b, 1.0, above)
-    for k in range(rates):
-        below[k] = math.exp(below[k] - most_below)
-        above[k] = math.exp(above[k] - most_above)
+    rates, below, above = law.rates.size, work[0], work[1]
+    most_below, most_above = _both_sides(law, a, b, mean_a, mean_b, work)
     total, slope_a, slope_b = 0.0, 0.0, 0.0
     for k in range(rates):
         work[2, k] = 0.0
@@ -183,13 +195,8 @@ def _evidence_at(
     law: Law, a: Totals, b: Totals, mean_a: float, mean_b: float, work: Floats
 ) -> float:
     """Return the first of what ``_double`` does, in half the time."""
-    rates = law.rates.size
-    below, above = work[0], work[1]
-    most_below = _values(law, a, mean_a, -1.0, below)
-    most_above = _values(law, b, mean_b, 1.0, above)
-    for k in range(rates):
-        below[k] = math.exp(below[k] - most_below)
-        above[k] = math.exp(above[k] - most_above)
+    rates, below, above = law.rates.size, work[0], work[1]
+    most_below, most_above = _both_sides(law, a, b, mean_a, mean_b, work)
     total = 0.0
     for k in range(rates):
         row = 0.0

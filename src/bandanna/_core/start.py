@@ -18,6 +18,17 @@ EXPECTED = (
 )
 
 
+def part_within(log: float, run: float) -> float:
+    """Return the part of a log's sums whose noise is no larger than the run's, given both scales.
+
+    Examples
+    --------
+    >>> part_within(4.0, 1.0), part_within(0.5, 1.0)
+    (0.25, 1.0)
+    """
+    return min(1.0, run / log) if log > 0.0 else 1.0
+
+
 class StartArm(NamedTuple):
     """What was released of an arm of a log."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
+from bandanna._core.start import part_within
 from bandanna._core.types import InputError
 
 Floats = NDArray[np.float64]
@@ -33,10 +34,6 @@ class PriorArm(NamedTuple):
     def noise(self) -> float:
         """The variance of the noise on the mean."""
         return 2.0 * self.releases * (self.scale / self.rounds) ** 2 if self.rounds else 0.0
-
-    def part(self, scale: float) -> float:
-        """Return which part of it has noise of at most a scale on each sum."""
-        return min(1.0, scale / self.scale) if self.scale > 0.0 else 1.0
 
 
 Prior = tuple[PriorArm, ...]
@@ -58,7 +55,7 @@ def check_prior(prior: object, arms: int) -> Prior | None:
 
 def weighed(prior: Prior, scale: float) -> tuple[Floats, Floats, Floats]:
     """Return sums of losses, rounds and releases of each arm, with the noise of this scale."""
-    parts = [one.part(scale) for one in prior]
+    parts = [part_within(one.scale, scale) for one in prior]
     both = list(zip(parts, prior, strict=True))
     sums = np.array([part * one.rounds * one.mean for part, one in both])
     return (

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from bandanna._core import checks
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, ArmName, InputError
-from bandanna.inference import Totals, point, still_racing
-from bandanna.policy.methods import STEADY, AnyTime, Known, Method
+from bandanna.inference import Totals, point
+from bandanna.policy.methods import STEADY, Known, Method
 from bandanna.policy.wording import Units, best_words, difference_words, digits_for, sure
 
 ANY_TIME = "It is valid at any time, however often you look."
@@ -425,21 +425,11 @@ def in_the_race(
         return list(among)
     share = alpha / max(len(among), 1)
     known = [arm for arm in among if arm in totals]
-    if isinstance(method, AnyTime):
-        kept = still_racing(method.law, [totals[arm] for arm in known], share, tolerance)
-        if all(kept):
-            return list(among)
-        gone = [arm for arm, stays in zip(known, kept, strict=True) if not stays]
-        return [arm for arm in among if arm not in gone]
-    known.sort(key=lambda arm: point(totals[arm]))
-    left = set(among)
-    for rank, arm in enumerate(known):
-        for rival in known[rank + 1 :]:
-            if rival not in left or arm not in left:
-                continue
-            if method.better(totals[arm], totals[rival], share, tolerance):
-                left.discard(rival)
-    return [arm for arm in among if arm in left]
+    kept = method.racing([totals[arm] for arm in known], share, tolerance)
+    if all(kept):
+        return list(among)
+    gone = {arm for arm, stays in zip(known, kept, strict=True) if not stays}
+    return [arm for arm in among if arm not in gone]
 
 
 def leader_from(

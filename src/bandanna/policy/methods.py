@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +20,8 @@ from bandanna.inference import (
     is_below,
     mean_interval,
     phase_difference,
+    point,
+    still_racing,
 )
 
 STEADY = "each arm's outcomes do not change over time"
@@ -38,6 +41,25 @@ class Method(Protocol):
 
     def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
         """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+
+    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
+        """Return which arms no arm with a smaller mean is better than."""
+
+
+def pairs_racing(
+    arms: Sequence[Totals],
+    better: Callable[[Totals, Totals, float, float], bool],
+    alpha: float,
+    margin: float,
+) -> list[bool]:
+    """Return which arms are in the race, pair by pair, from the smallest mean on."""
+    left = [True] * len(arms)
+    ranked = sorted(range(len(arms)), key=lambda arm: point(arms[arm]))
+    for rank, arm in enumerate(ranked):
+        for rival in ranked[rank + 1 :]:
+            if left[arm] and left[rival] and better(arms[arm], arms[rival], alpha, margin):
+                left[rival] = False
+    return left
 
 
 class PhaseArm(Totals):
@@ -80,6 +102,10 @@ class InPhases(NamedTuple):
         """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
         return self.difference(a, b, 2.0 * alpha).low > -margin
 
+    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
+        """Return which arms no arm with a smaller mean is better than."""
+        return pairs_racing(arms, self.better, alpha, margin)
+
 
 class AnyTime(NamedTuple):
     """Confidence sequences: intervals that are valid at any time."""
@@ -97,6 +123,10 @@ class AnyTime(NamedTuple):
     def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
         """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
         return is_below(self.law, a, b, alpha, margin)
+
+    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
+        """Return which arms no arm with a smaller mean is better than, in one compiled call."""
+        return still_racing(self.law, arms, alpha, margin)
 
 
 class InPart(NamedTuple):
@@ -117,6 +147,10 @@ class InPart(NamedTuple):
         """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
         return self.method.better(a, b, self.part * alpha, margin)
 
+    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
+        """Return which arms no arm with a smaller mean is better than."""
+        return self.method.racing(arms, self.part * alpha, margin)
+
 
 class Once(NamedTuple):
     """Intervals for totals that are looked at once, of sums with noise of a scale."""
@@ -134,6 +168,10 @@ class Once(NamedTuple):
     def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
         """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
         return fixed_below(self.scale, a, b, alpha, margin)
+
+    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
+        """Return which arms no arm with a smaller mean is better than."""
+        return pairs_racing(arms, self.better, alpha, margin)
 
 
 class Known(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from bandanna._core.grid import to_units
 from bandanna._core.outcomes import Limits, Ranges
-from bandanna._core.start import Start
+from bandanna._core.start import Start, part_within
 from bandanna._core.types import ArmName, InputError
 from bandanna.inference import Totals, evidence_below, point
 from bandanna.policy.methods import FIXED, STEADY, AnyTime, InPhases, Known, PhaseArm, arm_in_phases
@@ -58,9 +58,9 @@ def and_start(known: Known, start: Start) -> Known:
     if not isinstance(known.method, AnyTime):
         return known
     totals, rounds = dict(known.totals), dict(known.rounds)
+    part = part_within(start.scale, known.method.law.scale)
     for arm, one in start.of(known.names).items():
         own = totals.get(arm, Totals())
-        part = min(1.0, known.method.law.scale / start.scale)
         totals[arm] = own._replace(
             total=own.total + part * one.total,
             terms=own.terms + part * one.rows,

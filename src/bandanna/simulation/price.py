@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from bandanna._core.types import JSON
 from bandanna.environments import Environment, ExpertEnvironment
@@ -74,7 +74,7 @@ def price_in(results: Results, policies: Mapping[str, Policy]) -> Price | None:
 
     own, plain = policies[best].algorithm, policies[NO_PRIVACY].algorithm
     found = Price(own, mean(best), plain, mean(NO_PRIVACY))
-    same = policies.get(f"{own}{SAME}")
-    if same is None:
+    name = f"{own}{SAME}"
+    if name not in policies:
         return found
-    return Price(own, mean(best), plain, mean(NO_PRIVACY), same.algorithm, mean(f"{own}{SAME}"))
+    return replace(found, same=policies[name].algorithm, same_regret=mean(name))
