@@ -6,10 +6,19 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
+from tests.noise import repeatable_noise
 from tests.postgres import Postgres, open_postgres
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the cores are busy with other tests
+
+# A failure can be repeated, and a busy machine is none. `make soak` draws other examples.
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.load_profile("repeatable")
+
+REAL_NOISE = ("tests/privacy/", "tests/audits/")
+"""Tests of the samplers, which draw from them; each states its probability of a false alarm."""
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -24,3 +33,11 @@ def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server, for all tests of one worker."""
     with open_postgres() as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw a test's noise from its name, so that chance decides no test."""
+    name = request.node.nodeid
+    if not name.startswith(REAL_NOISE) and request.node.get_closest_marker("soak") is None:
+        repeatable_noise(monkeypatch, name)
