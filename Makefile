@@ -40,7 +40,8 @@ device-demo: $(VENV)/ready
 # a database, mixed at random with restores, full disks and clock steps; 200 such stories of two stores; regret over many runs.
 soak: $(VENV)/ready
 	$(BIN)/python -m benchmarks.regret
-	$(BIN)/python -m pytest -x -q -m soak
+	$(BIN)/python -m pytest -x -q -m soak --hypothesis-profile=new
+	$(BIN)/python -m pytest -x -q -m "hypothesis and not soak" --hypothesis-profile=new tests
 	BANDANNA_KILLS=200 BANDANNA_SOAK=200 $(BIN)/python -m pytest -x -q -s -m "" \
 	  tests/service/test_faults.py tests/store/test_soak.py tests/service/test_soak.py
 

@@ -13,8 +13,9 @@ from tests.postgres import Postgres, open_postgres
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the cores are busy with other tests
 
-# A failure can be repeated, and a busy machine is none. `make soak` draws other examples.
+# A failure can be repeated, and a busy machine is none. `make soak` draws new examples.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.register_profile("new", deadline=None)
 settings.load_profile("repeatable")
 
 REAL_NOISE = ("tests/privacy/", "tests/audits/")
