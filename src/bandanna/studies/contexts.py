@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,7 @@ def _declared(feature: object) -> object:
 
 
 def _table_of(cell: Cell) -> ContextTable:
-    data: Any = cell.environment.data
+    data: object = cell.environment.data
     if not isinstance(data, ContextData):
         raise InputError(
             f"{cell.algorithm} decides by context, which {cell.environment.label} has not; use an "
