@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from bandanna._core.html import paragraph, table
 from bandanna._core.start import Start
@@ -52,6 +52,16 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 """Default confidence of the intervals that are shown."""
+
+
+class _Said(TypedDict):
+    """What answers of one kind have in common."""
+
+    confidence: float
+    among: tuple[int, ...]
+    warning: str
+    settled: Settled | None
+    unsaid: str
 
 
 class ArmSummary(NamedTuple):
@@ -524,26 +534,22 @@ class Diagnostics:
             index = [self.active[arm] for arm in race.racing]
             winner = None if race.winner is None else self.active[race.winner]
             settled = Settled(tuple(index), winner, self.spec.tolerance / width)
-        units, running, unsaid = self._units(outcome), self._running, self._unsaid
-
-        def answered(known: Callable[[], Known], assumption: str) -> Answer:
-            return answer_later(
-                known,
-                units,
-                confidence=confidence,
-                among=running,
-                assumption=assumption,
-                warning=warning,
-                settled=settled,
-                unsaid=unsaid,
-            )
-
-        known = self._released_so_far()
+        known, units = self._released_so_far(), self._units(outcome)
+        said: _Said = {
+            "confidence": confidence,
+            "among": self._running,
+            "warning": warning,
+            "settled": settled,
+            "unsaid": self._unsaid,
+        }
         if not self._shares_with_log:
-            return answered(known, self._assumption)
+            return answer_later(known, units, assumption=self._assumption, **said)
         log = self._with_log()
-        alone = answered(lambda: known().in_part(0.5), self._assumption)
-        return with_log(alone, answered(lambda: log.in_part(0.5), AS_IN_THE_LOG), warning)
+        alone = answer_later(
+            lambda: known().in_part(0.5), units, assumption=self._assumption, **said
+        )
+        together = answer_later(lambda: log.in_part(0.5), units, assumption=AS_IN_THE_LOG, **said)
+        return with_log(alone, together, warning)
 
     @property
     def _changes(self) -> str:
@@ -553,7 +559,7 @@ class Diagnostics:
     @property
     def _shares_with_log(self) -> bool:
         """Whether answers rest on phases or on the log that the policy started from."""
-        return self._parts.runner.phases and self.spec.start is not None
+        return self.spec.start_from is not None and self._parts.runner.phases
 
     def _with_log(self) -> Known:
         """Return what was released in the run and of the log that it started from."""
