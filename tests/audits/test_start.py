@@ -62,13 +62,13 @@ def test_whole_logs_and_whole_runs() -> None:
         first, own = found.start.arms[0].total, policy.state.totals[decision.index].total
         return [first, own, first + own, min(first, own)]
 
-    outputs = [np.array([seen(outcome) for _ in range(5_000)]) for outcome in (1.0, 0.0)]
+    outputs = [np.array([seen(outcome) for _ in range(2_000)]) for outcome in (1.0, 0.0)]
     result = audit(
         lambda count: outputs[0][:count],
         lambda count: outputs[1][:count],
         1.5,
-        draws=5_000,
+        draws=2_000,
         significance=1e-6,
     )
     assert result.passed, result
-    assert result.epsilon > 0.5
+    assert result.epsilon > 0.3
