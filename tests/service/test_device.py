@@ -257,7 +257,7 @@ def test_an_address_with_a_pages_key_is_slowed_down(tmp_path: Path) -> None:
         assert found[:5] == [200] * 5
 
 
-def test_only_named_origins_may_ask_and_only_for_decisions_and_bits(here: Here) -> None:
+def test_only_named_origins_may_ask_and_only_for_decisions_and_feedback(here: Here) -> None:
     experiment = here.create(**LOCAL)
     path = f"/v1/experiments/{experiment}/decisions"
     asking = {"Access-Control-Request-Method": "POST"}
@@ -273,7 +273,8 @@ def test_only_named_origins_may_ask_and_only_for_decisions_and_bits(here: Here) 
     for closed, origin in (
         (path, "https://other.example"),
         (path, "null"),
-        ("/v1/events/e/reward", ORIGIN),
+        ("/v1/events/e/give-up", ORIGIN),
+        (f"/v1/experiments/{experiment}/events/e/erase", ORIGIN),
         (f"/v1/experiments/{experiment}", ORIGIN),
         ("/v1/experiments", ORIGIN),
     ):

@@ -139,6 +139,9 @@ def test_everything_fits_and_can_be_read(
     picture(browser, f"home-{width}-{'dark' if dark else 'light'}")
     open_page(browser, running, bandit.id)
     until(browser, lambda d: "attack" in text(d, "audit"))
+    until(browser, lambda d: "slow" in text(d, "difference"))
+    browser.find_element("css selector", "#second option:last-child").click()
+    until(browser, lambda d: "old" in text(d, "difference"))
     wide = browser.execute_script("return document.documentElement.scrollWidth")
     assert wide <= width
     ink, paper = browser.execute_script(

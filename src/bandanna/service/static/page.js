@@ -273,6 +273,25 @@ function offer(segments) {
   if (names.includes(chosen)) $("segment").value = chosen;
 }
 
+// Two arms to compare, at first the first two; experiments that decide by context have no such answer.
+function offerArms(names, contextual) {
+  $("comparing").hidden = contextual || names.length < 2;
+  for (const [place, id] of ["first", "second"].entries()) {
+    const chosen = $(id).value;
+    $(id).replaceChildren(...names.map((name) => new Option(name, name)));
+    $(id).value = names.includes(chosen) ? chosen : names[place];
+  }
+}
+
+async function compare() {
+  const [first, second] = ["first", "second"].map((id) => $(id).value);
+  $("difference").textContent = "";
+  if ($("comparing").hidden || first === second) return;
+  const asked = new URLSearchParams({ first, second });
+  const found = await json(`/v1/experiments/${here()}/compare?${asked}${which().replace("?", "&")}`);
+  $("difference").textContent = found.sentence;
+}
+
 async function one(id) {
   const [now, privacy] = await Promise.all(["", "/privacy"].map((part) => json(`/v1/experiments/${id}${part}`)));
   offer(now.segments);
@@ -284,6 +303,8 @@ async function one(id) {
   $("certificate").disabled = privacy.certificate === null && !which();
   show("one");
   fill(now, results);
+  offerArms(results.choices.map((choice) => String(choice.name)), Boolean(now.settings.features));
+  compare().catch((error) => { $("difference").textContent = error.message; });
   json(`/v1/experiments/${id}/audit`).then((found) => {
     const short = (value) => String(Number(value.toPrecision(3)));
     $("audit").textContent = `Claimed epsilon ${short(found.claimed)} for ${found.about}; an attack with ${number(found.draws)} draws shows at least ${short(found.audited)}. ${found.note}`;
@@ -319,6 +340,7 @@ $("forget").addEventListener("click", () => { sessionStorage.removeItem("key"); 
 $("make").addEventListener("submit", make);
 for (const id of ["privacy", "arms", "epsilon", "rounds", "deadline", "often", "segments"]) $(id).addEventListener("change", planned);
 $("segment").addEventListener("change", go);
+for (const id of ["first", "second"]) $(id).addEventListener("change", guarded(compare));
 $("certificate").addEventListener("click", guarded(async () => {
   const found = await json(`/v1/experiments/${here()}/privacy${which()}`);
   save(`${here()}-certificate.json`, new Blob([JSON.stringify(found.certificate, null, 2)]));
