@@ -319,6 +319,7 @@ def test_no_bound_is_printed_where_slots_meet_other_eligible_arms() -> None:
     assert own is not None
     assert own.bound is None
     assert "other eligible arms" in own.reason
+    assert "the bound holds" not in policy.plan.note
     assert "Slots take several rounds" in policy.plan.note
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.service.keys import REFRESH_SECONDS
+from bandanna.service.models import PlanRequest
 from bandanna.service.quick import QUICK
 from bandanna.store import StoreUnavailableError
 from tests.service.running import Here, service_here
@@ -313,6 +315,19 @@ def test_plans(here: Here) -> None:
     found = here.http.post("/v1/plan", json=body).json()
     assert found["best"] in [row["algorithm"] for row in found["rows"]]
     assert here.http.post("/v1/plan", json=body | {"epsilon": -1}).status_code == 422
+
+
+def test_plans_take_what_plan_takes(here: Here) -> None:
+    taken = set(signature(bd.plan).parameters) - {"delay"}
+    assert set(PlanRequest.model_fields) == taken | {"deadline_seconds", "decisions_per_second"}
+    body = {"arms": 2, "rounds": 60_000, "epsilon": 1.0, "delta": 1e-6}
+    persons = {"per_person": 1000, "people": 60, "losses": "steady"}
+    found = here.http.post("/v1/plan", json=body | persons).json()
+    own = bd.plan(2, 60_000, 1.0, delta=1e-6, per_person=1000, people=60, losses="steady")
+    assert found == json.loads(json.dumps(own.to_dict()))
+    assert max(row["batch"] or 1 for row in found["rows"]) <= 30  # half as many as there are people
+    alone = here.http.post("/v1/plan", json=body | {"people": 60})
+    assert (alone.status_code, "per_person" in alone.text) == (422, True)
 
 
 def test_plans_say_what_late_feedback_costs(here: Here) -> None:

@@ -244,8 +244,6 @@ class Plan:
         Each round that was not learned from adds one loss range to its bound.
         """
         own, notes = self.own, []
-        if happened.restricted:
-            notes.append(ELIGIBLE)
         if happened.several and not self.problem.delay:
             notes.append(SEVERAL_ROUNDS)
         bound = None if own is None else own.bound
@@ -266,6 +264,8 @@ class Plan:
                     f"The bound includes one loss range for each of {happened.missed:,} rounds or "
                     f"slots so far that were given up, beyond a person's cap or in no slot."
                 )
+        if happened.restricted and own is not None and own.bound is not None:
+            notes.insert(0, ELIGIBLE)
         return replace(self, own=own, note=" ".join(notes))
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -17,6 +18,7 @@ from pydantic import (
 )
 
 from bandanna._core.types import JSON, Guarantee
+from bandanna.planner.plan import plan as make_plan
 from bandanna.spec import (
     FORMER_NAMES,
     Parameter,
@@ -82,28 +84,51 @@ def _json_type(name: str, declared: Parameter) -> Any:
     return bool if kind is bool else str
 
 
-def _fields() -> dict[str, Any]:
-    """Return the fields of an experiment that ``bandanna.spec`` declares."""
+def _field(name: str, declared: Parameter, *, needed: bool) -> tuple[Any, Any]:
+    """Return a field of a document for a parameter that ``bandanna.spec`` declares."""
     former = {new: old for old, new in FORMER_NAMES.items()}
-    fields: dict[str, Any] = {}
-    for name, declared in parameters().items():
-        if declared.served:
-            kind, alias = _json_type(name, declared), former.get(name)
-            also = None if alias is None else AliasChoices(name, alias)
-            known: dict[str, Any] = {"description": declared.help, "validation_alias": also}
-            if name not in ("arms", "epsilon"):
-                known["default"] = defaults()[name] if kind is bool else None
-                kind = kind if kind is bool else kind | None
-            fields[name] = (kind, Field(**known))
-    return fields
+    kind, alias = _json_type(name, declared), former.get(name)
+    also = None if alias is None else AliasChoices(name, alias)
+    known: dict[str, Any] = {"description": declared.help, "validation_alias": also}
+    if not needed:
+        known["default"] = defaults()[name] if kind is bool else None
+        kind = kind if kind is bool else kind | None
+    return kind, Field(**known)
+
+
+def _fields() -> dict[str, Any]:
+    """Return the fields of an experiment."""
+    return {
+        name: _field(name, declared, needed=name in ("arms", "epsilon"))
+        for name, declared in parameters().items()
+        if declared.served
+    }
+
+
+def _plan_fields() -> dict[str, Any]:
+    """Return the fields of a problem: what ``bandanna.plan`` takes, with numbers of arms."""
+    taken, declared = signature(make_plan).parameters, parameters()
+    known = {
+        name: _field(name, declared[name], needed=name in ("rounds", "epsilon"))
+        for name in taken
+        if name in declared and name not in ("arms", "experts", "delay")
+    }
+    arms = Annotated[int, Field(ge=2, le=declared["arms"].most)]
+    experts = Annotated[int, Field(ge=1, le=declared["experts"].most)] | None
+    counted: dict[str, Any] = {"arms": (arms, ...), "experts": (experts, None)}
+    return counted | known
 
 
 if TYPE_CHECKING:
 
     class SpecBody(Document):
         """The parameters of a policy that an experiment may have."""
+
+    class ProblemBody(Document):
+        """The parameters of a policy that a plan depends on."""
 else:
     SpecBody = create_model("SpecBody", __base__=Document, **_fields())
+    ProblemBody = create_model("ProblemBody", __base__=Document, **_plan_fields())
 
 
 Category = Annotated[str, Field(max_length=1000)] | bool | int
@@ -209,15 +234,9 @@ class NewReward(Document):
     )
 
 
-class PlanRequest(Document):
+class PlanRequest(ProblemBody):
     """A problem to plan for."""
 
-    arms: Annotated[int, Field(ge=2, le=10_000)]
-    rounds: Annotated[int, Field(ge=1, le=10**12)]
-    epsilon: Finite
-    experts: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    per_person: Annotated[int, Field(ge=1, le=10**6)] | None = None
     local: bool = Field(default=False, description="Only what people's own devices can feed.")
     deadline_seconds: Seconds | None = None
     decisions_per_second: Often | None = Field(default=None, description=LATE)

@@ -59,6 +59,9 @@ router = APIRouter(prefix="/v1", responses=PROBLEMS)
 DIRECT, SERVER = "Bandanna-Direct", "Bandanna-Server"
 """A client that sends the first is told which process serves the experiment, if it is another."""
 
+LATENESS = {"deadline_seconds", "decisions_per_second"}
+"""How a plan is told of late feedback."""
+
 Body = TypeVar("Body", bound=Document)
 
 
@@ -196,16 +199,7 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
 @router.post("/plan")
 async def plan(problem: PlanRequest, _: CanRead) -> JSON:
     """Compare what algorithms guarantee for a problem, with late feedback if need be."""
-    found = await run_in_threadpool(
-        lambda: make_plan(
-            problem.arms,
-            problem.rounds,
-            problem.epsilon,
-            experts=problem.experts,
-            delta=problem.delta,
-            delay=rounds_late(problem.deadline_seconds, problem.decisions_per_second),
-            per_person=problem.per_person,
-            local=problem.local,
-        )
-    )
+    late = rounds_late(problem.deadline_seconds, problem.decisions_per_second)
+    given = problem.model_dump(exclude_none=True, exclude=LATENESS)
+    found = await run_in_threadpool(lambda: make_plan(**given, delay=late))
     return found.to_dict()
