@@ -90,7 +90,7 @@ class TextbookPhases:
         bold = 0.7 * math.sqrt(max(1 - self.t / self.rounds, 0.02))
         shares = self._shares(fitted, covariance, effects, bold)
         lead = int(shares.argmax())
-        growth, most = (0.25, 0.025) if shares[lead] > 0.98 else (1.0, 0.04)
+        growth, most = (0.25, 0.025) if shares[lead] > 0.98 else (1.0, 0.03)
         size = min(max(growth * self.t, self._first_size()), most * self.rounds)
         if self.watched:
             space = 0.2 * (self._room(0) - self.regrets.max())
@@ -102,6 +102,8 @@ class TextbookPhases:
         if 0 < self.rounds - self.t < 1.5 * size:
             size = self.rounds - self.t
         worth = 3 if self.watched else (8 if settled else 1)
+        if not self.watched and not settled:
+            shares = self._gather(shares, lead, size)
         small = (shares * size * self.epsilon < worth) & (np.arange(self.arms) != lead)
         shares = np.where(small, 0, shares)
         planned = np.floor(shares / shares.sum() * size)
@@ -110,6 +112,15 @@ class TextbookPhases:
         if self.watched:
             self._probe_randomly(planned, lead, size, fitted, variance)
         return self._opened(planned)
+
+    def _gather(self, shares: np.ndarray, lead: int, size: float) -> np.ndarray:
+        """Put the small shares of several phases in one, by systematic sampling."""
+        least = min(8 / (self.epsilon**2 * size), 0.15)
+        small = (shares > 0) & (shares < least) & (np.arange(self.arms) != lead)
+        reached = np.cumsum(np.where(small, shares / least, 0.0))
+        marks = np.floor(reached - uniform(self.stream)) + 1
+        drawn = np.diff(marks, prepend=0) > 0
+        return np.where(small, np.where(drawn, least, 0.0), shares)
 
     def _opened(self, planned: np.ndarray) -> np.ndarray:
         self.t += int(planned.sum())
@@ -120,7 +131,8 @@ class TextbookPhases:
     def _first_size(self) -> int:
         least = self.arms * max(5 / self.epsilon**2, 12)
         most = self.arms * max(10 / self.epsilon**2, 120)
-        size = max(least, min(0.03 * self.rounds, most))
+        opening = 0.033 if self.budget is None else 0.03
+        size = max(least, min(opening * self.rounds, most))
         return math.ceil(max(min(size, 0.2 * self.rounds), 2))
 
     def _first(self) -> np.ndarray:
@@ -172,7 +184,7 @@ class TextbookPhases:
         budget = min((0.3 if again or self.look else 0.15) * size, planned[lead] - 1)
         order = np.roll(np.arange(self.arms), -int(uniform(self.stream) * self.arms))
         while True:
-            often = (2.8 if self.watched else 4) / self.rounds
+            often = (2.8 if self.watched else 3.5) / self.rounds
             due = (self.t + size / 2 - self.looked) * often
             due += 1e6 * (self.wanted > 0) + 1.0 * self.look
             due[planned > 0] = -1
@@ -181,7 +193,7 @@ class TextbookPhases:
                 return
             count = self.wanted[arm]
             if count == 0:
-                clear = 2.6 if self.watched else 2.7
+                clear = 2.6 if self.watched else 2.9
                 count = self.enough(max(fitted[arm] - fitted[lead], 0) + 0.2, clear, variance)
             count = math.ceil(min(count, most))
             self.wanted[arm] = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.streams import Stream, uniform
@@ -20,8 +21,10 @@ from bandanna.learners.phase_net import (
 )
 from bandanna.learners.phased_state import LOOK, RECORDS, ROUNDS, PhasedParams, PhasedState
 
-OPENING, LONGEST_FIRST = 0.03, 0.2
-"""Share of the horizon in the first phase, and the largest."""
+Floats = NDArray[np.float64]
+
+OPENING, OPENING_WATCHED, LONGEST_FIRST = 0.033, 0.03, 0.2
+"""Share of the horizon in the first phase, the same with a net, and the largest."""
 FIRST, ENOUGH, PLENTY = 5.0, 10.0, 120.0
 """Rounds of each arm in the first phase: at least ``FIRST / epsilon^2``, where noise is about as
 large as sampling, and no more than ``ENOUGH / epsilon^2`` or ``PLENTY``."""
@@ -29,7 +32,7 @@ GROWTH, SETTLED_GROWTH = 1.0, 0.25
 """A phase's share of the rounds before it, where arms compete and where one has almost all."""
 UNKNOWN = 0.4
 """The same, times this, where the horizon is not known."""
-CONTESTED, SETTLED = 0.04, 0.025
+CONTESTED, SETTLED = 0.03, 0.025
 """The same of the horizon, at most."""
 ALMOST_ALL = 0.98
 LONGEST = 2.0**22
@@ -38,10 +41,14 @@ WORTH, WORTH_SETTLED, WORTH_WATCHED = 1.0, 8.0, 3.0
 """A share of fewer rounds, times epsilon, is not worth its release; nor, where one arm has almost
 all, being taken for a probe; nor, with the net, its noise in the estimate of regret."""
 
-PROBES, PROBES_WATCHED = 4.0, 2.8
+RARELY, MOST_RARELY = 8.0, 0.15
+"""An arm with a small share is not in every phase. When it is, it has so many rounds over
+epsilon^2, where noise is as large as sampling, but at most this part of the phase."""
+
+PROBES, PROBES_WATCHED = 3.5, 2.8
 """How often in a run an arm that is not played is looked at, at least; and where probes at random
 come on top."""
-OVERTAKE, CLEAR, CLEAR_WATCHED = 0.2, 2.7, 2.6
+OVERTAKE, CLEAR, CLEAR_WATCHED = 0.2, 2.9, 2.6
 """A probe sees an arm that overtook the leader by this much, so many standard errors clear; and
 where probes at random come on top."""
 RATHER_CLEAR = 2.0
@@ -65,7 +72,8 @@ def first_size(params: PhasedParams, arms: int) -> float:
     size = arms * max(FIRST / square, 0.1 * PLENTY)
     if params.horizon > 0.0:
         most = arms * max(ENOUGH / square, PLENTY)
-        size = max(size, min(OPENING * params.horizon, most))
+        opening = OPENING_WATCHED if params.budget < math.inf else OPENING
+        size = max(size, min(opening * params.horizon, most))
         size = min(size, LONGEST_FIRST * params.horizon)
     return float(math.ceil(min(max(size, 2.0), LONGEST)))
 
@@ -114,20 +122,13 @@ def _suspects(params: PhasedParams, state: PhasedState) -> bool:
 
 
 @part
-def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool:
-    """Turn shares into rounds: small ones are left out, quiet arms are probed.
-
-    Returns whether the net lets it be played.
-    """
-    if watched(params, state):
-        note_safety(params, state)
-    phase, shares, planned = state.phase, state.scratch_shares, state.planned
-    lead = int(np.argmax(shares))
-    settled = shares[lead] > ALMOST_ALL
+def _size(params: PhasedParams, state: PhasedState, settled: bool) -> float:
+    """Return the length of a phase that is not the first."""
+    phase = state.phase
     size = (SETTLED_GROWTH if settled else GROWTH) * phase[ROUNDS]
     if params.horizon == 0.0:
         size *= UNKNOWN
-    size = max(size, first_size(params, planned.size))
+    size = max(size, first_size(params, state.planned.size))
     if params.horizon > 0.0:
         size = min(size, (SETTLED if settled else CONTESTED) * params.horizon)
     if watched(params, state):
@@ -139,10 +140,27 @@ def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool
     remaining = params.horizon - phase[ROUNDS]
     if remaining > 0.0 and remaining < min(1.5 * size, LONGEST):
         size = remaining
+    return float(size)
+
+
+@part
+def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool:
+    """Turn shares into rounds: small ones are left out, quiet arms are probed.
+
+    Returns whether the net lets it be played.
+    """
+    if watched(params, state):
+        note_safety(params, state)
+    phase, shares, planned = state.phase, state.scratch_shares, state.planned
+    lead = int(np.argmax(shares))
+    settled = shares[lead] > ALMOST_ALL
+    size = _size(params, state, settled)
     kept = 0.0
     worth = WORTH_SETTLED if settled else WORTH
     if watched(params, state):
         worth = WORTH_WATCHED
+    elif not settled:
+        _gather(params, shares, lead, size, stream)
     for i in range(planned.size):
         if i != lead and shares[i] * size * params.epsilon < worth:
             shares[i] = 0.0
@@ -159,6 +177,26 @@ def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool
         _guess(state, lead)
         return _probe_randomly(params, state, lead, size, stream)
     return True
+
+
+@part
+def _gather(params: PhasedParams, shares: Floats, lead: int, size: float, stream: Stream) -> None:
+    """Gather the small shares of several phases in one, at random: a release costs the same noise.
+
+    An arm's expected share stays as it is. One number decides for all, so that their sum is hardly
+    random. Not with the net, whose estimates need arms with a share in every phase.
+    """
+    least = min(RARELY / (params.epsilon * params.epsilon * size), MOST_RARELY)
+    at = uniform(stream)
+    reached = 0.0
+    for i in range(shares.size):
+        if i != lead and 0.0 < shares[i] < least:
+            reached += shares[i] / least
+            if reached > at:
+                at += 1.0
+                shares[i] = least
+            else:
+                shares[i] = 0.0
 
 
 @part

@@ -89,14 +89,14 @@ def _field(name: str, declared: Parameter, *, needed: bool) -> tuple[Any, Any]:
     former = {new: old for old, new in FORMER_NAMES.items()}
     kind, alias = _json_type(name, declared), former.get(name)
     also = None if alias is None else AliasChoices(name, alias)
-    known: dict[str, Any] = {"description": declared.help, "validation_alias": also}
+    known: JSON = {"description": declared.help, "validation_alias": also}
     if not needed:
         known["default"] = defaults()[name] if kind is bool else None
         kind = kind if kind is bool else kind | None
     return kind, Field(**known)
 
 
-def _fields() -> dict[str, Any]:
+def _fields() -> JSON:
     """Return the fields of an experiment."""
     return {
         name: _field(name, declared, needed=name in ("arms", "epsilon"))
@@ -105,7 +105,7 @@ def _fields() -> dict[str, Any]:
     }
 
 
-def _plan_fields() -> dict[str, Any]:
+def _plan_fields() -> JSON:
     """Return the fields of a problem: what ``bandanna.plan`` takes, with numbers of arms."""
     taken, declared = signature(make_plan).parameters, parameters()
     known = {
@@ -115,7 +115,7 @@ def _plan_fields() -> dict[str, Any]:
     }
     arms = Annotated[int, Field(ge=2, le=declared["arms"].most)]
     experts = Annotated[int, Field(ge=1, le=declared["experts"].most)] | None
-    counted: dict[str, Any] = {"arms": (arms, ...), "experts": (experts, None)}
+    counted: JSON = {"arms": (arms, ...), "experts": (experts, None)}
     return counted | known
 
 

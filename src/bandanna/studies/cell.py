@@ -23,7 +23,7 @@ from bandanna.studies.contexts import CONTEXTUAL, ROUND_SECONDS, WITHOUT_PRIVACY
 from bandanna.studies.schema import AXES, OWN, Setting, is_private
 from bandanna.studies.source import Data, Source
 
-RESULTS_VERSION = 6
+RESULTS_VERSION = 7
 """Raise this whenever the same settings would give other numbers, or the columns change."""
 
 PART_SECONDS = 10.0
