@@ -63,9 +63,9 @@ def test_the_guess_written_down_is_that_of_the_simulations(
         limits,
         import_module("bandanna.reproduce.algorithms"),
     ]
-    for module in modules:
-        if hasattr(module, "simulate"):
-            monkeypatch.setattr(module, "simulate", dry)
+    for patched in modules:
+        if hasattr(patched, "simulate"):
+            monkeypatch.setattr(patched, "simulate", dry)
     module.reproduce(quick)
     said = expected_seconds(name, quick=quick)
     # A guess: write "seconds" into the settings anew only when it is far off.
