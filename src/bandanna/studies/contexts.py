@@ -39,7 +39,7 @@ OPTIONS = ("features", "label", "outcomes")
 DIGITS = {"digits": 20, "digits-pixels": None}
 AGAINST = "the best fixed arm in expectation"
 DELTA = 1e-6
-"""Of contextual policies where the grid has none."""
+"""Delta of contextual policies where the grid has none."""
 ROUNDS = 100_000
 ROUND_SECONDS = 2e-6
 
