@@ -101,7 +101,7 @@ def test_tables_of_losses_take_persons(tmp_path: Path) -> None:
     with pytest.raises(bd.InputError, match="no column 'whom'; there are 'a', 'b', 'who'"):
         read_losses(path, person="whom")
     (tmp_path / "gaps.csv").write_text("a,b,who\n0,1,x\n0.5,0,\n")
-    with pytest.raises(bd.InputError, match="does not say whose"):
+    with pytest.raises(bd.InputError, match="every round needs a person"):
         read_losses(tmp_path / "gaps.csv", person="who")
     with pytest.raises(bd.InputError, match="without advice"):
         read_losses(path, advice=path, person="who")

@@ -133,7 +133,7 @@ def test_phases_answer_from_the_log_until_the_run_tells() -> None:
     together = policy._with_log()
     assert together.method is not None
     ends = together.method.mean(together.totals[1], 0.025)  # half of the error probability
-    assert (answer.arms[1].low, answer.arms[1].high) == tuple(ends)
+    assert (answer.arms[1].low, answer.arms[1].high) == pytest.approx(tuple(ends))
 
 
 def test_what_the_run_tells_alone_goes_before_the_log() -> None:

@@ -86,7 +86,7 @@ def test_own_bound_is_for_what_was_said_of_changes(options: Any) -> None:
         ({"losses": "odd"}, "losses must be one of any, changing, steady; got 'odd'"),
         ({"losses": "any", "algorithm": "htinf"}, "chooses the algorithm; leave out 'htinf'"),
         ({"losses": "changing", "rounds": None}, "memory="),
-        ({"losses": "any", "rounds": None, "changes": 3}, "give both, or give memory="),
+        ({"losses": "any", "rounds": None, "changes": 3}, "give rounds=, too, or give memory="),
         ({"losses": "steady", "changes": 3}, "changes= is for adaptive and tracking"),
         ({"memory": 30, "batch": 2}, "memory= is for adaptive; one-bit does not"),
         ({"losses": "any", "memory": 0}, "memory must be"),
