@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ VARIANTS: dict[str, JSON] = {
 }
 GAP = 0.1
 """How much better one arm is where all jump together."""
+WOKEN = 0.25
+"""How much better than the next best an arm is that has woken."""
 
 
 def reproduce(quick: bool) -> Reproduction:
@@ -32,33 +35,15 @@ def reproduce(quick: bool) -> Reproduction:
     rows, verdicts, points = [], [], []
     for problem in settings["problems"]:
         arms, rounds, epsilon = problem["size"]
-        for variant, most in problem["most"].items():
+        for variant in problem["variants"]:
             policy = PrivateBandit(arms, epsilon, rounds, **VARIANTS[variant])
-            regret, played, net = _play(policy, problem, settings)
-            mean, error = float(regret.mean()), float(regret.std(ddof=1)) / math.sqrt(regret.size)
-            high = float(np.quantile(regret, 0.9))
+            runs = _play(policy, problem, settings)
+            mean, error, high = runs.mean, runs.error, float(np.quantile(runs.regret, 0.9))
             size = f"K {arms}, T {rounds:,}, eps {epsilon:g}"
             cells = [problem["world"], size, variant]
-            rows.append([*cells, f"{mean:,.0f}", f"{error:,.0f}", f"{high:,.0f}", net])
+            rows.append([*cells, f"{mean:,.0f}", f"{error:,.0f}", f"{high:,.0f}", runs.net])
             said = "" if variant == "phased" else f", {variant}"
-            verdicts.append(
-                Verdict(
-                    f"{problem['world']} ({size}{said})",
-                    f"{mean:,.0f} (s.e. {error:,.0f})",
-                    f"at most {most:,}",
-                    mean <= most,
-                )
-            )
-            if variant in problem.get("high", {}):
-                found, allowed = float(np.quantile(played, 0.9)), problem["high"][variant]
-                verdicts.append(
-                    Verdict(
-                        f"{problem['world']} ({size}{said}): 90% quantile, arms' mean losses",
-                        f"{found:,.0f}",
-                        f"at most {allowed:,}",
-                        found <= allowed,
-                    )
-                )
+            verdicts += _judged(problem, variant, f"{problem['world']} ({size}{said})", runs)
             half = 1.96 * error
             points.append(Point(problem["world"], variant, epsilon, mean, mean - half, mean + half))
     return Reproduction(
@@ -72,21 +57,79 @@ def reproduce(quick: bool) -> Reproduction:
     )
 
 
-def _play(policy: PrivateBandit, problem: JSON, settings: JSON) -> tuple[Floats, Floats, str]:
-    """Return the regret of every run, the same by arms' mean losses, how often the net took over.
+class _Runs(NamedTuple):
+    regret: Floats
+    """Regret of every run."""
+    played: Floats
+    """The same by the mean loss of each arm played, with steady losses. It has not the variance of
+    the losses themselves, which no policy can change."""
+    found: float
+    """Share of the runs whose regret in the last tenth of the rounds is below half of what another
+    arm has there, where the best is better by ``WOKEN``."""
+    alarms: float
+    """Share of the runs in which the guard raised an alarm."""
+    net: str
+    """In how many the net took over."""
 
-    The second counts the mean loss of each arm played. It has not the variance of the losses
-    themselves, which no policy can change; with steady losses.
-    """
-    runs, seed = settings["replicates"], settings["seed"]
-    environment = world(problem["environment"], problem["size"][0], problem["size"][1])
-    found = simulate({"it": policy}, environment, replicates=runs, seed=seed, checkpoints=1)
-    net, regret = found.switched("it"), found.regret("it")
-    played = regret
+    @property
+    def mean(self) -> float:
+        """Mean regret."""
+        return float(self.regret.mean())
+
+    @property
+    def error(self) -> float:
+        """Its standard error."""
+        return float(self.regret.std(ddof=1)) / math.sqrt(self.regret.size)
+
+
+def _judged(problem: JSON, variant: str, where: str, runs: _Runs) -> list[Verdict]:
+    """Compare what was measured with what is allowed."""
+
+    def allowed(what: str) -> float | None:
+        found: float | None = problem.get(what, {}).get(variant)
+        return found
+
+    verdicts = []
+    if (most := allowed("most")) is not None:
+        measured = f"{runs.mean:,.0f} (s.e. {runs.error:,.0f})"
+        verdicts.append(Verdict(where, measured, f"at most {most:,}", runs.mean <= most))
+    if (most := allowed("high")) is not None:
+        high = float(np.quantile(runs.played, 0.9))
+        what = f"{where}: 90% quantile, arms' mean losses"
+        verdicts.append(Verdict(what, f"{high:,.0f}", f"at most {most:,}", high <= most))
+    if (least := allowed("found")) is not None:
+        what, held = f"{where}: found by the last tenth of the rounds", runs.found >= least
+        verdicts.append(Verdict(what, f"{runs.found:.1%}", f"at least {least:.0%}", held))
+    if (most := allowed("alarms")) is not None:
+        what, held = f"{where}: false alarms of the guard", runs.alarms < most
+        verdicts.append(Verdict(what, f"{runs.alarms:.1%}", f"below {most:.0%}", held))
+    return verdicts
+
+
+def _play(policy: PrivateBandit, problem: JSON, settings: JSON) -> _Runs:
+    """Play a problem many times."""
+    (arms, rounds, _), runs = problem["size"], settings["replicates"]
+    environment = world(problem["environment"], arms, rounds)
+    late = rounds - rounds // 10
+    found = simulate(
+        {"it": policy},
+        environment,
+        replicates=runs,
+        seed=settings["seed"],
+        checkpoints=[late, rounds],
+    )
+    net, guard, curves = found.switched("it"), found.guard("it"), found.curves("it")
+    played = curves[:, -1]
     if isinstance(environment, Bernoulli):
         means = environment.params().means[0]
         played = found.plays("it") @ (means - means.min())
-    return regret, played, "-" if net is None else f"{net:.1%}"
+    return _Runs(
+        curves[:, -1],
+        played,
+        float(np.mean(curves[:, -1] - curves[:, 0] < 0.5 * WOKEN * (rounds - late))),
+        0.0 if guard is None else guard.alarms,
+        "-" if net is None else f"{net:.1%}",
+    )
 
 
 def world(options: JSON, arms: int, rounds: int) -> Environment:
