@@ -151,8 +151,10 @@ def _add_baselines(state: FtrlState, sign: float) -> None:
     it from the rare ones: sums stay small over 10**8 rounds.
     """
     if state.updates[DRAWS] >= BASELINE_FROM:
+        rare = 4.0 / float(state.updates[DRAWS])
         for i in range(state.losses.size):
-            state.losses[i] += sign * (_baseline(state, i) - 0.5)
+            if state.chances[i] < rare:
+                state.losses[i] -= 0.5 * sign
 
 
 @step
