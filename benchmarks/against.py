@@ -21,15 +21,10 @@ start = time.perf_counter()
 import bandanna as bd
 found = {"import bandanna": time.perf_counter() - start}
 import numpy as np
+from benchmarks.timing import seconds
 
-def best(work, repeats=5):
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+def best(work):
+    return seconds(work, repeats=5)
 
 def played(**options):
     policy = bd.PrivateBandit(10, 1.0, 10**6, seed=0, **options)
@@ -70,9 +65,12 @@ print(json.dumps(found))
 """
 
 
+HERE = Path(__file__).parents[1]
+
+
 def timed(source: Path) -> dict[str, float]:
     """Return seconds by operation, in a new process of a version."""
-    environment = os.environ | {"PYTHONPATH": str(source)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(source), str(HERE)])}
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(
         command, check=True, capture_output=True, text=True, env=environment, cwd=source
@@ -83,13 +81,12 @@ def timed(source: Path) -> dict[str, float]:
 
 def main(revision: str) -> None:
     """Print a table."""
-    here = Path(__file__).parents[1]
     with tempfile.TemporaryDirectory() as folder:
         archive = subprocess.run(
-            ["git", "archive", revision, "src"], check=True, capture_output=True, cwd=here
+            ["git", "archive", revision, "src"], check=True, capture_output=True, cwd=HERE
         )
         subprocess.run(["tar", "-x", "-C", folder], check=True, input=archive.stdout)
-        before, now = Path(folder) / "src", here / "src"
+        before, now = Path(folder) / "src", HERE / "src"
         timed(before)  # what is compiled is kept
         timed(now)
         turns = [(timed(before), timed(now)) for _ in range(TURNS)]

@@ -136,11 +136,19 @@ def _draw(params: TsallisInfParams, state: FtrlState, stream: Stream) -> tuple[i
 
 
 @step
-def _baseline(state: FtrlState, arm: int) -> float:
-    """Return 1/2 for arms that are not too rare in the t-th draw, from some draw on; else 0."""
+def _rare(state: FtrlState) -> float:
+    """Return below which probability an arm is rare in the t-th draw; infinity up to some draw.
+
+    That is a quarter of the squared learning rate, 16 / t.
+    """
     t = float(state.updates[DRAWS])
-    # Rare is less than a quarter of the squared learning rate, 16 / t.
-    return 0.5 if t >= BASELINE_FROM and state.chances[arm] >= 4.0 / t else 0.0
+    return 4.0 / t if t >= BASELINE_FROM else math.inf
+
+
+@step
+def _baseline(state: FtrlState, arm: int) -> float:
+    """Return 1/2 for an arm that is not rare, and 0 for one that is."""
+    return 0.5 if state.chances[arm] >= _rare(state) else 0.0
 
 
 @step
@@ -150,8 +158,8 @@ def _add_baselines(state: FtrlState, sign: float) -> None:
     Adding 1/2 to every arm changes nothing, so instead of adding it to the common arms we subtract
     it from the rare ones: sums stay small over 10**8 rounds.
     """
-    if state.updates[DRAWS] >= BASELINE_FROM:
-        rare = 4.0 / float(state.updates[DRAWS])
+    rare = _rare(state)
+    if rare < math.inf:
         for i in range(state.losses.size):
             if state.chances[i] < rare:
                 state.losses[i] -= 0.5 * sign

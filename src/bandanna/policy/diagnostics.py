@@ -42,7 +42,13 @@ from bandanna.policy.parts import (
 )
 from bandanna.policy.state import State
 from bandanna.policy.transitions import Parts, batch_with_room
-from bandanna.policy.wording import WEIGHED, Units
+from bandanna.policy.wording import (
+    WEIGHED,
+    Units,
+    alarm_words,
+    net_words,
+    stationarity_words,
+)
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule, Spec
@@ -527,7 +533,7 @@ class Diagnostics:
 
     def _answer(self, confidence: float, outcome: str) -> Answer:
         report = self._parts.runner.watched()
-        race, warning = report.race, _alarm(report.guard)
+        race, warning = report.race, alarm_words(report.guard)
         settled = None
         if race is not None and confidence <= self.spec.confidence:
             width = self.loss_range[1] - self.loss_range[0]
@@ -554,7 +560,7 @@ class Diagnostics:
     @property
     def _changes(self) -> str:
         """What a guard has seen that speaks against outcomes that do not change; or nothing."""
-        return _alarm(self._parts.runner.watched().guard)
+        return alarm_words(self._parts.runner.watched().guard)
 
     @property
     def _shares_with_log(self) -> bool:
@@ -730,45 +736,3 @@ def knows_its_noise(recipe: Recipe) -> bool:
     if noise is None or not isinstance(release, LaplaceRelease):
         return True
     return float(noise) * release.batch * release.epsilon >= 1.0
-
-
-def net_words(net: NetReport | None) -> str:
-    """Say in a sentence what ``net`` tells; nothing where there is none."""
-    if net is None:
-        return ""
-    if not net["switched"]:
-        return f"Expected regret is at most {net['budget']:,.0f}; the net was not needed."
-    return (
-        f"Expected regret is at most {net['budget']:,.0f}. To keep that, centred EXP3 plays since "
-        f"round {net['after']:,}: losses were too hard to predict."
-    )
-
-
-def _alarm(seen: GuardReport | None) -> str:
-    """Say that a guard has seen losses change; nothing where it has not."""
-    return stationarity_words(seen) if seen is not None and seen["alarm"] else ""
-
-
-def stationarity_words(seen: GuardReport | None) -> str:
-    """Say in a sentence what ``stationarity`` tells; nothing where there is no guard."""
-    if seen is None or not seen["guard"]:
-        return ""
-    tests, chance = seen["tests"], f"{seen['false_alarm']:g}"
-    if not seen["alarm"]:
-        return (
-            f"Losses look steady: {tests:,} comparisons of an arm's releases with its earlier "
-            f"ones, no alarm (a false one has probability at most {chance})."
-        )
-    told = seen.get("most_telling")
-    if told is None:
-        return (
-            f"The order of arms has changed, by {tests:,} comparisons of differences between arms "
-            f"(false alarms: probability about {chance}). What was known before fades; after a "
-            f"change so early or soon the adaptive learner plays."
-        )
-    return (
-        f"Losses change: after {told['after_rounds']:,} rounds arm {told['arm'] + 1}'s went from "
-        f"{told['loss_before']:.3g} to {told['loss_then']:.3g}, beyond the "
-        f"{told['difference_allowed']:.2g} that chance allows (false alarms: probability at most "
-        f"{chance}); the adaptive learner plays since."
-    )

@@ -1,4 +1,4 @@
-"""Answers in words and in the user's units."""
+"""Answers in words and in the user's units, and what guards and nets have seen."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from bandanna._core.types import ArmName
 from bandanna.inference import Interval, Totals, point
+from bandanna.learners.net import NetReport
+from bandanna.learners.stationarity import GuardReport
 from bandanna.policy.methods import Method
 
 WEIGHED = (
@@ -180,3 +182,45 @@ def sure(confidence: float) -> str:
 def digits_for(width: float) -> int:
     """Return how many decimals show an interval of a width to about two digits."""
     return max(0, min(8, 1 - math.floor(math.log10(width)))) if width > 0.0 else 4
+
+
+def net_words(net: NetReport | None) -> str:
+    """Say in a sentence what ``net`` tells; nothing where there is none."""
+    if net is None:
+        return ""
+    if not net["switched"]:
+        return f"Expected regret is at most {net['budget']:,.0f}; the net was not needed."
+    return (
+        f"Expected regret is at most {net['budget']:,.0f}. To keep that, centred EXP3 plays since "
+        f"round {net['after']:,}: losses were too hard to predict."
+    )
+
+
+def alarm_words(seen: GuardReport | None) -> str:
+    """Say that a guard has seen losses change; nothing where it has not."""
+    return stationarity_words(seen) if seen is not None and seen["alarm"] else ""
+
+
+def stationarity_words(seen: GuardReport | None) -> str:
+    """Say in a sentence what ``stationarity`` tells; nothing where there is no guard."""
+    if seen is None or not seen["guard"]:
+        return ""
+    tests, chance = seen["tests"], f"{seen['false_alarm']:g}"
+    if not seen["alarm"]:
+        return (
+            f"Losses look steady: {tests:,} comparisons of an arm's releases with its earlier "
+            f"ones, no alarm (a false one has probability at most {chance})."
+        )
+    told = seen.get("most_telling")
+    if told is None:
+        return (
+            f"The order of arms has changed, by {tests:,} comparisons of differences between arms "
+            f"(false alarms: probability about {chance}). What was known before fades; after a "
+            f"change so early or soon the adaptive learner plays."
+        )
+    return (
+        f"Losses change: after {told['after_rounds']:,} rounds arm {told['arm'] + 1}'s went from "
+        f"{told['loss_before']:.3g} to {told['loss_then']:.3g}, beyond the "
+        f"{told['difference_allowed']:.2g} that chance allows (false alarms: probability at most "
+        f"{chance}); the adaptive learner plays since."
+    )

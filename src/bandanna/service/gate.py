@@ -11,16 +11,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bandanna.service import described, peers
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.limits import BODY_SECONDS, Buckets, check_networks, visitor
 from bandanna.service.metrics import Metrics
-from bandanna.service.peers import PATH
 from bandanna.service.problems import problem
 from bandanna.store import KeyRow, StoreUnavailableError
 
 logger = logging.getLogger("bandanna.service")
 
-OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/", "/api", PATH)
+OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/", described.PATH, peers.PATH)
 OPEN_FOLDERS = ("/page/", "/device/")
 """What needs no key: a sign of life, the page, which holds nothing until it is given one, a
 description of the API, and what devices load. Other processes that share the database prove with

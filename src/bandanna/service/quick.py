@@ -46,11 +46,8 @@ class QuickRoute(BaseRoute):
         return await self._call(scope["path_params"][self._name], Request(scope, receive))
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; where that was refused before, let the refusal be written."""
-        if (refused := scope.get(REFUSED)) is not None:
-            raise refused
-        answer = await self.answer(scope, receive)
-        await answer(scope, receive, send)
+        """Let a refusal be written; what is not refused was answered before."""
+        raise scope[REFUSED]
 
 
 class Quick:

@@ -155,13 +155,19 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
     """Return a row for each checkpoint; what is the same for all of them is repeated."""
     import polars as pl
 
-    batch, grows = None, True
+    batch, grows = None, False
     if cell.contextual:
         promise = promise_of(cell)
     else:
         policy = cell.policy()
         batch, promise = policy.batch, policy.guarantee
         grows = getattr(policy.recipe.learner, "grows", False)  # then nobody counted its batches
+
+    def releases(rounds: int) -> int | None:
+        if batch is None or grows:
+            return None
+        return rounds // batch if promise.private else 0
+
     one = parts[0]
     stops, uniform, best = one.stops, one.uniform, one.best
     alarms = np.array([part.alarms for part in parts])
@@ -178,11 +184,7 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
             "segment_mean": float(curves[:, index].mean() + one.ahead[index])
             if one.ahead.size
             else None,
-            "releases": None
-            if grows or batch is None
-            else int(stop) // batch
-            if promise.private
-            else 0,
+            "releases": releases(int(stop)),
             "regret": curves[:, index].tolist(),
             "shares": shares[index].tolist() if kept else None,
             "found": None if best < 0 else float((leaders[:, index] == best).mean()),
