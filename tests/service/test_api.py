@@ -13,8 +13,8 @@ import pytest
 
 import bandanna as bd
 from bandanna.service.keys import REFRESH_SECONDS
+from bandanna.service.middleware import QUICK
 from bandanna.service.models import PlanRequest
-from bandanna.service.quick import QUICK
 from bandanna.store import StoreUnavailableError
 from tests.service.running import Here, service_here
 

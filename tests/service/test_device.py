@@ -26,7 +26,7 @@ from bandanna.device import (
 )
 from bandanna.device.transport import Answer
 from bandanna.privacy.certificate import verify
-from bandanna.service.origins import check_origin
+from bandanna.service.middleware import check_origin
 from bandanna.service.settings import settings_beside
 from tests.service.running import JSON, Here, service_here
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from bandanna.service import health
-from bandanna.service.limits import check_networks, visitor
+from bandanna.service.middleware import check_networks, visitor
 from bandanna.store import StoreUnavailableError
 from tests.service.running import Here, copied, service_here
 

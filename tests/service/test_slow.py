@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 import uvicorn
 
-from bandanna.service import gate, limits
-from bandanna.service.joined import JoinedTransport
+from bandanna.service import middleware, server
+from bandanna.service.server import JoinedTransport
 from tests.service.running import Here, free_port
 
 SECONDS = 0.4
@@ -22,21 +22,21 @@ GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, str]]:
     """A service on a socket, in a thread; its port and a key."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "HEADER_SECONDS", SECONDS)
-        patch.setattr(gate, "BODY_SECONDS", SECONDS)
+        patch.setattr(server, "HEADER_SECONDS", SECONDS)
+        patch.setattr(middleware, "BODY_SECONDS", SECONDS)
         here, port = Here(tmp_path_factory.mktemp("slow")), free_port()
         config = uvicorn.Config(
-            here.http.app, port=port, http=limits.bounded(50), log_config=None, access_log=False
+            here.http.app, port=port, http=server.bounded(50), log_config=None, access_log=False
         )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run)
+        listening = uvicorn.Server(config)
+        thread = threading.Thread(target=listening.run)
         thread.start()
-        while not server.started:
+        while not listening.started:
             time.sleep(0.01)
         try:
             yield port, here.key("decide", "manage")
         finally:
-            server.should_exit = True
+            listening.should_exit = True
             thread.join(timeout=30)
 
 

@@ -216,11 +216,11 @@ def serve(
             typer.echo(line)
         return
     gc.disable()  # what is loaded now stays; ``running`` looks for garbage from then on
-    from bandanna.service import running
+    from bandanna.service import server
     from bandanna.service.core import Core
 
     if check:
-        for line in running.check(settings):
+        for line in server.check(settings):
             typer.echo(line)
         return
     core = Core(settings)
@@ -231,14 +231,14 @@ def serve(
             "Keys that were revoked after the copy was made may be good again, where the rollback "
             "guard did not know of it: see bandanna keys list."
         )
-    text = running.first_key(core, key_file)
+    text = server.first_key(core, key_file)
     if text is not None and key_file is not None:
         typer.echo(f"The first key, which opens everything, is in {key_file}.")
     elif text is not None:
         typer.echo(f"The first key, which opens everything and is shown once:\n\n  {text}\n")
     typer.echo(f"What devices are told is signed by the key\n\n  {core.signer.public}\n")
     typer.echo(f"http://{host}:{port}")
-    running.serve(
+    server.serve(
         core, host, port, log_level=log_level, demo=demo, most_connections=most_connections
     )
 

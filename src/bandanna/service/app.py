@@ -25,13 +25,11 @@ from bandanna.service import (
     routes,
 )
 from bandanna.service.core import Core
-from bandanna.service.gate import OPEN_PATHS, Gate
+from bandanna.service.errors import add_problems
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.metrics import Metrics
-from bandanna.service.origins import Origins
+from bandanna.service.middleware import OPEN_PATHS, QUICK, Gate, Origins, Quick
 from bandanna.service.peers import PATH
-from bandanna.service.problems import add_problems
-from bandanna.service.quick import QUICK, Quick
 from bandanna.store import StoreUnavailableError
 from bandanna.version import __version__
 

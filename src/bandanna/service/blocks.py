@@ -19,8 +19,9 @@ from pydantic import BaseModel, Field
 from bandanna._core.types import InputError
 from bandanna.service.access import CanDecide, CoreHere
 from bandanna.service.core import Core
+from bandanna.service.errors import PROBLEMS
 from bandanna.service.models import DecisionAnswer, Document, EventId, Label, decision_answer
-from bandanna.service.routes import PROBLEMS, ExperimentPath
+from bandanna.service.routes import ExperimentPath
 from bandanna.service.signing import is_local
 from bandanna.store.contract import GoneError
 from bandanna.store.writer import UnknownError

@@ -12,8 +12,9 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
 from bandanna.service.access import require
+from bandanna.service.errors import PROBLEMS
 from bandanna.service.models import Document, NewReward
-from bandanna.service.routes import PROBLEMS, EventPath, ExperimentPath, body_shown, read_body
+from bandanna.service.routes import EventPath, ExperimentPath, body_shown, read_body
 from bandanna.store import KeyRow
 from bandanna.store.unit import NewFeedback
 

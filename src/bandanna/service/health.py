@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from bandanna._core.types import JSON, BandannaError
 from bandanna.service.access import CanRead, CoreHere
 from bandanna.service.core import Core
+from bandanna.service.errors import PROBLEMS
 from bandanna.service.metrics import Metrics
-from bandanna.service.routes import PROBLEMS
 
 router = APIRouter()
 

@@ -11,9 +11,10 @@ from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
 from bandanna.service.access import CanManage, CanManageAll, CoreHere
+from bandanna.service.errors import PROBLEMS
 from bandanna.service.keys import make_key
 from bandanna.service.models import Document, Label, moment
-from bandanna.service.routes import PROBLEMS, EventPath, ExperimentPath
+from bandanna.service.routes import EventPath, ExperimentPath
 from bandanna.store import KeyRow
 from bandanna.store.writer import UnknownError
 

@@ -1,4 +1,4 @@
-"""What is sent and answered, as documents."""
+"""Requests and answers, as documents."""
 
 from __future__ import annotations
 
@@ -19,13 +19,7 @@ from pydantic import (
 
 from bandanna._core.types import JSON, Guarantee
 from bandanna.planner.plan import plan as make_plan
-from bandanna.spec import (
-    FORMER_NAMES,
-    Parameter,
-    defaults,
-    parameters,
-    types,
-)
+from bandanna.spec import FORMER_NAMES, Parameter, defaults, parameters, types
 from bandanna.store.rows import Event, Experiment
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -277,15 +271,6 @@ class ExperimentAnswer(BaseModel):
         default=None, description="The same counts in each segment, where there are any."
     )
     guarantee: str | None = None
-
-
-class Problem(BaseModel):
-    """What went wrong (RFC 9457)."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
 
 
 def moment(seconds: float) -> str:

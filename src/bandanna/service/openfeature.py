@@ -22,8 +22,8 @@ from bandanna._core.types import JSON, BandannaError, InputError
 from bandanna.service.access import CanDecide, CoreHere
 from bandanna.service.context import own_features
 from bandanna.service.core import Core
-from bandanna.service.models import EventId, Problem
-from bandanna.service.routes import PROBLEMS
+from bandanna.service.errors import PROBLEMS, Problem
+from bandanna.service.models import EventId
 from bandanna.service.signing import is_local
 from bandanna.store import ConflictError, KeyRow
 from bandanna.store.rows import Experiment

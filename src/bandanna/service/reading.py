@@ -18,10 +18,11 @@ from bandanna.privacy.sums import SumRelease
 from bandanna.service.access import CanRead, CoreHere
 from bandanna.service.context import context_ledger
 from bandanna.service.core import Core
+from bandanna.service.errors import PROBLEMS
 from bandanna.service.exports import as_parquet, csv_lines, export_pages, export_rows, json_lines
 from bandanna.service.live import AUDIT_DRAWS, LIVE_SECONDS
 from bandanna.service.parts import part_for, promised
-from bandanna.service.routes import PROBLEMS, ExperimentPath
+from bandanna.service.routes import ExperimentPath
 from bandanna.service.signing import is_local
 from bandanna.service.views import View
 from bandanna.store.rows import Experiment

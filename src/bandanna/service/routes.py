@@ -11,13 +11,8 @@ from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
 from bandanna.planner.plan import plan as make_plan
-from bandanna.service.access import (
-    CanManage,
-    CanManageAll,
-    CanRead,
-    CoreHere,
-    require,
-)
+from bandanna.service.access import CanManage, CanManageAll, CanRead, CoreHere, require
+from bandanna.service.errors import PROBLEMS
 from bandanna.service.making import rounds_late
 from bandanna.service.models import (
     DecisionAnswer,
@@ -27,7 +22,6 @@ from bandanna.service.models import (
     NewDecision,
     NewExperiment,
     PlanRequest,
-    Problem,
     decision_answer,
     experiment_answer,
 )
@@ -36,23 +30,6 @@ from bandanna.service.signing import is_local
 ExperimentPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
 ArmPath = Annotated[str, Path(pattern=r"^[^\x00-\x1f/]{1,200}$")]
 EventPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
-
-PROBLEMS: dict[int | str, JSON] = {
-    status: {"model": Problem, "content": {"application/problem+json": {}}, "description": why}
-    for status, why in (
-        (400, "Not JSON"),
-        (401, "No key"),
-        (403, "The key does not open this"),
-        (404, "Unknown"),
-        (408, "The request did not arrive in time"),
-        (409, "Contradicts what exists, or the experiment is stopped"),
-        (410, "Too late"),
-        (413, "Too large"),
-        (422, "A value that cannot be used"),
-        (429, "Too often"),
-        (503, "The database is not available; try again"),
-    )
-}
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
 

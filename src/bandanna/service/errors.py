@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 has them: a document that says what is wrong, and never a loss."""
+"""Errors as RFC 9457 describes them: a document that says what is wrong, and never a loss."""
 
 from __future__ import annotations
 
@@ -9,13 +9,42 @@ from http import HTTPStatus
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from bandanna._core.types import BandannaError, InputError
+from bandanna._core.types import JSON, BandannaError, InputError
 from bandanna.store import ConflictError, StoreUnavailableError
 from bandanna.store.contract import GoneError
 from bandanna.store.guard import RestoredError
 from bandanna.store.writer import OverloadedError, UnknownError
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+PROBLEMS: dict[int | str, JSON] = {
+    status: {"model": Problem, "content": {"application/problem+json": {}}, "description": why}
+    for status, why in (
+        (400, "Not JSON"),
+        (401, "No key"),
+        (403, "The key does not open this"),
+        (404, "Unknown"),
+        (408, "The request did not arrive in time"),
+        (409, "Contradicts what exists, or the experiment is stopped"),
+        (410, "Too late"),
+        (413, "Too large"),
+        (422, "A value that cannot be used"),
+        (429, "Too often"),
+        (503, "The database is not available; try again"),
+    )
+}
+
 
 logger = logging.getLogger("bandanna.service")
 

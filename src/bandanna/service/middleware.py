@@ -1,0 +1,385 @@
+"""Middleware: what every request passes before a route, and what is noted of it afterwards.
+
+``Origins`` (CORS) is outermost, then ``Gate`` (size, key, rate), then ``Quick``, which answers the
+most frequent calls without the framework.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from urllib.parse import urlsplit
+
+from fastapi import Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bandanna._core.types import InputError
+from bandanna.service import described, events, peers, routes
+from bandanna.service.errors import problem
+from bandanna.service.keys import REFRESH_SECONDS, KeyRing
+from bandanna.service.metrics import Metrics
+from bandanna.store import KeyRow, StoreUnavailableError
+
+logger = logging.getLogger("bandanna.service")
+
+OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/", described.PATH, peers.PATH)
+OPEN_FOLDERS = ("/page/", "/device/")
+"""What needs no key: a sign of life, the page, which holds nothing until it is given one, a
+description of the API, and what devices load. Other processes that share the database prove with
+every message who they are."""
+
+NEW_KEY_SECONDS = 0.1
+"""How often keys that are not known may make us look again."""
+
+SAFE_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+)
+
+
+class Gate:
+    """Refuses what is too large, unknown or too frequent, before anything is parsed."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        ring: KeyRing,
+        metrics: Metrics,
+        most_bytes: int,
+        rate: float,
+        device_rate: float,
+        proxies: tuple[str, ...] = (),
+    ) -> None:
+        self._app, self._ring, self._metrics = app, ring, metrics
+        self._most_bytes = most_bytes
+        self._too_large = f"a request may have {most_bytes} bytes."
+        self._looking = asyncio.Lock()
+        self._proxies = check_networks(proxies)
+        self._buckets, self._device_buckets = Buckets(rate), Buckets(device_rate)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it here."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *SAFE_HEADERS]
+            await send(message)
+
+        try:
+            await self._pass(scope, receive, sending)
+        finally:
+            self._note(scope, status, time.perf_counter() - began)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        refusal = await self._refusal(scope, headers)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        read, whole = 0, False
+
+        async def receiving() -> Message:
+            nonlocal read, whole
+            if whole:
+                return await receive()  # it waits for the end of the connection
+            try:
+                async with asyncio.timeout(BODY_SECONDS):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, "the request did not arrive in time.") from None
+            whole = not message.get("more_body", False)
+            read += len(message.get("body", b""))
+            if read > self._most_bytes:
+                raise HTTPException(413, self._too_large)
+            return message
+
+        await self._app(scope, receiving, send)
+
+    async def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | None:
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self._most_bytes:
+            return problem(413, self._too_large)
+        path = scope["path"]
+        if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
+            return None
+        kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        try:
+            key = await self._find(text) if kind.lower() == "bearer" else None
+        except StoreUnavailableError as error:
+            return problem(503, str(error), {"Retry-After": "1"})
+        if not self._may_ask(key, scope, headers):
+            return problem(429, "too many requests.", {"Retry-After": "1"})
+        if key is None:
+            return problem(
+                401, "send a key: Authorization: Bearer bdn_...", {"WWW-Authenticate": "Bearer"}
+            )
+        state = scope.setdefault("state", {})
+        state["key"], state["still_open"] = key, lambda: self._ring.knows(key)
+        return None
+
+    def _may_ask(self, key: KeyRow | None, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+        """Count a request: of a key, or of an address where there is none or anyone may read it."""
+        if key is not None and "device" not in key.scopes:
+            return self._buckets.take(key.id)
+        address = f"address {self._visitor(scope, headers)}"
+        few = self._buckets.take(address if key is None else key.id)
+        return few and (key is None or self._device_buckets.take(address))
+
+    def _visitor(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
+        """Return the client's address, through trusted proxies."""
+        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
+        return visitor((scope.get("client") or "?")[0], forwarded, self._proxies)
+
+    async def _find(self, text: str) -> KeyRow | None:
+        """Find a key; one that is unknown may have been made a moment ago: it waits for a look.
+
+        Requests that wait share one look at the store.
+        """
+        asked = time.monotonic()
+        key = self._ring.find(text)
+        if key is not None and self._ring.age <= REFRESH_SECONDS:
+            return key
+        async with self._looking:
+            if key is None and self._ring.age < NEW_KEY_SECONDS:
+                await asyncio.sleep(NEW_KEY_SECONDS - self._ring.age)
+            if self._ring.read_at < asked:
+                await run_in_threadpool(self._ring.refresh)
+        return self._ring.find(text)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        """Note the route, not the path, and nothing of what was sent."""
+        route = getattr(scope.get("route"), "path", "none")
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self._metrics.count(method, route, status, seconds)
+        if logger.isEnabledFor(logging.INFO):
+            key = scope.get("state", {}).get("key")
+            facts = {
+                "method": method,
+                "route": route,
+                "status": status,
+                "ms": round(seconds * 1000, 2),
+                "key": None if key is None else key.id,
+            }
+            logger.info("request", extra={"facts": facts})
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
+
+
+# --- rates and addresses --------------------------------------------------------------
+
+MOST_KNOWN = 100_000
+
+BODY_SECONDS = 30.0
+"""A request whose body has not come by then is refused."""
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Buckets:
+    """Lets through ``rate`` requests a second on average, ten times as many at once."""
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._clock = rate, clock
+        self._levels: dict[str, tuple[float, float]] = {}
+
+    def take(self, who: str) -> bool:
+        """Take one, if there is one."""
+        now, most = self._clock(), 10.0 * self._rate
+        level, then = self._levels.get(who, (most, now))
+        level = min(most, level + (now - then) * self._rate)
+        if level < 1.0:
+            return False
+        if len(self._levels) > MOST_KNOWN:
+            self._levels.clear()  # addresses are cheap; memory must not grow with them
+        self._levels[who] = level - 1.0, now
+        return True
+
+
+def check_networks(texts: Sequence[str]) -> tuple[Network, ...]:
+    """Read addresses or networks of proxies."""
+    try:
+        return tuple(ipaddress.ip_network(text) for text in texts)
+    except ValueError as error:
+        raise InputError(
+            f"a trusted proxy is an address such as 10.0.0.7 or a network such as 10.0.0.0/8: "
+            f"{error}."
+        ) from None
+
+
+def visitor(peer: str, forwarded: str, trusted: Sequence[Network]) -> str:
+    """Return the client's address.
+
+    Proxies append the address they saw to ``X-Forwarded-For``: the last one that is not a trusted
+    proxy's counts, and only if the connection comes from one. Addresses of version 6 are counted
+    by their first 64 bits, which is what a household has.
+    """
+    found = _address(peer)
+    for text in reversed([*forwarded.split(","), peer] if forwarded else [peer]):
+        address = _address(text)
+        if address is None:
+            break
+        found = address
+        if not any(address in network for network in trusted):
+            break
+    if found is None:
+        return peer
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found)
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        found = ipaddress.ip_address(text.strip())
+    except ValueError:
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return mapped or found
+
+
+# --- pages of other origins -----------------------------------------------------------
+
+# Those that the operator names may decide and send feedback. Nothing else is opened to any page
+# (CORS), and no cookies are ever used.
+
+
+OPENED = re.compile(
+    r"/v1/experiments/[^/]+/decisions"
+    r"|/v1/(experiments/[^/]+/)?events/[^/]+/(bit|reward|activate)"
+    r"|/ofrep/v1/evaluate/flags(/[^/]+)?"
+    r"|/device/[a-z.-]+"
+)
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match",
+    "Access-Control-Max-Age": "600",
+}
+READABLE = "ETag, Retry-After"
+"""Headers of answers that pages may read."""
+
+
+def check_origin(text: str) -> str:
+    """Require one origin, written out: a scheme, a host and perhaps a port."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or text != f"{parts.scheme}://{parts.netloc}":
+        raise InputError(f"an origin is written like https://shop.example; got {text!r}.")
+    return text
+
+
+class Origins:
+    """Tells browsers which pages may ask."""
+
+    def __init__(self, app: ASGIApp, allowed: tuple[str, ...]) -> None:
+        self._app, self._allowed = app, frozenset(map(check_origin, allowed))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a browser's question, or pass the request on and let the page read the answer."""
+        origin = dict(scope.get("headers", ())).get(b"origin", b"").decode("latin-1")
+        if origin not in self._allowed or not OPENED.fullmatch(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        answer = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+        if scope["method"] == "OPTIONS":
+            await Response(status_code=204, headers=answer | PREFLIGHT)(scope, receive, send)
+            return
+
+        answer["Access-Control-Expose-Headers"] = READABLE
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                named = ((key.lower().encode(), value.encode()) for key, value in answer.items())
+                message["headers"] = [*message["headers"], *named]
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+
+# --- the fast path --------------------------------------------------------------------
+
+# A framework looks through all routes, solves what each function depends on and watches over its
+# answer, which together takes longer than a decision. The most frequent calls are answered behind
+# the gate, before the framework sees them. Whatever does not fit exactly, such as an id with a
+# space in it, goes the usual way, where the same function is described for OpenAPI. So does what a
+# call refuses: the framework then only writes the refusal.
+
+
+REFUSED = "bandanna.refused"
+NAMES = {"experiment": r"[A-Za-z0-9_.-]{1,100}", "event": r"[A-Za-z0-9_.:-]{1,200}"}
+
+
+class QuickRoute(BaseRoute):
+    """A POST whose function takes the last name of its path, and the request."""
+
+    def __init__(self, path: str, call: Callable[[str, Request], Awaitable[Response]]) -> None:
+        self.path, self._call = path, call
+        pattern = path
+        for name, allowed in NAMES.items():
+            pattern = pattern.replace(f"{{{name}}}", f"(?P<{name}>{allowed})")
+        self._pattern = re.compile(pattern)
+        self._name = re.findall(r"{(\w+)}", path)[-1]
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Say whether a request is meant."""
+        if scope["type"] == "http" and scope["method"] == "POST":
+            found = self._pattern.fullmatch(scope["path"])
+            if found is not None:
+                return Match.FULL, {"path_params": found.groupdict(), "route": self}
+        return Match.NONE, {}
+
+    async def answer(self, scope: Scope, receive: Receive) -> Response:
+        """Call the function."""
+        return await self._call(scope["path_params"][self._name], Request(scope, receive))
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a refusal be written; what is not refused was answered before."""
+        raise scope[REFUSED]
+
+
+class Quick:
+    """Answers calls of these routes, and passes everything else on."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        for route in QUICK:
+            found, more = route.matches(scope)
+            if found is Match.FULL:
+                scope.update(more)
+                try:
+                    answer = await route.answer(scope, receive)
+                except Exception as error:
+                    scope[REFUSED] = error
+                    break
+                await answer(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+QUICK = (
+    QuickRoute("/v1/experiments/{experiment}/decisions", routes.decide),
+    QuickRoute("/v1/events/{event}/reward", events.reward),
+    QuickRoute("/v1/experiments/{experiment}/events/{event}/reward", events.reward),
+)
