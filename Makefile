@@ -45,7 +45,7 @@ soak: $(VENV)/ready
 	BANDANNA_KILLS=200 BANDANNA_SOAK=200 $(BIN)/python -m pytest -x -q -s -m "" \
 	  tests/service/test_faults.py tests/store/test_soak.py tests/service/test_soak.py
 
-# Faults planted in the privacy code, one at a time, and which of them no test finds. MUTANTS="bandanna.privacy.groups*"
+# Faults planted in the privacy code, one at a time, and which of them no test finds. MUTANTS="bandanna.privacy.composition*"
 # chooses some; all take hours. docs/mutants.md has the last report, and why the rest is left.
 MUTANTS ?=
 mutants: requirements.lock

@@ -31,8 +31,8 @@ from bandanna.policy.answers import Answer, Comparison, answer_from, check_confi
 from bandanna.policy.methods import AT_RANDOM, Once
 from bandanna.policy.wording import Units
 from bandanna.privacy.certificate import Setting, make_certificate
+from bandanna.privacy.composition import for_person
 from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
-from bandanna.privacy.persons import for_person
 from bandanna.privacy.statements import PUBLIC_ROWS, assumed_by_all
 
 MOST_CELLS, MOST_RULES = 5_000, 100_000

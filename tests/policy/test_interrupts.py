@@ -15,14 +15,14 @@ import pytest
 
 import bandanna as bd
 from bandanna.policy import Policy, policy, runner, state, transitions
-from bandanna.privacy import VectorRelease, estimates, on_device, release, sums
+from bandanna.privacy import VectorRelease, estimates, one_bit, release, sums
 from tests.contracts.policies import PRIVATE, advise, make
 
 FILES = {
     module.__file__
     for module in (
         *(policy, runner, state, transitions),
-        *(estimates, on_device, release, sums),
+        *(estimates, one_bit, release, sums),
     )
 }
 

@@ -15,7 +15,7 @@ from bandanna.policy.codec import learned_to_dict
 from bandanna.policy.facade import policy_from_dict
 from bandanna.policy.transitions import batch_with_room, rescaled
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease
-from bandanna.privacy.reading import ArmTotals
+from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease
 from tests.contracts.policies import PLAIN, PRIVATE, advise, make
 

@@ -11,7 +11,7 @@ import bandanna as bd
 from bandanna._core.documents import to_text
 from bandanna.privacy.card import make_card
 from bandanna.privacy.certificate import sign_certificate, verify, with_history
-from bandanna.privacy.charged import charged
+from bandanna.privacy.charges import charged
 from bandanna.signatures import make_key
 
 PLAIN = bd.PrivateBandit(2, 0.1, 1000).certificate()

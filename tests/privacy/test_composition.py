@@ -17,10 +17,11 @@ from bandanna.privacy.composition import (
     composed_delta,
     composed_epsilon,
     keeps,
+    laplace_group,
+    one_bit_group,
     slot_for,
     slots_for,
 )
-from bandanna.privacy.groups import laplace_group, one_bit_group
 from bandanna.privacy.sums import PureRelease
 
 KNOWN = {20: 1.789, 100: 4.775, 365: 10.31}

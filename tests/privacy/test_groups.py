@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from bandanna.privacy.groups import LARGEST, STEPS, one_bit_group
+from bandanna.privacy.composition import LARGEST, STEPS, one_bit_group
 
 
 def exact_delta(each: float, size: int, batch: int, epsilon: float) -> float:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from bandanna._core.grid import UNITS
 from bandanna.privacy import OneBitRelease
-from bandanna.privacy.one_bit_integers import integers_satisfy
-from bandanna.privacy.rational import exp_floor
+from bandanna.privacy.exact_arithmetic import exp_floor, integers_satisfy
 
 epsilons = st.one_of(st.floats(1e-6, 5.0), st.floats(1e-9, 100.0))
 batches = st.integers(1, 10_000)

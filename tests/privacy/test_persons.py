@@ -11,10 +11,11 @@ from bandanna.privacy.composition import (
     Slot,
     composed_delta,
     composed_epsilon,
+    for_person,
+    impossible_slots,
     slot_for,
     slots_for,
 )
-from bandanna.privacy.persons import for_person, impossible_slots
 
 SLOT = LaplaceRelease(0.25, 4).guarantee()
 

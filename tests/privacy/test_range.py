@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import bandanna as bd
 from bandanna.cli import app
-from bandanna.privacy.bought_range import RANGE_ENTRIES, cost_of_range
 from bandanna.privacy.certificate import sealed, verify
+from bandanna.privacy.range import RANGE_ENTRIES, cost_of_range
 
 
 def test_it_holds_what_it_should_and_says_what_it_costs() -> None:

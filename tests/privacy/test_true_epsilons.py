@@ -34,20 +34,19 @@ from bandanna.privacy.accounting import (
     privacy_loss,
     tight_epsilon,
 )
-from bandanna.privacy.bought_range import cost_of_range
+from bandanna.privacy.charges import assuming_start, with_start
 from bandanna.privacy.composition import (
     Slot,
     composed_delta,
     composed_epsilon,
+    for_person,
     slot_for,
     slots_for,
 )
 from bandanna.privacy.epochs import EpochRelease
+from bandanna.privacy.exact_arithmetic import log_of
 from bandanna.privacy.laplace import laplace_scale
-from bandanna.privacy.persons import for_person
-from bandanna.privacy.range import PrivateRange
-from bandanna.privacy.rational import log_of
-from bandanna.privacy.started import assuming_start, with_start
+from bandanna.privacy.range import PrivateRange, cost_of_range
 from bandanna.privacy.sums import PureRelease
 from bandanna.privacy.vector import VectorRelease
 

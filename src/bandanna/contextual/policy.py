@@ -35,7 +35,7 @@ from bandanna.policy.files import OneProcess, claim_within, read_with, write_sta
 from bandanna.policy.state import People
 from bandanna.policy.transitions import as_decision
 from bandanna.privacy.certificate import Setting, make_certificate
-from bandanna.privacy.charged import charged
+from bandanna.privacy.charges import charged
 from bandanna.privacy.epochs import (
     MAX_FEATURES,
     EpochRelease,

@@ -50,7 +50,7 @@ from bandanna.learners.context_trees import (
 )
 from bandanna.policy.transitions import as_decision
 from bandanna.privacy.certificate import Setting, make_certificate
-from bandanna.privacy.charged import charged
+from bandanna.privacy.charges import charged
 from bandanna.privacy.epochs import Protects
 from bandanna.privacy.one_bit import OneBitRelease
 from bandanna.privacy.statements import PUBLIC_CONTEXTS, PUBLIC_FEATURES, assumed_by_all

@@ -18,7 +18,7 @@ from typing import TypeVar
 from bandanna import signatures
 from bandanna._core import checks
 from bandanna._core.types import BandannaError, InputError, plain
-from bandanna.privacy.one_bit_integers import integers_satisfy, one_bit_integers
+from bandanna.privacy.exact_arithmetic import integers_satisfy, one_bit_integers
 
 HEADING = "bandanna device parameters 1"
 NUMBERS = ("epsilon", "loss_low", "loss_high", "default_loss")

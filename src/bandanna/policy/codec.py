@@ -42,8 +42,7 @@ from bandanna.policy.state import (
 )
 from bandanna.policy.transitions import recount_metrics
 from bandanna.privacy.metrics import MetricsRelease
-from bandanna.privacy.reading import ArmTotals
-from bandanna.privacy.release import Release
+from bandanna.privacy.release import ArmTotals, Release
 from bandanna.spec import PeopleRule
 
 VERSION = 1

@@ -15,7 +15,7 @@ from bandanna.inference import Totals, evidence_below, point
 from bandanna.policy.methods import FIXED, STEADY, AnyTime, InPhases, Known, PhaseArm, arm_in_phases
 from bandanna.policy.state import Retirement, State
 from bandanna.privacy.metrics import MetricsRelease
-from bandanna.privacy.reading import ArmTotals
+from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease
 
 PhaseRow = Iterable[tuple[int, int, float]]

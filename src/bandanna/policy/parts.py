@@ -36,13 +36,11 @@ from bandanna.planner.plan import (
 from bandanna.policy.state import State
 from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
 from bandanna.privacy.certificate import Setting, make_certificate, verify
-from bandanna.privacy.charged import charged
-from bandanna.privacy.composition import slot_for
+from bandanna.privacy.charges import assuming_start, charged, start_entries
+from bandanna.privacy.composition import for_person, slot_for
 from bandanna.privacy.estimates import EstimateRelease
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.metrics import MetricsRelease, shares_of
-from bandanna.privacy.persons import for_person
-from bandanna.privacy.started import assuming_start, start_entries
 from bandanna.privacy.statements import (
     ARMS_CHANGED,
     PUBLIC_ADVICE,

@@ -26,8 +26,7 @@ from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, InputError
 from bandanna.learners.base import Player as LearnerPlayer
 from bandanna.privacy.metrics import MetricsTally
-from bandanna.privacy.reading import ArmTotals
-from bandanna.privacy.release import Tally
+from bandanna.privacy.release import ArmTotals, Tally
 
 WAITING = -1
 """In place of a loss."""

@@ -34,8 +34,7 @@ from bandanna.policy.state import (
     Verdict,
 )
 from bandanna.privacy.metrics import MetricsRelease
-from bandanna.privacy.reading import ArmTotals
-from bandanna.privacy.release import Release, Released
+from bandanna.privacy.release import ArmTotals, Release, Released
 from bandanna.spec import PeopleRule
 
 MOST_IN_PHASES = 100

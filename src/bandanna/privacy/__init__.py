@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bandanna.privacy.laplace import LaplaceRelease
-    from bandanna.privacy.on_device import DeviceRelease
-    from bandanna.privacy.one_bit import OneBitRelease
+    from bandanna.privacy.one_bit import DeviceRelease, OneBitRelease
     from bandanna.privacy.plain import PlainRelease, SilentRelease
     from bandanna.privacy.registry import RELEASES
     from bandanna.privacy.release import Release
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "RELEASES": "registry",
-    "DeviceRelease": "on_device",
+    "DeviceRelease": "one_bit",
     "LaplaceRelease": "laplace",
     "OneBitRelease": "one_bit",
     "PlainRelease": "plain",

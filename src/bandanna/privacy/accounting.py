@@ -13,10 +13,9 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from bandanna._core import checks
 from bandanna._core.types import Guarantee, InputError, group_delta, times_up
-from bandanna.privacy.composition import Slot
+from bandanna.privacy.composition import Slot, composed_loss
+from bandanna.privacy.exact_arithmetic import log_of
 from bandanna.privacy.mechanism import Numerics, PrivacyLoss
-from bandanna.privacy.persons import composed_loss
-from bandanna.privacy.rational import log_of
 from bandanna.privacy.registry import mechanism_of
 from bandanna.privacy.statements import PERSON_ENTRIES
 

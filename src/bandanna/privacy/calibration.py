@@ -20,8 +20,7 @@ from typing import Literal, NamedTuple
 
 from bandanna._core import checks
 from bandanna._core.types import InputError
-from bandanna.privacy.losses import continuous_laplace_loss
-from bandanna.privacy.mechanism import Numerics
+from bandanna.privacy.mechanism import Numerics, continuous_laplace_loss
 
 GRID = 2**30
 """Units in the largest possible move of a sum, K/gamma. Rounding to them costs a regret of at

@@ -24,7 +24,7 @@ from bandanna._core.types import (
     plain,
     times_up,
 )
-from bandanna.privacy.charged import with_charge
+from bandanna.privacy.charges import with_charge
 from bandanna.privacy.statements import batches_in_words, composes_slots, with_current_names
 
 NOT_STATED = "not stated"

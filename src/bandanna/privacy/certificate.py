@@ -18,13 +18,18 @@ from bandanna._core.checks import MAX_ARMS, MAX_EPSILON, MIN_EPSILON
 from bandanna._core.documents import seal
 from bandanna._core.grid import check_range
 from bandanna._core.types import JSON, Guarantee, InputError
-from bandanna.privacy.bought_range import RANGE_ENTRIES, check_bought, impossible_range
-from bandanna.privacy.charged import FORMAT as FORMAT_CHARGED
-from bandanna.privacy.charged import INSIDE, check_charged
+from bandanna.privacy.charges import FORMAT as FORMAT_CHARGED
+from bandanna.privacy.charges import (
+    INSIDE,
+    START_ENTRIES,
+    check_charged,
+    check_start,
+    stated_of_start,
+)
+from bandanna.privacy.composition import check_person_slots, impossible_slots
 from bandanna.privacy.mechanism import Finding, Mechanism, float_of
-from bandanna.privacy.persons import check_slots, impossible_slots
+from bandanna.privacy.range import RANGE_ENTRIES, check_bought, impossible_range
 from bandanna.privacy.registry import MECHANISMS
-from bandanna.privacy.started import START_ENTRIES, check_start, stated_of_start
 from bandanna.privacy.statements import (
     PERSON_ENTRIES,
     batches_in_words,
@@ -302,7 +307,7 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
     if not all(finding.holds for finding in words):
         return  # what words refute needs no arithmetic
     if persons:
-        yield from check_slots(mechanism, data)
+        yield from check_person_slots(mechanism, data)
     else:
         yield from mechanism.check(data["epsilon"], data["delta"])
     if ranged:

@@ -1,4 +1,4 @@
-"""Composition for people: what holds for everything one person contributes, in several slots.
+"""Composition for people: what holds for everything one person contributes.
 
 A person's slot in a batch is one contribution to one release, which is ``(e, d)``-private for it.
 At most ``slots`` of them, each in a batch of its own, are a composition of so many mechanisms,
@@ -12,19 +12,29 @@ mechanism there is with parameter e. ``docs/theory/people.md`` has the argument 
 
 Everything is rounded so that what is returned holds: deltas and epsilons up, a slot's epsilon
 down.
+
+Without a rule for people, a group of ``size`` rounds may share batches or not. j of them together
+in a batch cost ``j e`` with the Laplace release and ``ln(1 + j (exp(e) - 1))`` with the one-bit
+release, whose probability they move from ``a / D`` to at most ``(a + b j M) / D``. Which split is
+worst depends on delta, so all are tried, also those that look at what was released before.
+
+A certificate of a person's guarantee is checked by this arithmetic and by dp-accounting's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
 from bandanna._core import checks
 from bandanna._core.checks import MAX_EPSILON, MAX_SLOTS, MIN_EPSILON
-from bandanna._core.types import InputError
+from bandanna._core.types import JSON, Guarantee, InputError
+from bandanna.privacy.mechanism import TOLERANCE, Finding, Mechanism, PrivacyLoss, float_of
+from bandanna.privacy.statements import PERSON_ENTRIES, composition_of, protected_person
 
 ULP = 2.0**-53
 FEW = 16.0
@@ -193,3 +203,147 @@ def _bisect(good: Callable[[float], bool], low: float, high: float) -> float:
         if middle in (low, high) or abs(high - low) <= 1e-13 * abs(high):
             return high
         low, high = (low, middle) if good(middle) else (middle, high)
+
+
+LARGEST = 400
+"""Rounds up to which splits are searched; beyond, the sum of epsilons is what is promised."""
+
+STEPS = 24
+"""Grid steps of the search in one round's epsilon."""
+
+
+def one_bit_group(each: float, size: int, batch: int, delta: float) -> float:
+    """Return an epsilon at a delta for any ``size`` rounds of a one-bit release, rounded up.
+
+    Let ``V_m(u)`` be the largest delta that m further rounds can reach when the privacy loss so
+    far exceeds epsilon by u. Randomised response is the worst mechanism with a given epsilon, so
+    with ``e_j = ln(1 + j (exp(e) - 1))`` and ``p_j = exp(e_j) / (1 + exp(e_j))``
+
+        V_0(u) = (1 - exp(-u))+,   V_m(u) = max_j p_j V_{m-j}(u + e_j) + (1 - p_j) V_{m-j}(u - e_j)
+
+    over j from 1 to ``min(m, batch)``. ``V_m`` grows in u; on the grid, of which e is a multiple,
+    every other ``e_j`` is rounded up, which only adds to the loss of a worse mechanism.
+
+    Examples
+    --------
+    >>> round(one_bit_group(0.1, size=20, batch=1, delta=1e-6), 3)
+    1.789
+    >>> round(one_bit_group(0.1, size=20, batch=50, delta=1e-6), 3) >= 1.789
+    True
+    """
+    top = float_above(size * Fraction(each))
+    if delta == 0.0 or size > LARGEST:
+        return top
+    if batch == 1:
+        return composed_epsilon(Slot(each, 0.0), size, delta)
+    import numpy as np  # loaded when first used: a plan needs no arrays
+
+    step = each / STEPS
+    most = min(size, batch)
+    jumps = [math.ceil(math.log1p(j * math.expm1(each)) / step - 1e-9) for j in range(1, most + 1)]
+    chances = [1.0 / (1.0 + math.exp(-jump * step)) for jump in jumps]
+    half = size * STEPS
+    losses = step * np.arange(-2 * half, 2 * half + 1)
+    values = [np.maximum(0.0, -np.expm1(-losses))]
+    for rounds in range(1, size + 1):
+        best = np.zeros_like(losses)
+        for j in range(1, min(rounds, most) + 1):
+            later, jump, chance = values[rounds - j], jumps[j - 1], chances[j - 1]
+            split = np.empty_like(best)
+            split[:-jump] = chance * later[jump:]
+            split[-jump:] = chance  # no delta is above 1
+            split[jump:] += (1.0 - chance) * later[:-jump]
+            split[:jump] += (1.0 - chance) * later[0]
+            np.maximum(best, split, out=best)
+        values.append(best)
+    # The delta at epsilon = -u, for u on the grid from -2 size e to 0.
+    deltas = values[size][: 2 * half + 1] * (1.0 + 1e-9)
+    good = int(np.searchsorted(deltas, delta, side="right")) - 1
+    return min(top, -float(losses[good])) if good >= 0 else top
+
+
+def laplace_group(each: float, size: int, batch: int, step: float, delta: float) -> float:
+    """Return an epsilon at a delta for any ``size`` rounds of a Laplace release, rounded up.
+
+    Where batches hold several rounds, all in one is the worst split. The trade-off curve of a
+    Laplace law moved by j is that of a move by 1 composed j times with itself, and no mechanism
+    that keeps the curve of a move by 1 for each of j people has a worse one for all j together
+    (Dong, Roth, Su 2022, Theorem 2.14): so also a product of Laplace laws, each moved by its
+    share. ``step`` is the distance between the losses of the discrete law, as for one round.
+    """
+    top = float_above(size * Fraction(each))
+    together = max(0.0, min(top, top + 2.0 * math.log1p(-delta) + size * step))
+    if batch > 1 or size == 1:
+        return together
+    return min(together, composed_epsilon(Slot(each, 0.0), size, delta))
+
+
+SMALLEST_SECOND = 1e-12
+"""Below this delta, what dp-accounting leaves out of its tails is not small any more."""
+
+
+def for_person(promise: Guarantee, epsilon: float, delta: float, slots: int) -> Guarantee:
+    """Return what a release promises to someone with a number of slots.
+
+    ``promise`` is what holds for one slot; epsilon and delta are what the person was to be
+    promised, and are refused if the slots cost more. Where they cost less, that is promised.
+    """
+    each = Slot(promise.epsilon, promise.delta)
+    if not keeps(epsilon, delta, each, slots):
+        raise InputError(
+            f"{slots} slots of epsilon {each.epsilon:g} and delta {each.delta:g} cost more than "
+            f"epsilon {epsilon:g} and delta {delta:g}."
+        )
+    exact = costs(epsilon, delta, each, slots)
+    return replace(
+        promise,
+        epsilon=epsilon if exact else composed_epsilon(each, slots, delta),
+        delta=delta,
+        protects=protected_person(slots),
+        model="central",  # averaging and counting slots needs feedback
+        because=f"{promise.because}; {composition_of(slots, delta)}",
+        facts=promise.facts
+        | {"slots": slots, "slot_epsilon": each.epsilon, "slot_delta": each.delta},
+        curve=lambda at: composed_epsilon(each, slots, at),
+        group=None,
+        unit="person",
+    )
+
+
+def impossible_slots(data: JSON) -> Iterator[Finding]:
+    """Numbers that no certificate for persons has."""
+    slots, epsilon, delta = (data[key] for key in PERSON_ENTRIES)
+    if type(slots) is not int or not 1 <= slots <= MAX_SLOTS:
+        yield Finding("slots", False, f"must be a whole number from 1 to {MAX_SLOTS}")
+    if type(epsilon) not in (int, float) or not MIN_EPSILON <= float_of(epsilon) <= MAX_EPSILON:
+        yield Finding("slot_epsilon", False, f"must be from {MIN_EPSILON:g} to {MAX_EPSILON:g}")
+    if type(delta) not in (int, float) or not 0.0 <= float_of(delta) < 1.0:
+        yield Finding("slot_delta", False, "must be a number from 0 to below 1")
+
+
+def check_person_slots(mechanism: Mechanism, data: JSON) -> Iterator[Finding]:
+    """Prove what one slot costs, and that all of a person's keep epsilon and delta."""
+    slots, each = data["slots"], Slot(data["slot_epsilon"], data["slot_delta"])
+    for finding in mechanism.check(*each):
+        renamed = finding.entry in Slot._fields
+        yield finding._replace(entry=f"slot_{finding.entry}") if renamed else finding
+    epsilon, delta = data["epsilon"], data["delta"]
+    holds = costs(epsilon, delta, each, slots)
+    how = "in exact fractions" if delta == 0 else "by optimal composition"
+    yield Finding("epsilon", holds, f"is what {slots} slots cost together, {how}")
+    if holds and delta >= SMALLEST_SECOND:
+        found = composed_loss(each, slots).get_delta_for_epsilon(epsilon)
+        why = f"dp-accounting finds delta {found:.6g} for {slots} slots together"
+        yield Finding("delta", bool(found <= delta * (1.0 + TOLERANCE)), why)
+
+
+def composed_loss(each: Slot, slots: int) -> PrivacyLoss:
+    """Return dp-accounting's privacy loss of so many slots; losses are multiples of epsilon."""
+    from dp_accounting.pld import common  # loaded when first used
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    worst = common.DifferentialPrivacyParameters(each.epsilon, each.delta)
+    single: PrivacyLoss = pld.from_privacy_parameters(
+        worst, value_discretization_interval=each.epsilon
+    )
+    return single.self_compose(slots)

@@ -38,8 +38,14 @@ from bandanna.privacy.calibration import (
     gaussian_delta,
     gaussian_multiplier,
 )
-from bandanna.privacy.losses import continuous_laplace_loss, gaussian_loss
-from bandanna.privacy.mechanism import Finding, Mechanism, Numerics, PrivacyLoss
+from bandanna.privacy.mechanism import (
+    Finding,
+    Mechanism,
+    Numerics,
+    PrivacyLoss,
+    continuous_laplace_loss,
+    gaussian_loss,
+)
 from bandanna.privacy.noise import gaussian_vector, laplace_vector, within_reach
 from bandanna.privacy.statements import PUBLIC_CONTEXTS, PUBLIC_FEATURES
 

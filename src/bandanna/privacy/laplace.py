@@ -29,19 +29,18 @@ from bandanna._core.streams import Stream, discrete_laplace
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.inference import Law, Totals, law_of
 from bandanna.privacy.compiled import publish
-from bandanna.privacy.groups import laplace_group
-from bandanna.privacy.losses import continuous_laplace_loss
+from bandanna.privacy.composition import laplace_group
 from bandanna.privacy.mechanism import (
     Bins,
     Finding,
     Numerics,
     PrivacyLoss,
     PureMechanism,
+    continuous_laplace_loss,
     on_the_grid,
 )
 from bandanna.privacy.noise import discrete_laplace_noise, within_reach
-from bandanna.privacy.reading import ArmTotals
-from bandanna.privacy.release import Tally
+from bandanna.privacy.release import ArmTotals, Tally
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.privacy.sums import PureRelease
 

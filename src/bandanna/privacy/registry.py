@@ -9,8 +9,7 @@ from bandanna.privacy.epochs import EPOCH_MECHANISMS
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.mechanism import Mechanism
 from bandanna.privacy.metrics import MetricsMechanism
-from bandanna.privacy.on_device import DeviceRelease
-from bandanna.privacy.one_bit import OneBitRelease
+from bandanna.privacy.one_bit import DeviceRelease, OneBitRelease
 from bandanna.privacy.plain import PlainRelease, SilentRelease
 from bandanna.privacy.release import Release
 from bandanna.privacy.vector import VectorRelease

@@ -17,8 +17,7 @@ from bandanna._core.types import JSON, Guarantee
 from bandanna.inference import Law, Totals
 from bandanna.privacy.compiled import SumMemory, publish_once
 from bandanna.privacy.mechanism import Mechanism
-from bandanna.privacy.reading import ArmTotals
-from bandanna.privacy.release import Release, Seeded, Tally
+from bandanna.privacy.release import ArmTotals, Release, Seeded, Tally
 from bandanna.privacy.statements import PROTECTED
 
 

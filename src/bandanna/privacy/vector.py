@@ -32,8 +32,14 @@ from bandanna.privacy.calibration import (
     paper_noise,
 )
 from bandanna.privacy.estimates import EstimateRelease, FastVector
-from bandanna.privacy.losses import continuous_laplace_loss, gaussian_loss
-from bandanna.privacy.mechanism import Finding, Mechanism, Numerics, PrivacyLoss
+from bandanna.privacy.mechanism import (
+    Finding,
+    Mechanism,
+    Numerics,
+    PrivacyLoss,
+    continuous_laplace_loss,
+    gaussian_loss,
+)
 from bandanna.privacy.noise import gaussian_vector, laplace_vector, within_reach
 from bandanna.privacy.statements import POST_PROCESSING, PROTECTED, PUBLIC_ADVICE
 

@@ -13,7 +13,7 @@ from bandanna.planner.plan import row_of
 from bandanna.policy.diagnostics import CONFIDENCE, ArmSummary
 from bandanna.policy.parts import slot_problem
 from bandanna.policy.policy import Policy
-from bandanna.privacy.reading import ArmTotals
+from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease
 from bandanna.service.models import moment
 from bandanna.service.steady import steadiness

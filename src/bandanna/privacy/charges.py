@@ -1,0 +1,133 @@
+"""Certificates of policies that cost more than one release: resumed, or started from a log.
+
+Each resumption from an older copy may have released what was open again, with fresh noise, so that
+epsilon and delta are those of the release times the number of resumptions plus one (basic
+composition). The document holds the certificate of the release, which is checked as always, and
+the number.
+
+A log that a policy starts from was released with an epsilon of its own, before the run. The run
+reads only what was released, so people in the log alone are protected with the log's epsilon, and
+people in the run alone with the policy's. For people who are in both, the two add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+from bandanna._core.types import JSON, Guarantee, times_up
+from bandanna.privacy.composition import float_above
+from bandanna.privacy.mechanism import Finding, float_of
+from bandanna.privacy.statements import started_assumed
+
+FORMAT = "bandanna certificate of a charged policy"
+VERSION = 1
+MOST = 10**6
+"""Resumptions that anybody would certify."""
+
+INSIDE = "certificate"
+ENTRIES = {"format", "version", "epsilon", "delta", "resumed", "because", INSIDE}
+
+
+def charged(certificate: JSON, resumed: int) -> JSON:
+    """Return the certificate of a policy that was resumed so many times more than once.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> certificate = bd.PrivateBandit(arms=2, epsilon=0.5).certificate()
+    >>> charged(certificate, 2)["epsilon"]
+    1.5
+    """
+    if resumed == 0:
+        return certificate
+    spent = _spent(certificate, resumed)
+    because = _because(resumed)
+    start: JSON = {"format": FORMAT, "version": VERSION}
+    return start | spent | {"resumed": resumed, "because": because, INSIDE: certificate}
+
+
+def check_charged(data: JSON) -> Iterator[Finding]:
+    """Check what the certificate inside does not say; that is checked by itself."""
+    if set(data) != ENTRIES or data["version"] != VERSION:
+        yield Finding("file", False, f"must have these entries and no others: {sorted(ENTRIES)}")
+        return
+    resumed, inside = data["resumed"], data[INSIDE]
+    if type(resumed) is not int or not 1 <= resumed <= MOST:
+        yield Finding("resumed", False, f"must be a whole number from 1 to {MOST}")
+        return
+    if not isinstance(inside, dict) or not {"epsilon", "delta"} <= set(inside):
+        yield Finding(INSIDE, False, "must be the certificate of the release")
+        return
+    yield Finding("resumed", True, f"charged {resumed + 1} times, by basic composition")
+    for name, least in _spent(inside, resumed).items():
+        why = f"{resumed + 1} times {inside[name]}: at least {least}"
+        yield Finding(name, type(data[name]) in (int, float) and data[name] >= least, why)
+    if data["because"] != _because(resumed):
+        yield Finding("because", False, f"the proof says: {_because(resumed)}")
+
+
+def with_charge(certificate: JSON) -> JSON:
+    """Return the entries of a certificate, with what resumptions cost if it tells of any."""
+    if certificate.get("format") != FORMAT:
+        return certificate
+    inside = certificate[INSIDE]
+    because = f"{inside['because']}; {certificate['because']}"
+    spent = {name: certificate[name] for name in ("epsilon", "delta")}
+    return {**inside, **spent, "because": because}
+
+
+def _spent(certificate: JSON, resumed: int) -> dict[str, float]:
+    epsilon = times_up(resumed + 1, certificate["epsilon"])
+    return {"epsilon": epsilon, "delta": min(1.0, times_up(resumed + 1, certificate["delta"]))}
+
+
+def _because(resumed: int) -> str:
+    return (
+        f"it was resumed from an older copy {resumed} times, and what was open may have been "
+        f"released {resumed + 1} times (Lemma 'Basic Composition')"
+    )
+
+
+START_ENTRIES = ("start_certificate", "epsilon_with_start")
+"""Entries of the certificate of a policy that starts from a log; others have none of them."""
+
+
+def with_start(log: float, own: float, times: int = 1) -> float:
+    """Return what a log and a run, charged some times, cost someone who is in both.
+
+    Examples
+    --------
+    >>> with_start(0.5, 0.25)
+    0.75
+    """
+    return float_above(Fraction(log) + times * Fraction(own))
+
+
+def assuming_start(promise: Guarantee, log: float, times: int = 1) -> Guarantee:
+    """Return a policy's promise that also says what holds for the people of a log."""
+    return promise.assuming(started_assumed(log, with_start(log, promise.epsilon, times)))
+
+
+def start_entries(certificate: JSON, epsilon: float, times: int = 1) -> JSON:
+    """Return the entries of a policy with an epsilon that starts from a certified log."""
+    together = with_start(float(certificate["epsilon"]), epsilon, times)
+    return {"start_certificate": certificate, "epsilon_with_start": together}
+
+
+def stated_of_start(data: JSON) -> tuple[str, ...]:
+    """Return what such a certificate must assume."""
+    if "start_certificate" not in data:
+        return ()
+    log = float_of(data["start_certificate"]["epsilon"])
+    return (started_assumed(log, float_of(data["epsilon_with_start"])),)
+
+
+def check_start(data: JSON, verify: Callable[[JSON], list[Finding]]) -> Iterator[Finding]:
+    """Prove what the log cost, and what both cost someone who is in the log and in the run."""
+    inside = data["start_certificate"]
+    for finding in verify(inside):
+        yield finding._replace(entry=f"start_certificate: {finding.entry}")
+    least = with_start(float_of(inside["epsilon"]), float_of(data["epsilon"]))
+    good = type(data["epsilon_with_start"]) in (int, float) and data["epsilon_with_start"] >= least
+    yield Finding("epsilon_with_start", good, f"log and run cost {least:g} together")
