@@ -118,7 +118,7 @@ def test_editing_what_was_not_compiled_keeps_the_machine_code(tmp_path: Path) ->
     shutil.copytree(PACKAGE, source / "bandanna", ignore=shutil.ignore_patterns("__pycache__"))
     first = python(SIMULATE, cache, source)
     before = files(cache)
-    for edited in ("cli/plan.py", "service/routes.py", "report/charts.py", "__init__.py"):
+    for edited in ("cli/plan.py", "service/routes/decisions.py", "report/charts.py", "__init__.py"):
         path = source / "bandanna" / edited
         path.write_text(path.read_text() + "\n# An edit.\n")
     assert python(SIMULATE, cache, source) == first

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bandanna.service import health
 from bandanna.service.middleware import check_networks, visitor
+from bandanna.service.routes import operations
 from bandanna.store import StoreUnavailableError
 from tests.service.running import Here, copied, service_here
 
@@ -42,7 +42,7 @@ def test_alive_and_ready(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     core = here.core
     changes: list[tuple[str, object, str, object]] = [
         ("database", core.store, "check", gone),
-        ("disk", health, "LEAST_BYTES", 1 << 60),
+        ("disk", operations, "LEAST_BYTES", 1 << 60),
         ("rollback guard", core.guard, "trouble", "older."),
         ("writer", core.writer, "busy_since", time.monotonic() - 100),
     ]

@@ -151,7 +151,7 @@ def test_what_is_read_is_what_the_writer_knows(here: Here, monkeypatch: pytest.M
 def test_an_export_holds_everything_however_long(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bandanna.service.exports.PAGE", 3)
+    monkeypatch.setattr("bandanna.service.routes.results.PAGE", 3)
     experiment = here.create(epsilon=100.0, algorithm="exp3")
     path = f"/v1/experiments/{experiment}"
     assert here.http.get(f"{path}/export").json() == []

@@ -12,24 +12,20 @@ from fastapi import FastAPI, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
-from bandanna.service import (
-    blocks,
-    described,
-    device,
-    events,
-    health,
-    managing,
-    openfeature,
-    page,
-    reading,
-    routes,
-)
 from bandanna.service.core import Core
 from bandanna.service.errors import add_problems
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.metrics import Metrics
 from bandanna.service.middleware import OPEN_PATHS, QUICK, Gate, Origins, Quick
 from bandanna.service.peers import PATH
+from bandanna.service.routes import (
+    decisions,
+    experiments,
+    openfeature,
+    operations,
+    pages,
+    results,
+)
 from bandanna.store import StoreUnavailableError
 from bandanna.version import __version__
 
@@ -80,9 +76,9 @@ def make_app(core: Core) -> FastAPI:
         return found
 
     app.openapi = with_key  # type: ignore[method-assign]
-    shown = (routes.router, events.router, reading.router, openfeature.router, managing.router)
-    for part in (*shown, blocks.router, health.router, page.router, described.router, device.files):
-        app.include_router(part)
+    for group in (experiments, decisions, results, openfeature, operations, pages):
+        app.include_router(group.router)
+    app.include_router(operations.health)
 
     @app.post(PATH, include_in_schema=False)
     async def peer(request: Request) -> Response:

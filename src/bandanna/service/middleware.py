@@ -21,15 +21,17 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bandanna._core.types import InputError
-from bandanna.service import described, events, peers, routes
+from bandanna.service import peers
 from bandanna.service.errors import problem
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.metrics import Metrics
+from bandanna.service.routes.decisions import decide, reward
+from bandanna.service.routes.pages import API_PATH
 from bandanna.store import KeyRow, StoreUnavailableError
 
 logger = logging.getLogger("bandanna.service")
 
-OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/", described.PATH, peers.PATH)
+OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/", API_PATH, peers.PATH)
 OPEN_FOLDERS = ("/page/", "/device/")
 """What needs no key: a sign of life, the page, which holds nothing until it is given one, a
 description of the API, and what devices load. Other processes that share the database prove with
@@ -379,7 +381,7 @@ class Quick:
 
 
 QUICK = (
-    QuickRoute("/v1/experiments/{experiment}/decisions", routes.decide),
-    QuickRoute("/v1/events/{event}/reward", events.reward),
-    QuickRoute("/v1/experiments/{experiment}/events/{event}/reward", events.reward),
+    QuickRoute("/v1/experiments/{experiment}/decisions", decide),
+    QuickRoute("/v1/events/{event}/reward", reward),
+    QuickRoute("/v1/experiments/{experiment}/events/{event}/reward", reward),
 )

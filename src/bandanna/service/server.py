@@ -22,9 +22,9 @@ from bandanna._core.types import StateFileError
 from bandanna.policy.facade import PrivateBandit
 from bandanna.service.app import make_app
 from bandanna.service.core import Core
-from bandanna.service.health import look
 from bandanna.service.keys import make_first_key
 from bandanna.service.parts import grouped
+from bandanna.service.routes.operations import look
 from bandanna.service.settings import Settings
 from bandanna.store import ConflictError, StoreUnavailableError
 from bandanna.store.contract import GoneError

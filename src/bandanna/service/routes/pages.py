@@ -1,19 +1,48 @@
-"""A page that describes the API, made from its OpenAPI document; it needs no script and no key."""
+"""Pages and files for browsers: the dashboard, a description of the API, the device module."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from importlib import resources
+from typing import Literal
 
-from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
 
 from bandanna._core.types import JSON
+from bandanna.device import MODULE
+from bandanna.service.routes import CoreHere
 
-PATH = "/api"
 router = APIRouter(include_in_schema=False)
 
-PAGE = """<!doctype html>
+TYPES = {"css": "text/css", "js": "text/javascript", "html": "text/html", "svg": "image/svg+xml"}
+
+
+def _file(name: str) -> Response:
+    content = (resources.files("bandanna.service") / "static" / name).read_bytes()
+    return Response(content, media_type=f"{TYPES[name.rpartition('.')[2]]}; charset=utf-8")
+
+
+@router.get("/")
+def index() -> Response:
+    """Return the page."""
+    return _file("index.html")
+
+
+@router.get("/page/{name}")
+def page_file(name: Literal["page.css", "page.js", "charts.js", "icon.svg"]) -> Response:
+    """Return a part of the page."""
+    return _file(name)
+
+
+# --- description of the API -----------------------------------------------------------
+
+# Made from the OpenAPI document; it needs no script and no key.
+
+API_PATH = "/api"
+
+API_PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -35,8 +64,8 @@ PAGE = """<!doctype html>
 """
 
 
-@router.get(PATH)
-async def page(request: Request) -> HTMLResponse:
+@router.get(API_PATH)
+async def api_page(request: Request) -> HTMLResponse:
     """Return the page."""
     document: JSON = request.app.openapi()
     calls = "\n".join(
@@ -44,7 +73,7 @@ async def page(request: Request) -> HTMLResponse:
         for path, calls in document["paths"].items()
         for method, call in calls.items()
     )
-    return HTMLResponse(PAGE.format(version=escape(document["info"]["version"]), calls=calls))
+    return HTMLResponse(API_PAGE.format(version=escape(document["info"]["version"]), calls=calls))
 
 
 def _call(document: JSON, method: str, path: str, call: JSON) -> str:
@@ -106,3 +135,18 @@ def _kind(document: JSON, schema: JSON) -> str:
     if schema.get("type") == "array":
         return f"list of {_kind(document, schema.get('items', {}))}"
     return str(schema.get("const", schema.get("type", "anything")))
+
+
+# --- files for devices ----------------------------------------------------------------
+
+
+@router.get("/device/bandanna-device.js")
+def device_module() -> Response:
+    """Return the ES module."""
+    return Response(MODULE.read_bytes(), media_type="text/javascript; charset=utf-8")
+
+
+@router.get("/device/key")
+async def device_key(core: CoreHere) -> JSONResponse:
+    """Return the public key that signs what devices are told: for people who pin it."""
+    return JSONResponse({"public_key": core.signer.public, "key_id": core.signer.key_id})

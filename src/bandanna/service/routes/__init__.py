@@ -1,14 +1,21 @@
-"""Who may do what: checked by each endpoint on the key that the gate found."""
+"""The HTTP API, one file for each group of calls.
+
+Here is what they share: which keys may call them, how paths are written and bodies are read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends, HTTPException, Path, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 
+from bandanna._core.types import JSON
 from bandanna.service.core import Core
 from bandanna.service.keys import opens
+from bandanna.service.models import Document
 from bandanna.store import KeyRow
 from bandanna.store.writer import UnknownError
 
@@ -46,3 +53,23 @@ CanReward = Annotated[KeyRow, Depends(key_for("reward"))]
 CanRead = Annotated[KeyRow, Depends(key_for("read"))]
 CanManage = Annotated[KeyRow, Depends(key_for("manage"))]
 CanManageAll = Annotated[KeyRow, Depends(key_for("manage", everywhere=True))]
+
+ExperimentPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
+ArmPath = Annotated[str, Path(pattern=r"^[^\x00-\x1f/]{1,200}$")]
+EventPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
+
+Body = TypeVar("Body", bound=Document)
+
+
+async def read_body(request: Request, kind: type[Body]) -> Body:
+    """Read a document from a request."""
+    try:
+        return kind.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
+
+
+def body_shown(kind: type[Document]) -> JSON:
+    """Describe a document for OpenAPI."""
+    content = {"application/json": {"schema": kind.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}

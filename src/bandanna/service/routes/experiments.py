@@ -1,59 +1,31 @@
-"""The API: experiments, decisions, feedback."""
+"""Experiments: make, list, show, stop and erase them, change arms, plan."""
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field, ValidationError
+from fastapi import APIRouter, Header, Query, Response
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
 from bandanna.planner.plan import plan as make_plan
-from bandanna.service.access import CanManage, CanManageAll, CanRead, CoreHere, require
 from bandanna.service.errors import PROBLEMS
 from bandanna.service.making import rounds_late
-from bandanna.service.models import (
-    DecisionAnswer,
-    DeviceDecisionAnswer,
-    Document,
-    ExperimentAnswer,
-    NewDecision,
-    NewExperiment,
-    PlanRequest,
-    decision_answer,
-    experiment_answer,
+from bandanna.service.models import ExperimentAnswer, NewExperiment, PlanRequest, experiment_answer
+from bandanna.service.routes import (
+    ArmPath,
+    CanManage,
+    CanManageAll,
+    CanRead,
+    CoreHere,
+    ExperimentPath,
 )
-from bandanna.service.signing import is_local
-
-ExperimentPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
-ArmPath = Annotated[str, Path(pattern=r"^[^\x00-\x1f/]{1,200}$")]
-EventPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
-DIRECT, SERVER = "Bandanna-Direct", "Bandanna-Server"
-"""A client that sends the first is told which process serves the experiment, if it is another."""
-
 LATENESS = {"deadline_seconds", "decisions_per_second"}
 """How a plan is told of late feedback."""
-
-Body = TypeVar("Body", bound=Document)
-
-
-async def read_body(request: Request, kind: type[Body]) -> Body:
-    """Read a document from a request."""
-    try:
-        return kind.model_validate_json(await request.body())
-    except ValidationError as error:
-        raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
-
-
-def body_shown(kind: type[Document]) -> JSON:
-    """Describe a document for OpenAPI."""
-    content = {"application/json": {"schema": kind.model_json_schema()}}
-    return {"requestBody": {"required": True, "content": content}}
 
 
 @router.post("/experiments", status_code=201)
@@ -142,37 +114,6 @@ async def retire_arm(
     return ArmsAnswer(arms=found)
 
 
-# The calls that are made all the time read their body themselves: what FastAPI does for a parameter
-# takes longer than the decision.
-
-
-@router.post(
-    "/experiments/{experiment}/decisions",
-    response_model=DeviceDecisionAnswer | DecisionAnswer,
-    openapi_extra=body_shown(NewDecision),
-)
-async def decide(experiment: ExperimentPath, request: Request) -> Response:
-    """Choose an arm. The same event_id gets the same answer."""
-    require(request, "decide", "device")
-    new, core = await read_body(request, NewDecision), request.app.state.core
-    event = await core.decide(
-        experiment,
-        new.event_id,
-        advice=new.advice,
-        person=new.person,
-        segment=new.segment,
-        eligible=new.eligible,
-        context=new.context,
-        defer=new.defer,
-    )
-    arm, part = await core.arm_of(experiment, event), (await core.find(experiment))[0]
-    told = core.signer.parameters(part) if is_local(part.settings) else None
-    answer = decision_answer(event, arm, told)
-    direct = core.peers.elsewhere(part.owner) if DIRECT in request.headers else None
-    headers = {} if direct is None else {SERVER: direct}
-    return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
-
-
 @router.post("/plan")
 async def plan(problem: PlanRequest, _: CanRead) -> JSON:
     """Compare what algorithms guarantee for a problem, with late feedback if need be."""
@@ -180,3 +121,13 @@ async def plan(problem: PlanRequest, _: CanRead) -> JSON:
     given = problem.model_dump(exclude_none=True, exclude=LATENESS)
     found = await run_in_threadpool(lambda: make_plan(**given, delay=late))
     return found.to_dict()
+
+
+@router.delete("/experiments/{experiment}", status_code=204, response_class=Response)
+async def erase(experiment: ExperimentPath, core: CoreHere, key: CanManageAll) -> None:
+    """Delete everything of a stopped experiment, its releases and keys included.
+
+    What was released before cannot be taken back: the guarantee about it still holds.
+    """
+    await core.erase(experiment)
+    await core.note(key.id, "experiment erased", experiment)

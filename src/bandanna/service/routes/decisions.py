@@ -1,0 +1,245 @@
+"""Decisions, singly and in blocks, and their feedback."""
+
+from __future__ import annotations
+
+from asyncio import gather
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel, Field
+
+from bandanna._core.types import InputError
+from bandanna.service.core import Core
+from bandanna.service.errors import PROBLEMS
+from bandanna.service.models import (
+    DecisionAnswer,
+    DeviceDecisionAnswer,
+    Document,
+    EventId,
+    Label,
+    NewDecision,
+    NewReward,
+    decision_answer,
+)
+from bandanna.service.routes import (
+    CanDecide,
+    CanManage,
+    CoreHere,
+    EventPath,
+    ExperimentPath,
+    body_shown,
+    read_body,
+    require,
+)
+from bandanna.service.signing import is_local
+from bandanna.store import KeyRow
+from bandanna.store.contract import GoneError
+from bandanna.store.unit import NewFeedback
+from bandanna.store.writer import UnknownError
+
+router = APIRouter(prefix="/v1", responses=PROBLEMS)
+
+DIRECT, SERVER = "Bandanna-Direct", "Bandanna-Server"
+"""A client that sends the first is told which process serves the experiment, if it is another."""
+
+
+# The calls that are made all the time read their body themselves: what FastAPI does for a parameter
+# takes longer than the decision.
+
+
+@router.post(
+    "/experiments/{experiment}/decisions",
+    response_model=DeviceDecisionAnswer | DecisionAnswer,
+    openapi_extra=body_shown(NewDecision),
+)
+async def decide(experiment: ExperimentPath, request: Request) -> Response:
+    """Choose an arm. The same event_id gets the same answer."""
+    require(request, "decide", "device")
+    new, core = await read_body(request, NewDecision), request.app.state.core
+    event = await core.decide(
+        experiment,
+        new.event_id,
+        advice=new.advice,
+        person=new.person,
+        segment=new.segment,
+        eligible=new.eligible,
+        context=new.context,
+        defer=new.defer,
+    )
+    arm, part = await core.arm_of(experiment, event), (await core.find(experiment))[0]
+    told = core.signer.parameters(part) if is_local(part.settings) else None
+    answer = decision_answer(event, arm, told)
+    direct = core.peers.elsewhere(part.owner) if DIRECT in request.headers else None
+    headers = {} if direct is None else {SERVER: direct}
+    return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
+
+
+# --- decisions in blocks --------------------------------------------------------------
+
+# A client takes many decisions at once and uses them without asking again. Every decision of a
+# block is made by the service, as any other: it is drawn from what was released before, has an
+# event and a position in a batch, and its feedback is sent as usual. So the guarantee is the same.
+# For learning, a decision that was drawn ahead is one whose feedback comes later. A decision of a
+# block counts once the client says that it was used, or sends its feedback; at the deadline those
+# that were not used are given to others.
+
+MOST_TOGETHER = 1_000
+"""Decisions in one block."""
+
+
+class NewBlock(Document):
+    """What a block of decisions is asked for with."""
+
+    block_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,150}$")] = Field(
+        description="The same id gets the same decisions: their ids are block_id.0, block_id.1, ..."
+    )
+    count: Annotated[int, Field(ge=0, le=MOST_TOGETHER)] = Field(description="How many decisions.")
+    segment: Label | None = Field(default=None, description="As for a single decision.")
+    eligible: Annotated[list[str | int], Field(min_length=1, max_length=10_000)] | None = Field(
+        default=None, description="As for a single decision."
+    )
+    used: Annotated[list[EventId], Field(max_length=10 * MOST_TOGETHER)] = Field(
+        default=[], description="Decisions of earlier blocks that were used since the last call."
+    )
+
+
+class BlockAnswer(BaseModel):
+    """A block of decisions."""
+
+    decisions: list[DecisionAnswer]
+    use_within_seconds: float = Field(description="Half the deadline: then feedback has the rest.")
+    too_late: list[str] = Field(description="Those of ``used`` that had been given to others.")
+
+
+@router.post("/experiments/{experiment}/decisions/block")
+async def block(
+    experiment: ExperimentPath, new: NewBlock, core: CoreHere, _: CanDecide
+) -> BlockAnswer:
+    """Choose arms for many events at once, and note which of earlier blocks were used."""
+    settings = (await core.find(experiment))[0].settings
+    if is_local(settings):
+        raise InputError("experiments with local privacy decide for one device at a time.")
+    deadline = settings.get("deadline_seconds")
+    if deadline is None:
+        raise InputError(
+            "blocks need an experiment with deadline_seconds: what is not used is freed then."
+        )
+    said = await gather(*(_use(core, experiment, name) for name in new.used))
+    decide = partial(
+        core.decide, experiment, segment=new.segment, eligible=new.eligible, defer=True
+    )
+    made = await gather(*(decide(f"{new.block_id}.{k}") for k in range(new.count)))
+    return BlockAnswer(
+        decisions=[decision_answer(one, await core.arm_of(experiment, one)) for one in made],
+        use_within_seconds=deadline / 2,
+        too_late=[name for name in said if name is not None],
+    )
+
+
+async def _use(core: Core, experiment: str, name: str) -> str | None:
+    """Note that a decision was used; returns its name if that comes too late."""
+    try:
+        await core.activate(name, experiment)
+    except (GoneError, UnknownError):
+        return name
+    return None
+
+
+# --- feedback -------------------------------------------------------------------------
+
+# An event's id belongs to its experiment. The calls exist twice: under the experiment, and without
+# it for programs that remember ids alone, which works while a single experiment has that id.
+
+events = APIRouter()
+
+
+class NewBit(Document):
+    """What a device sends: the bit that it drew, and nothing else."""
+
+    bit: Annotated[int, Field(strict=True, ge=0, le=1, description="Drawn on the device, once.")]
+
+
+def _experiment(request: Request, key: KeyRow) -> str | None:
+    """Return the experiment in which an event is looked for: the path's, or the key's."""
+    found: str | None = request.path_params.get("experiment", key.experiment)
+    return found
+
+
+@events.post(
+    "/{event}/reward",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=body_shown(NewReward),
+)
+async def reward(event: EventPath, request: Request) -> Response:
+    """Count the feedback of an event, once: the first value stands.
+
+    Every repeat is answered 204, whatever it says: a key for rewards cannot be used to find out
+    what was sent before.
+    """
+    key = require(request, "reward")
+    new = await read_body(request, NewReward)
+    given = NewFeedback(new.loss, new.reward, metrics=new.metrics)
+    await request.app.state.core.reward(event, given, _experiment(request, key))
+    return Response(status_code=204)
+
+
+@events.post(
+    "/{event}/bit",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=body_shown(NewBit),
+)
+async def bit(event: EventPath, request: Request) -> Response:
+    """Count the bit that a device released, once: the first one stands, repeats are answered 204.
+
+    Only experiments with local privacy take bits, and they take no rewards.
+    """
+    key = require(request, "device", "reward")
+    new = await read_body(request, NewBit)
+    await request.app.state.core.reward(event, NewFeedback(bit=new.bit), _experiment(request, key))
+    return Response(status_code=204)
+
+
+@events.post("/{event}/give-up", status_code=204, response_class=Response)
+async def give_up(event: EventPath, request: Request) -> Response:
+    """Count the default loss now, as at the deadline; where feedback has come, nothing happens."""
+    key = require(request, "reward")
+    await request.app.state.core.give_up(event, _experiment(request, key))
+    return Response(status_code=204)
+
+
+@events.post("/{event}/activate", status_code=204, response_class=Response)
+async def activate(event: EventPath, request: Request) -> Response:
+    """Say that a deferred decision has been shown; otherwise it expires without counting."""
+    key = require(request, "reward")
+    await request.app.state.core.activate(event, _experiment(request, key))
+    return Response(status_code=204)
+
+
+async def _in_experiment(experiment: ExperimentPath) -> str:
+    return experiment
+
+
+router.include_router(events, prefix="/events")
+router.include_router(
+    events,
+    prefix="/experiments/{experiment}/events",
+    dependencies=[Depends(_in_experiment)],
+)
+
+
+@router.post(
+    "/experiments/{experiment}/events/{event}/erase", status_code=204, response_class=Response
+)
+async def erase_event(
+    experiment: ExperimentPath, event: EventPath, core: CoreHere, key: CanManage
+) -> None:
+    """Forget the id of an event.
+
+    Feedback in an open batch cannot be taken out of it: it is released with the others, protected
+    by epsilon, and no id leads to it. An id that comes again is a new event.
+    """
+    await core.erase_event(experiment, event)
+    await core.note(key.id, "event erased", experiment)
