@@ -39,7 +39,7 @@ import inspect, json, tempfile
 from pathlib import Path
 import bandanna as bd
 from bandanna.service.models import NewExperiment
-from bandanna.service.making import make_policy
+from bandanna.service.policies import make_policy
 from bandanna.studies.schema import AXES, Setting
 from bandanna.studies.study import Study
 from bandanna.cli import app

@@ -232,8 +232,8 @@ def test_a_resumed_policy_states_what_it_is_charged(tmp_path: Path) -> None:
 
 
 def test_the_service_takes_it() -> None:
-    from bandanna.service.making import make_policy
     from bandanna.service.models import NewExperiment
+    from bandanna.service.policies import make_policy
 
     body = {"name": "x", "arms": list(MEANS), "epsilon": 1.0, "start_from": LOG.to_dict()}
     made = make_policy(NewExperiment.model_validate(body).model_dump())

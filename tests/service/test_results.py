@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import bandanna as bd
-from bandanna.service.results import summary
 from bandanna.service.routes.results import as_csv
-from bandanna.service.steady import FEWEST, steadiness
+from bandanna.service.summary import FEWEST, steadiness, summary
 from bandanna.store import Secret, SqlStore
 from bandanna.store.rows import Release
 from bandanna.store.totals import Half, totals_of

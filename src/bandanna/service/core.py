@@ -16,14 +16,20 @@ from typing import TypeVar, cast
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
-from bandanna.service.live import Audits, Live
-from bandanna.service.making import settings_and_head
+from bandanna.service.keys import read_signer
 from bandanna.service.metrics import Metrics
-from bandanna.service.parts import grouped, part_for, promised, same_as_made
+from bandanna.service.models import is_local
 from bandanna.service.peers import Operation, Peers
+from bandanna.service.policies import (
+    device_release,
+    grouped,
+    part_for,
+    promised,
+    same_as_made,
+    settings_and_head,
+)
 from bandanna.service.settings import Settings
-from bandanna.service.signing import device_release, is_local, read_signer
-from bandanna.service.views import View, Views
+from bandanna.service.views import Audits, Live, View, Views
 from bandanna.store import ConflictError, SqlStore, read_secret
 from bandanna.store.guard import Guard, default_guard, name_of
 from bandanna.store.rows import Event, Experiment

@@ -1,16 +1,25 @@
-"""Keys to the service: made once, shown once, kept as a hash that needs the secret to be tried."""
+"""Keys of callers, and the key that signs what devices are told.
+
+A caller's key is made once, shown once, and kept as a hash that needs the secret to be tried.
+"""
 
 from __future__ import annotations
 
+import base64
 import hmac
 import math
 import secrets
 import time
+from pathlib import Path
 
-from bandanna._core.types import InputError
-from bandanna.service.signing import is_local
-from bandanna.store import KeyRow, Secret, Store
+from bandanna import signatures
+from bandanna._core.types import JSON, InputError
+from bandanna.device import fingerprint, sign_release
+from bandanna.service.models import LOCAL, is_local, moment
+from bandanna.store import KeyRow, Secret, SqlStore, Store
 from bandanna.store.guard import Guard
+from bandanna.store.rows import Experiment, Outline
+from bandanna.store.secret import private_text
 
 SCOPES = ("decide", "reward", "read", "manage", "device")
 """What a key may open; ``manage`` opens everything. ``device`` opens decisions and bits of one
@@ -108,3 +117,57 @@ def opens(row: KeyRow, scope: str, experiment: str | None = None) -> bool:
     """Say whether a key opens something."""
     may = scope in row.scopes or "manage" in row.scopes
     return may and (row.experiment is None or row.experiment == experiment)
+
+
+# --- what devices are told ------------------------------------------------------------
+
+# In experiments with local privacy it is signed with a key outside the database. Pages pin the
+# public key: nobody without the private one, who holds the database alone or sits in between, can
+# tell them other numbers. Every change, of numbers or of the key, is noted with the experiment and
+# shown with its certificate.
+
+
+class Signer:
+    """The key, and what it signed."""
+
+    def __init__(self, private: bytes) -> None:
+        self._private = private
+        public = signatures.public_key(private)
+        self.public = base64.b64encode(public).decode()
+        self.key_id = signatures.key_id(public)
+        self._signed: dict[str, JSON] = {}
+
+    def parameters(self, experiment: Experiment) -> JSON:
+        """Return what travels with each decision: the release's numbers and their signature."""
+        if experiment.id not in self._signed:
+            release: dict[str, str] = experiment.settings["device_release"]
+            signed = sign_release(self._private, experiment.id, release)
+            self._signed[experiment.id] = {"release": release, **signed}
+        return self._signed[experiment.id]
+
+    def note(self, store: SqlStore, experiment: Experiment | Outline, now: float) -> None:
+        """Note what devices are told, if it is not what they were told before."""
+        store.record_device_parameters(experiment.id, self._line(experiment), moment(now))
+
+    def note_all(self, store: SqlStore, now: float) -> None:
+        """Note what devices are told in every experiment where it has changed."""
+        local = [one for one in store.outlines(f'"{LOCAL}"') if is_local(one.settings)]
+        latest = store.latest_device_parameters() if local else {}
+        for one in local:
+            line = self._line(one)
+            if line.items() - latest.get(one.id, {}).items():
+                self.note(store, one, now)
+
+    def _line(self, experiment: Experiment | Outline) -> dict[str, str]:
+        seen = fingerprint(experiment.id, experiment.settings["device_release"])
+        return {"fingerprint": seen, "key_id": self.key_id}
+
+
+def read_signer(path: Path) -> Signer:
+    """Read the key from its file, in PEM form; it is made if there is none."""
+
+    def make() -> str:
+        return signatures.to_pem(signatures.make_key()).private.decode()
+
+    text = private_text(path, "signing key", make)
+    return Signer(signatures.private_from_pem(text.encode()))

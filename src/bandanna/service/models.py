@@ -319,3 +319,11 @@ COUNTS = ("decided", "observed", "released")
 def _counts(part: Experiment) -> dict[str, int]:
     counters = part.head["counters"]
     return dict(zip(COUNTS, (counters["rounds"], part.observed, counters["released"]), strict=True))
+
+
+LOCAL = "local"
+
+
+def is_local(settings: JSON) -> bool:
+    """Whether an experiment takes bits that devices released, and nothing else."""
+    return settings.get("privacy") == LOCAL

@@ -23,7 +23,7 @@ from bandanna.policy.facade import PrivateBandit
 from bandanna.service.app import make_app
 from bandanna.service.core import Core
 from bandanna.service.keys import make_first_key
-from bandanna.service.parts import grouped
+from bandanna.service.policies import grouped
 from bandanna.service.routes.operations import look
 from bandanna.service.settings import Settings
 from bandanna.store import ConflictError, StoreUnavailableError

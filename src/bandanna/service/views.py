@@ -9,18 +9,21 @@ one from then on.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna._core.types import JSON, InputError
+from bandanna.audits.releases import audit_release
 from bandanna.policy.policy import Policy
-from bandanna.service.context import context_results
-from bandanna.service.models import moment
-from bandanna.service.results import summary
+from bandanna.service.models import experiment_answer, moment
+from bandanna.service.summary import context_results, summary
 from bandanna.store import SqlStore
 from bandanna.store.rows import Committed, Experiment
 from bandanna.store.totals import ReleaseTotals
@@ -28,7 +31,11 @@ from bandanna.store.unit_of_work import without_batches
 from bandanna.store.writer import UnknownError
 
 if TYPE_CHECKING:
+    from bandanna.audits.attack import AuditResult
     from bandanna.contextual.policy import PrivateContextual
+    from bandanna.privacy.sums import SumRelease
+    from bandanna.service.core import Core
+
 
 KEPT = 256
 """Experiments whose views are kept."""
@@ -199,3 +206,61 @@ def _health(found: Committed) -> JSON:
         "open_batches": found.open,
         **{name: None if at is None else moment(at) for name, at in times.items()},
     }
+
+
+# --- what pages watch and audits found, computed once for everyone --------------------
+
+
+LIVE_SECONDS = 1.0
+AUDIT_DRAWS = 200_000
+MOST_KEPT = 1_000
+
+
+class Live:
+    """The present state of experiments that are watched, at most a second old."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._states: dict[tuple[str, int], tuple[float, dict[str, str]]] = {}
+        self._locks: dict[tuple[str, int], asyncio.Lock] = {}
+
+    async def state(self, experiment: str, part: Experiment) -> dict[str, str]:
+        """Return an experiment and the results of one of its parts, each as JSON text."""
+        key = experiment, part.number
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            at, kept = self._states.get(key, (-LIVE_SECONDS, {}))
+            if time.monotonic() - at < LIVE_SECONDS / 2:
+                return kept
+            shown = experiment_answer(await self._core.current(experiment)).model_dump()
+            results = await self._core.results(part)
+            state = {"experiment": json.dumps(shown), "results": json.dumps(results)}
+            if len(self._states) >= MOST_KEPT:
+                self._states.clear()
+            self._states[key] = time.monotonic(), state
+            return state
+
+
+class Audits:
+    """Audits of releases, one at a time and once for each experiment."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "bandanna audit")
+        self._found: dict[str, asyncio.Task[AuditResult]] = {}
+
+    async def of(self, experiment: Experiment, release: SumRelease) -> AuditResult:
+        """Return what an attack on an experiment's release finds; it never changes."""
+        if experiment.id not in self._found:
+            if len(self._found) >= MOST_KEPT:
+                self._found.clear()
+            self._found[experiment.id] = asyncio.create_task(self._audit(release))
+        return await asyncio.shield(self._found[experiment.id])
+
+    async def _audit(self, release: SumRelease) -> AuditResult:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._thread, lambda: audit_release(release, draws=AUDIT_DRAWS)
+        )
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._thread.shutdown(wait=False, cancel_futures=True)

@@ -21,6 +21,7 @@ from bandanna.service.models import (
     NewDecision,
     NewReward,
     decision_answer,
+    is_local,
 )
 from bandanna.service.routes import (
     CanDecide,
@@ -32,7 +33,6 @@ from bandanna.service.routes import (
     read_body,
     require,
 )
-from bandanna.service.signing import is_local
 from bandanna.store import KeyRow
 from bandanna.store.contract import GoneError
 from bandanna.store.unit import NewFeedback

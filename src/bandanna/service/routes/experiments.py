@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from bandanna._core.types import JSON
 from bandanna.planner.plan import plan as make_plan
 from bandanna.service.errors import PROBLEMS
-from bandanna.service.making import rounds_late
 from bandanna.service.models import ExperimentAnswer, NewExperiment, PlanRequest, experiment_answer
+from bandanna.service.policies import rounds_late
 from bandanna.service.routes import (
     ArmPath,
     CanManage,

@@ -19,12 +19,11 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from bandanna._core.types import JSON, BandannaError, InputError
-from bandanna.service.context import own_features
 from bandanna.service.core import Core
 from bandanna.service.errors import PROBLEMS, Problem
-from bandanna.service.models import EventId
+from bandanna.service.models import EventId, is_local
+from bandanna.service.policies import own_features
 from bandanna.service.routes import CanDecide, CoreHere
-from bandanna.service.signing import is_local
 from bandanna.store import ConflictError, KeyRow
 from bandanna.store.rows import Experiment
 from bandanna.store.writer import UnknownError

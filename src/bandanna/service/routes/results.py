@@ -20,15 +20,13 @@ from bandanna.audits.attack import NO_PROOF
 from bandanna.policy.diagnostics import CONFIDENCE
 from bandanna.privacy.certificate import with_history
 from bandanna.privacy.sums import SumRelease
-from bandanna.service.context import context_ledger
 from bandanna.service.core import Core
 from bandanna.service.errors import PROBLEMS
-from bandanna.service.live import AUDIT_DRAWS, LIVE_SECONDS
-from bandanna.service.models import moment
-from bandanna.service.parts import part_for, promised
+from bandanna.service.models import is_local, moment
+from bandanna.service.policies import part_for, promised
 from bandanna.service.routes import CanRead, CoreHere, ExperimentPath
-from bandanna.service.signing import is_local
-from bandanna.service.views import View
+from bandanna.service.summary import context_ledger
+from bandanna.service.views import AUDIT_DRAWS, LIVE_SECONDS, View
 from bandanna.spec import expert_names
 from bandanna.store import SqlStore
 from bandanna.store.rows import Experiment, Release

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import find
@@ -16,9 +17,11 @@ from bandanna.policy.policy import Policy
 from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease
 from bandanna.service.models import moment
-from bandanna.service.steady import steadiness
 from bandanna.spec import Problem
-from bandanna.store.totals import Point, ReleaseTotals
+from bandanna.store.totals import Half, Point, ReleaseTotals
+
+if TYPE_CHECKING:
+    from bandanna.contextual.policy import PrivateContextual
 
 
 def summary(policy: Policy, totals: ReleaseTotals, slots: int = 0, missed: int = 0) -> JSON:
@@ -134,3 +137,81 @@ def _bound_so_far(policy: Policy, missed: int) -> float | None:
         return None
     low, high = policy.loss_range
     return (high - low) * (row.regret + missed)
+
+
+# --- decisions by context -------------------------------------------------------------
+
+
+NO_BOUND = "No bound on regret is proved for a linear model of rewards."
+NOT_TESTED = "Whether arms change over time is not tested where decisions depend on context."
+
+
+def context_results(policy: PrivateContextual, totals: ReleaseTotals, slots: int) -> JSON:
+    """Return what can be said about the run so far, from what was released."""
+    per_person = policy.promised.mechanism.per_person
+    return {
+        "what": "arm",
+        "confidence": CONFIDENCE,
+        "answer": policy.answer().to_dict(),
+        "choices": [],
+        "shares": [],
+        "decided": policy.decided,
+        "batch": policy.state.sizes[-1] if policy.state.sizes else policy.state.ends[0],
+        "places": None if per_person is None else {"used": slots, "most": per_person},
+        "batches_released": totals.batches,
+        "rounds_released": sum(totals.rounds.values()),
+        "regret_bound": None,
+        "regret_condition": NO_BOUND,
+        "steadiness": {"p_value": None, "says": NOT_TESTED, "guard": None},
+    }
+
+
+def context_ledger(policy: PrivateContextual, counters: JSON, opened: int) -> dict[str, int]:
+    """Return how far the releases of an experiment have come."""
+    return {
+        "batches_begun": counters["batches"],
+        "batches_released": counters["released"],
+        "batches_open": opened,
+        "decided": policy.decided,
+        "resumed_from_older_copies": policy.resumed,
+    }
+
+
+# --- do arms stay as good as they were? -----------------------------------------------
+
+
+FEWEST = 20
+"""Batches of an arm below which nothing is said about it."""
+
+
+def steadiness(halves: Mapping[int, tuple[Half, Half]]) -> JSON:
+    """Compare the first half of each arm's releases with the second.
+
+    Under the hypothesis that an arm's losses have one law, which half a release fell into says
+    nothing: the difference of means is compared with its spread by the normal law, and the
+    smallest p-value over arms is multiplied by their number (Bonferroni).
+    """
+    tested = [
+        _p_value(*both) for both in halves.values() if both[0].batches + both[1].batches >= FEWEST
+    ]
+    if not tested:
+        return {"p_value": None, "says": f"Not enough yet: it needs {FEWEST} batches of an arm."}
+    smallest = min(1.0, len(tested) * min(tested))
+    says = (
+        "The arms changed over time: old results say little about today."
+        if smallest < 0.01
+        else "No sign that arms changed over time. That is no proof."
+    )
+    return {"p_value": smallest, "says": says}
+
+
+def _p_value(first: Half, second: Half) -> float:
+    """Return how likely so large a difference between halves is, both having one law."""
+    count = first.batches + second.batches
+    total, squares = first.total + second.total, first.squares + second.squares
+    variance = (squares - total * total / count) / (count - 1)
+    if variance <= 1e-12 * squares / count:  # all are the same, but for rounding
+        return 1.0
+    gap = first.total / first.batches - second.total / second.batches
+    spread = math.sqrt(variance * (1 / first.batches + 1 / second.batches))
+    return math.erfc(abs(gap) / spread / math.sqrt(2.0))
