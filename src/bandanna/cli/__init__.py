@@ -8,20 +8,7 @@ from typing import Annotated
 import typer
 
 from bandanna._core.types import BandannaError
-from bandanna.cli import (
-    answer,
-    audit,
-    card,
-    certificate,
-    doctor,
-    plan,
-    regimes,
-    reproduce,
-    serve,
-    simulate,
-    study,
-    verify,
-)
+from bandanna.cli import answer, audit, certificates, doctor, paper, plan, serve, simulate, study
 from bandanna.cli.help import ByQuestion, one_screen
 from bandanna.cli.options import Quiet, be_quiet, can_be_quiet
 from bandanna.version import __version__
@@ -68,14 +55,16 @@ one_screen(
 )(serve.serve)
 app.add_typer(serve.keys, name="keys")
 app.add_typer(serve.db, name="db")
-one_screen(app, "bandanna verify certificate.json --key public.pem")(verify.verify)
-one_screen(app, 'bandanna card certificate.json --curator "A clinic" -o card.html')(card.card)
+one_screen(app, "bandanna verify certificate.json --key public.pem")(certificates.verify)
+one_screen(app, 'bandanna card certificate.json --curator "A clinic" -o card.html')(
+    certificates.card
+)
 one_screen(app, "bandanna audit --epsilon 0.5,1 --draws 2e5")(can_be_quiet(audit.audit))
-app.add_typer(certificate.app, name="certificate")
+app.add_typer(certificates.app, name="certificate")
 one_screen(
     app, "bandanna reproduce --list", "bandanna reproduce one-bit --quick --chart bound.html"
-)(can_be_quiet(reproduce.reproduce))
-one_screen(app, "bandanna regimes --chart map.html")(regimes.regimes)
+)(can_be_quiet(paper.reproduce))
+one_screen(app, "bandanna regimes --chart map.html")(paper.regimes)
 one_screen(app, "bandanna doctor")(doctor.doctor)
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bandanna._core.types import InputError
-from bandanna.cli.data import columns_of, read_range
-from bandanna.cli.tables import print_table
+from bandanna.cli.options import columns_of, read_range
+from bandanna.cli.output import print_table
 
 if TYPE_CHECKING:
     from bandanna.logs import LogAnswer

@@ -11,7 +11,8 @@ import typer
 
 from bandanna._core.checks import whole
 from bandanna._core.types import JSON, InputError
-from bandanna.cli.options import announce, numbers, whole_number
+from bandanna.cli.options import numbers, whole_number
+from bandanna.cli.output import announce
 
 if TYPE_CHECKING:
     from bandanna.audits.attack import AuditResult
@@ -74,7 +75,7 @@ def attack_person(
 
 def print_persons(rows: list[JSON], note: str) -> None:
     """Print what one person's attacks found."""
-    from bandanna.cli.tables import print_table
+    from bandanna.cli.output import print_table
 
     print_table(
         f"Lower bounds on a person's epsilon, {rows[0]['runs']:,} runs on either input, "
@@ -277,7 +278,7 @@ def _note() -> str:
 
 
 def _print_table(rows: list[JSON]) -> None:
-    from bandanna.cli.tables import print_table
+    from bandanna.cli.output import print_table
 
     print_table(
         f"Lower bounds on epsilon, {rows[0]['draws']:,} draws, significance "

@@ -13,9 +13,15 @@ import typer
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import ANY
-from bandanna.cli.data import NO_COLUMNS, LogColumns, read_log, takes_log_columns, without_log
-from bandanna.cli.options import note_weak, whole_number
-from bandanna.cli.tables import print_sample, print_table
+from bandanna.cli.options import (
+    NO_COLUMNS,
+    LogColumns,
+    read_log,
+    takes_log_columns,
+    whole_number,
+    without_log,
+)
+from bandanna.cli.output import note_weak, print_sample, print_table
 from bandanna.planner.plan import FOR_SLOTS, percent
 
 if TYPE_CHECKING:

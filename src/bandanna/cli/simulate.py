@@ -14,26 +14,29 @@ from bandanna._core import checks
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import ArmName, InputError
 from bandanna.algorithms import contestants
-from bandanna.cli.context import (
+from bandanna.cli.options import (
+    NO_COLUMNS,
+    NO_OUTCOMES,
+    LogColumns,
+    OutcomeOptions,
+    Replay,
+    environment_of,
+    read_log,
+    read_range,
+    takes_log_columns,
+    takes_outcomes,
+    takes_spec_options,
+    whole_number,
+    without_log,
+)
+from bandanna.cli.output import announce, note_weak, print_sample, print_table, without_nan
+from bandanna.cli.simulate_context import (
     NO_CONTEXT,
     Asked,
     ContextOptions,
     simulate_contexts,
     takes_context,
 )
-from bandanna.cli.data import (
-    NO_COLUMNS,
-    LogColumns,
-    Replay,
-    environment_of,
-    read_log,
-    read_range,
-    takes_log_columns,
-    without_log,
-)
-from bandanna.cli.options import announce, note_weak, takes_spec_options, whole_number, without_nan
-from bandanna.cli.outcomes import NO_OUTCOMES, OutcomeOptions, takes_outcomes
-from bandanna.cli.tables import print_sample, print_table
 from bandanna.spec import MAX_EXPERTS, expert_names
 
 if TYPE_CHECKING:

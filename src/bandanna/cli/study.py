@@ -12,18 +12,19 @@ import typer
 from bandanna._core.documents import write_whole
 from bandanna._core.types import JSON
 from bandanna.algorithms import AUTO
-from bandanna.cli.data import (
+from bandanna.cli.help import one_screen
+from bandanna.cli.options import (
     NO_COLUMNS,
     AdviceColumns,
     LogColumns,
     Replay,
+    can_be_quiet,
     columns_of,
     read_log,
     read_range,
     takes_log_columns,
 )
-from bandanna.cli.help import one_screen
-from bandanna.cli.options import announce, can_be_quiet
+from bandanna.cli.output import announce
 
 if TYPE_CHECKING:
     from bandanna.studies.cell import Skipped

@@ -12,12 +12,12 @@ import typer
 
 from bandanna._core.checks import as_float, spelled
 from bandanna._core.types import InputError
-from bandanna.cli.data import LogColumns, read_log, read_range, takes_group
-from bandanna.cli.options import without_nan
-from bandanna.cli.tables import print_sample, print_table
+from bandanna.cli.options import LogColumns, read_log, read_range, takes_group
+from bandanna.cli.output import print_sample, print_table, without_nan
 
 if TYPE_CHECKING:
     from bandanna.contextual import ContextTable
+
 
 DIGITS = {"digits": 20, "digits-pixels": None}
 """Tables that come with the library, and how many components their pictures are encoded in."""

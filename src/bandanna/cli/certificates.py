@@ -1,4 +1,4 @@
-"""``bandanna card``: a certificate in words, for privacy officers and the people protected."""
+"""``bandanna certificate``, ``verify`` and ``card``: sign, check and explain certificates."""
 
 from __future__ import annotations
 
@@ -10,6 +10,88 @@ from typing import Annotated
 import typer
 
 from bandanna._core.types import InputError
+from bandanna.cli.help import one_screen
+
+app = typer.Typer(
+    help="Sign certificates, so that others know whose they are.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@one_screen(app, "bandanna certificate keygen private.pem public.pem")
+def keygen(
+    private: Annotated[
+        Path, typer.Argument(help="Where to write the private key; keep it secret.")
+    ],
+    public: Annotated[Path, typer.Argument(help="Where to write the public key; publish it.")],
+) -> None:
+    """Make a pair of Ed25519 keys."""
+    from bandanna._core.documents import write_whole
+    from bandanna.signatures import make_key, to_pem
+
+    for path in (private, public):
+        if path.exists():
+            raise InputError(f"{path} exists already; keys are never overwritten.")
+    if private.absolute() == public.absolute():
+        raise InputError("the two keys need files of their own.")
+    keys = to_pem(make_key())
+    write_whole(private, keys.private, private=True)
+    write_whole(public, keys.public)
+    typer.echo(f"keep {private} secret, give {public} to everyone")
+
+
+@one_screen(app, "bandanna certificate sign certificate.json --key private.pem")
+def sign(
+    certificate: Annotated[Path, typer.Argument(help="A file written from policy.certificate().")],
+    key: Annotated[Path, typer.Option(help="The private key.")],
+) -> None:
+    """Sign a certificate that verifies, in its file."""
+    from bandanna._core.documents import to_text, write_whole
+    from bandanna.privacy.certificate import sign_certificate, verify
+    from bandanna.signatures import private_from_pem
+
+    text = read(certificate).decode(errors="replace")
+    wrong = [finding for finding in verify(text) if not finding.holds]
+    if wrong:
+        raise InputError(f"{certificate} does not verify: {wrong[0].entry}: {wrong[0].why}.")
+    signed = sign_certificate(json.loads(text), private_from_pem(read(key)))
+    write_whole(certificate, to_text(signed))
+    typer.echo(f"signed {certificate}")
+
+
+def read(path: Path) -> bytes:
+    """Read a file, or say why not."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error}.") from None
+
+
+def verify(
+    certificate: Annotated[Path, typer.Argument(help="A file written from policy.certificate().")],
+    key: Annotated[
+        Path | None,
+        typer.Option(help="Also check that the certificate is signed with this key."),
+    ] = None,
+) -> None:
+    """Check a certificate by recomputing its guarantee."""
+    from bandanna.privacy.certificate import line_of
+    from bandanna.privacy.certificate import verify as check
+    from bandanna.signatures import public_from_pem
+
+    try:
+        text = read(certificate).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {certificate}: {error}.") from None
+    findings = check(text, key=None if key is None else public_from_pem(read(key)))
+    for finding in findings:
+        line = line_of(text, finding.entry)
+        where = f"line {line}, {finding.entry}" if line else finding.entry
+        typer.echo(f"{'holds' if finding.holds else 'WRONG'}  {where}: {finding.why}")
+    good = all(finding.holds for finding in findings)
+    typer.echo("yes: the guarantee follows from the numbers" if good else "no: not verified")
+    raise typer.Exit(0 if good else 1)
 
 
 def card(
@@ -39,7 +121,6 @@ def card(
     people protected.
     """
     from bandanna._core.documents import write_whole
-    from bandanna.cli.certificate import read
     from bandanna.privacy.card import make_card
     from bandanna.privacy.certificate import verify
 
@@ -80,8 +161,6 @@ def card(
 
 def _answers(path: Path | None) -> dict[str, str]:
     """Read answers from a file."""
-    from bandanna.cli.certificate import read
-
     if path is None:
         return {}
     try:

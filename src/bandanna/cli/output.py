@@ -1,15 +1,21 @@
-"""Tables printed in the terminal."""
+"""What is printed in the terminal: tables, notes and durations."""
 
 from __future__ import annotations
 
+import math
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
+from bandanna._core import checks
+from bandanna._core.types import WEAK_EPSILON, Guarantee, weakness
+
 if TYPE_CHECKING:
     from bandanna.environments.sample import LogSample
+
 
 PLAIN_WIDTH = 110
 MOST_ARMS = 30
@@ -51,3 +57,38 @@ def print_sample(sample: LogSample) -> None:
 
 def _looks_numeric(text: str) -> bool:
     return text[:1] in "+-0123456789." and text != ""
+
+
+LONG = 60.0
+"""Seconds of work that are announced."""
+
+
+def announce(seconds: float) -> None:
+    """Say before long work how long it may take, unless quiet was asked for."""
+    if seconds > LONG and not os.environ.get("BANDANNA_QUIET"):
+        typer.echo(f"this may take {duration(seconds)}, by a rough guess", err=True)
+
+
+def note_weak(epsilon: float | None, *, quiet: bool = False) -> None:
+    """Say before anything is planned that an epsilon is weak, unless quiet was asked for."""
+    quiet = quiet or bool(os.environ.get("BANDANNA_QUIET"))
+    if not quiet and epsilon is not None and WEAK_EPSILON < epsilon <= checks.MAX_EPSILON:
+        promise = Guarantee(epsilon, 0.0, "", "central", "", "")
+        typer.echo(f"note: epsilon {epsilon:g} is weak: {weakness(promise)}", err=True)
+
+
+def duration(seconds: float) -> str:
+    """Say a time in the unit that suits it."""
+    for unit, size in (("years", 3.2e7), ("days", 86400), ("hours", 3600)):
+        if seconds >= 1.5 * size:
+            return f"about {seconds / size:,.0f} {unit}"
+    return f"about {seconds / 60:.0f} minutes"
+
+
+def without_nan(value: object) -> object:
+    """Replace what JSON cannot say, NaN, by null."""
+    if isinstance(value, dict):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_nan(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
