@@ -20,7 +20,7 @@ from numbers import Integral
 from typing import Any, NamedTuple, TypedDict, TypeVar, get_type_hints
 
 from bandanna._core import checks
-from bandanna._core.outcomes import check_guardrails, check_metrics, check_together
+from bandanna._core.checks import check_guardrails, check_metrics, check_together
 from bandanna._core.start import Start, check_start
 from bandanna._core.types import JSON, ArmName, InputError
 

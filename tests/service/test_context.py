@@ -132,12 +132,12 @@ def test_it_goes_on_after_a_restart_as_if_there_had_been_none(tmp_path: Path) ->
 
 def look(here: Here, experiment: str) -> dict[str, Any]:
     """Return everything that a policy knows, private or not."""
-    from bandanna.store.unit import Unit
+    from bandanna.store.unit_of_work import UnitOfWork
     from bandanna.store.writer import Task
 
     number = here.core.store.experiments(experiment)[0].number
 
-    def found(unit: Unit, _: object) -> dict[str, Any]:
+    def found(unit: UnitOfWork, _: object) -> dict[str, Any]:
         data: dict[str, Any] = unit.policy.to_dict()
         return data
 

@@ -24,7 +24,7 @@ from bandanna.device import (
     make_release,
     verify_release,
 )
-from bandanna.device.transport import Answer
+from bandanna.device.client import Answer
 from bandanna.privacy.certificate import verify
 from bandanna.service.middleware import check_origin
 from bandanna.service.settings import settings_beside

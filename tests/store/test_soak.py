@@ -28,7 +28,7 @@ from bandanna.store import Secret, SqlStore, StoreUnavailableError
 from bandanna.store.contract import GoneError, Transaction
 from bandanna.store.guard import Guard, RestoredError
 from bandanna.store.rows import Event
-from bandanna.store.unit import NewFeedback
+from bandanna.store.unit_of_work import NewFeedback
 from bandanna.store.writer import Task, Writer, about_event
 from tests.store.stores import experiment, put
 

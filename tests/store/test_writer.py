@@ -15,7 +15,7 @@ from bandanna.store import ConflictError, MemoryStore, Store, StoreUnavailableEr
 from bandanna.store.contract import GoneError, Transaction
 from bandanna.store.memory import MemoryTransaction
 from bandanna.store.rows import Changes, Event
-from bandanna.store.unit import NewFeedback
+from bandanna.store.unit_of_work import NewFeedback
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
 from tests.store.stores import experiment, put
 

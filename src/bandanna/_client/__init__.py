@@ -14,7 +14,7 @@ same files as a package of their own, ``bandanna-client``::
 
 from .block import AsyncBlock, Block
 from .calls import ClientError, Decision, DecisionError, Errors, Guarantee, InputError, ServiceError
-from .waiting import AsyncClient, AsyncExperiment, Client, Experiment
+from .client import AsyncClient, AsyncExperiment, Client, Experiment
 
 __all__ = [
     "AsyncBlock",

@@ -15,7 +15,7 @@ from . import calls
 from .calls import JSON, Call, Decision
 
 if TYPE_CHECKING:
-    from .waiting import AsyncClient, Client
+    from .client import AsyncClient, Client
 
 DEFAULT_COUNT = 100
 

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bandanna.device.client import Device, DeviceDecision
-from bandanna.device.draw import draw_bit, system_words, to_units
-from bandanna.device.memory import Budget
-from bandanna.device.parameters import (
+from bandanna.device.client import Answer, Device, DeviceDecision, HttpTransport, Transport
+from bandanna.device.memory import Budget, FileStorage, MemoryStorage, Storage
+from bandanna.device.release import (
     Parameters,
     RefusalError,
     canonical_document,
     check_release,
+    draw_bit,
     fingerprint,
     make_release,
     sign_release,
+    system_words,
+    to_units,
     verify_release,
 )
-from bandanna.device.storage import FileStorage, MemoryStorage, Storage
-from bandanna.device.transport import Answer, HttpTransport, Transport
 
 MODULE = Path(__file__).with_name("bandanna-device.js")
 """The ES module to serve to browsers; in a checkout a link to the one in ``clients/device``."""

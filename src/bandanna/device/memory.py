@@ -6,11 +6,56 @@ import json
 import math
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
 
+from bandanna._core.documents import write_whole
 from bandanna._core.types import JSON
-from bandanna.device.parameters import demand
-from bandanna.device.storage import Storage
+from bandanna.device.release import demand
+
+
+class Storage(Protocol):
+    """Keeps one text. When ``write`` returns, the text survives the program."""
+
+    def read(self) -> str | None:
+        """Return what was written last, or None."""
+
+    def write(self, text: str) -> None:
+        """Keep a text in place of the one before."""
+
+
+class MemoryStorage:
+    """For tests, and for devices that are never switched off: forgets with the program."""
+
+    def __init__(self) -> None:
+        self._text: str | None = None
+
+    def read(self) -> str | None:
+        """Return what was written last, or None."""
+        return self._text
+
+    def write(self, text: str) -> None:
+        """Keep a text in place of the one before."""
+        self._text = text
+
+
+class FileStorage:
+    """A file that its owner alone can read. One program at a time may use it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+
+    def read(self) -> str | None:
+        """Return the file's content, or None when there is no file."""
+        try:
+            return self._path.read_text("utf-8")
+        except FileNotFoundError:
+            return None
+
+    def write(self, text: str) -> None:
+        """Write the file whole or not at all, and to the disk."""
+        write_whole(self._path, text, private=True)
+
 
 DAY = 86_400.0
 NANO = 1e9

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from bandanna._core.checks import Limits, Ranges
 from bandanna._core.grid import to_units
-from bandanna._core.outcomes import Limits, Ranges
 from bandanna._core.start import Start, part_within
 from bandanna._core.types import ArmName, InputError
 from bandanna.inference import Totals, evidence_below, point

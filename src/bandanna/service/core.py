@@ -33,7 +33,7 @@ from bandanna.service.views import Audits, Live, View, Views
 from bandanna.store import ConflictError, SqlStore, read_secret
 from bandanna.store.guard import Guard, default_guard, name_of
 from bandanna.store.rows import Event, Experiment
-from bandanna.store.unit import NewFeedback, Unit
+from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
 from bandanna.store.writer import OverloadedError, Task, UnknownError, Writer
 
 logger = logging.getLogger("bandanna.service")
@@ -258,7 +258,7 @@ class Core:
         if not add and arm not in arms:
             raise UnknownError(f"there is no arm {name!r}.")
 
-        def work(unit: Unit, _: Event | None) -> list[ArmName]:
+        def work(unit: UnitOfWork, _: Event | None) -> list[ArmName]:
             return unit.add_arm(arm) if add else unit.retire_arm(arm)
 
         found = [await self._do(Task(work, part.number)) for part in parts]

@@ -31,7 +31,7 @@ from bandanna.store import ConflictError, Secret, SqlStore, StoreUnavailableErro
 from bandanna.store.contract import GoneError
 from bandanna.store.guard import RestoredError
 from bandanna.store.rows import Event, State
-from bandanna.store.unit import NewFeedback, Unit
+from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
 from bandanna.store.writer import OverloadedError, Task, UnknownError, about_event
 
 PATH = "/peer"
@@ -87,12 +87,12 @@ class Operation(NamedTuple):
         values = self.values
         if self.kind == "decide":
 
-            def decide(unit: Unit, known: Event | None) -> Event | None:
+            def decide(unit: UnitOfWork, known: Event | None) -> Event | None:
                 return known or unit.decide(self.event, *values, defer=self.defer, now=clock())
 
             return Task(decide, self.number, None if self.new else self.event)
 
-        def work(unit: Unit, event: Event) -> None:
+        def work(unit: UnitOfWork, event: Event) -> None:
             if self.kind == "observe":
                 unit.observe(event, NewFeedback(*values), now=clock())
             elif self.kind == "give_up":

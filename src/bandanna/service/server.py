@@ -28,7 +28,7 @@ from bandanna.service.routes.operations import look
 from bandanna.service.settings import Settings
 from bandanna.store import ConflictError, StoreUnavailableError
 from bandanna.store.contract import GoneError
-from bandanna.store.unit import NewFeedback
+from bandanna.store.unit_of_work import NewFeedback
 
 GRACE_SECONDS = 10
 BACKLOG = 1024

@@ -25,9 +25,9 @@ from bandanna.policy.policy import Policy
 from bandanna.service.models import experiment_answer, moment
 from bandanna.service.summary import context_results, summary
 from bandanna.store import SqlStore
+from bandanna.store.policy_unit import without_batches
 from bandanna.store.rows import Committed, Experiment
 from bandanna.store.totals import ReleaseTotals
-from bandanna.store.unit_of_work import without_batches
 from bandanna.store.writer import UnknownError
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from bandanna.contextual.policy import PrivateContextual
 from bandanna.contextual.state import GIVEN_UP, WAITING, Epoch, Past
 from bandanna.contextual.state import Waiting as WaitingRound
 from bandanna.store.contract import ConflictError, refusals_only
+from bandanna.store.policy_unit import HASHED_BEFORE, by_count
 from bandanna.store.rows import (
     Changes,
     Event,
@@ -28,8 +29,7 @@ from bandanna.store.rows import (
     Snapshot,
     State,
 )
-from bandanna.store.unit import NewFeedback, Unit, Waiting, holders_of, reading
-from bandanna.store.unit_of_work import HASHED_BEFORE, by_count
+from bandanna.store.unit_of_work import NewFeedback, UnitOfWork, Waiting, holders_of, reading
 
 FIXED_ARMS = "arms of an experiment that decides by context cannot be changed."
 
@@ -150,7 +150,7 @@ def _phi(row: Feedback) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.array(row.context["phi"], dtype=np.float64)
 
 
-class ContextUnit(Unit):
+class ContextUnit(UnitOfWork):
     """A policy that decides by context."""
 
     def __init__(self, saved: Snapshot) -> None:

@@ -1,219 +1,117 @@
-"""One experiment at work in memory: its policy, its deadlines, and what the store must be told.
+"""The unit of work: an experiment in memory whose changes are written in one transaction.
 
-A unit of work is made from the rows that a store kept (``assemble``) and says which rows change.
+Here is what both kinds share: events, where they stand, and their deadlines. ``policy_unit`` and
+``context_unit`` are for the two kinds of policies.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple
 
-from bandanna._core.grid import feedback_to_units
-from bandanna._core.types import JSON, ArmName, Decision, InputError
-from bandanna.policy.codec import batch_to_dict, counters_to_dict, phase_to_dict
-from bandanna.policy.facade import policy_from_dict
-from bandanna.policy.outcomes import metrics_to_units
-from bandanna.policy.policy import Policy
-from bandanna.policy.state import KEY_BYTES, WAITING, Batch
-from bandanna.policy.state import State as PolicyState
-from bandanna.policy.transitions import MIDDLE, check_bit, rescaled
-from bandanna.privacy.release import Released
-from bandanna.store.contract import ConflictError, refusals_only
-from bandanna.store.rows import (
-    Changes,
-    Event,
-    Experiment,
-    Feedback,
-    Location,
-    OpenBatch,
-    Release,
-    Snapshot,
-    State,
-)
-from bandanna.store.unit import NewFeedback, Unit, Waiting, holders_of, reading
+from bandanna._core.types import ArmName, Decision, DecisionError, StateFileError
+from bandanna.policy.facade import DAMAGE
+from bandanna.store.contract import gone, refusals_only
+from bandanna.store.rows import Changes, Event, Experiment, Location, Release, State
 
 
-def check_feedback(given: NewFeedback, policy: Policy) -> None:
-    """Refuse what a policy does not take, before anything is changed."""
-    policy.check_takes(bits=given.bit is not None)
-    if given.bit is None:
-        feedback_to_units(given.loss, given.reward, policy.loss_range, clip=policy.clip)
-        metrics_to_units(given.metrics, policy.spec.metrics, clip=policy.clip)
-    else:
-        check_bit(given.bit)
+class NewFeedback(NamedTuple):
+    """Feedback as it was sent; one of the first three is not None."""
+
+    loss: float | None = None
+    reward: float | None = None
+    bit: int | None = None
+    metrics: dict[str, float] | None = None
+    """With a loss or a reward, where the policy has metrics."""
 
 
-def hand_over(given: NewFeedback, policy: Policy, decision: Decision) -> None:
-    """Hand feedback to a policy."""
-    if given.bit is None:
-        policy.observe(decision, loss=given.loss, reward=given.reward, metrics=given.metrics)
-    else:
-        policy.observe_bit(decision, given.bit)
+def holders_of(events: Iterable[Event]) -> dict[Location, Event]:
+    """Return for each position the event that holds it: one that is not void, if there is one."""
+    holders: dict[Location, Event] = {}
+    for event in events:
+        if event.location not in holders or event.state is not State.VOID:
+            holders[event.location] = event
+    return holders
 
 
-HASHED_BEFORE = bytes(KEY_BYTES).hex()
-"""The policy's key for persons. Whoever has a store hashes them with its secret before they get
-here, so a key beside the hashes would protect nobody: this one is no secret."""
+@contextmanager
+def reading(experiment: Experiment) -> Iterator[None]:
+    """Say of what cannot be read only whose it is, and no content."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise StateFileError(
+            f"what the database holds of {experiment.id} is damaged: {type(error).__name__}."
+        ) from None
 
 
-def assemble(saved: Snapshot, before: Policy | None = None) -> tuple[Policy, dict[Location, Event]]:
-    """Return the policy, checked anew, and for each position that was read the event that holds it.
+class Waiting:
+    """Deadlines and positions of one experiment.
 
-    Batches that are the same as ``before`` come from there, and ``before`` is used no more.
-    """
-    holders = holders_of(saved.events)
-    by_batch: dict[int, list[Event]] = {batch.number: [] for batch in saved.batches}
-    feedback = {(row.batch, row.position): row for row in saved.feedback}
-    with reading(saved.experiment):
-        for location in sorted(holders):
-            by_batch[location[0]].append(holders[location])
-        opened: dict[int, JSON | Batch] = {
-            batch.number: _batch(batch, by_batch[batch.number], feedback) for batch in saved.batches
-        }
-        if before is not None:
-            opened |= {number: before.state.open[number] for number in saved.unchanged}
-        head = saved.experiment.head
-        data = head | {"open_batches": [opened[number] for number in sorted(opened)]}
-        if data["people"] is not None:
-            data["people"] = {"key": HASHED_BEFORE, "slots": by_count(saved.people)}
-        counters = head["counters"]
-        resumed = counters["resumed"] + saved.experiment.resumed
-        data["counters"] = counters | {"resumed": resumed}
-        policy = policy_from_dict(data, latest=True)
-        if before is not None:
-            policy.state.join(before.state)
-        return policy, holders
-
-
-def without_batches(experiment: Experiment) -> Policy:
-    """Return the policy without its open batches and its people: for those who read, not decide."""
-    head = experiment.head | {"counters": experiment.head["counters"] | {"filling": []}}
-    return assemble(Snapshot(replace(experiment, head=head), [], [], [], {}))[0]
-
-
-def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Location, Feedback]) -> JSON:
-    """Return what ``batch_to_dict`` would."""
-    if "slots" in batch.tally:
-        whole: JSON = batch.tally["slots"]
-        return whole
-    if [event.position for event in events] != list(range(len(events))):
-        raise ValueError("a position is missing")
-    rows = [feedback.get(event.location) for event in events]
-    losses = [None if row is None else row.loss for row in rows]
-    return batch._asdict() | {
-        **batch.tally["drawn"],
-        "tally": batch.tally["tally"],
-        "numbers": [event.round for event in events],
-        "arms": [event.arm for event in events],
-        "losses": losses,
-        "waiting": [
-            [position, None if row is None else row.ticket]
-            for position, row in enumerate(rows)
-            if losses[position] is None
-        ],
-        "given_up": [k for k, row in enumerate(rows) if row is not None and row.given_up],
-        "metrics": [
-            [k, row.metrics] for k, row in enumerate(rows) if row is not None and row.metrics
-        ],
-    }
-
-
-def by_count(people: dict[str, int]) -> dict[str, list[str]]:
-    """Return persons by the number of slots they have had."""
-    found: dict[str, list[str]] = {}
-    for person, slots in people.items():
-        found.setdefault(str(slots), []).append(person)
-    return found
-
-
-def tally_of(batch: Batch) -> JSON:
-    """Return what is kept of a batch beside single rounds; of slots, everything is private."""
-    if batch.slots is not None:
-        return {"slots": batch_to_dict(batch)}
-    drawn: JSON = {"credited": batch.credited, "chance": batch.chance, "among": batch.among}
-    if batch.phase is not None:
-        drawn["phase"] = phase_to_dict(batch.phase)
-    return {"drawn": drawn, "tally": batch.tally.to_dict()}
-
-
-def changes_by_round(kept: JSON) -> bool:
-    """Whether what is kept of a batch changes with each of its rounds, or when it opens only."""
-    return "slots" in kept or bool(kept["tally"])
-
-
-def batch_row(batch: Batch, tally: JSON) -> OpenBatch:
-    """Return what is kept of an open batch."""
-    return OpenBatch(batch.number, batch.size, batch.choice, batch.importance, tally)
-
-
-def feedback_row(batch: Batch, position: int) -> Feedback | None:
-    """Return what is kept of one position, or None if there is nothing yet."""
-    loss, ticket = batch.losses[position], batch.waiting.get(position)
-    if batch.slots is not None or (loss == WAITING and ticket is None):
-        return None
-    return Feedback(
-        batch.number,
-        position,
-        None if loss == WAITING else loss,
-        position in batch.given_up,
-        None if ticket is None else ticket.to_dict(),
-        list(batch.metrics[position]) if position in batch.metrics else None,
-    )
-
-
-def waits(state: PolicyState, location: Location) -> bool:
-    """Whether the feedback of a round has not come."""
-    batch = state.open.get(location[0])
-    return batch is not None and location[1] in batch.waiting
-
-
-def begins_slot(state: PolicyState, location: Location) -> bool:
-    """Whether a round is the first of a person's slot that is still open."""
-    batch = state.open.get(location[0])
-    if batch is None or location[1] >= len(batch.owners):
-        return False
-    owner = batch.owners[location[1]]
-    return owner.person in batch.open_slots and owner.rounds[:1] == [location[1]]
-
-
-class UnitOfWork(Unit):
-    """A policy that decides by rounds, with or without experts.
-
-    Where others have changed the experiment meanwhile, a new unit takes from the one ``before``
-    what is still the same.
+    Parameters
+    ----------
+    waiting
+        The events that hold positions whose feedback has not come.
+    begun
+        Those that began a person's slot which is still open.
     """
 
-    def __init__(self, saved: Snapshot, before: UnitOfWork | None = None) -> None:
-        self.experiment = saved.experiment
-        policy = None if before is None else before.policy
-        self.policy: Policy
-        self.policy, holders = assemble(saved, policy)
-        self.policy.on_release = self._note_release
-        self._learned: bytes | None = None
-        """A digest of what was learned, as it was last written."""
-        if self.policy.state.people is not None:
-            self.policy.state.people.admitted = set()
-        state = self.policy.state
-        self._waiting = Waiting(
-            {location: event for location, event in holders.items() if waits(state, location)},
-            {
-                location: event
-                for location, event in holders.items()
-                if begins_slot(state, location)
-            },
-        )
-        if before is not None:
-            self._waiting.join(before._waiting, saved.unchanged)
-        self.begin()
+    def __init__(
+        self, waiting: Mapping[Location, Event], begun: Mapping[Location, Event] | None = None
+    ) -> None:
+        self.free = deque((p, e.chance) for p, e in waiting.items() if e.state is State.VOID)
+        """Locations of events that were never shown, and the chances of their arms."""
+        self.deferred = {p: e.chance for p, e in waiting.items() if e.state is State.DEFERRED}
+        """Locations of events that have not been shown yet."""
+        open_rounds = {**waiting, **(begun or {})}
+        due = [(e.expires_at, p) for p, e in open_rounds.items() if e.state is not State.VOID]
+        self.due = [(at, location) for at, location in due if at is not None]
+        """Deadlines, as a heap: where the clock was set back, later decisions may be due first."""
+        heapify(self.due)
+
+    def join(self, before: Waiting, same: Container[int]) -> None:
+        """Add what was known before of batches that are still the same."""
+        self.free.extend(one for one in before.free if one[0][0] in same)
+        self.deferred |= {p: chance for p, chance in before.deferred.items() if p[0] in same}
+        self.due += [one for one in before.due if one[1][0] in same]
+        heapify(self.due)
+
+
+class UnitOfWork(ABC):
+    """A policy whose every change is collected, to be written in one transaction.
+
+    Nothing it returns may leave before that transaction has ended well; if it does not, the unit
+    is thrown away, and with it all noise that was drawn.
+    """
+
+    experiment: Experiment
+    policy: Any
+    """Its policy, of the kind that the unit is for."""
+    _waiting: Waiting
 
     def begin(self) -> None:
         """Start to collect what one transaction changes."""
-        super().begin()
-        self._arms_changed = False
+        self._events: dict[str, Event] = {}
+        self._holders: dict[Location, str] = {}
+        self._states: dict[Location, State] = {}
+        self._touched: set[Location] = set()
+        self._opened: set[int] = set()
+        self._releases: list[Release] = []
+        self._now = 0.0
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds after which feedback is not waited for."""
+        found: float | None = self.experiment.settings.get("deadline_seconds")
+        return found
 
     # --- what is asked of it --------------------------------------------------------------
 
+    @abstractmethod
     def decide(
         self,
         name: str,
@@ -225,181 +123,132 @@ class UnitOfWork(Unit):
         defer: bool = False,
         now: float,
     ) -> Event:
-        """Decide for an event."""
-        if name in self._events:
-            return self._events[name]
-        if context is not None:
-            raise InputError("this experiment has no features; leave context out.")
-        if self.experiment.stopped:
-            raise ConflictError("this experiment has been stopped; it decides nothing more.")
-        if defer and not (self.policy.experts is None is self.policy.people):
-            raise InputError("defer is for experiments without experts and without per_person.")
-        among = None if eligible is None else self.policy.among(eligible)
-        opened = self.policy.state.open
-        free = next((one for one in self._waiting.free if opened[one[0][0]].among == among), None)
-        if free is not None:
-            self._waiting.free.remove(free)
-            location, chance = free
-        else:
-            made = self.policy.decide(advice, person=person, eligible=eligible)
-            location, chance = (made.batch, made.position), made.chance
-            if made.position == 0:
-                self._opened.add(made.batch)
-        batch, position = self.policy.state.open[location[0]], location[1]
-        drawn = batch.arms[position], batch.round_of(position), chance
-        event = self._note_event(name, location, *drawn, defer=defer, now=now)
-        self._wait_for(event)
-        self._touched.add(location)
-        return event
+        """Decide for an event; one of the same id in this transaction gets the same answer."""
 
+    @abstractmethod
     def observe(self, event: Event, given: NewFeedback, *, now: float) -> None:
-        """Count the feedback of an event."""
-        check_feedback(given, self.policy)
-        location = self._check_shown_in_time(event, now)
-        waited = waits(self.policy.state, location)
-        taken = self._tell(event, lambda decision: hand_over(given, self.policy, decision))
-        if taken and waited:
-            self.experiment.observed += 1
-            self._show(location)
-            self._touched.add(location)
+        """Count the feedback of an event, once: the first value stands.
 
+        A repeat changes nothing and is answered alike whatever it says, so nobody can find out by
+        trying what was sent before.
+        """
+
+    @abstractmethod
     def add_arm(self, name: ArmName) -> list[ArmName]:
         """Add an arm, unless it is there; returns the arms that are played from now on."""
-        if name in self.policy.arms and self.policy.arms.index(name) in self.policy.retired:
-            raise ConflictError(f"arm {name!r} was retired, which is for good; use another name.")
-        if name not in self.policy.arms:
-            self._change_arms(lambda: self.policy.add_arm(name))
-        return self._active_arms()
 
+    @abstractmethod
     def retire_arm(self, name: ArmName) -> list[ArmName]:
         """Retire an arm, unless that was done before; returns the arms that are still played."""
-        if name not in self.policy.arms:
-            raise InputError(f"there is no arm {name!r}.")
-        if self.policy.arms.index(name) not in self.policy.retired:
-            self._change_arms(lambda: self.policy.retire_arm(name))
-        return self._active_arms()
 
+    @abstractmethod
     def collect(self) -> Changes | None:
         """Return what has changed since ``begin``, or None if nothing has."""
-        happened = (self._events, self._states, self._touched, self._releases)
-        if not (any(happened) or self._arms_changed):
-            return None
-        opened = self.policy.state.open
-        touched = {batch for batch, _ in self._touched if batch in opened}
-        kept = {number: tally_of(opened[number]) for number in touched}
-        people = self.policy.state.people
-        return Changes(
-            counters=self._counters(),
-            head=self._head(),
-            observed=self.experiment.observed,
-            settings=self.experiment.settings if self._arms_changed else None,
-            events=list(self._events.values()),
-            states=self._states,
-            batches=[
-                batch_row(opened[number], row)
-                for number, row in kept.items()
-                if number in self._opened or changes_by_round(row)
-            ],
-            feedback=[
-                row
-                for batch, position in sorted(self._touched)
-                if batch in opened and (row := feedback_row(opened[batch], position))
-            ],
-            releases=self._releases,
-            people={} if people is None else people.take_admitted(),
-        )
 
-    def _counters(self) -> JSON:
-        """Return what changes with every round; resumptions are counted beside the head."""
-        counters = counters_to_dict(self.policy.state)
-        return counters | {"resumed": counters["resumed"] - self.experiment.resumed}
+    def give_up(self, event: Event, *, now: float) -> None:
+        """Stop waiting for an event's feedback; change nothing if it has come.
 
-    def _head(self) -> JSON | None:
-        """Return the policy without its open batches, if more than its counters changed.
-
-        It can be large: it holds numbers for every arm.
+        A deferred event that nobody was shown counts for nothing from its deadline on, as before.
         """
-        if not (self._opened or self._releases or self._arms_changed):
-            return None
-        digest = _digest(self.policy.state.learned)
-        anyway = self._releases or self._arms_changed
-        if not anyway and digest is not None and digest == self._learned:
-            return None
-        self._learned = digest
-        return self.policy.to_dict(private=False) | {"counters": {}}
+        self.expire(now)
+        void = self._states.get(event.location) is State.VOID
+        over = void or event.state in (State.EXPIRED, State.VOID)
+        if not over and event.location not in self._waiting.deferred:
+            self._give_up(event.location)
+
+    def activate(self, event: Event, *, now: float) -> None:
+        """Say that a decision has been shown to somebody."""
+        self._show(self._check_shown_in_time(event, now))
+
+    def expire(self, now: float) -> float | None:
+        """Stop waiting where the deadline has passed.
+
+        Returns the next deadline, if there is one.
+        """
+        self._now = now
+        while self._waiting.due and self._waiting.due[0][0] <= now:
+            self._pass_deadline(heappop(self._waiting.due)[1])
+        return self._waiting.due[0][0] if self._waiting.due else None
 
     # --- how it works ---------------------------------------------------------------------
 
-    def _change_arms(self, change: Callable[[], object]) -> None:
-        """Change arms; open batches go on with those they began with."""
-        if self.experiment.stopped:
-            raise ConflictError("this experiment has been stopped; its arms stay as they are.")
-        if self.policy.experts is not None:
-            raise InputError("arms of an experiment with experts cannot be changed.")
-        change()
-        self._arms_changed = True
-        arms = list(self.policy.arms)
-        self.experiment.settings = self.experiment.settings | {"arms": arms}
-
-    def _active_arms(self) -> list[ArmName]:
-        retired = self.policy.retired
-        return [arm for k, arm in enumerate(self.policy.arms) if k not in retired]
-
+    @abstractmethod
     def _pass_deadline(self, location: Location) -> None:
-        """Close a person's slot, free what was never shown, or count the default loss."""
-        if begins_slot(self.policy.state, location):
-            self._finish_slot(location)
-        elif location in self._waiting.deferred:
-            self._waiting.free.append((location, self._waiting.deferred.pop(location)))
-            self._set_state(location, State.VOID)
-        else:
-            self._give_up(location)
+        """Stop waiting for a round whose deadline has passed."""
 
+    @abstractmethod
     def _give_up(self, location: Location) -> None:
-        """Count the default loss where feedback has not come."""
-        if waits(self.policy.state, location):
-            batch = self.policy.state.open[location[0]]
-            self._set_state(location, State.EXPIRED)
-            self._touched.add(location)
+        """Stop waiting for a round, if its feedback has not come."""
+
+    def _note_event(
+        self,
+        name: str,
+        location: Location,
+        arm: int,
+        number: int,
+        chance: float | None,
+        *,
+        defer: bool,
+        now: float,
+    ) -> Event:
+        """Note the decision of a round for an event."""
+        event = Event(
+            name,
+            self.experiment.owner,
+            self.experiment.number,
+            *location,
+            arm,
+            number,
+            None if chance is None else min(1.0, chance),
+            now,
+            None if self.deadline is None else now + self.deadline,
+            State.DEFERRED if defer else State.SHOWN,
+        )
+        self._events[name], self._holders[location] = event, name
+        return event
+
+    def _wait_for(self, event: Event) -> None:
+        """Wait for an event's feedback until its deadline, if it has one."""
+        if event.state is State.DEFERRED:
+            self._waiting.deferred[event.location] = event.chance
+        if event.expires_at is not None:
+            heappush(self._waiting.due, (event.expires_at, event.location))
+
+    def _decision(self, event: Event) -> Decision:
+        arm, identity = self.policy.arms[event.arm], self.policy.state.identity
+        return Decision(arm, event.arm, event.round, event.batch, event.position, identity)
+
+    def _tell(self, event: Event, tell: Callable[[Decision], None]) -> bool:
+        """Tell the policy of feedback; returns whether it took it, or had it before."""
+        try:
             with refusals_only():
-                self.policy.give_up(self._decision_at(batch, location[1]))
+                tell(self._decision(event))
+        except DecisionError as error:
+            if error.reason == "given up":
+                raise gone(event) from None
+            if error.reason not in ("different", "forgotten"):
+                raise
+            return False
+        return True
 
-    def _finish_slot(self, location: Location) -> None:
-        """Close a person's slot: its deadline is its first round's."""
-        batch = self.policy.state.open[location[0]]
-        owner = batch.owners[location[1]]
-        for position in owner.rounds:
-            if position in batch.waiting:
-                self._set_state((batch.number, position), State.EXPIRED)
-        self._touched.add(location)
-        with refusals_only():
-            self.policy.finish_slot(self._decision_at(batch, location[1]))
+    def _check_shown_in_time(self, event: Event, now: float) -> Location:
+        """Refuse what comes too late; the clock is the only judge."""
+        self.expire(now)
+        over = State.EXPIRED, State.VOID
+        if event.state in over or self._states.get(event.location) in over:
+            raise gone(event)
+        return event.location
 
-    def _decision_at(self, batch: Batch, position: int) -> Decision:
-        arm = batch.arms[position]
-        numbers = batch.round_of(position), batch.number, position
-        return Decision(self.policy.arms[arm], arm, *numbers, self.policy.state.identity)
+    def _show(self, location: Location) -> None:
+        if location in self._waiting.deferred:
+            del self._waiting.deferred[location]
+            self._set_state(location, State.SHOWN)
 
-    def _note_release(self, batch: Batch, released: Released | None) -> None:
-        """Note what a batch released, and of how many losses; of none, if nothing in it counted."""
-        if batch.phase is not None and not isinstance(released, float | None):
-            for (arm, count), mean in zip(batch.phase.counts.items(), released, strict=True):
-                note = Release(batch.number, arm, count, float(mean), self._now)
-                self._releases.append(note)
-            return
-        value: float | list[float] = MIDDLE
-        if isinstance(released, float):
-            value = rescaled(released, batch.size, batch.used)
-        elif released is not None:
-            value = released.tolist()
-        self._releases.append(Release(batch.number, batch.choice, batch.used, value, self._now))
-
-
-def _digest(learned: object) -> bytes | None:
-    """Return a digest of what was learned, or None where that is another library's."""
-    if not isinstance(learned, tuple):
-        return None
-    found = hashlib.blake2b(digest_size=16)
-    for array in learned:
-        found.update(array.tobytes())
-    return found.digest()
+    def _set_state(self, location: Location, state: State) -> None:
+        name = self._holders.get(location)
+        if name is None:
+            self._states[location] = state
+        else:
+            self._events[name] = self._events[name]._replace(state=state)
+        if state is State.VOID:
+            self._holders.pop(location, None)

@@ -27,8 +27,8 @@ from bandanna.store.contract import (
     Transaction,
 )
 from bandanna.store.guard import Guard, name_of
+from bandanna.store.policy_unit import PolicyUnit
 from bandanna.store.rows import Event, Snapshot
-from bandanna.store.unit import Unit
 from bandanna.store.unit_of_work import UnitOfWork
 
 MOST_TOGETHER = 1_000
@@ -51,7 +51,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Task(Generic[T_co]):
     """Something to be done with an experiment, or with the experiment of an event."""
 
-    work: Callable[[Unit, Event | None], T_co]
+    work: Callable[[UnitOfWork, Event | None], T_co]
     """Takes the unit, and the event if it exists."""
     experiment: int | None = None
     event: str | None = None
@@ -63,11 +63,11 @@ class Task(Generic[T_co]):
 
 
 def about_event(
-    name: str, work: Callable[[Unit, Event], T_co], owner: int | None = None
+    name: str, work: Callable[[UnitOfWork, Event], T_co], owner: int | None = None
 ) -> Task[T_co]:
     """Return something to be done with an event that must exist, in one experiment or in any."""
 
-    def checked(unit: Unit, event: Event | None) -> T_co:
+    def checked(unit: UnitOfWork, event: Event | None) -> T_co:
         if event is None:
             raise UnknownError(f"there is no such event {name!r}.")
         return work(unit, event)
@@ -82,7 +82,7 @@ class Writer:
         self._store = store
         self._guard = guard
         self._tasks: queue.SimpleQueue[Task[object] | None] = queue.SimpleQueue()
-        self._units: dict[int, Unit] = {}
+        self._units: dict[int, UnitOfWork] = {}
         """The one that was used last comes last."""
         self._thread = threading.Thread(target=self._run, name="bandanna writer", daemon=True)
         self.transactions = 0
@@ -157,7 +157,7 @@ class Writer:
 
     def _attempt(self, group: list[Task[object]]) -> list[object]:
         """Do tasks in one transaction; whatever goes wrong, no unit survives that took part."""
-        used: dict[int, Unit] = {}
+        used: dict[int, UnitOfWork] = {}
         stamps: dict[int, Stamp] = {}
         released = 0
         if self._guard is not None and self._guard.trouble is not None:
@@ -200,7 +200,9 @@ class Writer:
             return nullcontext(lambda _: None)
         return self._guard.noting()
 
-    def _prepare(self, transaction: Transaction, numbers: set[int], used: dict[int, Unit]) -> None:
+    def _prepare(
+        self, transaction: Transaction, numbers: set[int], used: dict[int, UnitOfWork]
+    ) -> None:
         """Lock experiments, and read again what others have changed in them."""
         for number, stamp in transaction.lock(numbers).items():
             unit = self._units.pop(number, None)  # whatever fails below, it is not used again
@@ -212,15 +214,15 @@ class Writer:
             used[number] = unit
 
     def _read(
-        self, transaction: Transaction, number: int, stamp: Stamp, before: Unit | None
-    ) -> Unit:
+        self, transaction: Transaction, number: int, stamp: Stamp, before: UnitOfWork | None
+    ) -> UnitOfWork:
         """Read an experiment, or what has changed in it.
 
         Refuses one that lacks a release which the rollback guard knows of.
         """
-        if isinstance(before, UnitOfWork) and before.experiment.version < stamp.version:
+        if isinstance(before, PolicyUnit) and before.experiment.version < stamp.version:
             saved = transaction.read(number, since=before.experiment.version)
-            unit: Unit = UnitOfWork(saved, before=before)
+            unit: UnitOfWork = PolicyUnit(saved, before=before)
         else:
             unit = unit_for(transaction.read(number))
         here = unit.experiment
@@ -230,10 +232,10 @@ class Writer:
         return unit
 
 
-def unit_for(saved: Snapshot) -> Unit:
+def unit_for(saved: Snapshot) -> UnitOfWork:
     """Return the unit that the policy of an experiment needs."""
     if "kind" not in saved.experiment.head:
-        return UnitOfWork(saved)
+        return PolicyUnit(saved)
     from bandanna.store.context_unit import ContextUnit  # loaded when first used
 
     return ContextUnit(saved)
@@ -250,7 +252,9 @@ def _find_experiments(transaction: Transaction, group: list[Task[object]]) -> No
         task.ambiguous = len(found) > 1
 
 
-def _answer(task: Task[object], units: dict[int, Unit], events: dict[str, list[Event]]) -> object:
+def _answer(
+    task: Task[object], units: dict[int, UnitOfWork], events: dict[str, list[Event]]
+) -> object:
     unit = None if task.experiment is None else units.get(task.experiment)
     try:
         if task.ambiguous:

@@ -35,7 +35,7 @@ from bandanna.service.routes import (
 )
 from bandanna.store import KeyRow
 from bandanna.store.contract import GoneError
-from bandanna.store.unit import NewFeedback
+from bandanna.store.unit_of_work import NewFeedback
 from bandanna.store.writer import UnknownError
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS)

@@ -1,4 +1,4 @@
-"""The public parameters of a release at batch 1: made, checked, written down and signed.
+"""The release at batch 1: its public parameters made, checked and signed, and the bit drawn.
 
 On the wire every number is text, so that Python and JavaScript read and sign the same. A device
 accepts parameters only if exact arithmetic proves that they keep the epsilon it allows.
@@ -11,6 +11,7 @@ import binascii
 import hashlib
 import math
 import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -152,3 +153,41 @@ def _read(
         fits = isinstance(text, str) and form.fullmatch(text)
         demand(bool(fits), "parameters", f"{field} is no number")
     return [make(str(text)) for text in texts]
+
+
+# --- from a loss to the bit that leaves -----------------------------------------------
+
+
+Words = Callable[[int], Sequence[int]]
+"""Gives so many fresh random whole numbers of 32 bits."""
+
+
+def system_words(count: int) -> list[int]:
+    """Return random 32-bit words from the operating system."""
+    return [secrets.randbits(32) for _ in range(count)]
+
+
+def to_units(parameters: Parameters, loss: float) -> int:
+    """Put a loss on the grid: a whole number from 0 to ``units``."""
+    low, high, units = parameters.low, parameters.high, parameters.units
+    number = checks.as_float(loss)
+    if not low <= number <= high:
+        raise RefusalError("loss", f"a loss must be a number from {low:g} to {high:g}")
+    return min(units, math.floor((number - low) / (high - low) * units + 0.5))
+
+
+def draw_bit(parameters: Parameters, units: int, words: Words = system_words) -> int:
+    """Draw the bit: a uniform number below D, by rejection from 32-bit words.
+
+    The words are read as one big number, first word first, of which the lowest bits count. It is
+    thrown away and drawn again when it is not below D.
+    """
+    length = (parameters.denominator - 1).bit_length()
+    mask = (1 << length) - 1
+    while True:
+        drawn = 0
+        for word in words(-(-length // 32)):
+            drawn = drawn << 32 | word
+        drawn &= mask
+        if drawn < parameters.denominator:
+            return int(drawn < parameters.a + parameters.b * units)
