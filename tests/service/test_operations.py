@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -17,7 +18,7 @@ import pytest
 from bandanna.service.middleware import check_networks, visitor
 from bandanna.service.routes import operations
 from bandanna.store import StoreUnavailableError
-from tests.service.running import Here, copied, service_here
+from tests.service.running import SWEEP, Here, copied, service_here
 
 
 @pytest.fixture
@@ -260,14 +261,37 @@ def test_an_event_is_erased_and_its_batch_goes_on(here: Here) -> None:
         assert here.http.post(f"{path}/events/{name}/erase").status_code == 204
         assert here.http.post(f"{path}/events/{name}/erase").status_code == 404
         assert here.reward(name, reward=1) == 404
-    content = Path(here.settings.database.removeprefix("sqlite:///")).read_bytes()
-    here.core.store.tidy()
+    while not here.core.store.tidy():  # a reader was in the way
+        time.sleep(0.01)
     content = Path(here.settings.database.removeprefix("sqlite:///")).read_bytes()
     assert b"erased_" in content
     for k in range(60):
         here.decide(experiment, event_id=f"{k}")
         assert here.reward(f"{k}", reward=1) == 204
     assert here.http.get(path).json()["released"] > 0
+
+
+def test_traces_of_an_erased_event_go_once_no_reader_is_in_the_way(here: Here) -> None:
+    experiment = here.create()
+    here.decide(experiment, event_id="somebody-in-particular")
+    database = Path(here.settings.database.removeprefix("sqlite:///"))
+
+    def found() -> bool:
+        files = database, database.with_name(f"{database.name}-wal")
+        return any(b"somebody-in-particular" in file.read_bytes() for file in files)
+
+    with closing(sqlite3.connect(database)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events").fetchall()
+        path = f"/v1/experiments/{experiment}/events/somebody-in-particular/erase"
+        assert here.http.post(path).status_code == 204
+        time.sleep(3 * SWEEP)
+        assert found()
+    for _ in range(1000):
+        if not found():
+            return
+        time.sleep(0.01)
+    raise AssertionError("the service did not try again")
 
 
 def test_an_experiment_is_erased_and_the_service_starts_again(tmp_path: Path) -> None:

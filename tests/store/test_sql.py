@@ -101,6 +101,19 @@ def test_nothing_of_a_loss_is_left_when_its_batch_has_closed(tmp_path: Path) -> 
     assert not any(trace in content for trace in traces)
 
 
+def test_a_reader_in_the_way_is_told_and_the_log_is_emptied_afterwards(tmp_path: Path) -> None:
+    store = open_file(tmp_path)
+    log = tmp_path / "store.db-wal"
+    with sqlite3.connect(tmp_path / "store.db") as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM experiments").fetchall()
+        put(store, experiment())
+        assert not store.tidy()
+        assert log.stat().st_size > 0
+    assert store.tidy()
+    assert log.stat().st_size == 0
+
+
 def test_feedback_cannot_be_moved_or_read_with_another_secret(
     store: SqlStore, tmp_path: Path
 ) -> None:

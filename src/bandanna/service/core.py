@@ -100,9 +100,11 @@ class Core:
         self._next_look: dict[int, float] = {}
         self._offset = 0.0
         """Offset of the clock from one that is never set."""
-        self._written, self._released = 0, -1
-        """Transactions and releases when it was last tidied; whoever was here before may not have
-        come to it."""
+        self._written, self._erasures = 0, 0
+        """Transactions when the log was last written back, and events or experiments erased."""
+        self._tidied = -1, 0
+        """Releases and erasures when it was last tidied; whoever was here before may not have come
+        to it."""
         self.closing = threading.Event()
         """Set when the service is about to end."""
 
@@ -202,6 +204,7 @@ class Core:
             names = [name_of(part.id, part.segment) for part in parts]
             await run_in_threadpool(self.guard.forget, names)
         await run_in_threadpool(self.store.erase, identity)
+        self._erasures += 1
         self._known.pop(identity, None)
 
     async def erase_event(self, identity: str, name: str) -> None:
@@ -209,11 +212,13 @@ class Core:
         owner = (await self.find(identity))[0].owner
         if not await run_in_threadpool(self.store.erase_event, owner, name):
             raise UnknownError(f"there is no such event {name!r}.")
+        self._erasures += 1
 
     async def forget(self) -> None:
         """Forget events that are older than their experiments keep them."""
         for number, seconds in list(self._keeps.items()):
-            await run_in_threadpool(self.store.forget_events, number, self.clock() - seconds)
+            before = self.clock() - seconds
+            self._erasures += await run_in_threadpool(self.store.forget_events, number, before)
 
     async def look(self, part: Experiment, what: Callable[[View], T]) -> T:
         """Ask a part of an experiment something, as it was last committed."""
@@ -370,14 +375,15 @@ class Core:
 
     async def tidy(self) -> None:
         """Erase what is left of feedback that was deleted since the last time."""
-        written, released = self.writer.transactions, self.writer.releases
-        if released != self._released:
-            await run_in_threadpool(self.store.tidy)
+        written, deleted = self.writer.transactions, (self.writer.releases, self._erasures)
+        if deleted != self._tidied:
+            if await run_in_threadpool(self.store.tidy):  # otherwise again in a second
+                self._tidied = deleted
         elif written != self._written:
             await run_in_threadpool(self.store.write_back)
         if written != self._written and self.guard is not None:
             await run_in_threadpool(self.guard.sync)
-        self._written, self._released = written, released
+        self._written = written
 
     async def note(self, who: str, action: str, about: str, details: JSON | None = None) -> None:
         """Note who changed what, in the trail and in the log."""

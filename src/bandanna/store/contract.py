@@ -14,7 +14,8 @@ asked, in one transaction for everything that arrived together, to remember it.
 5. **An identity is given once.** A second event of the same id is refused in the same experiment,
    in any of its segments. Other experiments may use it too.
 6. **Losses go with their batch.** The transaction that records a release deletes all feedback of
-   its batch and its tally; after ``tidy`` not even free pages of the database or its log hold them.
+   its batch and its tally; after a ``tidy`` that returns True not even free pages of the database
+   or its log hold them.
 7. **A release has a step.** Every transaction that writes to an experiment draws a random step; its
    releases keep it, and ``missing`` tells which releases with which steps are not there. Copies of
    a database that went on apart have different steps: see ``guard``.
@@ -180,8 +181,11 @@ class Store(ABC):
         """Revoke a key; returns whether there was one to revoke."""
 
     @abstractmethod
-    def tidy(self) -> None:
-        """Leave no trace of deleted feedback in free pages and logs."""
+    def tidy(self) -> bool:
+        """Leave no trace of deleted feedback in free pages and logs.
+
+        Returns whether that was done. If not, a reader was in the way: try again.
+        """
 
     @abstractmethod
     def close(self) -> None:

@@ -152,8 +152,9 @@ class MemoryStore(Store):
             self._keys[identity] = key._replace(revoked_at=at)
             return True
 
-    def tidy(self) -> None:
+    def tidy(self) -> bool:
         """Nothing is left behind."""
+        return True
 
     def close(self) -> None:
         """Nothing is held."""

@@ -519,19 +519,20 @@ class SqlStore(Store):
             connection.execute(FACTS.delete().where(FACTS.c.name == "copied"))
         self.copied = False
 
-    def tidy(self) -> None:
+    def tidy(self) -> bool:
         """Empty SQLite's log; free pages are overwritten when they become free.
 
         Most of it is written back while transactions go on; only the rest, and emptying it, waits
         until there is none, and makes the next one wait. In PostgreSQL only ciphertext was ever
-        written.
+        written. A reader in the way is waited for a moment only: then it returns False.
         """
         self.write_back()
-        if self.sqlite:
-            with (
-                self._alone_writing
-            ):  # a reader in the way is not waited for: the next time will do
-                self._alone("PRAGMA wal_checkpoint(TRUNCATE)", patience=READER_SECONDS)
+        if not self.sqlite:
+            return True
+        with self._alone_writing:
+            found = self._alone("PRAGMA wal_checkpoint(TRUNCATE)", patience=READER_SECONDS)
+        busy, _, _ = found[0]
+        return not busy
 
     def write_back(self) -> None:
         """Copy SQLite's log into the database while transactions go on, so that it stays short."""
@@ -553,13 +554,16 @@ class SqlStore(Store):
         if not self.sqlite:
             connection.execute(select(func.pg_advisory_xact_lock(ADVISORY)))
 
-    def _alone(self, statement: str, *values: str, patience: float = WAIT_SECONDS) -> None:
-        """Run something in SQLite that must not be part of a transaction."""
+    def _alone(
+        self, statement: str, *values: str, patience: float = WAIT_SECONDS
+    ) -> list[tuple[int, ...]]:
+        """Run something in SQLite that must not be part of a transaction; returns its rows."""
         with naming_errors(), closing(self._reading.raw_connection()) as connection:
             cursor = connection.cursor()
             cursor.execute(f"PRAGMA busy_timeout = {round(1000 * patience)}")
             try:
                 cursor.execute(statement, values)
+                return list(cursor.fetchall())
             finally:
                 cursor.execute(f"PRAGMA busy_timeout = {1000 * WAIT_SECONDS}")
 
