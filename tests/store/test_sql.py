@@ -28,7 +28,7 @@ from bandanna.service.keys import make_first_key
 from bandanna.store import Secret, SqlStore, StoreUnavailableError, migrations, read_secret
 from bandanna.store.database import make_engines, metadata
 from bandanna.store.migrations import NEWEST, upgrade
-from bandanna.store.postgres import PostgresTransaction
+from bandanna.store.postgres_transaction import PostgresTransaction
 from bandanna.store.secret import private_text
 from bandanna.store.writer import Task
 from tests.postgres import Postgres, needs_postgres

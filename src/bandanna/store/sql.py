@@ -115,7 +115,7 @@ class SqlStore(Store):
             if self.sqlite:
                 yield SqlTransaction(connection, self._secret)
             else:
-                from bandanna.store.postgres import PostgresTransaction
+                from bandanna.store.postgres_transaction import PostgresTransaction
 
                 transaction = PostgresTransaction(connection, self._secret)
                 yield transaction
