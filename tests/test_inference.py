@@ -305,3 +305,21 @@ def test_a_race_in_one_call_is_that_of_all_pairs() -> None:
                     left.discard(b)
         assert set(np.flatnonzero(still_racing(law, arms, 0.05)).tolist()) == left
     assert still_racing(law, [Totals(), Totals(5.0, 100.0, 1.0)], 0.05) == [True, True]
+
+
+@pytest.mark.parametrize("scale", [0.0, 2.0, 10.0])
+def test_whether_an_arm_is_better_is_told_as_the_evidence_says(scale: float) -> None:
+    law, rng, told = law_of(scale), np.random.default_rng(1), 0
+    for _ in range(2_000):
+        terms = np.ceil(np.exp(rng.uniform(0.0, 12.0, 2)))
+        first = rng.random() ** rng.choice([1.0, 4.0])
+        means = first, min(1.0, first + 3.0 * rng.exponential() / np.sqrt(terms.min()))
+        releases = rng.integers(1, 6, 2)
+        totals = rng.binomial(terms.astype(int), means) + rng.laplace(0.0, scale + 1e-9, 2)
+        a, b = (Totals(*map(float, arm)) for arm in zip(totals, terms, releases, strict=True))
+        margin, alpha = rng.choice([0.0, 0.02]), rng.choice([0.3, 0.05, 0.001])
+        evidence, level = evidence_below(law, a, b, margin), np.log(1.0 / alpha)
+        better = is_below(law, a, b, alpha, margin)
+        assert better == (evidence >= level) or abs(evidence - level) < 1e-5
+        told += better
+    assert 200 < told < 1_800

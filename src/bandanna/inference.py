@@ -252,27 +252,59 @@ def least_evidence(
 
 
 @step
+def _most(arm: Totals, mean: float) -> float:
+    """Return what the log evidence about an arm never exceeds, whatever the rates.
+
+    At the best rate and without noise it is the losses times the relative entropy of the estimate
+    to the mean, which chi-squared bounds.
+    """
+    p, seen = arm.base + arm.slope * mean, arm.total / arm.terms
+    if not 0.0 <= seen <= 1.0 or not 0.0 < p < 1.0:
+        return math.inf
+    return arm.terms * (seen - p) ** 2 / (p * (1.0 - p))
+
+
+@step
 def _reaches(law: Law, a: Totals, b: Totals, apart: float, level: float, work: Floats) -> bool:
-    """Whether ``least_evidence`` reaches a level, with as few means tried as that takes."""
+    """Whether ``least_evidence`` reaches a level, with as few means tried as that takes.
+
+    Evidence is convex in the common mean: it lies above the tangents at the means tried, and the
+    next mean is where the tangents from both sides meet.
+    """
     low, high = max(0.0, -apart), min(1.0, 1.0 - apart)
     mean_a = (a.total / a.terms - a.base) / a.slope
     mean_b = (b.total / b.terms - b.base) / b.slope - apart
-    middle = (a.terms * mean_a + b.terms * mean_b) / (a.terms + b.terms)
-    middle = min(max(middle, low), high)
-    if _evidence_at(law, a, b, middle, middle + apart, work) < level:
+    terms = a.terms + b.terms
+    middle = min(max((a.terms * mean_a + b.terms * mean_b) / terms, low), high)
+    most = _most(a, middle) + _most(b, middle + apart)
+    if most < level:
         return False  # as most pairs are
-    for _ in range(HALVINGS):
+    if most < 2.0 * level and _evidence_at(law, a, b, middle, middle + apart, work) < level:
+        return False
+    fall, at_low, rise, at_high = 0.0, 0.0, 0.0, 0.0
+    for tried in range(HALVINGS):
         value, slope_a, slope_b = _double(law, a, b, middle, middle + apart, work)
         if value < level:
             return False
         slope = slope_a + slope_b
-        if value - (slope * (middle - low) if slope > 0.0 else slope * (middle - high)) >= level:
-            return True
         if slope > 0.0:
-            high = middle
+            high, at_high, rise = middle, value, slope
         else:
-            low = middle
-        middle = 0.5 * (low + high)
+            low, at_low, fall = middle, value, slope
+        if rise > 0.0 and fall < 0.0:
+            meet = (at_low - at_high + rise * high - fall * low) / (rise - fall)
+            if at_low + fall * (meet - low) >= level:
+                return True
+            edge = (0.5 if tried % 2 else 0.01) * (high - low)  # halved now and then
+            middle = min(max(meet, low + edge), high - edge)
+            continue
+        end, half = (low if slope > 0.0 else high), 0.5 * (low + high)
+        if value + slope * (end - middle) >= level:
+            return True
+        further = (
+            middle - 2.0 * 8.0**tried * slope * (middle * (1.0 - middle) + 1.0 / terms) / terms
+        )
+        middle = max(further, half) if slope > 0.0 else min(further, half)
     return False
 
 
