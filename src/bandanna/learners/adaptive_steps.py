@@ -303,18 +303,22 @@ def _log_choices(params: AdaptiveParams, state: AdaptiveState) -> float:
 
 @step
 def _most_in_a_step(params: AdaptiveParams, state: AdaptiveState) -> float:
-    """Return what the next step can add to the bound at most."""
+    """Return what the next step can add to the bound at most.
+
+    As if one arm had the smallest rate, the highest and the lowest prediction.
+    """
     total = 0.0
     smallest = math.inf
-    dearest = 0.0
+    highest, lowest = 0.0, 1.0
     for i in range(state.rates.size):
         rate, prediction = state.rates[i], state.predictions[i]
         total += rate
         smallest = min(smallest, rate)
-        down, up = params.clamp + prediction, 1.0 + params.clamp - prediction
-        pushed = min(down / rate, BEARABLE)
-        cost = max(0.5 * down * pushed * higher_orders(pushed), min(0.5 * up * up / rate, up))
-        dearest = max(dearest, cost)
+        highest = max(highest, prediction)
+        lowest = min(lowest, prediction)
+    down, up = params.clamp + highest, 1.0 + params.clamp - lowest
+    pushed = min(down / smallest, BEARABLE)
+    dearest = max(0.5 * down * pushed * higher_orders(pushed), min(0.5 * up * up / smallest, up))
     forget = params.forget
     if params.doubts > 0.0:
         updates = state.totals[UPDATES]

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from bandanna._core.compiled import step
 
 NOTHING_LEFT = 37.0
 """From here on ``1 - exp(-u)`` is 1 to the last bit."""
 
-OWN_BITS = 33
-"""Bits of an importance that are its own; it is off by less than 2**-32 of itself then."""
 STEPS = 2.0**20
-"""What its other bits can tell apart."""
+CARRIED = 2**20 - 1
+"""The last bits of an importance, which carry a baseline in steps of 2**-20. The importance is off
+by less than 2**-32 of itself then."""
 
 
 @step
@@ -31,10 +33,8 @@ def with_baseline(importance: float, baseline: float) -> float:
 
     It is at least 1 if it was.
     """
-    mantissa, exponent = math.frexp(importance)
-    own = math.floor(math.ldexp(mantissa, OWN_BITS))
-    kept = _rounded(baseline)
-    return math.ldexp(own + kept, exponent - OWN_BITS)
+    bits = np.float64(importance).view(np.int64)
+    return float(np.int64((bits & ~CARRIED) | _in_steps(baseline)).view(np.float64))
 
 
 @step
@@ -43,16 +43,14 @@ def baseline_of(importance: float, newest: float) -> float:
 
     Where ``newest`` agrees with it, as it does with feedback in order, that one, which is exact.
     """
-    mantissa, _ = math.frexp(importance)
-    scaled = math.ldexp(mantissa, OWN_BITS)
-    kept = scaled - math.floor(scaled)
-    return newest if _rounded(newest) == kept else kept
+    kept = np.float64(importance).view(np.int64) & CARRIED
+    return newest if _in_steps(newest) == kept else kept / STEPS
 
 
 @step
-def _rounded(baseline: float) -> float:
+def _in_steps(baseline: float) -> int:
     """Return a baseline in steps of 2**-20, below 1."""
-    return min(max(math.floor(baseline * STEPS), 0.0), STEPS - 1.0) / STEPS
+    return int(min(max(baseline * STEPS, 0.0), STEPS - 1.0))
 
 
 @step
