@@ -1,9 +1,11 @@
 # Every target makes its own virtual environment when there is none.
+# Python keeps what it has compiled: tests start many programs, which would compile it all again.
+export PYTHONDONTWRITEBYTECODE :=
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: check demo device-demo test coverage soak mutants lint docs package release wheels fresh picture reproductions bench lock clean
+.PHONY: check demo device-demo test test-slow test-all coverage soak mutants lint docs package release wheels fresh picture reproductions bench lock clean
 
 demo: $(VENV)/ready
 	mkdir -p demo
@@ -12,11 +14,10 @@ demo: $(VENV)/ready
 	$(BIN)/bandanna audit --epsilon 0.1,0.3,1 --draws 2e5 --json > demo/audit.json
 	$(BIN)/bandanna study report demo/results --audit demo/audit.json -o demo/report.html
 
-# For working: lint and the tests that find most mistakes, in about a minute.
-SLOW := privacy/test_forgery.py policy/test_interrupts.py policy/test_worlds.py policy/test_codec.py
+# For working: lint and the tests that find most mistakes, in less than a minute.
 check: $(VENV)/ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports > /dev/null
-	$(BIN)/python -m pytest -n 2 -q $(addprefix --ignore=tests/,$(SLOW)) tests/policy tests/privacy \
+	$(BIN)/python -m pytest -n 2 -q tests/policy tests/privacy \
 	  tests/contracts/test_learners.py tests/contracts/test_releases.py tests/test_house.py
 
 # In the order of the files, so that the long ones of the service do not come last.
@@ -24,10 +25,18 @@ TWO_CORES := -n 2 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/ready
 	$(BIN)/python -m pytest $(TWO_CORES)
 
+# What is marked as slow: draws a lot, or starts many programs.
+test-slow: $(VENV)/ready
+	$(BIN)/python -m pytest $(TWO_CORES) -m "slow and not soak"
+
+# Both at once, as before anything lands: the tests are collected once.
+test-all: $(VENV)/ready
+	$(BIN)/python -m pytest $(TWO_CORES) -m "not soak"
+
 # Which branches of the source the tests reach, in subprocesses too; below 90% is an error.
 coverage: $(VENV)/ready
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(TWO_CORES)
+	$(BIN)/coverage run -m pytest $(TWO_CORES) -m "not soak"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90
 

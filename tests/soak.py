@@ -1,4 +1,4 @@
-"""What runs in every test run, and what only ``make soak`` has the time for."""
+"""What ``make test`` runs, and what is left to ``make test-slow`` and to ``make soak``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,22 @@ import pytest
 Value = TypeVar("Value")
 
 
-def mostly_soak(values: Iterable[Value], usual: Collection[Value]) -> list[object]:
-    """Return parameters of a test, of which only the usual ones are run in every test run."""
+def mostly_soak(
+    values: Iterable[Value], usual: Collection[Value], quick: Collection[Value] | None = None
+) -> list[object]:
+    """Return parameters of a test: only the usual ones are run before anything lands.
+
+    If some of these are quick, the others are left to ``make test-slow``.
+    """
+    some = mostly_slow(usual, usual if quick is None else quick)
+    found = dict(zip(usual, some, strict=True))
+    return [found.get(value, pytest.param(value, marks=pytest.mark.soak)) for value in values]
+
+
+def mostly_slow(values: Iterable[Value], quick: Collection[Value]) -> list[object]:
+    """Return parameters of a test, of which only the quick ones are run by ``make test``."""
     return [
-        value if value in usual else pytest.param(value, marks=pytest.mark.soak) for value in values
+        value if value in quick else pytest.param(value, marks=pytest.mark.slow) for value in values
     ]
 
 

@@ -63,7 +63,7 @@ def _refuse(constant: str) -> None:
 def test_output_that_cannot_be_written_is_an_error_not_a_traceback() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "bandanna", *QUICK, "--algorithms", "one-bit"],
+            [sys.executable, "-m", "bandanna", "plan", "--arms", "4", "--rounds", "1e5"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -161,6 +161,7 @@ def test_audit_attacks_and_draws_a_chart(tmp_path: Path) -> None:
     assert chart.exists()
 
 
+@pytest.mark.slow
 def test_audit_attacks_through_a_person(tmp_path: Path) -> None:
     chart = tmp_path / "audit.svg"
     asked = ("--epsilon", "1,2", "--person", "1,3", "--release", "one-bit", "--draws", "1e5")
@@ -238,6 +239,7 @@ def test_plan_answers_for_experts() -> None:
     assert done.stdout.startswith("Up to 10 arms"), done.stderr
 
 
+@pytest.mark.slow
 def test_regimes_are_drawn_and_checked(tmp_path: Path) -> None:
     chart = tmp_path / "map.svg"
     done = bandanna("regimes", "--chart", str(chart))
@@ -256,6 +258,7 @@ def test_regimes_that_cannot_be_shown(arguments: tuple[str, ...], reason: str) -
     assert reason in done.stderr
 
 
+@pytest.mark.slow
 def test_plan_says_what_to_expect() -> None:
     size = ("--arms", "3", "--rounds", "2e4", "--epsilon", "0.5", "--simulate")
     data = json.loads(bandanna("plan", *size, "--json").stdout)

@@ -41,11 +41,17 @@ def test_the_list_has_every_name() -> None:
 
 LONG = ("rates", "algorithms", "one-bit", "local")
 """Reproductions that take long even when they are quick."""
+QUICK = ("experts", "leakage", "phases")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.soak] * (name in LONG)) for name in VERDICTS]
-)
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    """Return to which set of tests a reproduction belongs."""
+    if name in LONG:
+        return [pytest.mark.soak]
+    return [] if name in QUICK else [pytest.mark.slow]
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in VERDICTS])
 def test_every_verdict_is_what_we_know_it_to_be(name: str, tmp_path: Path) -> None:
     chart = tmp_path / "figure.svg"
     figure = () if name in WITHOUT_FIGURE else ("--chart", str(chart))

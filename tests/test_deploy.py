@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text()
 
@@ -25,6 +27,7 @@ def options() -> set[str]:
     return set(re.findall(r"--[a-z-]+", done.stdout))
 
 
+@pytest.mark.slow
 def test_the_image_is_built_from_the_files_it_copies(tmp_path: Path) -> None:
     """A wheel is made from exactly these files, installed, and holds the module for devices."""
     for line in re.findall(r"^COPY (?!--from)(.*)$", DOCKERFILE, re.MULTILINE):

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -31,8 +32,12 @@ from tests.pages import (
     sessions,
     shown_commands,
 )
+from tests.soak import mostly_slow
 
-pages = pytest.mark.parametrize("page", [README, *DOCS], ids=name_of)
+LONG = ("audits", "experts", "gallery", "learners", "people", "studies")
+"""Pages whose programs draw a lot."""
+quick = [page for page in (README, *DOCS) if page.stem not in LONG]
+pages = pytest.mark.parametrize("page", mostly_slow([README, *DOCS], quick), ids=name_of)
 all_pages = pytest.mark.parametrize("page", [README, *DOCS, *OTHERS], ids=name_of)
 
 
@@ -81,9 +86,15 @@ def test_commands_exist(page: Path) -> None:
             assert (ROOT / arguments[0]).exists(), arguments
 
 
+@cache
+def program() -> Any:
+    """Return the command line, made once: it has many options."""
+    return typer.main.get_command(app)
+
+
 def assert_understood(arguments: list[str]) -> None:
     """Let the command line read its arguments, down to the subcommand, without running it."""
-    command: Any = typer.main.get_command(app)
+    command = program()
     context = None
     while hasattr(command, "resolve_command"):
         if not arguments:

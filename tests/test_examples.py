@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages import ROOT
+from tests.soak import mostly_slow
 
 EXAMPLES = ROOT / "examples"
 SHOWN = {
@@ -37,7 +38,7 @@ def test_every_example_is_run() -> None:
     assert sorted(SHOWN) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
 
-@pytest.mark.parametrize("name", sorted(SHOWN))
+@pytest.mark.parametrize("name", mostly_slow(sorted(SHOWN), SHOWN.keys() - STARTS_PROCESSES))
 def test_it_runs_and_is_short(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

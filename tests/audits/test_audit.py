@@ -45,6 +45,7 @@ def test_a_million_draws_take_under_two_seconds() -> None:
         assert time.perf_counter() - start < 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", [OneBitRelease(1.0, 3), LaplaceRelease(1.0, 3)], ids=repr)
 def test_the_noise_that_protects_people_passes(release: SumRelease) -> None:
     """A false alarm has probability 1e-4 by the audit's own rule; 1e-7 is asked for here."""

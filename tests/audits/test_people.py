@@ -14,6 +14,7 @@ from bandanna.policy import Policy, transitions
 from bandanna.policy.state import WAITING, Batch, People, Slot, State
 from bandanna.policy.transitions import Parts
 from bandanna.spec import PeopleRule
+from tests.soak import mostly_slow
 
 HONEST: dict[str, Policy] = {
     "one slot": bd.PrivateBandit(2, 2.0, batch=2, per_person=1),
@@ -26,7 +27,7 @@ HONEST: dict[str, Policy] = {
 }
 
 
-@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("name", mostly_slow(HONEST, ["of one round"]))
 def test_honest_policies_pass(name: str) -> None:
     """The exact attack has no false alarms; the other is asked for one in ten million."""
     result = audit_person(HONEST[name], runs=200, significance=1e-7)

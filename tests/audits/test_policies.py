@@ -16,7 +16,7 @@ from bandanna.policy import Policy
 from bandanna.policy.state import Batch, EligibleArms
 from bandanna.policy.transitions import close
 from bandanna.privacy import LaplaceRelease, SeededRelease
-from tests.soak import mostly_soak, seeds
+from tests.soak import mostly_slow, mostly_soak, seeds
 
 HONEST: dict[str, Policy] = {
     "one-bit": bd.PrivateBandit(2, 1.0),
@@ -42,7 +42,7 @@ def quick(
 USUAL = ("one-bit", "htinf", "conversion", "calibrated-exp4")
 
 
-@pytest.mark.parametrize("name", mostly_soak(HONEST, USUAL))
+@pytest.mark.parametrize("name", mostly_soak(HONEST, USUAL, ("htinf", "calibrated-exp4")))
 def test_honest_policies_pass_with_experts_and_without(name: str) -> None:
     """The side door has no false alarms; the rest is asked for one in ten million here."""
     result = quick(HONEST[name], significance=1e-7)
@@ -128,7 +128,7 @@ def plant(policy: Policy, fault: type) -> Policy:
 
 
 @pytest.mark.parametrize("fault", [RawLosses, LossInImportance])
-@pytest.mark.parametrize("name", mostly_soak(HONEST, USUAL))
+@pytest.mark.parametrize("name", mostly_soak(HONEST, USUAL, ("htinf",)))
 def test_losses_that_reach_the_learner_are_found(name: str, fault: type) -> None:
     faulty = plant(HONEST[name], fault)
     assert faulty.guarantee == HONEST[name].guarantee
@@ -177,7 +177,7 @@ class Halved(LaplaceRelease):
 
 
 @pytest.mark.parametrize("kind", [Reusing, Halved])
-@pytest.mark.parametrize("experts", [None, 3])
+@pytest.mark.parametrize("experts", mostly_slow([None, 3], [None]))
 @pytest.mark.parametrize("chosen", seeds(usual=1, all_of_them=3))
 def test_faulty_noise_is_found_through_the_policy(
     kind: type[LaplaceRelease], experts: int | None, chosen: range

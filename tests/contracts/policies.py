@@ -13,7 +13,10 @@ from bandanna.policy import Policy
 from bandanna.privacy import VectorRelease
 
 EXPERTS, ARMS = 5, 3
-ROUNDS = {"batched-exp4": 10**7, "batched-exp4-tight": 10**7}
+ROUNDS = {
+    **{"batched-exp4": 10**7, "batched-exp4-tight": 10**7},
+    **{"ab-test": 300, "phased": 1000, "phased-net": 1000},  # phases of less than a hundred rounds
+}
 DELTA = {"batched-exp4": 1e-6, "batched-exp4-tight": 1e-6, "calibrated-exp4": 1e-2}
 WITH_EXPERTS = names(with_experts=True, private=True)
 PRIVATE = (*names(with_experts=False, private=True), *WITH_EXPERTS)

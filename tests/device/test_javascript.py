@@ -213,6 +213,7 @@ def test_a_retry_after_a_lost_answer_sends_the_same_bit(browser: Any, fresh: Tin
     }
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_page_that_is_closed_and_reopened_does_not_draw_twice(
     tmp_path: Path, fresh: TinyService

@@ -110,6 +110,7 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any], reason: str) ->
         Logged(made(200), **COLUMNS, **options)
 
 
+@pytest.mark.slow
 def test_from_a_log_with_advice_to_a_report_that_names_the_expert(tmp_path: Path) -> None:
     made(4000).write_csv(tmp_path / "log.csv")
     study, results = str(tmp_path / "s.toml"), str(tmp_path / "r")

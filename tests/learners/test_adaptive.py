@@ -33,6 +33,7 @@ def mine(learner: Adaptive, means: np.ndarray, noise: float, seed: int) -> tuple
     return regret, player.state_dict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("means", "memory", "known", "fresh"),
     [

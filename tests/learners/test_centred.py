@@ -33,6 +33,7 @@ def mine(learner: CompiledLearner, means: np.ndarray, seed: int) -> tuple[float,
     return regret, player.state_dict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.01])
 def test_exp3_agrees_with_a_second_implementation(share: float) -> None:
     means = np.where(np.arange(ROUNDS)[:, None] < 180, MEANS, MEANS[::-1])
@@ -43,6 +44,7 @@ def test_exp3_agrees_with_a_second_implementation(share: float) -> None:
     assert_same_mean(ours, np.array(theirs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixed", mostly_soak([False, True], [False]))
 def test_tsallis_agrees_with_a_second_implementation(fixed: bool) -> None:
     learner = TsallisInf(4, "centred", ROUNDS if fixed else None)
@@ -53,6 +55,7 @@ def test_tsallis_agrees_with_a_second_implementation(fixed: bool) -> None:
     assert_same_mean(ours, np.array(theirs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", mostly_soak([False, True], [True]))
 def test_exp4_agrees_with_a_second_implementation(spread: bool) -> None:
     rng = np.random.default_rng(3)
@@ -104,6 +107,7 @@ LATE_BY_ARM = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", LATE_BY_ARM, ids=lambda learner: repr(learner)[:40])
 def test_estimates_are_unbiased_where_delays_depend_on_the_arm(learner: CompiledLearner) -> None:
     """Losses of arm 0 come ten draws late, of the others at once.

@@ -54,6 +54,7 @@ def test_lower_bound_without_privacy_is_that_of_lai_and_robbins() -> None:
     assert stationary_lower_bound([0.4, 0.6], 1000, 0.1) > expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "theirs"),
     [(KlUcb(3), reference.kl_ucb_regret), (Thompson(3), reference.thompson_regret)],
@@ -87,6 +88,7 @@ def dp_klucb_regret(learner: DpKlucb, rounds: int, rng: np.random.Generator) -> 
     return regret
 
 
+@pytest.mark.slow
 def test_textbook_agrees_with_a_second_implementation() -> None:
     rng = np.random.default_rng(2)
     learner = DpKlucb(3, 0.5, guard=False)

@@ -12,6 +12,7 @@ from bandanna.learners.htinf import skip_factor
 from tests.learners.reference import htinf_regret
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("alpha", "noise"), [(2.0, 1.0), pytest.param(2.0, 0.0, marks=pytest.mark.soak), (1.5, 1.0)]
 )

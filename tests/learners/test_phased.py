@@ -54,7 +54,12 @@ def run(
 @pytest.mark.parametrize("net", [False, True])
 @pytest.mark.parametrize(
     ("arms", "rounds", "epsilon", "wave"),
-    [(3, 4000, 0.5, 0.0), (10, 200_000, 0.1, 0.0), (4, 20_000, 1.0, 0.25), (10, 100_000, 0.2, 0.2)],
+    [
+        (3, 4000, 0.5, 0.0),
+        pytest.param(10, 200_000, 0.1, 0.0, marks=pytest.mark.slow),
+        pytest.param(4, 20_000, 1.0, 0.25, marks=pytest.mark.slow),
+        pytest.param(10, 100_000, 0.2, 0.2, marks=pytest.mark.slow),
+    ],
 )
 def test_plans_are_those_of_the_textbook(
     arms: int, rounds: int, epsilon: float, wave: float, net: bool

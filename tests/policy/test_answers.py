@@ -158,6 +158,7 @@ def test_experts_are_answered_for_where_batches_follow_them() -> None:
         assert "sure" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["adaptive", "one-bit", "dp-klucb", "htinf", "ldp-exp3"])
 def test_answers_are_right_at_every_release(algorithm: str) -> None:
     """10 runs here; ``benchmarks/answers.py`` makes 2,000 for each release and algorithm.

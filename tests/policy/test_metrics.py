@@ -349,6 +349,7 @@ def test_false_retirements_are_rare_and_bad_arms_are_found() -> None:
 # --- attacks ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["one-bit", "phased"])
 def test_an_audit_attacks_all_sums_together(
     algorithm: str, monkeypatch: pytest.MonkeyPatch

@@ -211,6 +211,7 @@ def test_adaptive_has_less_regret_than_one_bit() -> None:
     assert results.regret("adaptive").mean() <= 0.65 * results.regret("one-bit").mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", ["kl-ucb", "thompson"])
 def test_the_strongest_without_privacy(learner: str) -> None:
     policies = {name: bd.Bandit(10, name, 100_000) for name in (learner, "tsallis-inf")}

@@ -421,6 +421,7 @@ def test_too_few_values_for_a_range_are_refused_before_anything_is_spent() -> No
     assert bd.private_range(range(20_000), 1.0, bounds=(0, 1e6)).off_by < 100
 
 
+@pytest.mark.slow
 def test_ends_of_a_range_are_off_by_no_more_than_is_said() -> None:
     """More than 12 of 40 beyond it, of a chance of at most 0.05, has probability below 1e-7."""
     missed = 0

@@ -27,6 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_three_commands_from_a_log_to_a_report(folder: Path) -> None:
     study, results, report = (str(folder / name) for name in ("study.toml", "r", "report.html"))
     columns = ["--arm", "plan", "--outcome", "visits", "--range", "0,20"]

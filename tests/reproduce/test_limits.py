@@ -95,6 +95,7 @@ def _update(
 register(StubbornParams, _draw, _update)
 
 
+@pytest.mark.slow
 def test_a_player_that_drops_the_arm_at_once_is_caught() -> None:
     policy = bd.privatize(Stubborn(), arms=2, epsilon=0.1, batch=1)
     report = check_limits(policy, 50_000, replicates=1000)

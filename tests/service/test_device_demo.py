@@ -19,7 +19,7 @@ from bandanna.device import Budget, Device, HttpTransport, MemoryStorage
 from tests.browser import needs_browser
 
 demo: Any = import_module("examples.device.demo")  # not a package: examples stand alone
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -79,6 +79,7 @@ def traces(files: list[Path]) -> list[tuple[Path, bytes]]:
     ]
 
 
+@pytest.mark.slow
 def test_killed_on_sqlite(tmp_path: Path) -> None:
     with copied(tmp_path) as service, closing(Load([service], threads=4)) as load:
         kill_again_and_again(load, [service], KILLS)
@@ -90,6 +91,7 @@ def test_killed_on_sqlite(tmp_path: Path) -> None:
         assert not any(trace in page for trace in TRACES for page in pages)
 
 
+@pytest.mark.slow
 @needs_postgres
 @pytest.mark.parametrize("processes", [1, 2])
 def test_killed_on_postgresql(tmp_path: Path, postgres: Postgres, processes: int) -> None:

@@ -101,6 +101,7 @@ def test_an_experiment_is_made_watched_and_stopped_by_keyboard_alone(
     assert [entry for entry in browser.get_log("browser") if "401" not in entry["message"]] == []
 
 
+@pytest.mark.slow
 def test_what_is_planned_is_made_and_a_segment_is_looked_at(running: Process, browser: Any) -> None:
     open_page(browser, running)
     until(browser, lambda d: "guaranteed regret" in text(d, "plan"))
@@ -122,6 +123,7 @@ def test_what_is_planned_is_made_and_a_segment_is_looked_at(running: Process, br
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [360, 1000])
 def test_everything_fits_and_can_be_read(
@@ -156,6 +158,7 @@ def test_everything_fits_and_can_be_read(
     picture(browser, f"one-{width}-{'dark' if dark else 'light'}")
 
 
+@pytest.mark.slow
 def test_further_outcomes_and_a_retired_arm_are_shown(running: Process, browser: Any) -> None:
     about = {"metrics": {"refund": [0, 1], "revenue": [0, 100]}, "guardrails": {"refund": 0.1}}
     arms = ["usual", "new", "broken"]
@@ -203,6 +206,7 @@ def test_the_page_holds_nothing_and_loads_nothing_from_elsewhere(running: Proces
     assert httpx.get(f"{running.url}/page/none").status_code == 422
 
 
+@pytest.mark.slow
 def test_a_reader_is_offered_nothing_to_change(running: Process, browser: Any) -> None:
     with bd.Client(running.url, running.key) as client:
         bandit = client.create("read only", ["a", "b"], 1.0, rounds=1000)
@@ -223,6 +227,7 @@ def test_a_reader_is_offered_nothing_to_change(running: Process, browser: Any) -
     assert "the best" in text(browser, "answer")
 
 
+@pytest.mark.slow
 def test_the_page_reconnects_by_itself(tmp_path: Path, browser: Any) -> None:
     with (
         copied(tmp_path) as here,

@@ -27,6 +27,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
         yield here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 def test_nothing_that_is_sent_makes_it_fail(running: Process, mode: str) -> None:
     headers = {"Authorization": f"Bearer {running.key}"}

@@ -268,6 +268,7 @@ def play(folder: Path, database: Database, seed: int) -> None:
         print(f"story {seed}: {told}; {len(story.known.decided)} events in the last branch")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_lost_or_under_charged_on_sqlite(tmp_path: Path, seed: int) -> None:
     play(tmp_path, SqliteDatabase(tmp_path), seed)

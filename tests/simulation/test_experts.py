@@ -14,6 +14,7 @@ from bandanna.environments import OneGoodExpert
 from bandanna.learners import Exp4
 
 
+@pytest.mark.slow
 def test_one_bit_against_the_paper_on_one_good_expert() -> None:
     """N = 10, K = 5, T = 10^6, eps = 1. Standard errors are below 3% of each mean here."""
     rounds = 1_000_000

@@ -14,6 +14,7 @@ from bandanna.environments import Bernoulli, Logged
 from bandanna.simulation.forecast import forecast
 
 
+@pytest.mark.slow
 def test_an_easy_problem_is_learned_and_the_best_arm_found() -> None:
     found = forecast(bd.Problem(2, 20_000, 2.0), lambda rounds: Bernoulli([0.1, 0.9], rounds))
     assert found.beats

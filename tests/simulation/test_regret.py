@@ -15,7 +15,7 @@ from bandanna.environments import (
     Switching,
 )
 from bandanna.simulation import Results
-from tests.soak import mostly_soak
+from tests.soak import mostly_slow, mostly_soak
 
 T, K, RUNS = 60_000, 6, 300
 
@@ -38,7 +38,7 @@ def compare(name: str, epsilon: float) -> Results:
     return bd.simulate(policies, HELD_OUT[name], replicates=RUNS, seed=99)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 0.1])
+@pytest.mark.parametrize("epsilon", mostly_slow([1.0, 0.1], [0.1]))
 @pytest.mark.parametrize("name", mostly_soak(HELD_OUT, ["ladder", "switching"]))
 def test_one_bit_is_no_worse_than_the_papers_algorithm(name: str, epsilon: float) -> None:
     results = compare(name, epsilon)
@@ -47,7 +47,7 @@ def test_one_bit_is_no_worse_than_the_papers_algorithm(name: str, epsilon: float
     assert ours.mean() <= theirs.mean() + 3 * error
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 0.1])
+@pytest.mark.parametrize("epsilon", mostly_slow([1.0, 0.1], [0.1]))
 def test_one_bit_has_about_half_where_one_arm_is_clearly_better(epsilon: float) -> None:
     results = compare("one clear arm", epsilon)
     ratio = results.regret("one-bit").mean() / results.regret("htinf").mean()

@@ -269,6 +269,7 @@ class Stories(RuleBasedStateMachine):
         assert found.resumed + 1 >= max(self.spent.values(), default=0), "claimed, at least spent"
 
 
+@pytest.mark.slow
 def test_stories_of_two_processes() -> None:
     Stories.TestCase.settings = settings(
         max_examples=STORIES,

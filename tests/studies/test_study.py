@@ -72,6 +72,7 @@ def test_the_frames_say_everything(results: StudyResults) -> None:
     np.testing.assert_allclose(final["share"], played.plays("policy").mean(axis=0) / 2000)
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_numbers(results: StudyResults, tmp_path: Path) -> None:
     other = small().run(tmp_path / "other", workers=2)
     assert other.frame.equals(results.frame)
