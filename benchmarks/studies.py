@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from unittest import mock
 
-from bandanna.environments.loss_file import LossFile
+from bandanna.environments.tables import LossFile
 from bandanna.studies import run as run_study
 from bandanna.studies.cell import Part
 from bandanna.studies.play import Played, play

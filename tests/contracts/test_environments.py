@@ -11,7 +11,7 @@ from bandanna import environments as envs
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
-from bandanna.environments.steps import realised_once, sum_losses_once
+from bandanna.environments.base import realised_once, sum_losses_once
 from tests.laws import assert_mean
 
 ROUNDS = 200

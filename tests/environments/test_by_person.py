@@ -14,8 +14,8 @@ import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna.cli import app
 from bandanna.environments import Logged
-from bandanna.environments.loss_file import read_losses
 from bandanna.environments.returning import mean_units, slots_of
+from bandanna.environments.tables import read_losses
 from bandanna.studies.source import read_source
 
 VISITS = {

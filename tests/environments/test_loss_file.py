@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import bandanna as bd
-from bandanna.environments.loss_file import read_losses
+from bandanna.environments.tables import read_losses
 
 
 @pytest.mark.parametrize(

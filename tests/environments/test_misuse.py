@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import bandanna as bd
 from bandanna.cli import app
-from bandanna.environments.loss_file import read_losses
-from bandanna.environments.moments import moments
+from bandanna.environments.log import moments
+from bandanna.environments.tables import read_losses
 from bandanna.simulation.results import share_text
 
 dates = st.lists(

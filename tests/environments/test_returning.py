@@ -10,7 +10,7 @@ import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
 from bandanna.environments import Returning, make_environment
-from bandanna.environments.steps import sum_losses_once
+from bandanna.environments.base import sum_losses_once
 from tests.laws import assert_mean
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import bandanna as bd
 from bandanna.cli import app
 from bandanna.environments import Logged
-from bandanna.environments.sample import UNPROTECTED
+from bandanna.environments.log import UNPROTECTED
 
 
 def clicks(counts: dict[str, tuple[int, int]]) -> dict[str, np.ndarray]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from bandanna import environments
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
-from bandanna.environments.steps import Memory
-from bandanna.environments.steps import register as register_steps
+from bandanna.environments.base import Memory
+from bandanna.environments.base import register as register_steps
 
 
 class TurnParams(NamedTuple):

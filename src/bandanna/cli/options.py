@@ -248,7 +248,7 @@ def environment_of(
     """Make an environment by name, or of files."""
     from bandanna.environments import make_environment
     from bandanna.environments.frames import is_table
-    from bandanna.environments.loss_file import read_losses
+    from bandanna.environments.tables import read_losses
 
     if is_table(name):
         said = None if advice is None else Path(advice)

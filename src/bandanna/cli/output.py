@@ -14,7 +14,7 @@ from bandanna._core import checks
 from bandanna._core.types import WEAK_EPSILON, Guarantee, weakness
 
 if TYPE_CHECKING:
-    from bandanna.environments.sample import LogSample
+    from bandanna.environments.log import LogSample
 
 
 PLAIN_WIDTH = 110
@@ -44,7 +44,7 @@ def print_table(
 
 def print_sample(sample: LogSample) -> None:
     """Print what a log says about its arms, before anything that is made from it."""
-    from bandanna.environments.sample import AS_TRUE, UNPROTECTED
+    from bandanna.environments.log import AS_TRUE, UNPROTECTED
 
     print_table(
         "The log is a sample",

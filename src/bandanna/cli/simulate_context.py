@@ -176,7 +176,7 @@ def _log(
     import numpy as np
 
     from bandanna.environments.frames import read_columns
-    from bandanna.environments.sample import UNPROTECTED
+    from bandanna.environments.log import UNPROTECTED
 
     path = Path(str(options.context))
     sample = getattr(read_log(path, columns).as_environment(), "sample", None)

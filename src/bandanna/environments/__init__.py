@@ -10,31 +10,31 @@ from typing import Any
 from bandanna._core.grid import LossRange
 from bandanna._core.types import InputError
 from bandanna.environments.adaptive import PunishLeader, PunishRepeats
-from bandanna.environments.advised_log import AdvisedLog
-from bandanna.environments.array import LossTable
 from bandanna.environments.base import COMPARATORS, Environment, World
 from bandanna.environments.digits import DigitsExperts
 from bandanna.environments.drift import SinusoidalDrift
 from bandanna.environments.experiments import CommonEffects, Narrow, Novelty, Waking
-from bandanna.environments.experts import Chunk, ExpertEnvironment, ExpertTable
+from bandanna.environments.experts import (
+    Chunk,
+    ClusteredExperts,
+    ExpertEnvironment,
+    ExpertTable,
+    OneGoodExpert,
+    SwitchingExperts,
+    SyntheticExperts,
+)
 from bandanna.environments.frames import SUFFIXES, is_table
-from bandanna.environments.logged import Logged
-from bandanna.environments.loss_file import read_losses
+from bandanna.environments.logged import AdvisedLog, Logged
 from bandanna.environments.returning import Returning
-from bandanna.environments.segments import Segments
 from bandanna.environments.synthetic import (
     Barrier,
     Bernoulli,
     ConstrainedAdversary,
     LeakageInstance,
+    Segments,
     Switching,
 )
-from bandanna.environments.synthetic_experts import (
-    ClusteredExperts,
-    OneGoodExpert,
-    SwitchingExperts,
-    SyntheticExperts,
-)
+from bandanna.environments.tables import LossTable, read_losses
 from bandanna.environments.trial import TREATMENTS, ClinicalTrial, TrialExperts, trial_outcomes
 
 ENVIRONMENTS: dict[str, Callable[..., Environment | ExpertEnvironment]] = {

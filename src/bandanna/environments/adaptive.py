@@ -16,8 +16,7 @@ from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, new_stream
-from bandanna.environments.base import Environment
-from bandanna.environments.steps import Memory, realised_once, register, sum_losses_once
+from bandanna.environments.base import Environment, Memory, realised_once, register, sum_losses_once
 
 NONE_YET = -1
 

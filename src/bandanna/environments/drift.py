@@ -13,8 +13,7 @@ from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
-from bandanna.environments.base import Environment, edges_of_best
-from bandanna.environments.steps import Memory, register
+from bandanna.environments.base import Environment, Memory, edges_of_best, register
 
 MOST_SEGMENTS = 2000
 """With more changes of the best arm than this, nobody follows them."""

@@ -13,10 +13,8 @@ from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, binomial
 from bandanna._core.types import InputError
-from bandanna.environments.base import Environment
-from bandanna.environments.segments import Segments
-from bandanna.environments.steps import Memory, register
-from bandanna.environments.synthetic import one_better
+from bandanna.environments.base import Environment, Memory, register
+from bandanna.environments.synthetic import Segments, one_better
 
 PIECES = 400
 """Pieces of constant means that a curve is made of."""

@@ -1,20 +1,30 @@
-"""A log of arms and outcomes, read and checked: the data behind ``Logged``."""
+"""A log of arms and outcomes, read and checked, and what it says about its arms.
+
+Rows are put in order of time. Dates that are written as text sort by the alphabet, which is the
+order of time only where the year comes first: 01/02/2024 would come before 31/01/2024. So other
+dates are read, and what could be read in two ways is refused. Errors name rows, not what is in
+them.
+
+A log is a sample: ``LogSample`` says how surely it tells its arms apart. These numbers are computed
+from people's rows as they are. They are for people who may see the log.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.grid import UNITS, LossRange, check_range
-from bandanna._core.types import InputError, plain
+from bandanna._core.types import JSON, InputError, plain
 from bandanna.environments.frames import Column, read_columns
-from bandanna.environments.moments import moments
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -200,3 +210,198 @@ def _refuse_missing(what: str, column: str, missing: NDArray[np.bool_]) -> None:
 
 def _is_nothing(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+YEAR_FIRST = re.compile(r"\d{4}(\D|\d{2,}|$)")
+PARTED = re.compile(r"(\d{4})[./-](\d{1,2})[./-](\d{1,2})(?!\d)(.*)", re.DOTALL)
+YEAR_LAST = re.compile(
+    r"(\d{1,2})[./-](\d{1,2})[./-](\d{4})(?:[ T,]+(\d{1,2}:\d{2}(?::\d{2}.*)?))?"
+)
+
+
+def moments(column: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Return something that sorts as time does, or refuse what cannot be ordered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> when = np.array(["31/01/2024", "01/02/2024", "15/01/2024"], dtype=object)
+    >>> np.argsort(moments("day", when)).tolist()
+    [2, 0, 1]
+    """
+    if values.dtype.kind not in "OUS":
+        return values
+    if not all(isinstance(value, str | bytes) for value in values):
+        return values  # dates of Python's own, which sort
+    texts = [value.decode() if isinstance(value, bytes) else value.strip() for value in values]
+    try:
+        return np.array([float(text) for text in texts])
+    except ValueError:
+        pass
+    if all(YEAR_FIRST.match(text) for text in texts):
+        return np.array([_padded(text) for text in texts])
+    parts = [YEAR_LAST.fullmatch(text) for text in texts]
+    if None in parts:
+        raise InputError(
+            f"column {column!r} cannot be put in order of time: row {parts.index(None) + 1:,} has "
+            f"neither a number nor a date. Write dates with the year first, such as 2024-01-31."
+        )
+    found = [(int(part[1]), int(part[2]), part[3], part[4] or "") for part in parts if part]
+    days_first = any(first > 12 for first, *_ in found)
+    months_first = any(second > 12 for _, second, *_ in found)
+    if days_first == months_first:
+        raise InputError(
+            f"column {column!r} has dates with the year last, and nothing tells days from months. "
+            f"Write them with the year first, such as 2024-01-31."
+        )
+    return np.array(
+        [
+            f"{year}-{second if days_first else first:02}-{first if days_first else second:02} "
+            f"{_hour(hour)}"
+            for first, second, year, hour in found
+        ]
+    )
+
+
+def _padded(text: str) -> str:
+    """Write 2024-1-9 as 2024-01-09; leave the rest as it is."""
+    found = PARTED.fullmatch(text)
+    if found is None:
+        return text
+    year, month, day, rest = found.groups()
+    return f"{year}-{int(month):02}-{int(day):02}{rest}"
+
+
+def _hour(text: str) -> str:
+    """Write 9:30:00 as 09:30:00."""
+    return f"0{text}" if text[1:2] == ":" else text
+
+
+UNPROTECTED = (
+    "Numbers from a log are computed from people's rows without protection: do not publish them. "
+    "bandanna answer releases private ones."
+)
+AS_TRUE = "The rehearsal takes the log's means as true; it does not draw them from their errors."
+FEWEST, OF_EVEN = 100, 0.02
+"""An arm has few rows below this number, or below this share of an even split."""
+SURE = 0.05
+"""How often the best arm may be called clearly best by chance, about."""
+
+
+class SampledArm(NamedTuple):
+    """An arm as a log has it."""
+
+    name: str
+    rows: int
+    mean: float
+    """Its mean outcome, in the log's units."""
+    error: float
+    """Standard error of the mean. One row at each end of the range is added for it, so that an arm
+    whose few rows are all alike is not taken for certain."""
+    few: bool
+
+    def to_dict(self) -> JSON:
+        """Return it as plain values."""
+        return {**self._asdict(), "standard_error": self.error}
+
+
+@dataclass(frozen=True)
+class LogSample:
+    """What a log says about its arms."""
+
+    arms: tuple[SampledArm, ...]
+    best: str
+    """The arm with the best mean."""
+    clearly: bool
+    """Whether it is better than every other arm by more than the errors explain."""
+    near: tuple[str, ...]
+    """The arms that may be as good."""
+    outcome: str = ""
+
+    @property
+    def few(self) -> tuple[str, ...]:
+        """Arms with few rows."""
+        return tuple(arm.name for arm in self.arms if arm.few)
+
+    @property
+    def sentence(self) -> str:
+        """Which arm is best in the log, and whether that is clear."""
+        if self.clearly:
+            said = f"{self.best} has the best mean in the log, clearly."
+        else:
+            said = (
+                f"{self.best} has the best mean in the log, but not clearly: "
+                f"{_listed(self.near)} may be as good."
+            )
+        if self.few:
+            have = "has" if len(self.few) == 1 else "have"
+            said += (
+                f" {_listed(self.few)} {have} few rows: mistyped names, or a column of numbers "
+                f"taken as arms?"
+            )
+        return said
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The table's rows, as text: arm, rows, mean, standard error."""
+        return [
+            [arm.name, f"{arm.rows:,}", f"{arm.mean:.4g}", f"{arm.error:.2g}"] for arm in self.arms
+        ]
+
+    def to_dict(self) -> JSON:
+        """Return it as plain values."""
+        return {
+            "arms": [arm.to_dict() for arm in self.arms],
+            "best": self.best,
+            "clearly": self.clearly,
+            "near": list(self.near),
+            "few": list(self.few),
+            "sentence": self.sentence,
+            "protection": UNPROTECTED,
+            "uncertainty": AS_TRUE,
+        }
+
+
+def sample_of(log: Log, *, reward: bool, outcome: str = "") -> LogSample:
+    """Return what a log says about its arms.
+
+    Rows are weighed by one over their propensity, as rehearsals weigh them. The best arm is
+    clearly best if it is ahead of each other arm by more than the normal quantile for
+    ``0.05 / K`` times the error of the difference, and neither has few rows.
+    """
+    from scipy.special import ndtri  # loaded when first used
+
+    low, high = log.loss_range
+    weights, arms = 1.0 / log.chances(), len(log.arm_names)
+    least = max(FEWEST, OF_EVEN * log.size / arms)
+    found, losses, errors = [], np.zeros(arms), np.zeros(arms)
+    for arm, name in enumerate(log.arm_names):
+        mine = log.arms == arm
+        units, weight = log.units[mine] / UNITS, weights[mine]
+        mean = min(max(float(weight @ units / weight.sum()), 0.0), 1.0)
+        each = float(weight.mean())
+        squares = float((weight**2) @ (units - mean) ** 2)
+        squares += each**2 * (mean**2 + (1.0 - mean) ** 2)
+        losses[arm], errors[arm] = mean, math.sqrt(squares) / (float(weight.sum()) + 2.0 * each)
+        shown = high - (high - low) * mean if reward else low + (high - low) * mean
+        rows = int(mine.sum())
+        found.append(SampledArm(name, rows, shown, (high - low) * errors[arm], rows < least))
+    solid = [arm for arm in range(arms) if not found[arm].few] or list(range(arms))
+    best = min(solid, key=lambda arm: losses[arm])
+    sure = float(-ndtri(SURE / arms))
+    near = [
+        arm
+        for arm in range(arms)
+        if arm != best
+        and losses[arm] - losses[best] <= sure * math.hypot(errors[arm], errors[best])
+    ]
+    clearly = not near and not found[best].few
+    names = tuple(found[arm].name for arm in near)
+    return LogSample(tuple(found), found[best].name, clearly, names, outcome)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = list(names[:5])
+    if len(names) > 5:
+        return f"{', '.join(shown)} and {len(names) - 5} more"
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)

@@ -14,9 +14,8 @@ from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, binomial, uniform
 from bandanna._core.types import InputError
-from bandanna.environments.base import Environment
+from bandanna.environments.base import Environment, Memory, register
 from bandanna.environments.log import Integers, Log
-from bandanna.environments.steps import Memory, register
 from bandanna.environments.synthetic import one_better
 
 

@@ -15,7 +15,7 @@ from bandanna._core import checks
 from bandanna._core.advice import Advice
 from bandanna._core.grid import UNITS
 from bandanna.environments.experts import ExpertEnvironment
-from bandanna.environments.segments import Segments
+from bandanna.environments.synthetic import Segments
 
 TREATMENTS = (
     "zidovudine",

@@ -11,7 +11,7 @@ from altair.typing import ChartType
 
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.algorithms import find
-from bandanna.environments.sample import AS_TRUE, UNPROTECTED
+from bandanna.environments.log import AS_TRUE, UNPROTECTED
 from bandanna.planner.plan import row_of
 from bandanna.report.charts import audit_chart, save_chart
 from bandanna.report.headline import Headline, answer, arms_as_released, leads, listed, winners

@@ -19,7 +19,7 @@ from bandanna._core.advice import Advice
 from bandanna._core.compiled import kernel, python_source
 from bandanna._core.streams import Stream
 from bandanna.environments import Chunk, Environment
-from bandanna.environments.steps import realised, sum_losses
+from bandanna.environments.base import realised, sum_losses
 from bandanna.learners import Compiled, PhaseLearner
 from bandanna.learners.base import Report, aligned_zeros
 from bandanna.policy.parts import Recipe

@@ -6,7 +6,7 @@ import numpy as np
 
 from bandanna._core.grid import UNITS
 from bandanna.environments import Environment, ExpertEnvironment, Logged
-from bandanna.environments.segments import SegmentParams
+from bandanna.environments.synthetic import SegmentParams
 from bandanna.theory.stationary import stationary_least_plays, stationary_lower_bound
 
 MOST_PLAYS = 0.1

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bandanna._core.grid import UNITS
 from bandanna._core.types import InputError
 from bandanna.environments import Environment
-from bandanna.environments.steps import realised_once, sum_losses_once
+from bandanna.environments.base import realised_once, sum_losses_once
 from bandanna.policy import Policy
 from bandanna.simulation.engine import ARMS, LOSSES, RELEASES, Run, empty_run, note, run_streams
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import kernel
 from bandanna._core.streams import Stream
-from bandanna.environments.steps import realised, sum_losses
+from bandanna.environments.base import realised, sum_losses
 from bandanna.learners.steps import draw_round, learn_phase, open_phase
 from bandanna.privacy.compiled import publish
 

@@ -13,7 +13,7 @@ from bandanna._core.extras import need
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import ArmName, InputError
 from bandanna.environments.base import COMPARATORS, Comparator
-from bandanna.environments.sample import UNPROTECTED, LogSample
+from bandanna.environments.log import UNPROTECTED, LogSample
 from bandanna.simulation.policy_runs import Answers, Guard, PolicyRuns, Retired, statistics
 
 if TYPE_CHECKING:

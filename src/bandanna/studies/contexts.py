@@ -19,8 +19,8 @@ from bandanna._core.grid import UNITS
 from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee
 from bandanna.contextual.policy import PrivateContextual
 from bandanna.contextual.simulation import ContextTable, simulate_context
-from bandanna.environments.array import LossTable
 from bandanna.environments.frames import read_columns
+from bandanna.environments.tables import LossTable
 from bandanna.privacy.epochs import Protects
 from bandanna.simulation.requests import checkpoint_rounds
 

@@ -18,7 +18,7 @@ from bandanna.environments import (
     make_environment,
 )
 from bandanna.environments.frames import is_table
-from bandanna.environments.loss_file import LossFile, read_losses
+from bandanna.environments.tables import LossFile, read_losses
 from bandanna.studies.contexts import ContextData, read_context
 
 GENERATED_ROUNDS = 100_000
