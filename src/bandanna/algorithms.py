@@ -16,19 +16,24 @@ from bandanna.spec import Problem
 from bandanna.theory import (
     adaptive,
     batched_exp4,
-    calibrated_exp4,
     exp3,
     exp4,
     ftpl,
     htinf,
-    one_bit,
     phases,
     stationary,
     tsallis,
 )
 from bandanna.theory.exp3 import CHANGES
-from bandanna.theory.noisy_weights import Weights
-from bandanna.theory.tuning import Bound, TooFewRoundsError, Tuning, learner, named_learner, release
+from bandanna.theory.tuning import (
+    Bound,
+    TooFewRoundsError,
+    Tuning,
+    Weights,
+    learner,
+    named_learner,
+    release,
+)
 
 
 @dataclass(frozen=True)
@@ -200,8 +205,8 @@ BANDITS = (
         "one-bit",
         "our one-bit release and Tsallis-INF, which gains where losses are easy",
         "ours",
-        one_bit.one_bit_bound,
-        one_bit.one_bit,
+        tsallis.one_bit_bound,
+        tsallis.one_bit,
         release="one-bit",
         learner="tsallis-inf",
         needs_rounds=False,
@@ -348,7 +353,7 @@ BANDITS = (
     _plain(
         "no-privacy",
         "Tsallis-INF on the losses themselves",
-        bound=one_bit.no_privacy_bound,
+        bound=tsallis.no_privacy_bound,
         tune=lambda p: Tuning(learner("tsallis-inf", p.arms), release("plain", p, 1)),
         learner="tsallis-inf",
         needs_rounds=False,
@@ -399,10 +404,10 @@ WITH_EXPERTS = (
         "calibrated-exp4",
         "the same with the least noise of three kinds",
         "ours",
-        calibrated_exp4.calibrated_bound,
-        calibrated_exp4.calibrated,
+        batched_exp4.calibrated_bound,
+        batched_exp4.calibrated,
         release="vector",
-        delta=calibrated_exp4.calibrated_delta,
+        delta=batched_exp4.calibrated_delta,
     ),
     _plain(
         "no-privacy",

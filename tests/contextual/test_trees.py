@@ -13,7 +13,7 @@ from bandanna._core.streams import new_stream
 from bandanna.contextual.features import Declared
 from bandanna.contextual.trees import Bins, PrivateTrees, simulate_trees
 from bandanna.privacy.certificate import verify
-from bandanna.theory.trees import tree_bound
+from bandanna.theory.exp4 import tree_bound
 
 FEATURES = {"kind": ["a", "b"], "x": (0, 1)}
 

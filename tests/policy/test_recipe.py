@@ -11,7 +11,7 @@ from bandanna.algorithms import names
 from bandanna.learners import ClippedExp3, Exp3, Ftpl, Htinf, TsallisInf
 from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.spec import Problem
-from bandanna.theory.one_bit import best_one_bit_batch
+from bandanna.theory.tsallis import best_one_bit_batch
 
 T, K, EPS = 1_000_000, 10, 0.03
 

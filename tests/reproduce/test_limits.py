@@ -12,8 +12,7 @@ from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
 from bandanna.learners import CompiledLearner
 from bandanna.learners.steps import register
-from bandanna.reproduce.limits import check_limits
-from bandanna.theory.lower_bound import best_p, limit
+from bandanna.reproduce.limits import best_p, check_limits, limit
 
 
 def test_the_lemmas_arithmetic() -> None:

@@ -14,7 +14,7 @@ from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switc
 from bandanna.planner.plan import Row, row_of
 from bandanna.spec import Problem
 from bandanna.theory import htinf
-from bandanna.theory.one_bit import one_bit_bound
+from bandanna.theory.tsallis import one_bit_bound
 
 sizes = st.tuples(st.integers(2, 1000), st.integers(10**4, 10**9), st.floats(0.01, 1.0))
 

@@ -13,8 +13,12 @@ from bandanna.environments import OneGoodExpert, SwitchingExperts
 from bandanna.planner.plan import row_of
 from bandanna.privacy.calibration import closed_forms
 from bandanna.spec import Problem
-from bandanna.theory.batched_exp4 import Batched
-from bandanna.theory.calibrated_exp4 import best_calibrated, calibrated_bound, calibrated_terms
+from bandanna.theory.batched_exp4 import (
+    Batched,
+    best_calibrated,
+    calibrated_bound,
+    calibrated_terms,
+)
 
 PROBLEMS = [
     Problem(5, 10**6, 1.0, experts=10, delta=1e-6),

@@ -13,7 +13,8 @@ from mpmath import mpf
 
 from bandanna.learners.centring import entropy_baseline, root_baseline
 from bandanna.theory import centred
-from bandanna.theory.one_bit import one_bit_price, tsallis_inf_regret
+from bandanna.theory.tsallis import tsallis_inf_regret
+from bandanna.theory.tuning import one_bit_price
 
 GRID = [mpmath.mpf(k) / 40 for k in range(-400, 321)]
 """Logarithms of z, from e^-10 to e^8."""

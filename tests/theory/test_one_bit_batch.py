@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandanna.spec import Problem
-from bandanna.theory.one_bit import best_one_bit_batch, default_one_bit_batch, one_bit_bound
+from bandanna.theory.tsallis import best_one_bit_batch, default_one_bit_batch, one_bit_bound
 
 
 def bound(batch: int, rounds: int, arms: int, epsilon: float) -> float:

@@ -19,9 +19,8 @@ from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switc
 from bandanna.planner.plan import row_of
 from bandanna.spec import Problem
 from bandanna.theory import batched_exp4, exp3, exp4, ftpl, htinf
-from bandanna.theory.noisy_weights import noisy_spread
 from bandanna.theory.search import lowest_point
-from bandanna.theory.tuning import Bound
+from bandanna.theory.tuning import Bound, noisy_spread
 
 sizes = st.tuples(st.integers(2, 1000), st.integers(10**3, 10**9), st.floats(0.01, 5.0))
 

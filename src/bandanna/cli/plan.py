@@ -452,7 +452,7 @@ def plan(
 
 def _trees(found: Plan, leaves: int) -> JSON:
     """Return what trees of so many leaves guarantee."""
-    from bandanna.theory.trees import tree_bound
+    from bandanna.theory.exp4 import tree_bound
 
     problem = found.problem
     if found.per_person is not None or problem.rounds is None:

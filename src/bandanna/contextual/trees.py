@@ -55,7 +55,7 @@ from bandanna.privacy.epochs import Protects
 from bandanna.privacy.one_bit import OneBitRelease
 from bandanna.privacy.statements import PUBLIC_CONTEXTS, PUBLIC_FEATURES, assumed_by_all
 from bandanna.spec import arm_names
-from bandanna.theory.trees import TreeBound, tree_bound, tree_rate
+from bandanna.theory.exp4 import TreeBound, tree_bound, tree_rate
 
 MAX_DEPTH = 24
 Integers = NDArray[np.int64]

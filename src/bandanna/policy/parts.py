@@ -51,9 +51,9 @@ from bandanna.privacy.statements import (
 from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule, Problem, Spec
 from bandanna.theory.exp4 import centred_no_privacy
-from bandanna.theory.one_bit import default_one_bit_batch
 from bandanna.theory.phases import ab_test
 from bandanna.theory.stationary import LONGEST, RACE, dp_klucb, race
+from bandanna.theory.tsallis import default_one_bit_batch
 from bandanna.theory.tuning import Tuning, named_learner, paper_batch
 from bandanna.theory.tuning import release as release_by_name
 

@@ -15,7 +15,7 @@ from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
 from bandanna.studies.figure import Figure, Point
 from bandanna.theory import htinf
-from bandanna.theory.one_bit import one_bit_bound
+from bandanna.theory.tsallis import one_bit_bound
 
 RIVALS = ("one-bit", "htinf")
 

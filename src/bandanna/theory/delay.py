@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 
 from bandanna.spec import Problem
-from bandanna.theory.one_bit import one_bit_price
 from bandanna.theory.search import best_batch
-from bandanna.theory.tuning import Bound, checked_batch
+from bandanna.theory.tuning import Bound, checked_batch, one_bit_price
 
 PROOF = "docs/theory/delay.md"
 

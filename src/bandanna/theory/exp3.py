@@ -8,18 +8,21 @@ from bandanna._core.types import JSON
 from bandanna.spec import Problem
 from bandanna.theory.centred import one_bit_centred_exp3, tracking_choices, tracking_share
 from bandanna.theory.delay import late_exp3
-from bandanna.theory.noisy_weights import Weights, noisy_spread, noisy_weights
-from bandanna.theory.one_bit import default_one_bit_batch, one_bit_price
 from bandanna.theory.search import best_batch
+from bandanna.theory.tsallis import default_one_bit_batch
 from bandanna.theory.tuning import (
     PAPER,
     PROOF,
     Bound,
     Tuning,
+    Weights,
     check_epsilon,
     checked_batch,
     laplace_noise,
     learner,
+    noisy_spread,
+    noisy_weights,
+    one_bit_price,
     paper_batch,
     release,
     require_horizon,

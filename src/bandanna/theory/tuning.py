@@ -1,7 +1,12 @@
-"""Bounds and tunings: what a formula of this package returns, and learners and releases by name.
+"""Bounds and tunings: what a formula returns, learners and releases by name, and what many share.
 
 Where the paper asks for epsilon <= 1 a larger one is allowed, with the formula at 1: the batch is
 then 1 and the noise only smaller than the formula assumes, so its proof still holds.
+
+Bounds of exponential weights on losses with Laplace noise (``noisy_weights``) do not need the noise
+to be small in every round, as the paper's do: its exact moments are used instead, and the
+logarithms of T disappear (``docs/theory/tight-constants.md``). ``lam`` is the scale of the noise on
+a loss.
 """
 
 from __future__ import annotations
@@ -70,6 +75,14 @@ def paper_batch(epsilon: float) -> int:
 def laplace_noise(batch: float, epsilon: float) -> float:
     """Return the scale of the Laplace noise on the mean of a batch."""
     return 1.0 / (batch * epsilon)
+
+
+def one_bit_price(batch: float, epsilon: float) -> float:
+    """Return ``batch / s = batch + 2 / (exp(epsilon) - 1)``: what a unit of the bits' regret costs.
+
+    ``s`` is the slope of the bit's expectation in the batch's mean loss.
+    """
+    return batch - 2.0 * math.exp(-epsilon) / math.expm1(-epsilon)
 
 
 def checked_batch(batch: int, problem: Problem) -> int:
@@ -179,3 +192,54 @@ def named_learner(name: str, problem: Problem, through: JSON) -> JSON:
 
     noise = laplace_noise(batch, through["epsilon"]) if through["name"] == "laplace" else 0.0
     return LEARNERS_BY_NAME[name](problem.arms, losses, noise)
+
+
+class Weights(NamedTuple):
+    """What exponential weights are tuned by."""
+
+    learning_rate: float
+    mixing: float = 0.0
+
+
+class Spread(NamedTuple):
+    """A constant of a bound, and the share of the noise's range that makes it smallest."""
+
+    value: float
+    theta: float
+
+
+def noisy_spread(noise: float) -> Spread:
+    """Return ``C(lam)``, the least ``(1/2 + lam^2) / (1 - theta^2) + lam / theta``."""
+    # The minimum is where theta^3 = m (1 - theta^2)^2. Newton's method comes down to it from
+    # m^(1/3) without overshooting, and any theta below 1 would do.
+    m = noise / (1.0 + 2.0 * noise**2)
+    theta = m ** (1.0 / 3.0)
+    for _ in range(5):
+        gap = 1.0 - theta**2
+        theta -= (theta**3 - m * gap**2) / (3.0 * theta**2 + 4.0 * m * theta * gap)
+    return Spread((0.5 + noise**2) / (1.0 - theta**2) + noise / theta, theta)
+
+
+class WeightTerms(NamedTuple):
+    """What exponential weights on noisy losses pay for."""
+
+    choices: float
+    variance: float
+    mixing: float
+
+
+def noisy_weights(
+    choices: float, arms: int, losses: int, noise: float
+) -> tuple[WeightTerms, dict[str, float]]:
+    """Bound the regret of EXP3 and EXP4 on losses with Laplace noise, and say how to run them.
+
+    ``choices`` is the logarithm of how many arms or experts the best is sought among.
+    """
+    spread = noisy_spread(noise)
+    rate = math.sqrt(choices / (losses * arms * spread.value))
+    mixing = rate * noise * arms / spread.theta
+    if mixing > 1.0:
+        raise TooFewRoundsError(f"{losses} losses are too few: its mixing would be above 1.")
+    variance = rate * losses * arms * (0.5 + noise**2) / (1.0 - spread.theta**2)
+    settings = {"learning_rate": rate, "mixing": mixing, "noise": noise}
+    return WeightTerms(choices / rate, variance, mixing * losses), settings
