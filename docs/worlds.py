@@ -15,7 +15,7 @@ from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switc
 from bandanna.report.charts import save_chart
 from bandanna.report.style import AMBER, ARMS, BLACK, BLUE, GREEN, ORANGE
 from bandanna.reproduce.algorithms import above_the_best_of_each_piece
-from bandanna.simulation.contestants import strongest
+from bandanna.simulation.baselines import strongest
 
 ROUNDS, RUNS, SEED = 200_000, 20, 1
 EPSILONS = (0.03, 0.1, 0.3, 1.0)

@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 from bandanna.cli import app
 from bandanna.environments import as_environment
 from bandanna.reproduce import REPRODUCTIONS, Reproduction, expected_seconds, hard, limits
-from bandanna.simulation.policy_runs import PolicyRuns
-from bandanna.simulation.requests import by_name, checkpoint_rounds, seconds_of
-from bandanna.simulation.results import Results
+from bandanna.simulation.arguments import by_name, checkpoint_rounds, seconds_of
+from bandanna.simulation.results import PolicyRuns, Results
 
 SIMULATED = [name for name in REPRODUCTIONS if name not in ("regimes", "leakage", "context")]
 

@@ -7,17 +7,17 @@ import pytest
 
 import bandanna as bd
 from bandanna.environments import Environment, ExpertEnvironment
-from bandanna.simulation.comparators import best_of_segments
-from bandanna.simulation.contestants import (
+from bandanna.simulation.baselines import (
     STRONGEST,
     baselines,
     make_contestant,
+    price_in,
     same_learner,
     shown_name,
     strongest,
 )
+from bandanna.simulation.comparators import best_of_segments
 from bandanna.simulation.engine import run_streams
-from bandanna.simulation.price import price_in
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from bandanna.environments import (
     PunishLeader,
     SinusoidalDrift,
 )
-from bandanna.simulation.least import least_regret
+from bandanna.simulation.comparators import least_regret
 from bandanna.theory.stationary import stationary_lower_bound
 
 

@@ -16,7 +16,7 @@ from bandanna.algorithms import Algorithm, algorithms, find, names, register
 from bandanna.environments import Bernoulli
 from bandanna.planner.plan import Row, plan, row_of
 from bandanna.policy.parts import recipe_of
-from bandanna.simulation.contestants import make_policy
+from bandanna.simulation.baselines import make_policy
 from bandanna.spec import Problem
 from bandanna.theory.tuning import Bound, Tuning
 

@@ -8,7 +8,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.planner.plan import plan
-from bandanna.simulation.typical import expected_regret
+from bandanna.simulation.forecast import expected_regret
 from bandanna.spec import Problem
 
 SIZE = Problem(arms=4, rounds=100_000, epsilon=0.5)

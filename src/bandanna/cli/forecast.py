@@ -29,8 +29,8 @@ class Prospect(NamedTuple):
 
 def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Prospect:
     """Say what to expect when all arms have one success rate and one is better by a gap."""
+    from bandanna.simulation.comparators import least_regret
     from bandanna.simulation.forecast import forecast
-    from bandanna.simulation.least import least_regret
 
     if gap is None or base_rate is None:
         raise InputError("--gap and --base-rate go together, such as --gap 0.02 --base-rate 0.05.")
@@ -52,8 +52,8 @@ def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Pr
 
 def by_log(problem: Problem, log: Logged) -> Prospect:
     """Say what to expect on a log, and whether its range is too wide."""
+    from bandanna.simulation.comparators import least_regret
     from bandanna.simulation.forecast import forecast
-    from bandanna.simulation.least import least_regret
 
     found = forecast(problem, log.environment, unit=log.outcome)
     least = least_regret(log.environment(found.rounds), problem.epsilon)
@@ -65,7 +65,7 @@ def _range_advice(problem: Problem, log: Logged, found: Forecast) -> str:
     import numpy as np
 
     from bandanna._core.grid import UNITS
-    from bandanna.simulation.contestants import make_policy
+    from bandanna.simulation.baselines import make_policy
     from bandanna.simulation.forecast import RUNS
     from bandanna.simulation.runs import simulate
 

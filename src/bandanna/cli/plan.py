@@ -478,7 +478,7 @@ def _ahead(
 
 
 def _expected(found: Plan) -> tuple[list[JSON], dict[str, str]]:
-    from bandanna.simulation.typical import expected_regret
+    from bandanna.simulation.forecast import expected_regret
 
     rows, left_out = expected_regret(found.best.problem, local=found.local)
     return [row._asdict() for row in rows], left_out

@@ -50,7 +50,7 @@ HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "
 
 def print_json(results: Results, policies: dict[str, Policy], setting: dict[str, object]) -> None:
     """Print regret and privacy as JSON."""
-    from bandanna.simulation.price import price_in
+    from bandanna.simulation.baselines import price_in
 
     price = price_in(results, policies)
     rows = []
@@ -84,7 +84,7 @@ def print_results(
     results: Results, policies: dict[str, Policy], setting: dict[str, object]
 ) -> None:
     """Print regret and privacy as a table."""
-    from bandanna.simulation.contestants import shown_name
+    from bandanna.simulation.baselines import shown_name
     from bandanna.simulation.results import share_text
 
     rows = []
@@ -134,7 +134,7 @@ def _least(setting: dict[str, object]) -> list[str]:
 
 def _price(results: Results, policies: dict[str, Policy]) -> list[str]:
     """Say what privacy costs, where baselines were played."""
-    from bandanna.simulation.price import price_in
+    from bandanna.simulation.baselines import price_in
 
     found = price_in(results, policies)
     return [] if found is None else [found.words]
@@ -299,8 +299,8 @@ def simulate(
     with_experts = source.experts is not None
     checks.whole("seed", seed, at_least=0)
     runs = whole_number("--replicates", replicates or ("10" if with_experts else "100"))
-    from bandanna.simulation.contestants import make_contestant
-    from bandanna.simulation.least import least_regret
+    from bandanna.simulation.baselines import make_contestant
+    from bandanna.simulation.comparators import least_regret
 
     slots = policy_options.get("per_person")
     policy_options = policy_options | outcome_options.policy
@@ -336,7 +336,7 @@ def _announce(
     cores: int | None,
 ) -> None:
     """Say how long it will take, after refusing what would never end."""
-    from bandanna.simulation.requests import check_size, seconds_of
+    from bandanna.simulation.arguments import check_size, seconds_of
     from bandanna.simulation.runs import CHECKPOINTS
 
     recipes = {name: policy.recipe for name, policy in policies.items()}
@@ -355,8 +355,7 @@ def _play(
 ) -> Results:
     """Play all; beside the strongest without privacy also the best private one without it."""
     from bandanna.simulation import simulate as run
-    from bandanna.simulation.contestants import NO_PRIVACY
-    from bandanna.simulation.price import best_private, same_without
+    from bandanna.simulation.baselines import NO_PRIVACY, best_private, same_without
 
     results = run(policies, source, replicates=runs, seed=seed, cores=cores, metrics=metrics)
     best = best_private(results, policies)

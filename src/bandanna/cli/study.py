@@ -55,7 +55,7 @@ def new(
     advice: AdviceColumns = None,
 ) -> None:
     """Write a study of a log: which arm is best, and what privacy costs."""
-    from bandanna.simulation.contestants import NO_PRIVACY, SAME
+    from bandanna.simulation.baselines import NO_PRIVACY, SAME
     from bandanna.studies.study import Study
 
     read_log(log, columns, advice=advice, replay=replay)

@@ -8,8 +8,8 @@ import polars as pl
 
 from bandanna._core.types import JSON
 from bandanna.report.menus import usual
-from bandanna.simulation.contestants import NO_PRIVACY, shown_name
-from bandanna.simulation.contestants import SAME as WITHOUT
+from bandanna.simulation.baselines import NO_PRIVACY, shown_name
+from bandanna.simulation.baselines import SAME as WITHOUT
 from bandanna.studies.contexts import CONTEXTUAL, WITHOUT_PRIVACY
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES, SETTINGS

@@ -23,7 +23,7 @@ from bandanna.report.style import (
     logarithmic,
     logarithmic_y,
 )
-from bandanna.simulation.contestants import SAME
+from bandanna.simulation.baselines import SAME
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES
 from bandanna.studies.slopes import fit_slope

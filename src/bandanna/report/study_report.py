@@ -18,7 +18,7 @@ from bandanna.report.headline import Headline, answer, arms_as_released, leads, 
 from bandanna.report.page import render, write_page
 from bandanna.report.study_charts import study_charts
 from bandanna.report.style import in_order
-from bandanna.simulation.contestants import SAME, shown_name
+from bandanna.simulation.baselines import SAME, shown_name
 from bandanna.simulation.results import share_text
 from bandanna.spec import Problem
 from bandanna.studies.contexts import CONTEXTUAL

@@ -13,7 +13,7 @@ import altair as alt
 
 from bandanna._core.types import JSON
 from bandanna.algorithms import AUTO, algorithms
-from bandanna.simulation.contestants import SAME
+from bandanna.simulation.baselines import SAME
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 PURPLE, AMBER, SKY, BLACK, GREY = "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A8A"

@@ -15,7 +15,7 @@ from bandanna.environments.base import World
 from bandanna.planner.plan import CHANGES, Standing, runs_in
 from bandanna.policy import Policy
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
-from bandanna.simulation.contestants import make_policy
+from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
 from bandanna.studies.figure import Figure, Point

@@ -23,7 +23,7 @@ from bandanna.reproduce.algorithms import (
     standings,
 )
 from bandanna.reproduce.verdicts import Reproduction, frozen_settings
-from bandanna.simulation.contestants import make_policy
+from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
 from bandanna.studies.figure import Figure

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bandanna.environments import Bernoulli
 from bandanna.policy import Policy
-from bandanna.simulation.policy_runs import statistics
+from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 
 

@@ -23,7 +23,7 @@ from bandanna.environments import Barrier
 from bandanna.learners import Exp3
 from bandanna.policy import Policy, PrivateBandit
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
-from bandanna.simulation.requests import checkpoint_rounds
+from bandanna.simulation.arguments import checkpoint_rounds
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
 

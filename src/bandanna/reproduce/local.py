@@ -8,7 +8,7 @@ from bandanna._core.types import JSON
 from bandanna.environments import make_environment
 from bandanna.policy import Bandit, Policy, PrivateBandit
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
-from bandanna.simulation.policy_runs import statistics
+from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figure import Figure, Point
 

@@ -9,8 +9,8 @@ import numpy as np
 from bandanna._core.types import JSON
 from bandanna.environments import make_environment
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
-from bandanna.simulation.contestants import make_policy
-from bandanna.simulation.policy_runs import statistics
+from bandanna.simulation.baselines import make_policy
+from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
 from bandanna.studies.figure import Figure, Point

@@ -18,19 +18,7 @@ from bandanna.environments import Environment, ExpertEnvironment, as_environment
 from bandanna.learners import Uniform
 from bandanna.policy import Policy, Recipe, Segments
 from bandanna.privacy import PlainRelease
-from bandanna.simulation.comparators import Comparators, best_arm, best_of_segments, single_best
-from bandanna.simulation.engine import ExpertRun, Run, play_run
-from bandanna.simulation.online import (
-    Worlds,
-    beyond,
-    check_metrics_used,
-    metric_worlds,
-    play_online,
-    plays_online,
-)
-from bandanna.simulation.policy_runs import PolicyRuns, Retired, policy_runs
-from bandanna.simulation.progress import Progress
-from bandanna.simulation.requests import (
+from bandanna.simulation.arguments import (
     ROUND_SECONDS,
     Policies,
     by_name,
@@ -42,7 +30,18 @@ from bandanna.simulation.requests import (
     misfits,
     run_seconds,
 )
-from bandanna.simulation.results import Results, SegmentResults
+from bandanna.simulation.comparators import Comparators, best_arm, best_of_segments, single_best
+from bandanna.simulation.engine import ExpertRun, Run, play_run
+from bandanna.simulation.online import (
+    Worlds,
+    beyond,
+    check_metrics_used,
+    metric_worlds,
+    play_online,
+    plays_online,
+)
+from bandanna.simulation.progress import Progress
+from bandanna.simulation.results import PolicyRuns, Results, Retired, SegmentResults, policy_runs
 
 CHECKPOINTS = 50
 UNIFORM_RUNS = 50

@@ -15,9 +15,9 @@ from bandanna._core.documents import seal
 from bandanna._core.types import JSON, InputError
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policy import Policy
-from bandanna.simulation.contestants import make_policy
+from bandanna.simulation.arguments import seconds_of
+from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.online import metric_worlds, plays_online
-from bandanna.simulation.requests import seconds_of
 from bandanna.spec import Problem
 from bandanna.studies.contexts import CONTEXTUAL, ROUND_SECONDS, WITHOUT_PRIVACY, promise_of
 from bandanna.studies.schema import AXES, OWN, Setting, is_private

@@ -22,7 +22,7 @@ from bandanna.contextual.simulation import ContextTable, simulate_context
 from bandanna.environments.frames import read_columns
 from bandanna.environments.tables import LossTable
 from bandanna.privacy.epochs import Protects
-from bandanna.simulation.requests import checkpoint_rounds
+from bandanna.simulation.arguments import checkpoint_rounds
 
 if TYPE_CHECKING:
     from bandanna.studies.cell import Cell

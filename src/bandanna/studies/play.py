@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from bandanna._core.types import JSON, Guarantee
 from bandanna.policy import Policy
-from bandanna.simulation.contestants import NO_PRIVACY, strongest
-from bandanna.simulation.policy_runs import Answers, Retired, statistics
+from bandanna.simulation.baselines import NO_PRIVACY, strongest
+from bandanna.simulation.results import Answers, Retired, statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.cell import Cell, Part
 from bandanna.studies.contexts import AGAINST, play_contexts, promise_of

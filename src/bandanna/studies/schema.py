@@ -13,7 +13,7 @@ from typing import Any
 from bandanna._core import checks
 from bandanna._core.types import InputError
 from bandanna.algorithms import contestants, needs_epsilon
-from bandanna.simulation.contestants import SAME
+from bandanna.simulation.baselines import SAME
 from bandanna.spec import Parameter, parameters, types
 from bandanna.studies.contexts import CONTEXTUAL
 

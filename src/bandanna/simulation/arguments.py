@@ -1,4 +1,4 @@
-"""What a simulation is asked for, checked before anything runs."""
+"""The arguments of a simulation, checked before anything runs, and how long it will take."""
 
 from __future__ import annotations
 
