@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from bandanna import PrivateContextual
 from bandanna._core.streams import new_stream
 from bandanna.contextual import ContextTable, simulate_context
-from bandanna.contextual.digits import digits_table
+from bandanna.contextual.simulation import digits_table
 from bandanna.learners.context_trees import TreeParams, play_trees, start_tree
 from bandanna.privacy.epochs import PROTECTS
 from bandanna.reproduce.context import one_category

@@ -9,7 +9,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.contextual import ContextTable, simulate_context
-from bandanna.contextual.digits import digits_table
+from bandanna.contextual.simulation import digits_table
 from bandanna.privacy.epochs import PROTECTS, Protects
 from bandanna.reproduce.context import one_category
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bandanna.contextual.schedule import GROWTH, end_after, epoch_ends, first_end
+from bandanna.contextual.state import GROWTH, end_after, epoch_ends, first_end
 
 
 def test_ends_grow_to_the_last_round() -> None:

@@ -16,7 +16,7 @@ from bandanna.cli import app
 from bandanna.environments import Logged
 from bandanna.environments.returning import mean_units, slots_of
 from bandanna.environments.tables import read_losses
-from bandanna.studies.source import read_source
+from bandanna.studies.environments import read_source
 
 VISITS = {
     "who": ["b", "a", "b", "c", "a", "b", "a"],

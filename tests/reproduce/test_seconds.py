@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from bandanna.cli import app
 from bandanna.environments import as_environment
-from bandanna.reproduce import REPRODUCTIONS, Reproduction, expected_seconds, hard, limits
+from bandanna.reproduce import REPRODUCTIONS, Reproduction, expected_seconds, limits, rates
 from bandanna.simulation.arguments import by_name, checkpoint_rounds, seconds_of
 from bandanna.simulation.results import PolicyRuns, Results
 
@@ -58,7 +58,7 @@ def test_the_guess_written_down_is_that_of_the_simulations(
     dry = Dry()
     modules: list[Any] = [
         module,
-        hard,
+        rates,
         limits,
         import_module("bandanna.reproduce.algorithms"),
     ]

@@ -22,7 +22,6 @@ import numpy as np
 from bandanna._core import checks
 from bandanna._core.types import InputError
 from bandanna.audits.events import Event, Outputs, candidate_events
-from bandanna.audits.intervals import lower_limit, upper_limit, z_score
 
 SIGNIFICANCE = 1e-4
 MOST_EPSILON = 30.0
@@ -243,3 +242,24 @@ def _takes_a_count(mechanism: Mechanism) -> bool:
         and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         for parameter in parameters
     )
+
+
+def lower_limit(hits: int, draws: int, level: float) -> float:
+    """Return what the probability is above, but for a chance of ``level``."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(hits, draws - hits + 1, level)) if hits > 0 else 0.0
+
+
+def upper_limit(hits: int, draws: int, level: float) -> float:
+    """Return what the probability is below, but for a chance of ``level``."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(hits + 1, draws - hits, 1 - level)) if hits < draws else 1.0
+
+
+def z_score(level: float) -> float:
+    """Return what a standard normal variable exceeds with a chance of ``level``."""
+    from scipy.special import ndtri
+
+    return float(-ndtri(level))

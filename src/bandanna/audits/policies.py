@@ -18,8 +18,8 @@ from bandanna.audits.attack import (
     AuditResult,
     audit,
     fewest_draws,
+    lower_limit,
 )
-from bandanna.audits.intervals import lower_limit
 from bandanna.audits.watching import Losses, Seen, watch
 from bandanna.policy import Policy
 

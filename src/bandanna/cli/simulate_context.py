@@ -146,7 +146,7 @@ def _table(
     if options.context in DIGITS:
         if given or options.feature:
             raise InputError(f"{options.context} has its features and labels; leave out others.")
-        from bandanna.contextual.digits import digits_table
+        from bandanna.contextual.simulation import digits_table
 
         return digits_table(DIGITS[options.context]), []
     if len(given) != 1:

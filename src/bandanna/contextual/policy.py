@@ -28,8 +28,16 @@ from bandanna._core.types import (
 from bandanna.contextual.answers import ContextAnswer, answer_of
 from bandanna.contextual.features import Context, Encoder, as_encoder, encoder_from_dict
 from bandanna.contextual.fitting import Noise, Released, fit, read_release
-from bandanna.contextual.schedule import epoch_ends, first_end
-from bandanna.contextual.state import GIVEN_UP, WAITING, Epoch, Past, State, Waiting
+from bandanna.contextual.state import (
+    GIVEN_UP,
+    WAITING,
+    Epoch,
+    Past,
+    State,
+    Waiting,
+    epoch_ends,
+    first_end,
+)
 from bandanna.contextual.steps import Floats, add, draw, new_scratch
 from bandanna.policy.files import OneProcess, claim_within, read_with, write_state
 from bandanna.policy.state import People

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
+from bandanna._core.extras import need
 from bandanna._core.grid import UNITS, array_to_units
 from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
-from bandanna.contextual.features import Encoder, as_encoder
+from bandanna.contextual.features import Encoder, Fitted, as_encoder
 from bandanna.contextual.fitting import Noise, fit, read_release
 from bandanna.contextual.policy import PrivateContextual
-from bandanna.contextual.schedule import epoch_ends, first_end
+from bandanna.contextual.state import epoch_ends, first_end
 from bandanna.contextual.steps import new_counts, new_scratch, play, uniform_scores
 from bandanna.environments.frames import read_columns
 from bandanna.privacy.epochs import (
@@ -288,3 +289,30 @@ def replay(
         raise InputError("no round of the log matches what the policy plays.")
     error = float(np.std(got)) / math.sqrt(len(got))
     return Replay(float(np.mean(got)), error, len(got))
+
+
+PUBLIC_IMAGES = 600
+"""The first images count as public; people are drawn from the others."""
+
+
+def digits_table(components: int | None = 20) -> ContextTable:
+    """Return scikit-learn's digits as a table of contexts.
+
+    Parameters
+    ----------
+    components
+        Encode images by so many principal components of the public ones. None: by the means of 2 by
+        2 pixels, with the range that pixels have, and all images.
+    """
+    need("digits", "the digits")
+    from sklearn.datasets import load_digits
+    from sklearn.decomposition import PCA
+
+    data = load_digits()
+    if components is None:
+        pixels = data.data.reshape(-1, 4, 2, 4, 2).mean((2, 4)).reshape(-1, 16)
+        columns = {f"pixel {i}": column for i, column in enumerate(pixels.T)}
+        return ContextTable.from_labels(columns, dict.fromkeys(columns, (0, 16)), data.target)
+    public, others = data.data[:PUBLIC_IMAGES], data.data[PUBLIC_IMAGES:]
+    encoder = Fitted(PCA(components, random_state=0).fit(public), public)
+    return ContextTable.from_labels(others, encoder, data.target[PUBLIC_IMAGES:])

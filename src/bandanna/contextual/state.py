@@ -1,11 +1,13 @@
 """What a contextual policy keeps: plain data, and the one way it is written down.
 
 Feedback that has not been released is in open epochs and nowhere else: integer sums, and one
-number for each round, kept to tell whether feedback was sent twice.
+number for each round, kept to tell whether feedback was sent twice. Epochs end at lengths that
+grow, set before the first round.
 """
 
 from __future__ import annotations
 
+import math
 import secrets
 from array import array
 from dataclasses import dataclass, field
@@ -17,10 +19,51 @@ from bandanna._core import checks
 from bandanna._core.grid import UNITS
 from bandanna._core.types import JSON, Decision, DecisionError
 from bandanna.contextual.fitting import Fit
-from bandanna.contextual.schedule import end_after
 from bandanna.contextual.steps import Counts, Scores, new_counts, uniform_scores
 from bandanna.policy.state import People
 from bandanna.privacy.epochs import Statistics
+
+GROWTH = 1.6
+"""Each epoch ends at this multiple of the one before."""
+
+FIRST = {False: 1.0, True: 3.0}
+SMALLEST = 50
+
+
+def first_end(rounds: int, arms: int, features: int, deviation: float, *, both: bool) -> int:
+    """Return the shortest first epoch worth releasing with noise of a deviation."""
+    worth = FIRST[both] * arms * math.sqrt(features) * deviation
+    return max(1, int(min(rounds / 4, max(SMALLEST, worth))))
+
+
+def epoch_ends(rounds: int, first: int) -> tuple[int, ...]:
+    """Return the rounds at which epochs end; the last is ``rounds``.
+
+    Ends are counted back from the last, so that what is learned is used for a fixed share.
+
+    Examples
+    --------
+    >>> epoch_ends(10_000, 1_000)
+    (1527, 2442, 3907, 6250, 10000)
+    """
+    ends = [rounds]
+    while ends[-1] / GROWTH >= first:
+        before = math.ceil(ends[-1] / GROWTH)
+        if before == ends[-1]:  # 1 or 2
+            break
+        ends.append(before)
+    return tuple(reversed(ends))
+
+
+def end_after(ends: tuple[int, ...], epoch: int) -> int:
+    """Return the round at which an epoch ends, counted from 0, beyond the planned ones too."""
+    if epoch < len(ends):
+        return ends[epoch]
+    end = ends[-1]
+    for _ in range(epoch - len(ends) + 1):
+        end = math.ceil(end * GROWTH)
+    return end
+
 
 VERSION = 1
 WAITING, GIVEN_UP = -1, -2

@@ -23,7 +23,7 @@ from bandanna.report.style import (
     logarithmic,
 )
 from bandanna.simulation.results import Results
-from bandanna.studies.figure import Figure
+from bandanna.studies.figures import Figure
 
 
 class OfflineChart(alt.LayerChart):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from bandanna._core.types import JSON
-from bandanna.report.menus import usual
 from bandanna.simulation.baselines import NO_PRIVACY, shown_name
 from bandanna.simulation.baselines import SAME as WITHOUT
 from bandanna.studies.contexts import CONTEXTUAL, WITHOUT_PRIVACY
@@ -115,6 +115,22 @@ NOTHING = 0.95
 
 COMPARED = [name for name in SETTINGS if name not in ("environment", "batch")]
 MOST_ARMS = 20
+
+
+def usual(frame: pl.DataFrame, axes: Sequence[str]) -> JSON:
+    """Return the setting to show first.
+
+    Each value is chosen among those that occur with the ones before it.
+    """
+    setting: JSON = {}
+    for axis in (axis for axis in SETTINGS if axis in axes):
+        values = frame[axis].drop_nulls().unique(maintain_order=True).to_list()
+        ordered = sorted(values)
+        firsts = {"first": values[0], "middle": ordered[len(values) // 2], "largest": ordered[-1]}
+        chosen = firsts[AXES[axis].shown_first]
+        setting[axis] = chosen
+        frame = frame.filter((pl.col(axis) == chosen) | pl.col(axis).is_null())
+    return setting
 
 
 @dataclass(frozen=True)

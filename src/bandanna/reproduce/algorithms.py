@@ -18,7 +18,7 @@ from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
-from bandanna.studies.figure import Figure, Point
+from bandanna.studies.figures import Figure, Point
 
 OWN_ARMS = ("trial", "barrier")
 """Environments that bring their arms."""

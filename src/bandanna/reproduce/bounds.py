@@ -8,7 +8,7 @@ from bandanna._core.types import JSON
 from bandanna.algorithms import find
 from bandanna.planner.plan import row_of
 from bandanna.policy import PrivateBandit
-from bandanna.reproduce.hard import worst_regret
+from bandanna.reproduce.rates import worst_regret
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.spec import Problem
 

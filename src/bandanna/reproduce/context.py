@@ -7,14 +7,13 @@ import math
 import numpy as np
 
 from bandanna._core.types import JSON
-from bandanna.contextual.digits import digits_table
-from bandanna.contextual.simulation import ContextRun, ContextTable, simulate_context
+from bandanna.contextual.simulation import ContextRun, ContextTable, digits_table, simulate_context
 from bandanna.environments import Bernoulli
 from bandanna.policy import PrivateBandit
 from bandanna.privacy.epochs import PROTECTS, Protects
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate
-from bandanna.studies.figure import Figure, Point
+from bandanna.studies.figures import Figure, Point
 
 DIGITS = {"20 components": 20, "16 pixels": None}
 NO_NOISE = "no noise"

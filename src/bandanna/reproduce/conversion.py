@@ -8,10 +8,9 @@ import numpy as np
 
 from bandanna._core.types import JSON
 from bandanna.policy import PrivateBandit
-from bandanna.reproduce.hard import Measured, worst_regret
+from bandanna.reproduce.rates import Measured, worst_regret
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
-from bandanna.studies.figure import Figure, Point
-from bandanna.studies.slopes import fit_slope
+from bandanna.studies.figures import Figure, Point, fit_slope
 
 
 def reproduce(quick: bool) -> Reproduction:

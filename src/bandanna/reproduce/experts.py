@@ -26,7 +26,7 @@ from bandanna.reproduce.verdicts import Reproduction, frozen_settings
 from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
-from bandanna.studies.figure import Figure
+from bandanna.studies.figures import Figure
 
 PLAIN = "no privacy: "
 """Before the name of a learner without privacy."""

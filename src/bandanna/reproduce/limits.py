@@ -18,7 +18,7 @@ import numpy as np
 
 from bandanna._core import checks
 from bandanna._core.types import InputError
-from bandanna.audits.intervals import lower_limit, upper_limit
+from bandanna.audits.attack import lower_limit, upper_limit
 from bandanna.environments import Barrier
 from bandanna.learners import Exp3
 from bandanna.policy import Policy, PrivateBandit

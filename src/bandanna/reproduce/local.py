@@ -10,7 +10,7 @@ from bandanna.policy import Bandit, Policy, PrivateBandit
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
-from bandanna.studies.figure import Figure, Point
+from bandanna.studies.figures import Figure, Point
 
 OURS, THOMPSON = "local one-bit", "local Thompson sampling on bits"
 GUARANTEED = ("local one-bit-exp3", "local ldp-exp3-tight", "local ldp-exp3")

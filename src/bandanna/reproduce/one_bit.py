@@ -13,7 +13,7 @@ from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
-from bandanna.studies.figure import Figure, Point
+from bandanna.studies.figures import Figure, Point
 from bandanna.theory import htinf
 from bandanna.theory.tsallis import one_bit_bound
 

@@ -11,7 +11,7 @@ from bandanna.policy import PrivateBandit
 from bandanna.privacy.composition import Slot, composed_epsilon
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate
-from bandanna.studies.figure import Figure, Point
+from bandanna.studies.figures import Figure, Point
 
 COMPOSED, PURE, NAIVE = "composition", "pure", "naive: epsilon for each slot"
 

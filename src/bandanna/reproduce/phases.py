@@ -14,7 +14,7 @@ from bandanna.policy import PrivateBandit
 from bandanna.reproduce.algorithms import label
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate
-from bandanna.studies.figure import Figure, Point
+from bandanna.studies.figures import Figure, Point
 
 Floats = NDArray[np.float64]
 

@@ -1,13 +1,63 @@
-"""How regret grows with T, epsilon and K (Corollary "FTRL Conversion"): fitted exponents."""
+"""How regret grows with T, epsilon and K (Corollary "FTRL Conversion"): fitted exponents.
+
+Regret is measured where learning is hardest, at the worst of several gaps (``worst_regret``).
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from bandanna._core.types import JSON
-from bandanna.policy import PrivateBandit
-from bandanna.reproduce.hard import Measured, worst_regret
+from bandanna.environments import Bernoulli
+from bandanna.policy import Policy, PrivateBandit
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
-from bandanna.studies.figure import Figure, Point
-from bandanna.studies.slopes import fit_slope
+from bandanna.simulation.results import statistics
+from bandanna.simulation.runs import simulate
+from bandanna.studies.figures import Figure, Point, fit_slope
+
+
+class Measured(NamedTuple):
+    """A mean over runs and its standard error."""
+
+    mean: float
+    error: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """A 95% confidence interval."""
+        return self.mean - 1.96 * self.error, self.mean + 1.96 * self.error
+
+
+def measure(policy: Policy, environment: object, replicates: int, seed: int) -> Measured:
+    """Return a policy's mean regret in an environment."""
+    runs = simulate(policy, environment, replicates=replicates, seed=seed, checkpoints=1)
+    found = statistics(runs.regret("policy"))
+    return Measured(found["mean"], found["standard_error"])
+
+
+def worst_regret(
+    policy: Policy,
+    rounds: int,
+    epsilon: float,
+    gaps: Sequence[float],
+    replicates: int,
+    seed: int,
+) -> Measured:
+    """Return the largest mean regret over Bernoulli arms of which one is better.
+
+    Neither an obvious nor an imperceptible best arm is hard; the gap that is hardest for a policy
+    of ``epsilon T`` useful releases is a multiple of ``sqrt(K / (epsilon T))``.
+    """
+    arms = len(policy.arms)
+    unit = math.sqrt(arms / (min(epsilon, 1.0) * rounds))
+    found = [
+        measure(policy, Bernoulli(arms, rounds, gap=min(1.0, gap * unit)), replicates, seed)
+        for gap in gaps
+    ]
+    return max(found, key=lambda one: one.mean)
+
 
 CLAIMED = {"rounds": 0.5, "epsilon": -0.5, "arms": 0.5}
 SYMBOLS = {"rounds": "T", "epsilon": "eps", "arms": "K"}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli
 from bandanna.policy import PrivateBandit
-from bandanna.reproduce.hard import Measured, measure
+from bandanna.reproduce.rates import Measured, measure
 from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
-from bandanna.studies.figure import Figure, Point
-from bandanna.studies.slopes import fit_slope
+from bandanna.studies.figures import Figure, Point, fit_slope
 
 
 def reproduce(quick: bool) -> Reproduction:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bandanna._core.types import JSON
 from bandanna.audits.leakage import Leakage
 from bandanna.planner.regimes import RegimeMap
-from bandanna.studies.figure import Figure
+from bandanna.studies.figures import Figure
 
 
 class Verdict(NamedTuple):

@@ -20,8 +20,8 @@ from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.online import metric_worlds, plays_online
 from bandanna.spec import Problem
 from bandanna.studies.contexts import CONTEXTUAL, ROUND_SECONDS, WITHOUT_PRIVACY, promise_of
+from bandanna.studies.environments import Data, Source
 from bandanna.studies.schema import AXES, OWN, Setting, is_private
-from bandanna.studies.source import Data, Source
 
 RESULTS_VERSION = 7
 """Raise this whenever the same settings would give other numbers, or the columns change."""

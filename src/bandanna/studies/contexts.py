@@ -72,7 +72,7 @@ def read_context(value: JSON, folder: Path) -> ContextData:
     if name in DIGITS:
         if value:
             raise InputError(f"{name} has its features and labels; leave out others.")
-        from bandanna.contextual.digits import digits_table  # loaded when first used
+        from bandanna.contextual.simulation import digits_table  # loaded when first used
 
         table, arms = digits_table(DIGITS[name]), tuple(map(str, range(10)))
     else:

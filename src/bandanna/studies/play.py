@@ -17,8 +17,8 @@ from bandanna.simulation.results import Answers, Retired, statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.cell import Cell, Part
 from bandanna.studies.contexts import AGAINST, play_contexts, promise_of
+from bandanna.studies.environments import Data, Source
 from bandanna.studies.schema import AXES
-from bandanna.studies.source import Data, Source
 
 if TYPE_CHECKING:
     import polars as pl

@@ -18,10 +18,10 @@ from bandanna._core.extras import need
 from bandanna._core.types import JSON, InputError
 from bandanna.spec import parameters
 from bandanna.studies.cell import Cell, Skipped
+from bandanna.studies.environments import Source, read_source
 from bandanna.studies.results import ResultsFolder, StudyResults
 from bandanna.studies.run import run_cells, waiting_parts, worker_count
 from bandanna.studies.schema import AXES, Setting, is_private, whole_number
-from bandanna.studies.source import Source, read_source
 
 MOST_CELLS = 100_000
 

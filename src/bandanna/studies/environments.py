@@ -1,4 +1,4 @@
-"""Where a cell's losses come from: an environment by name, a table, a log, or people's contexts."""
+"""The environment of a cell: one by name, or from a table, a log, or people's contexts."""
 
 from __future__ import annotations
 
