@@ -124,7 +124,6 @@ def _whole_part(value: object) -> int | None:
 
 # --- metrics and guardrails -----------------------------------------------------------
 
-
 MAX_METRICS = 20
 LONGEST_NAME = 60
 

@@ -132,7 +132,6 @@ def takes_group(
 
 # --- options about people's own data --------------------------------------------------
 
-
 ROUNDS = 100_000
 """Where nothing else says how many."""
 

@@ -208,7 +208,6 @@ def _seconds(moment: object, otherwise: float) -> float:
 
 # --- how a device reaches the service -------------------------------------------------
 
-
 TIMEOUT_SECONDS = 30.0
 MOST_BYTES = 100_000
 """A decision is smaller than this; more is not read."""

@@ -157,7 +157,6 @@ def _read(
 
 # --- from a loss to the bit that leaves -----------------------------------------------
 
-
 Words = Callable[[int], Sequence[int]]
 """Gives so many fresh random whole numbers of 32 bits."""
 

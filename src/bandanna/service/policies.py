@@ -93,7 +93,6 @@ def rounds_late(deadline_seconds: float | None, decisions_per_second: float | No
 
 # --- decisions by context -------------------------------------------------------------
 
-
 CONTEXT_OPTIONS = ("delta", "rounds", "loss_range", "clip", "per_person")
 """Parameters of a policy that go with features, besides arms and epsilon."""
 

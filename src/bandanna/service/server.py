@@ -152,7 +152,6 @@ def check(settings: Settings) -> list[str]:
 
 # --- connections ----------------------------------------------------------------------
 
-
 HEADER_SECONDS = 20.0
 """A connection is closed if the headers of a request, the first or a later one, take longer."""
 
@@ -307,7 +306,6 @@ def start_logs(level: str = "info") -> None:
 
 
 # --- demonstration --------------------------------------------------------------------
-
 
 DEMO_ARMS = {"green": 0.45, "blue": 0.55, "red": 0.75}
 """How often each disappoints."""

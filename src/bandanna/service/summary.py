@@ -141,7 +141,6 @@ def _bound_so_far(policy: Policy, missed: int) -> float | None:
 
 # --- decisions by context -------------------------------------------------------------
 
-
 NO_BOUND = "No bound on regret is proved for a linear model of rewards."
 NOT_TESTED = "Whether arms change over time is not tested where decisions depend on context."
 
@@ -178,7 +177,6 @@ def context_ledger(policy: PrivateContextual, counters: JSON, opened: int) -> di
 
 
 # --- do arms stay as good as they were? -----------------------------------------------
-
 
 FEWEST = 20
 """Batches of an arm below which nothing is said about it."""

@@ -210,7 +210,6 @@ def _health(found: Committed) -> JSON:
 
 # --- what pages watch and audits found, computed once for everyone --------------------
 
-
 LIVE_SECONDS = 1.0
 AUDIT_DRAWS = 200_000
 MOST_KEPT = 1_000

@@ -121,7 +121,6 @@ async def trail(
 
 # --- health and metrics ---------------------------------------------------------------
 
-
 health = APIRouter()
 
 LEAST_BYTES = 20_000_000
