@@ -30,6 +30,7 @@ from bandanna._core.compiled import kernel, step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, new_stream
 from bandanna.algorithms import names
+from bandanna.device import check_release, draw_bit, make_release
 from bandanna.inference import (
     Law,
     Totals,
@@ -50,7 +51,7 @@ from bandanna.privacy.sums import SumRelease
 Floats = NDArray[np.float64]
 
 MEANS = (0.4, 0.5, 0.7)
-ROUNDS, ALPHA = 600, 0.05
+ROUNDS, ALPHA, DELTA = 600, 0.05, 1e-6
 PARTS: dict[str, tuple[str, str, int]] = {
     "one-bit, batches of 10": ("tsallis-inf", "one-bit", 10),
     "uniform, one-bit": ("uniform", "one-bit", 5),
@@ -63,11 +64,15 @@ PHASES = {"phased, drifting": "drift", "phased, moved": "moved"}
 """Worlds that change, for policies that play phases."""
 FROM_LOG = "phased, from a log"
 """Starts from a log of 300 rows, which is drawn and released anew for every run."""
+DEVICE = "one-bit, on devices"
+"""People's devices draw the bits."""
 
 
 def policies() -> list[str]:
     """Return what is tried if nothing is named."""
-    return [*names(with_experts=False, private=True), *PARTS, *PHASES, FROM_LOG]
+    followed = [name for name in names(with_experts=True, private=True) if "-conversion" in name]
+    alone = names(with_experts=False, private=True)
+    return [*alone, *followed, *PARTS, *PHASES, FROM_LOG, DEVICE]
 
 
 def made_of(name: str) -> bd.Policy:
@@ -79,6 +84,10 @@ def made_of(name: str) -> bd.Policy:
         return bd.PrivateBandit(3, 1.0, ROUNDS, learner=learner, release=release, batch=batch)
     if name == "race":
         return bd.PrivateBandit(3, 1.0, ROUNDS, goal="answer")
+    if name == DEVICE:
+        return bd.PrivateBandit(3, 1.0, ROUNDS, "one-bit", release="device")
+    if "-conversion" in name:
+        return bd.PrivateExperts(3, 3, 1.0, DELTA, ROUNDS, name)
     return bd.PrivateBandit(3, 1.0, ROUNDS, name.partition(",")[0])
 
 
@@ -250,8 +259,7 @@ def wrong_in_batches(made: bd.Policy, losses: Floats, streams: tuple[Stream, Str
     """Whether anything was wrong in one run of a policy that plays batches of an arm."""
     recipe, release = made.recipe, made.recipe.release
     assert isinstance(release, SumRelease)
-    law, trace = release.law(), np.zeros((ROUNDS, 3))
-    assert law is not None
+    trace = np.zeros((ROUNDS, 3))
     play, units = start_play(recipe, None, streams[0]), (losses * UNITS).astype(np.int64)
     count = play_run(play, release.fast(), recipe.batch, units, streams, trace)
     seen: dict[float, ArmTotals] = {}
@@ -259,8 +267,47 @@ def wrong_in_batches(made: bd.Policy, losses: Floats, streams: tuple[Stream, Str
     for look, (arm, size, value) in enumerate(trace[:count]):
         seen[arm] = seen.get(arm, ArmTotals()).and_also(value, int(size))
         values[look] = release.totals(seen[arm])
-    arms, known = trace[:count, 0].copy(), np.zeros((3, 5))
+    return wrong_at_a_look(release, trace[:count, 0].copy(), values)
+
+
+def wrong_at_a_look(release: SumRelease, arms: Floats, values: Floats) -> bool:
+    """Whether anything that is said after any release is wrong: by ``wrong_in_run``."""
+    law, known = release.law(), np.zeros((3, 5))
+    assert law is not None
     return bool(wrong_in_run(law, arms, values, np.array(MEANS), known, scratch()))
+
+
+def wrong_online(made: bd.Policy, losses: Floats, streams: tuple[Stream, Stream]) -> bool:
+    """Whether anything was wrong in one run of a policy as users play it.
+
+    Expert j advises arm j, so experts have the arms' means. Devices draw bits as the release does.
+    """
+    release, rng = made.recipe.release, np.random.default_rng(streams[1][:2])
+    assert isinstance(release, SumRelease)
+    device = check_release(make_release(1.0), allowed=1.0)
+    devices = made.spec.release == "device"
+    policy = made_of(DEVICE) if devices else made.rehearse(*streams)
+    policy.state.stream[:] = streams[0]
+    advice = None if policy.spec.experts is None else np.arange(3)
+    seen: dict[int, ArmTotals] = {}
+    arms: list[int] = []
+    values: list[Totals] = []
+    for row in losses:
+        decision = policy.decide() if advice is None else policy.decide(advice)
+        loss = row[decision.index]
+        if devices:
+            bit = draw_bit(
+                device, int(loss * UNITS), lambda n: rng.integers(2**32, size=n).tolist()
+            )
+            policy.observe_bit(decision, bit)
+        else:
+            policy.observe(decision, loss=loss)
+        for arm, totals in policy.state.totals.items():
+            if seen.get(arm) != totals:
+                seen[arm] = totals
+                arms.append(arm)
+                values.append(release.totals(totals))
+    return wrong_at_a_look(release, np.array(arms, dtype=float), np.array(values))
 
 
 def wrong_from_log(made: bd.Policy, losses: Floats, streams: tuple[Stream, Stream]) -> bool:
@@ -311,6 +358,8 @@ def coverage(name: str, runs: int) -> float:
     wrong_in = wrong_by_phase if made.plays_phases else wrong_in_batches
     if name == FROM_LOG:
         wrong_in = wrong_from_log
+    elif name == DEVICE or "-conversion" in name:
+        wrong_in = wrong_online
     for run in range(runs):
         losses = (np.random.default_rng(run).random((ROUNDS, 3)) < means).astype(float)
         wrong += wrong_in(made, losses, (new_stream(2 * run), new_stream(2 * run + 1)))
