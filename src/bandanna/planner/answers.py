@@ -156,11 +156,23 @@ def time_to_answer(
 
     Races that are not done after ``most`` rounds count as that many.
     """
-    learner = Race(problem.arms, problem.epsilon, problem.confidence, uniform=how == UNIFORM)
-    params, scale = learner.params(), 1.0 / problem.epsilon
+    return race_for(problem.losses, problem.epsilon, problem.confidence, how, runs, most)
+
+
+def race_for(
+    means: NDArray[np.float64],
+    epsilon: float,
+    confidence: float = 0.95,
+    how: str = RACE,
+    runs: int = RUNS,
+    most: float = MOST,
+) -> TimeToAnswer:
+    """Return the same for arms with any mean losses, the best first."""
+    learner = Race(means.size, epsilon, confidence, uniform=how == UNIFORM)
+    params, scale = learner.params(), 1.0 / epsilon
     if how == PLAIN:
         params, scale = params._replace(law=law_of(), first=2, growth=1.2), 0.0
-    took, wrong, means = [], 0, problem.losses
+    took, wrong = [], 0
     for run in range(runs):
         state = learner.start()
         found = run_race(params, state, means, scale, float(most), new_stream(run))
