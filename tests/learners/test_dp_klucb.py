@@ -13,9 +13,9 @@ from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.environments import Bernoulli, Segments
 from bandanna.learners import DpKlucb, KlUcb, Thompson
+from bandanna.learners.kl_ucb import kl_upper, private_upper
 from bandanna.learners.stationarity import ALARM, largest_difference
 from bandanna.learners.steps import CHOSEN, length
-from bandanna.learners.upper_index import kl_upper, private_upper
 from bandanna.theory.stationary import loss_divergence, stationary_lower_bound
 from tests.learners import index_reference as reference
 

@@ -16,7 +16,7 @@ from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.environments import Bernoulli, LossTable
 from bandanna.learners import Adaptive
-from bandanna.learners.adaptive_steps import (
+from bandanna.learners.adaptive import (
     RATE,
     AdaptiveState,
     _most_in_a_step,

@@ -16,7 +16,7 @@ from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.environments import Bernoulli
 from bandanna.learners import Phased
-from bandanna.learners.adaptive_steps import RATE
+from bandanna.learners.adaptive import RATE
 from bandanna.learners.phase_net import add_regrets, noise_of
 from bandanna.learners.phased_state import HANDED, SAFE
 from bandanna.learners.steps import learn_phase_once, open_phase_once

@@ -11,10 +11,9 @@ import pytest
 from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.learners import AbTest, Phased
-from bandanna.learners.adaptive_steps import RATE
+from bandanna.learners.adaptive import RATE
 from bandanna.learners.base import dump_arrays, load_arrays
-from bandanna.learners.phase_guard import log_chance
-from bandanna.learners.phase_model import Model
+from bandanna.learners.phase_model import Model, log_chance
 from bandanna.learners.phased_state import ADAPTIVE, ALARMS, RECORDS, PhasedState
 from bandanna.learners.steps import (
     draw_round_among_once,

@@ -11,36 +11,102 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna._core.compiled import python_source
+from bandanna._core.compiled import kernel, python_source, step
+from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import InputError
-from bandanna.learners.adaptive_steps import (
-    BOUND,
-    RATE,
-    ROOT,
-    SLOPE,
-    SWITCHED,
-    TOTALS,
-    UPDATES,
-    VARIANCE,
-    AdaptiveParams,
-    AdaptiveState,
-    highest_prediction,
-    regret_so_far_once,
-    watch_once,
-)
 from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
-from bandanna.learners.centred_exp3 import (
+from bandanna.learners.centring import baseline_of, with_baseline
+from bandanna.learners.exp3 import (
     CentredExp3Params,
     CentredExp3State,
+    centred_draw,
+    centred_update,
     take_back_once,
 )
-from bandanna.learners.net import NetReport
-from bandanna.learners.worse import FIRST_VARIANCE
+from bandanna.learners.log_barrier import BEARABLE, higher_orders, solve_log_barrier, step_cost
+from bandanna.learners.net import NetReport, rate_for, rest_paid, rest_regret, within_unit
+from bandanna.learners.sampling import capped_inverse, pick
+from bandanna.learners.steps import register
+from bandanna.learners.worse import FIRST_VARIANCE, fade_on_evidence, most_faded
+
+Floats = NDArray[np.float64]
+
+LEAST_EXPOSED = 1e-12
+ROOT, SLOPE = 0, 1
+UPDATES, COST, RATES, VARIANCE, DOUBTED, BOUND, SWITCHED, RATE = range(8)
+TOTALS = 8
+
+
+class AdaptiveParams(NamedTuple):
+    """Numbers for the compiled steps."""
+
+    logarithm: float
+    """Logarithm of the number of losses, at least 1; or 0 if unknown, and they are counted."""
+    forget: float
+    first_rate: float
+    clamp: float
+    level: float
+    fresh: float
+    doubts: float
+    noise: float
+    """Scale of the Laplace noise on a loss."""
+    margin: float
+    """How far predictions stay below what a rate can bear."""
+    losses: float
+    """How many there will be; 0 if that is not known."""
+    budget: float
+    """What the regret must not exceed; infinite where there is no net."""
+
+
+class AdaptiveState(NamedTuple):
+    """What has been learned of each arm, and what it cost."""
+
+    losses: Floats
+    """Estimated losses, discounted, up to a common constant."""
+    predictions: Floats
+    seen: Floats
+    """How many losses of each arm its prediction rests on."""
+    rates: Floats
+    chances: Floats
+    """The distribution last drawn from."""
+    below: Floats
+    """For each arm, a bound on what was cut from its losses below, in expectation."""
+    solution: Floats
+    """The normaliser of the last distribution, and the derivative of its sum."""
+    recent: Floats
+    """For each arm, the mean of its last losses; ``usual`` goes back further."""
+    usual: Floats
+    totals: Floats
+    """Updates; their cost; rates, summed as the bound needs; their variance; what was forgotten
+    because an arm became worse. Of the net: the bound on the regret when it looked last; after
+    how many updates centred EXP3 took over, 0 before that; and its learning rate."""
+    rest: Floats
+    """What centred EXP3 keeps: its updates and their cost."""
+
+
+@step
+def adaptive_part(state: Any) -> AdaptiveState:
+    """Return what an adaptive learner works on, of a state that has its fields among others."""
+    return AdaptiveState(
+        state.losses,
+        state.predictions,
+        state.seen,
+        state.rates,
+        state.chances,
+        state.below,
+        state.solution,
+        state.recent,
+        state.usual,
+        state.totals,
+        state.rest,
+    )
+
 
 CUT, LEAST_SCALES = 0.7, 1.0
 """How much noise is cut below; but predictions keep at least so many scales of it."""
@@ -191,3 +257,252 @@ class Adaptive(CompiledLearner):
             return
         best = (state.losses + state.predictions)[:first].min()
         state.losses[first:] = best - state.predictions[first:]
+
+
+# --- drawing --------------------------------------------------------------------------------
+
+
+@step
+def adaptive_draw(
+    params: AdaptiveParams, state: AdaptiveState, stream: Stream
+) -> tuple[int, float]:
+    """Draw an arm, and add to every arm's losses what is predicted.
+
+    That part of the estimate does not depend on the loss. Added here it has the predictions of the
+    draw, however late the loss comes; the importance carries the one of the arm drawn.
+    """
+    if state.totals[RATE] > 0.0:
+        exp3 = CentredExp3Params(state.totals[RATE], 0.0)
+        return centred_draw(exp3, CentredExp3State(state.losses, state.chances, state.rest), stream)
+    root, slope = solve_log_barrier(
+        state.losses, state.predictions, state.rates, state.chances, state.solution[ROOT]
+    )
+    state.solution[ROOT] = root
+    state.solution[SLOPE] = slope
+    arm = pick(state.chances, 0, state.chances.size, uniform(stream))
+    for i in range(state.losses.size):
+        state.losses[i] += state.predictions[i]
+    return arm, with_baseline(capped_inverse(state.chances[arm]), state.predictions[arm])
+
+
+# --- learning -------------------------------------------------------------------------------
+
+
+@step
+def adaptive_update(
+    params: AdaptiveParams,
+    state: AdaptiveState,
+    arm: int,
+    importance: float,
+    loss: float,
+    rounds: int,
+) -> None:
+    """Learn from a loss, and see whether the net is needed."""
+    if state.totals[RATE] > 0.0:
+        state.totals[UPDATES] += 1.0
+        exp3 = CentredExp3Params(state.totals[RATE], 0.0)
+        rest = CentredExp3State(state.losses, state.chances, state.rest)
+        centred_update(exp3, rest, arm, importance, within_unit(loss, params.noise), rounds)
+        return
+    _learn(params, state, arm, importance, loss)
+    if params.budget < math.inf:
+        watch_net(params, state)
+
+
+@step
+def _learn(
+    params: AdaptiveParams, state: AdaptiveState, arm: int, importance: float, loss: float
+) -> None:
+    """Add ``(loss - m) / chance`` to the losses of the arm played; raise its rate by the cost.
+
+    All predictions came with the draw. With late feedback the rates, by which surprises that are
+    too large are cut, are the newest.
+    """
+    chance, rate = state.chances[arm], state.rates[arm]
+    exposed = max(1.0 - chance * chance / (rate * state.solution[SLOPE]), LEAST_EXPOSED)
+    heard = min(max(loss, -params.clamp), 1.0 + params.clamp)
+    surprise = heard - state.predictions[arm]
+    bearable = heard - baseline_of(importance, state.predictions[arm])
+    if bearable * exposed < -BEARABLE * rate:
+        bearable = -BEARABLE * rate / exposed
+    yielding = state.solution[SLOPE] * state.solution[ROOT]
+    cost = step_cost(bearable, rate, exposed, chance, yielding)
+    state.totals[COST] += cost
+    if params.noise > 0.0:
+        _sum_cuts(params, state)
+    forget = _to_forget(params, state, arm, heard)
+    growth = cost / (params.logarithm or max(math.log(state.totals[UPDATES]), 1.0))
+    _forget(params, state, forget, growth)
+    state.losses[arm] += (1.0 - forget) * bearable * importance
+    state.rates[arm] += growth
+    _predict(params, state, arm, heard, surprise)
+
+
+@step
+def _sum_cuts(params: AdaptiveParams, state: AdaptiveState) -> None:
+    """Add for each arm what is cut from its losses below, in expectation, were it played.
+
+    A loss is at least 0, so that only noise reaches the cut at ``-least``: by at most
+    ``noise / 2 exp(-least / noise)``.
+    """
+    half, slope = 0.5 * params.noise, state.solution[SLOPE]
+    at_clamp = half * math.exp(-params.clamp / params.noise)
+    for i in range(state.rates.size):
+        chance, rate, least = state.chances[i], state.rates[i], BEARABLE * state.rates[i]
+        if least - state.predictions[i] < params.clamp:
+            least /= max(1.0 - chance * chance / (rate * slope), LEAST_EXPOSED)
+            least -= state.predictions[i]
+            if least < params.clamp:
+                state.below[i] += half * math.exp(-least / params.noise)
+                continue
+        state.below[i] += at_clamp
+
+
+@step
+def _to_forget(params: AdaptiveParams, state: AdaptiveState, arm: int, heard: float) -> float:
+    """Return how much of what was learned fades in this step."""
+    updates = state.totals[UPDATES] + 1.0
+    state.totals[UPDATES] = updates
+    state.seen[arm] += 1.0
+    if params.doubts == 0.0:
+        return params.forget
+    count = min(updates, 1.0 / params.forget) if params.forget > 0.0 else updates
+    more, variance = fade_on_evidence(
+        state.recent, state.usual, state.totals[VARIANCE], arm, heard, state.seen[arm], count
+    )
+    state.totals[VARIANCE] = variance
+    if more > 0.0:
+        more = max(min(more, params.doubts * math.log(updates) - state.totals[DOUBTED]), 0.0)
+        state.totals[DOUBTED] += more
+    return min(params.forget + more, 1.0)
+
+
+@step
+def _forget(params: AdaptiveParams, state: AdaptiveState, forget: float, growth: float) -> None:
+    """Let losses and rates fade, and sum rates for the bound.
+
+    ``growth`` is what the rate of the arm played is about to grow by.
+    """
+    first, keep, fade = params.first_rate, 1.0 - forget, 1.0 - 0.5 * forget
+    total = 0.0
+    smallest = math.inf
+    for i in range(state.losses.size):
+        rate = state.rates[i]
+        total += rate
+        smallest = min(smallest, rate)
+        state.losses[i] *= keep
+        state.rates[i] = first + (rate - first) * fade
+    state.totals[RATES] += forget * (total - smallest + growth)
+
+
+@step
+def _predict(
+    params: AdaptiveParams, state: AdaptiveState, arm: int, heard: float, surprise: float
+) -> None:
+    """Move all predictions by a part of the surprise, and the arm's towards what was heard.
+
+    None is higher than the arm's rate can bear, so that a loss of 0 is not cut, even with some
+    noise on it.
+    """
+    predictions, common = state.predictions, params.level * surprise
+    weight = max(1.0 / (state.seen[arm] + 1.0), params.fresh)
+    predictions[arm] += weight * (heard - predictions[arm] - common)
+    for i in range(predictions.size):
+        most = highest_prediction(state.rates[i], params.margin)
+        predictions[i] = max(min(predictions[i] + common, most), 0.0)
+
+
+@step
+def highest_prediction(rate: float, margin: float) -> float:
+    """Return the highest prediction that a rate can bear, with room for noise."""
+    return max(min(BEARABLE * rate - margin, 1.0), 0.0)
+
+
+# --- the net --------------------------------------------------------------------------------
+
+
+@step
+def watch_net(params: AdaptiveParams, state: AdaptiveState) -> None:
+    """Let centred EXP3 play the rest if one more step might take the bound past the budget."""
+    arms, totals = state.rates.size, state.totals
+    totals[BOUND] = regret_so_far(params, state)
+    rate = rate_for(max(params.losses - totals[UPDATES], 1.0), arms)
+    rest = rest_regret(rate, arms, params.noise) + 1.0  # and the last batch, if it is cut short
+    if totals[BOUND] + _most_in_a_step(params, state) + rest > params.budget:
+        totals[SWITCHED] = totals[UPDATES]
+        totals[RATE] = rate
+        for i in range(arms):
+            state.losses[i] = 0.0
+            state.chances[i] = 1.0 / arms
+
+
+@step
+def regret_so_far(params: AdaptiveParams, state: AdaptiveState) -> float:
+    """Bound the regret so far, in losses: in expectation, if they came back in order."""
+    arms, totals = state.rates.size, state.totals
+    if totals[RATE] > 0.0:
+        rest = totals[RATE], arms, params.noise, state.rest[0], state.rest[1]
+        return float(totals[BOUND]) + rest_paid(*rest)
+    total = 0.0
+    smallest = math.inf
+    below = 0.0
+    for i in range(arms):
+        total += state.rates[i]
+        smallest = min(smallest, state.rates[i])
+        below = max(below, state.below[i])
+    above = 0.5 * params.noise * math.exp(-params.clamp / params.noise) if params.noise else 0.0
+    penalty = _log_choices(params, state) * (total - smallest + totals[RATES])
+    penalty -= arms * params.first_rate * math.log(arms)
+    met: float = penalty + totals[COST] + below + totals[UPDATES] * above + 1.0
+    return met
+
+
+@step
+def _log_choices(params: AdaptiveParams, state: AdaptiveState) -> float:
+    """Return ``ln(n K)`` and what the compared arm's own rate adds to it."""
+    losses = max(params.losses or state.totals[UPDATES], 2.0)
+    return math.log(losses * state.rates.size) + 1.0 / (losses - 1.0)
+
+
+@step
+def _most_in_a_step(params: AdaptiveParams, state: AdaptiveState) -> float:
+    """Return what the next step can add to the bound at most.
+
+    As if one arm had the smallest rate, the highest and the lowest prediction.
+    """
+    total = 0.0
+    smallest = math.inf
+    highest, lowest = 0.0, 1.0
+    for i in range(state.rates.size):
+        rate, prediction = state.rates[i], state.predictions[i]
+        total += rate
+        smallest = min(smallest, rate)
+        highest = max(highest, prediction)
+        lowest = min(lowest, prediction)
+    down, up = params.clamp + highest, 1.0 + params.clamp - lowest
+    pushed = min(down / smallest, BEARABLE)
+    dearest = max(0.5 * down * pushed * higher_orders(pushed), min(0.5 * up * up / smallest, up))
+    forget = params.forget
+    if params.doubts > 0.0:
+        updates = state.totals[UPDATES]
+        count = min(updates, 1.0 / params.forget) if params.forget > 0.0 else updates
+        left = params.doubts * math.log(updates + 1.0) - state.totals[DOUBTED]
+        forget += max(min(most_faded(count), left), 0.0)
+    growth = dearest / params.logarithm
+    faded = forget * (total - smallest + growth)
+    return _log_choices(params, state) * (growth + faded) + dearest + params.noise
+
+
+@kernel
+def regret_so_far_once(params: AdaptiveParams, state: AdaptiveState) -> float:
+    """Bound the regret so far, from Python."""
+    return regret_so_far(params, state)
+
+
+@kernel
+def watch_once(params: AdaptiveParams, state: AdaptiveState) -> None:
+    """Look whether the net is needed, from Python."""
+    watch_net(params, state)
+
+
+register(AdaptiveParams, adaptive_draw, adaptive_update)

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.compiled import python_source, step
 from bandanna._core.streams import Stream
-from bandanna.learners.adaptive import Adaptive
-from bandanna.learners.adaptive_steps import (
+from bandanna.learners.adaptive import (
+    Adaptive,
     AdaptiveParams,
     adaptive_draw,
     adaptive_part,
     adaptive_update,
 )
 from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
-from bandanna.learners.kl_ucb import untried
+from bandanna.learners.kl_ucb import private_upper, untried
 from bandanna.learners.prior import Prior, check_prior, weighed
 from bandanna.learners.stationarity import (
     ADDED,
@@ -31,7 +31,6 @@ from bandanna.learners.stationarity import (
     note_test,
 )
 from bandanna.learners.steps import CHOSEN, register
-from bandanna.learners.upper_index import private_upper
 
 Floats = NDArray[np.float64]
 

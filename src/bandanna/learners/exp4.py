@@ -66,7 +66,7 @@ class Exp4State(NamedTuple):
     scratch_arms: NDArray[np.float64]
     """The same, for arms; empty unless centred."""
     cost: NDArray[np.float64]
-    """When centred, updates so far and what they cost (``bandanna.learners.centred_exp3``)."""
+    """When centred, updates so far and what they cost (``bandanna.learners.exp3``)."""
 
 
 @step

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.types import UNITS
-from bandanna.learners.adaptive_steps import (
+from bandanna.learners.adaptive import (
     BOUND,
     RATE,
     SWITCHED,

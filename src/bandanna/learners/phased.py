@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.compiled import python_source
 from bandanna._core.types import InputError
-from bandanna.learners.adaptive import Adaptive
-from bandanna.learners.adaptive_steps import RATE, SWITCHED, adaptive_part
+from bandanna.learners.adaptive import RATE, SWITCHED, Adaptive, adaptive_part
 from bandanna.learners.base import PhaseLearner, Report, aligned_zeros
 from bandanna.learners.net import NetReport
 from bandanna.learners.phase_net import noise_of

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.compiled import step
-from bandanna.learners.adaptive_steps import AdaptiveParams
+from bandanna.learners.adaptive import AdaptiveParams
 from bandanna.learners.phase_model import Model
 
 Floats = NDArray[np.float64]

@@ -9,9 +9,15 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.streams import Stream, uniform
-from bandanna.learners.adaptive_steps import adaptive_draw, adaptive_part, adaptive_update
-from bandanna.learners.phase_guard import difference, log_chance
-from bandanna.learners.phase_model import EFFECTS, VARIANCE, fit, thompson_shares
+from bandanna.learners.adaptive import adaptive_draw, adaptive_part, adaptive_update
+from bandanna.learners.phase_model import (
+    EFFECTS,
+    VARIANCE,
+    difference,
+    fit,
+    log_chance,
+    thompson_shares,
+)
 from bandanna.learners.phase_net import (
     adaptive_params,
     add_regrets,
