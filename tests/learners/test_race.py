@@ -10,7 +10,13 @@ from bandanna._core.streams import new_stream
 from bandanna.environments import Bernoulli
 from bandanna.learners import Race
 from bandanna.learners.race import RaceState, run_race
-from bandanna.planner.answers import AnswerProblem, plan_answer, time_to_answer
+from bandanna.planner.answers import (
+    UNIFORM,
+    AnswerProblem,
+    plan_answer,
+    race_for,
+    time_to_answer,
+)
 
 
 def raced(learner: Race, means: list[float], run: int) -> tuple[float, RaceState]:
@@ -103,3 +109,15 @@ def test_plans_say_how_many_people_it_takes_and_the_other_way_round() -> None:
     assert slower.mean > 2 * race.mean
     with pytest.raises(bd.InputError, match="at most 1 - base_rate"):
         AnswerProblem(2, 0.5, 0.5, 0.6)
+
+
+def test_a_race_without_its_best_arm_is_over_and_wrong() -> None:
+    """Else arms that are alike would race until the planner gives up, and spoil its mean."""
+    learner = Race(3, 0.5)
+    state = learner.start()
+    state.racing[0] = 0.0
+    means = np.array([0.3, 0.4, 0.4])
+    rounds = run_race(learner.params(), state, means, 2.0, 1e10, new_stream(1))
+    assert 0.0 < rounds < 100.0
+    assert state.answer[0] == 0.0
+    assert race_for(means, 0.5, how=UNIFORM, runs=200).mean < 20_000.0

@@ -335,13 +335,16 @@ def run_race(
 ) -> float:
     """Run a race to its end on Bernoulli losses; returns its rounds, or -1 after ``most``.
 
+    When the best arm has left it is over, and wrong: arms that are alike would race for ever.
     ``scale`` is that of the Laplace noise on sums. For planning: no feedback of anyone is involved.
     """
-    total = 0.0
+    total, best = 0.0, int(np.argmin(means))
     while state.answer[WINNER] == 0.0 and total < most:
         arm, importance = _draw(params, state, stream)
         rounds = _length(params, state, arm)
         lost = binomial(stream, rounds, means[arm]) + laplace(stream, scale)
         _update(params, state, arm, importance, lost / rounds, rounds)
         total += rounds
+        if state.racing[best] == 0.0:
+            return total
     return state.answer[WHEN] if state.answer[WINNER] > 0.0 else -1.0

@@ -71,7 +71,7 @@ class TimeToAnswer:
     most: float
     """Nine of ten were done by then."""
     wrong: float
-    """Share that named a wrong arm."""
+    """Share in which the best arm left the race, after so many rounds."""
 
     def to_dict(self) -> JSON:
         """Return it as plain values."""
@@ -177,7 +177,7 @@ def race_for(
         state = learner.start()
         found = run_race(params, state, means, scale, float(most), new_stream(run))
         took.append(found if found >= 0.0 else most)
-        wrong += int(state.answer[0] > 1.0)
+        wrong += int(state.racing[0] == 0.0)
     return TimeToAnswer(how, float(np.mean(took)), float(np.quantile(took, 0.9)), wrong / runs)
 
 
