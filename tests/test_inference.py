@@ -63,6 +63,7 @@ def noisy_sums(
     return sums.cumsum(axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mean", "epsilon", "batch"), [(0.3, 0.5, 14), (0.02, 1.0, 50)])
 def test_laplace_sequences_cover_at_every_look(mean: float, epsilon: float, batch: int) -> None:
     totals = noisy_sums(mean, batch, 40, 1.0 / epsilon)
@@ -70,6 +71,7 @@ def test_laplace_sequences_cover_at_every_look(mean: float, epsilon: float, batc
     assert runs_that_miss(law_of(1.0 / epsilon), mean, totals, count, noisy=True) <= ALPHA
 
 
+@pytest.mark.slow
 def test_plain_sequences_cover_for_losses_of_any_kind() -> None:
     rng = np.random.default_rng(2)
     totals = rng.beta(0.5, 2.0, (RUNS, 40, 10)).sum(axis=2).cumsum(axis=1)
@@ -105,6 +107,7 @@ def test_anytime_intervals_are_less_than_twice_as_wide(epsilon: float, batch: in
     assert high - low <= 1.9 * fixed
 
 
+@pytest.mark.slow
 def test_differences_cover_under_adaptive_play_and_orders_are_right() -> None:
     """Arms and batches are chosen by what was released: the leader is played more."""
     rng = np.random.default_rng(4)
@@ -189,6 +192,7 @@ def test_extreme_totals_stay_finite() -> None:
 # --- finished logs ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean", [0.01, 0.3])
 def test_fixed_time_intervals_cover(mean: float) -> None:
     rng = np.random.default_rng(5)
@@ -200,6 +204,7 @@ def test_fixed_time_intervals_cover(mean: float) -> None:
     assert missed <= ALPHA * RUNS // 4
 
 
+@pytest.mark.slow
 def test_fixed_time_differences_cover_and_are_narrower_than_sequences() -> None:
     rng = np.random.default_rng(6)
     missed = 0
@@ -246,6 +251,7 @@ def fixed_losses(kind: str, rounds: int, seed: int) -> NDArray[np.float64]:
     return losses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["trend", "drift", "adversarial"])
 def test_phases_need_no_assumption_about_losses(kind: str) -> None:
     rng = np.random.default_rng(7)

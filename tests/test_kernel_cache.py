@@ -67,6 +67,7 @@ def files(cache: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in cache.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_learner_from_outside_leaves_no_trace(tmp_path: Path) -> None:
     """The next program does not know it, and must not fail for it."""
     module = tmp_path / "outside.py"
@@ -84,6 +85,7 @@ def test_a_learner_from_outside_leaves_no_trace(tmp_path: Path) -> None:
     assert files(tmp_path / "c") == kept
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_compiled_again(tmp_path: Path) -> None:
     first = python(SIMULATE, tmp_path)
     (path,) = tmp_path.rglob("*.nbc")
@@ -113,6 +115,7 @@ def test_an_edited_source_is_never_run_as_it_was(tmp_path: Path) -> None:
     assert after != before
 
 
+@pytest.mark.slow
 def test_editing_what_was_not_compiled_keeps_the_machine_code(tmp_path: Path) -> None:
     source, cache = tmp_path / "src", tmp_path / "c"
     shutil.copytree(PACKAGE, source / "bandanna", ignore=shutil.ignore_patterns("__pycache__"))

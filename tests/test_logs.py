@@ -59,6 +59,7 @@ def test_releases_are_noisy_and_fresh() -> None:
     assert len(means) == 5
 
 
+@pytest.mark.slow
 def test_arms_that_do_not_differ_are_too_close_to_tell() -> None:
     """200 logs; a winner is named in at most 5%, and in fewer than 1% by the proof's slack."""
     told = 0

@@ -72,6 +72,7 @@ print(bd.plan(2, 1000, 1.0).best is not None)
     assert run(code, folder) == "True\n"
 
 
+@pytest.mark.slow
 def test_files_with_the_line_ends_of_windows(folder: Path) -> None:
     rows = "arm,outcome\r\n" + "a,1\r\nb,0\r\n" * 200
     (folder / "log.csv").write_bytes(rows.encode("utf-8"))
@@ -117,6 +118,7 @@ bd.PrivateBandit(2, 0.5, 1000).save("policy.json")
     assert json.loads((folder / "policy.json").read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_the_service_answers(folder: Path) -> None:
     code = """
 from pathlib import Path

@@ -141,7 +141,7 @@ def test_losses_that_reach_the_learner_are_found(name: str, fault: type) -> None
 
 
 @pytest.mark.parametrize("fault", [RawLosses, LossInImportance, LossInNextArm])
-@pytest.mark.parametrize("name", ["one-bit", "htinf"])
+@pytest.mark.parametrize("name", mostly_slow(["one-bit", "htinf"], ["htinf"]))
 def test_decisions_alone_give_the_fault_away(
     name: str, fault: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def test_contexts_that_say_nothing_cost_little(protects: Protects, rounds: int) 
     assert loss < 1.1 * without
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protects", PROTECTS)
 def test_a_million_rounds_take_seconds(protects: Protects) -> None:
     rng = np.random.default_rng(0)

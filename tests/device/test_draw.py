@@ -67,6 +67,7 @@ def test_every_number_below_d_is_as_likely_as_any_other(units: int) -> None:
     assert Fraction(sum(bits), 3) == Fraction(1 + units, 3)
 
 
+@pytest.mark.slow
 def test_the_audit_finds_nothing_and_almost_everything() -> None:
     """False alarm: 1e-6 by the audit's significance, and seven standard deviations below."""
     parameters = check_release(make_release(2.0), 2.0)

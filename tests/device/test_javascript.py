@@ -80,6 +80,7 @@ def test_properties_hold_in_node() -> None:
     assert re.search(r"^# pass (\d\d)$", done.stdout, flags=re.MULTILINE), done.stdout
 
 
+@pytest.mark.slow
 @needs_node
 def test_bits_drawn_in_node_keep_epsilon(tmp_path: Path) -> None:
     """False alarm: 1e-6 by the audit's significance, and seven standard deviations below."""

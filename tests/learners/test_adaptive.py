@@ -73,6 +73,7 @@ def regret_met(learner: Adaptive, saved: Any) -> float:
     return regret
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [None, 500.0])
 @pytest.mark.parametrize("kind", ["gap", "swap", "noise"])
 def test_regret_stays_below_what_was_met(memory: float | None, kind: str) -> None:

@@ -176,6 +176,7 @@ def test_without_the_guard_nothing_is_tested() -> None:
     assert report == {"guard": False, "tests": 0, "alarm": False, "false_alarm": 1e-4}
 
 
+@pytest.mark.slow
 def test_false_alarms_are_rarer_than_stated() -> None:
     """Steady arms at the largest variance; with alpha 0.5 more than half would be a failure.
 

@@ -27,6 +27,7 @@ from bandanna.learners.steps import draw_once, update_once
 from bandanna.spec import Problem
 from bandanna.theory.adaptive import adaptive, adaptive_clamp, released_noise
 from bandanna.theory.centred import centred_regret
+from tests.soak import mostly_slow
 
 SIZES = [(4, 10**5, 0.1), (10, 10**6, 0.1), (10, 2 * 10**5, 1.0), (50, 5 * 10**5, 0.5)]
 SIZES += [(2, 2 * 10**4, 0.5)]
@@ -119,7 +120,7 @@ def test_it_switches_where_losses_cannot_be_predicted_and_keeps_the_promise() ->
     assert np.mean([regret for regret, _ in runs]) < learner.budget
 
 
-@pytest.mark.parametrize("kind", ["gap", "equal", "late"])
+@pytest.mark.parametrize("kind", mostly_slow(["gap", "equal", "late"], ["gap"]))
 def test_it_does_not_switch_in_ordinary_worlds(kind: str) -> None:
     losses, arms = 4000, 4
     means = np.tile([0.3, 0.5, 0.5, 0.6], (losses, 1))

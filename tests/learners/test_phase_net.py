@@ -25,6 +25,7 @@ from bandanna.theory.adaptive import released_noise
 from bandanna.theory.phases import phased_promise
 from tests.learners.test_phased import released, run
 from tests.simulation.test_engine import drive_by_hand
+from tests.soak import mostly_slow
 
 SIZES = [(4, 10**5, 0.1), (10, 10**6, 0.1), (10, 2 * 10**5, 1.0), (50, 5 * 10**5, 0.5)]
 SIZES += [(2, 2 * 10**4, 0.5)]
@@ -119,7 +120,7 @@ def regret_of(plans: list[np.ndarray], means: list[np.ndarray], rounds: int) -> 
     return lost - float(np.mean(means, axis=0).min()) * rounds
 
 
-@pytest.mark.parametrize("guard", [True, False])
+@pytest.mark.parametrize("guard", mostly_slow([True, False], [True]))
 def test_a_hostile_world_makes_it_switch_and_the_promise_is_kept(guard: bool) -> None:
     arms, rounds, epsilon = 4, 20_000, 1.0
     learner, means = with_net(arms, epsilon, rounds, guard=guard), hostile(arms)
@@ -168,7 +169,7 @@ def test_simulator_and_policy_agree_after_the_switch() -> None:
 def test_a_policy_says_whether_it_switched() -> None:
     policy = bd.PrivateBandit(2, 1.0, 20_000, "phased-net", seed=1)
     assert "the net was not needed" in str(policy.summary())
-    results = bd.simulate({"p": policy}, Bernoulli(2, 20_000, gap=0.1), replicates=20)
+    results = bd.simulate({"p": policy}, Bernoulli(2, 20_000, gap=0.1), replicates=3)
     assert results.switched("p") == 0.0
 
 

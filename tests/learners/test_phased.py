@@ -120,6 +120,7 @@ def test_eligible_arms_are_drawn_from_what_is_left() -> None:
     np.testing.assert_array_equal(state.left, [before[0], 0, before[2], 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", [0.01, 0.25])
 def test_the_guard_knows_the_tails_of_laplace_noise(sampling: float) -> None:
     epsilon = 0.1

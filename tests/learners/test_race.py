@@ -27,7 +27,10 @@ def raced(learner: Race, means: list[float], run: int) -> tuple[float, RaceState
 
 @pytest.mark.parametrize(
     ("means", "runs", "most"),
-    [([0.3, 0.4], 400, 2_300), ([0.3, 0.4, 0.4, 0.4, 0.4], 60, 7_900)],
+    [
+        pytest.param([0.3, 0.4], 400, 2_300, marks=pytest.mark.slow),
+        ([0.3, 0.4, 0.4, 0.4, 0.4], 60, 7_900),
+    ],
 )
 def test_the_best_arm_is_found_in_time(means: list[float], runs: int, most: float) -> None:
     """Means of 1,000 runs are 2,150 and 6,030; standard errors here are below 40 and 250."""

@@ -17,6 +17,7 @@ from bandanna.policy.facade import policy_from_dict
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.statements import PUBLIC_ARMS
 from tests.contracts.policies import hear_what_waits
+from tests.soak import mostly_slow
 
 RANDOM = ("one-bit", "one-bit-exp3", "adaptive", "htinf", "exp3", "ldp-exp3")
 RANKING = ("kl-ucb", "thompson")
@@ -42,7 +43,9 @@ def test_the_chance_is_renormalised(algorithm: str) -> None:
         assert decision.chance == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("algorithm", ["one-bit", "one-bit-exp3", "htinf"])
+@pytest.mark.parametrize(
+    "algorithm", mostly_slow(["one-bit", "one-bit-exp3", "htinf"], ["one-bit"])
+)
 def test_arms_are_drawn_with_their_chance_and_estimates_stay_unbiased(algorithm: str) -> None:
     """Six standard errors and five numbers: a false alarm is rarer than one in a million.
 

@@ -17,6 +17,7 @@ import bandanna as bd
 from bandanna.policy import Policy, policy, runner, state, transitions
 from bandanna.privacy import VectorRelease, estimates, one_bit, release, sums
 from tests.contracts.policies import PRIVATE, advise, make
+from tests.soak import mostly_slow
 
 FILES = {
     module.__file__
@@ -111,7 +112,10 @@ def test_an_interrupt_anywhere_hands_a_devices_bit_on_at_most_once(what: str) ->
     assert line > 5
 
 
-@pytest.mark.parametrize("name", ["one-bit", "calibrated-exp4", "people", "eligible"])
+@pytest.mark.parametrize(
+    "name",
+    mostly_slow(["one-bit", "calibrated-exp4", "people", "eligible"], ["one-bit", "people"]),
+)
 @pytest.mark.parametrize("what", ["decide", "observe", "give_up"])
 def test_what_is_saved_after_an_interrupt_can_be_loaded(
     name: str, what: str, tmp_path: Path

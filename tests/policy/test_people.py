@@ -169,6 +169,7 @@ def test_a_closed_batch_forgets_who_was_in_it() -> None:
     assert policy.state.open == {}
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_people_take_little_memory() -> None:
     """A tenth of what is promised for ten times as many; dictionaries grow in steps."""
     tracemalloc.start()

@@ -19,6 +19,7 @@ from bandanna.privacy.epochs import PROTECTS
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.signatures import make_key, private_from_pem, public_from_pem, to_pem
 from tests import command
+from tests.soak import mostly_slow
 
 CERTIFICATES = {
     "one-bit": bd.PrivateBandit(3, 0.5, batch=4).certificate(),
@@ -55,7 +56,12 @@ SCALES_OF_NO_CONSEQUENCE = {"batch", "experts", "features"}
 experts, and Gaussian noise for any number of features; where arithmetic depends on them they are
 pinned by it."""
 
-every_kind = pytest.mark.parametrize("kind", CERTIFICATES)
+QUICK = (
+    *("one-bit", "laplace", "vector-laplace", "one-bit-exp4", "device", "persons", "metrics"),
+    *("gaussian", "context, feedback, delta 0, 3 slots"),
+)
+every_kind = pytest.mark.parametrize("kind", mostly_slow(CERTIFICATES, QUICK))
+assert set(QUICK) <= set(CERTIFICATES)
 
 
 def sealed(data: dict[str, object]) -> str:

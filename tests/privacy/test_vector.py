@@ -155,6 +155,7 @@ def test_discrete_gaussian_noise_is_a_rounded_one_up_to_the_slack() -> None:
             assert abs(discrete - rounded) <= 40.0**2 / (20 * sigma**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "pure"])
 def test_an_audit_along_the_move_does_not_refute_the_claim(name: str) -> None:
     """Sums with and without one loss of 1, seen along the direction in which they differ."""

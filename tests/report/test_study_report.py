@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from bandanna.report.study_report import guaranteed, numbers_table, write_report
 from bandanna.studies.results import StudyResults
 from bandanna.studies.schema import AXES
 from tests.browser import needs_browser, open_browser
+from tests.soak import mostly_slow
 
 EVIL = "Is </script><script>alert('x')</script> & \"one-bit\" <b>better</b>?"
 AUDIT = {
@@ -59,13 +61,14 @@ def test_every_private_row_shows_what_plan_guarantees(results: StudyResults) -> 
     columns, rows = numbers_table(results.table(), results.environments)
     headings = [column["heading"] for column in columns]
     assert headings[-1] == "guaranteed at most"
+    plan_once = cache(bd.plan)
     for row in rows:
         said = dict(zip(headings, row["cells"], strict=True))
         if said["epsilon"] == "-":
             assert said["guaranteed at most"] == "-"
             continue
         size = int(said["arms"]), int(said["rounds"].replace(",", ""))
-        plan = bd.plan(*size, float(said["epsilon"]))
+        plan = plan_once(*size, float(said["epsilon"]))
         planned = next(one for one in plan.rows if one.algorithm == said["algorithm"])
         shown = "says nothing" if planned.vacuous else f"{planned.regret:,.0f}"
         shown = "-" if planned.bound is None else shown
@@ -117,6 +120,8 @@ def test_it_says_everything_and_escapes_what_people_wrote(report: Path) -> None:
 
 
 def test_charts_are_those_the_study_allows(results: StudyResults, tmp_path: Path) -> None:
+    with pytest.raises(bd.InputError, match="svg, png, pdf"):
+        write_report(results, tmp_path / "r.html", charts="gif")
     assert list(study_charts(results)) == [
         "regret over time",
         "regret against arms",
@@ -125,12 +130,18 @@ def test_charts_are_those_the_study_allows(results: StudyResults, tmp_path: Path
         "price of privacy",
         "arm shares",
     ]
-    for kind, start in {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}.items():
-        written = write_report(results, tmp_path / "r.html", charts=kind)
-        assert len(written) == 7
-        assert all(path.read_bytes().startswith(start) for path in written[1:])
-    with pytest.raises(bd.InputError, match="svg, png, pdf"):
-        write_report(results, tmp_path / "r.html", charts="gif")
+
+
+STARTS = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
+
+
+@pytest.mark.parametrize("kind", mostly_slow(STARTS, ["svg"]))
+def test_charts_are_written_beside_the_report(
+    kind: str, results: StudyResults, tmp_path: Path
+) -> None:
+    written = write_report(results, tmp_path / "r.html", charts=kind)
+    assert len(written) == 7
+    assert all(path.read_bytes().startswith(STARTS[kind]) for path in written[1:])
 
 
 def test_a_study_of_one_cell_has_a_report_too(tmp_path: Path) -> None:
@@ -228,6 +239,7 @@ def browser() -> Iterator[Any]:
         yield driver
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_real_browser_draws_every_chart_without_a_complaint(report: Path, browser: Any) -> None:
     browser.set_script_timeout(60)
@@ -249,6 +261,7 @@ def test_a_real_browser_draws_every_chart_without_a_complaint(report: Path, brow
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_narrow_screen_needs_no_sideways_scrolling(report: Path, browser: Any) -> None:
     browser.set_script_timeout(60)

@@ -14,7 +14,8 @@ import pytest
 
 import bandanna as bd
 from bandanna.client import ServiceError
-from tests.service.running import Process, process
+from tests.command import bandanna
+from tests.service.running import Process, copied, process
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +93,7 @@ def test_refusals_have_names(running: Process, client: bd.Client) -> None:
 def command(running: Process, *arguments: str) -> subprocess.CompletedProcess[str]:
     where = ["--database", str(running.folder / "service.db")]
     where += ["--secret-file", str(running.folder / "secret")]
-    return subprocess.run(
-        [sys.executable, "-m", "bandanna", *arguments, *where],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return bandanna(*arguments, *where)
 
 
 def test_keys_are_made_listed_and_revoked_by_command(running: Process, client: bd.Client) -> None:
@@ -122,13 +118,10 @@ def test_backups_and_checks(running: Process, client: bd.Client, tmp_path: Path)
     assert "tables up to date" in command(running, "serve", "--check", *known).stdout
     secret = ["--secret-file", str(running.folder / "secret")]
     here = ["--database", str(tmp_path / "copy.db"), *secret, *guard]
-    run = [sys.executable, "-m", "bandanna", "serve", "--check", *here]
-    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    done = bandanna("serve", "--check", *here)
     assert done.returncode == 2
     assert "is a backup" in done.stderr
-    charged = subprocess.run(
-        [*run, "--accept-restored"], capture_output=True, text=True, check=False
-    )
+    charged = bandanna("serve", "--check", *here, "--accept-restored")
     assert charged.returncode == 0, charged.stderr
 
 
@@ -190,7 +183,7 @@ def test_what_openfeature_tracks_is_a_reward(
 
 
 def test_it_ends_well_when_told_to(tmp_path: Path) -> None:
-    with process(tmp_path) as here:
+    with copied(tmp_path) as here:
         with bd.Client(here.url, here.key) as client:
             bandit = client.create("test", ["a", "b"], 0.2)
             bandit.decide()

@@ -67,6 +67,7 @@ def test_shares_are_of_released_rounds() -> None:
     assert found["shares"][0]["shares"] == [1.0, 0.0]
 
 
+@pytest.mark.slow
 def test_steadiness_has_few_false_alarms_and_sees_a_change() -> None:
     """2 000 steady runs: more than 60 alarms at 1% has probability below 1e-6 where it is exact."""
     rng = np.random.default_rng(0)

@@ -20,6 +20,7 @@ from bandanna.simulation.comparators import best_of_segments
 from bandanna.simulation.engine import run_streams
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "others"),
     [

@@ -79,6 +79,7 @@ def branches(tmp_path: Path) -> Branches:
     return Branches(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_same_copy_restored_four_times_is_charged_four_times(branches: Branches) -> None:
     with branches.running() as here:
         branches.release(here)

@@ -14,6 +14,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.studies.study import Study
+from tests.soak import mostly_slow
 
 STUDY = Study(
     {
@@ -91,7 +92,9 @@ def _wait_for_workers(cluster: Cluster) -> None:
         client.wait_for_workers(2, timeout=60)
 
 
-@pytest.mark.parametrize("kind", ["nobody", "silent", "nonsense", "no workers"])
+@pytest.mark.parametrize(
+    "kind", mostly_slow(["nobody", "silent", "nonsense", "no workers"], ["nonsense"])
+)
 def test_clusters_that_do_not_answer_are_told_quickly(kind: str, tmp_path: Path) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

@@ -93,6 +93,7 @@ def test_where_the_guarantees_begin_to_say_something() -> None:
     assert row("htinf", Problem(10, 4_350_000, 0.1)).share < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
 def test_simulated_regret_stays_below_bounds_that_say_something(epsilon: float) -> None:
     K, T = 4, 60_000
@@ -117,6 +118,7 @@ def test_simulated_regret_stays_below_bounds_that_say_something(epsilon: float) 
                 assert results.regret(name).mean() < bound
 
 
+@pytest.mark.slow
 def test_simulated_regret_stays_below_the_papers_bounds() -> None:
     """At a size at which all of them say something; with fixed seeds a quarter is the most."""
     K, T, epsilon = 2, 400_000, 1.0

@@ -19,6 +19,7 @@ from bandanna.theory.batched_exp4 import (
     calibrated_bound,
     calibrated_terms,
 )
+from tests.soak import mostly_slow
 
 PROBLEMS = [
     Problem(5, 10**6, 1.0, experts=10, delta=1e-6),
@@ -29,7 +30,7 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+@pytest.mark.parametrize("problem", mostly_slow(PROBLEMS, PROBLEMS[:1]), ids=str)
 def test_no_point_of_a_wide_grid_has_a_smaller_bound(problem: Problem) -> None:
     parameters, noise = best_calibrated(problem)
     found = math.fsum(calibrated_terms(problem, noise, parameters).values())

@@ -209,6 +209,7 @@ def test_an_algorithm_that_promises_less_than_asked_is_refused(
         bd.PrivateBandit(3, 0.5, 1000, "liar")
 
 
+@pytest.mark.slow
 def test_an_algorithm_from_outside_is_on_the_command_line() -> None:
     code = (
         "from bandanna.algorithms import register\n"

@@ -205,6 +205,7 @@ def test_late_feedback_stays_below_its_bound_and_not_below_the_one_in_order() ->
     assert usual > tsallis.plan.own.regret == pytest.approx(264.3, abs=0.1)
 
 
+@pytest.mark.slow
 def test_giving_up_costs_at_most_its_share() -> None:
     """Every tenth round given up: at most a tenth of the rounds more."""
     policy = bd.PrivateBandit(2, 1.0, 5000, "one-bit-exp3")

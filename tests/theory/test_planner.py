@@ -13,6 +13,7 @@ from bandanna.algorithms import ALGORITHMS, algorithms
 from bandanna.planner.inverse import ask, says_something_from
 from bandanna.planner.plan import plan, row_of
 from bandanna.spec import Problem
+from tests.soak import mostly_slow
 
 
 def test_plans_list_what_does_not_apply_and_never_as_a_number() -> None:
@@ -133,7 +134,7 @@ def test_inverse_questions_have_sharp_answers() -> None:
             ask(question, target, asked)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", mostly_slow(range(12), [1, 2, 3, 4, 6, 8, 10]))
 def test_from_so_many_rounds_on_means_from_there_on(seed: int) -> None:
     """Shares of the rounds are not monotone in them; the threshold holds nevertheless."""
     rng = random.Random(seed)

@@ -21,6 +21,7 @@ from bandanna.spec import Problem
 from bandanna.theory import batched_exp4, exp3, exp4, ftpl, htinf
 from bandanna.theory.search import lowest_point
 from bandanna.theory.tuning import Bound, noisy_spread
+from tests.soak import mostly_slow
 
 sizes = st.tuples(st.integers(2, 1000), st.integers(10**3, 10**9), st.floats(0.01, 5.0))
 
@@ -340,7 +341,7 @@ def advice_problem(kind: str, T: int) -> tuple[np.ndarray, np.ndarray]:
     return losses, advice
 
 
-@pytest.mark.parametrize("kind", ADVICE)
+@pytest.mark.parametrize("kind", mostly_slow(ADVICE, [*ADVICE][:1]))
 @pytest.mark.parametrize("name", ["local", "one-bit", "batched"])
 def test_simulated_exp4_stays_below_its_bound(kind: str, name: str) -> None:
     """The algorithms as the page has them, in NumPy, 30 runs at once."""
