@@ -286,6 +286,7 @@ def test_plans_that_cannot_be_made(arguments: tuple[str, ...], reason: str) -> N
     assert reason in done.stderr
 
 
+@pytest.mark.slow
 def test_a_plan_with_experts_says_what_to_expect() -> None:
     size = ("--arms", "3", "--experts", "4", "--rounds", "2000", "--epsilon", "1")
     data = json.loads(bandanna("plan", *size, "--delta", "1e-3", "--simulate", "--json").stdout)

@@ -32,6 +32,8 @@ from tests.contracts.policies import (
 every_policy = pytest.mark.parametrize("name", EVERY)
 private_policies = pytest.mark.parametrize("name", PRIVATE)
 spread_or_not = pytest.mark.parametrize("spread", [False, True], ids=["votes", "spread"])
+CONVERTED = {name for name in EVERY if "-conversion" in name and name != "one-bit-conversion"}
+"""Learners converted to experts, all but one: each has a kernel of its own to be compiled."""
 
 
 @every_policy
@@ -70,8 +72,15 @@ def test_decisions_depend_on_losses_only_through_releases(
     assert play(rng.random(60)) == play(rng.random(60))
 
 
-@every_policy
-@spread_or_not
+@pytest.mark.parametrize(
+    ("name", "spread"),
+    [(name, False) for name in EVERY]
+    + [
+        pytest.param(name, True, marks=[pytest.mark.slow] * (name in CONVERTED))
+        for name in EVERY
+        if advised(name)
+    ],
+)
 def test_the_simulator_makes_the_same_decisions(name: str, spread: bool) -> None:
     policy = make(name)
     rng = np.random.default_rng(8)

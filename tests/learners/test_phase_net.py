@@ -166,10 +166,11 @@ def test_simulator_and_policy_agree_after_the_switch() -> None:
         np.testing.assert_array_equal(results.plays("policy")[number], plays)
 
 
+@pytest.mark.slow
 def test_a_policy_says_whether_it_switched() -> None:
     policy = bd.PrivateBandit(2, 1.0, 20_000, "phased-net", seed=1)
     assert "the net was not needed" in str(policy.summary())
-    results = bd.simulate({"p": policy}, Bernoulli(2, 20_000, gap=0.1), replicates=3)
+    results = bd.simulate({"p": policy}, Bernoulli(2, 20_000, gap=0.1), replicates=20)
     assert results.switched("p") == 0.0
 
 

@@ -13,6 +13,7 @@ from bandanna.learners import CompiledLearner
 from bandanna.policy import Policy
 from bandanna.simulation.engine import run_streams
 from tests.contracts.test_learners import LEARNERS_UNDER_TEST
+from tests.soak import mostly_slow
 
 ROUNDS = 997
 """Prime: the last batch is never full."""
@@ -51,7 +52,7 @@ LEARNERS = {name: learner for name, learner in LEARNERS_UNDER_TEST.items() if no
 
 
 @pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS.keys())
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", mostly_slow(RELEASES, ["laplace"]))
 def test_every_learner_under_every_release(learner: CompiledLearner, release: str) -> None:
     check(bd.PrivateBandit(learner.arms, 0.7, learner=learner, release=release, batch=3))
 

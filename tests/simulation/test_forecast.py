@@ -46,6 +46,7 @@ def test_experts_are_refused() -> None:
         forecast(bd.Problem(2, 100, 1.0, 3), lambda rounds: Bernoulli(2, rounds))
 
 
+@pytest.mark.slow
 def test_a_plan_in_their_units(tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("log") / "visits.csv"
     rng = np.random.default_rng(0)
