@@ -89,7 +89,7 @@ def test_environments_with_their_own_number_of_arms() -> None:
         (("--rounds", "1e13"), "from 1 to 1e+12"),
         (("--epsilon", "1e5"), "from 1e-09 to 100"),
         (("--arms", "1000000000"), "at most 1e"),
-        (("--replicates", "1e12"), "fewer"),
+        (("--replicates", "1e12", "--algorithms", "one-bit"), "fewer"),
         (("--arms", "1"), "arms must be a whole number, at least 2"),
         (("--arms", "1.5"), "--arms must be a whole number"),
         (("--algorithms", "magic"), "there are one-bit"),
@@ -189,7 +189,7 @@ def test_audit_as_json() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("audit", "--draws", "50"), "use at least"),
+        (("audit", "--draws", "50", "--epsilon", "2"), "use at least"),
         (("audit", "--epsilon", "x"), "numbers separated by commas"),
         (("audit", "--epsilon", "-1"), "epsilon must be"),
         (("audit", "--release", "magic"), "one-bit, laplace or all"),

@@ -27,6 +27,16 @@ def test_the_workflow_runs_what_we_run() -> None:
     assert "run: .ci/run\n" in (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
 
 
+def test_what_make_test_leaves_out_is_run_before_anything_lands() -> None:
+    assert 'make "${1:-test-all}"\n' in (ROOT / ".ci" / "run").read_text("utf-8")
+    targets = (ROOT / "Makefile").read_text("utf-8").split("\n\n")
+    for name in ("test-all", "coverage"):
+        (recipe,) = (target for target in targets if f"\n{name}: " in target)
+        assert '-m "not soak"' in recipe
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]
+    assert '-m "not slow and not soak"' in options["ini_options"]["addopts"]
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_offline_and_shows_what_it_did(path: Path) -> None:
     kept = json.loads(path.read_text("utf-8"))

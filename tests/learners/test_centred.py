@@ -134,6 +134,7 @@ def test_estimates_are_unbiased_where_delays_depend_on_the_arm(learner: Compiled
     assert np.all(np.abs(gaps.mean(axis=0)) <= 5.5 * errors)
 
 
+@pytest.mark.slow
 def test_so_are_those_of_experts() -> None:
     """Two experts who disagree about half of the time; losses of arm 0 come ten rounds late."""
     learner, runs, rounds = Exp4(2, 3, 0.4, centred=True), 2000, 40
@@ -168,6 +169,7 @@ def test_an_importance_carries_a_baseline() -> None:
             assert abs(baseline_of(carried, 0.77) - baseline) <= 2.0**-20
 
 
+@pytest.mark.slow
 def test_regret_stays_below_what_was_paid() -> None:
     rounds, arms = 3000, 5
     rate = centred_rate(math.log(arms), rounds, arms)

@@ -136,6 +136,7 @@ def test_the_guard_knows_the_tails_of_laplace_noise(sampling: float) -> None:
         assert -0.1 < found - exact < 0.4  # close, and rather too large
 
 
+@pytest.mark.slow
 def test_an_arm_that_wakes_is_found_and_common_moves_are_no_alarm() -> None:
     asleep = np.full(10, 0.5)
     asleep[0] = 0.45
@@ -160,6 +161,7 @@ def test_an_arm_that_wakes_is_found_and_common_moves_are_no_alarm() -> None:
     assert alarms <= 5  # below 1 in 100 runs: 6 or more of 30 by chance below 1e-6
 
 
+@pytest.mark.slow
 def test_losses_that_keep_changing_are_left_to_the_adaptive_learner() -> None:
     rng = np.random.default_rng(5)
     pieces = list(rng.random((50, 10)))
