@@ -28,8 +28,7 @@ from bandanna.environments.log import Log, read_log
 from bandanna.environments.returning import mean_units, slots_of
 from bandanna.inference import Totals, point
 from bandanna.policy.answers import Answer, Comparison, answer_from, check_confidence, compare_from
-from bandanna.policy.methods import AT_RANDOM, Once
-from bandanna.policy.wording import Units
+from bandanna.policy.statements import AT_RANDOM, Once, Units
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.composition import for_person
 from bandanna.privacy.laplace import LaplaceRelease, laplace_scale

@@ -14,8 +14,7 @@ import pytest
 import bandanna as bd
 from bandanna.inference import Totals, law_of
 from bandanna.policy.answers import answer_from, compare_from
-from bandanna.policy.methods import AnyTime
-from bandanna.policy.wording import Units
+from bandanna.policy.statements import AnyTime, Units
 
 
 def played(

@@ -15,8 +15,8 @@ from scipy import stats
 import bandanna as bd
 from bandanna.audits.policies import audit_policy
 from bandanna.inference import Totals
-from bandanna.policy.methods import AnyTime, Known
 from bandanna.policy.outcomes import breaches
+from bandanna.policy.statements import AnyTime, Known
 from bandanna.privacy import LaplaceRelease
 from bandanna.privacy import metrics as metrics_module
 from bandanna.privacy.accounting import privacy_loss

@@ -14,7 +14,7 @@ import bandanna as bd
 from bandanna.inference import Totals, law_of
 from bandanna.learners.prior import PriorArm, weighed
 from bandanna.logs import LogAnswer
-from bandanna.policy.methods import AS_IN_THE_LOG, FIXED
+from bandanna.policy.statements import AS_IN_THE_LOG, FIXED
 from bandanna.privacy.certificate import sealed, verify
 from bandanna.simulation.engine import run_streams
 

@@ -15,8 +15,16 @@ from bandanna._core import checks
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.inference import Totals, point
-from bandanna.policy.methods import STEADY, Known, Method
-from bandanna.policy.wording import Units, best_words, difference_words, digits_for, sure
+from bandanna.policy.statements import (
+    STEADY,
+    Known,
+    Method,
+    Units,
+    best_words,
+    difference_words,
+    digits_for,
+    sure,
+)
 
 ANY_TIME = "It is valid at any time, however often you look."
 COUNTS_THE_LOG = (

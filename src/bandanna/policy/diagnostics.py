@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from bandanna._core.html import paragraph, table
+from bandanna._core.html import paragraph
 from bandanna._core.start import Start
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.inference import Floats
@@ -29,27 +28,20 @@ from bandanna.policy.answers import (
     leader_from,
     with_log,
 )
-from bandanna.policy.hints import hint
-from bandanna.policy.methods import AS_IN_THE_LOG, FIXED, STEADY, Known
 from bandanna.policy.outcomes import and_start, known_of, metric_known, reason_of, turned_over
-from bandanna.policy.parts import (
-    Recipe,
-    algorithm_of,
-    certificate_of,
-    plan_of,
-    promise_of,
-    slot_problem,
-)
+from bandanna.policy.parts import Recipe, algorithm_of, slot_problem
+from bandanna.policy.promises import certificate_of, knows_its_noise, plan_of, promise_of
 from bandanna.policy.state import State
-from bandanna.policy.transitions import Parts, batch_with_room
-from bandanna.policy.wording import (
-    WEIGHED,
-    Units,
+from bandanna.policy.statements import AS_IN_THE_LOG, FIXED, STEADY, WEIGHED, Known, Units
+from bandanna.policy.summary import (
+    ArmSummary,
+    Summary,
     alarm_words,
+    hint,
     net_words,
     stationarity_words,
 )
-from bandanna.privacy.laplace import LaplaceRelease
+from bandanna.policy.transitions import Parts, batch_with_room
 from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule, Spec
 
@@ -68,93 +60,6 @@ class _Said(TypedDict):
     warning: str
     settled: Settled | None
     unsaid: str
-
-
-class ArmSummary(NamedTuple):
-    """What is known of an arm, or of an expert."""
-
-    arm: ArmName
-    chance: float | None
-    """With which probability it would be drawn now."""
-    share: float | None
-    """Which share of all decisions so far it was given; None where experts are weighed."""
-    batches: int
-    """How many of its batches were released."""
-    mean: float | None
-    """The estimated mean, in the user's units and direction; None before the first release."""
-    low: float | None
-    high: float | None
-    """The 95% interval of the mean, for sampling and noise together, valid at any time;
-    provided the arm's outcomes do not change over time."""
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a policy has learned, arm by arm."""
-
-    rows: list[ArmSummary]
-    decided: int
-    released: int
-    stationarity: str = ""
-    """What the guard of ``dp-klucb`` has seen, in a sentence."""
-    hint: str = ""
-    """Why nothing is learned, and what to do; empty where nothing is wrong."""
-    answer: Answer | None = None
-    """Which arm is best, if that can be said."""
-    net: str = ""
-    """What the net under ``adaptive`` or ``phased`` has seen, in a sentence."""
-    unsaid: str = ""
-    """Why nothing can be said about means, where that is so."""
-
-    def __str__(self) -> str:
-        width = max(len(str(row.arm)) for row in self.rows)
-        lines = [f"{self.decided:,} decided, {self.released:,} batches released"]
-        for row in self.rows:
-            chance = "   -  " if row.chance is None else f"{row.chance:6.1%}"
-            if self.unsaid:
-                lines.append(f"  {row.arm!s:{width}}  {chance}")
-                continue
-            mean = "no release yet"
-            if row.mean is not None:
-                mean = f"mean {self.outcome} {row.mean:.4g} ({row.low:.4g} to {row.high:.4g})"
-            share = "" if row.share is None else f"{row.share:.1%} of decisions, "
-            lines.append(f"  {row.arm!s:{width}}  {chance}  {share}{row.batches:,} batches, {mean}")
-        lines += [f"  {said}" for said in (self.stationarity, self.net, self.unsaid) if said]
-        if self.hint:
-            lines.append(f"  {self.hint}.")
-        if self.answer is not None:
-            lines.append(f"  {self.answer.sentence}")
-        return "\n".join(lines)
-
-    @property
-    def outcome(self) -> str:
-        """Whether means are of losses or rewards."""
-        return "loss" if self.answer is None else self.answer.units.noun
-
-    def _repr_html_(self) -> str:
-        rows = [
-            [
-                str(row.arm),
-                "-" if row.chance is None else f"{row.chance:.1%}",
-                "-" if row.share is None else f"{row.share:.1%}",
-                f"{row.batches:,}",
-                "-" if row.mean is None else f"{row.mean:.4g}",
-                "-" if row.mean is None else f"{row.low:.4g} to {row.high:.4g}",
-            ]
-            for row in self.rows
-        ]
-        said = f"{self.decided:,} decided, {self.released:,} batches released"
-        mean = f"mean {self.outcome}"
-        headings = ["arm", "chance", "share so far", "batches", mean, "95% interval"]
-        sentence = "" if self.answer is None else self.answer.sentence
-        return (
-            table(said, headings, rows)
-            + paragraph(self.stationarity)
-            + paragraph(self.net)
-            + paragraph(self.unsaid)
-            + paragraph(self.hint)
-            + paragraph(sentence)
-        )
 
 
 class Diagnostics:
@@ -728,11 +633,3 @@ class Diagnostics:
             f"{self.batch}, {self.decided} decided, {self.waiting} waiting, {self.released} "
             f"batches released{self.hint and f'. {self.hint}.'}>"
         )
-
-
-def knows_its_noise(recipe: Recipe) -> bool:
-    """Whether the bound that a learner keeps is about the noise that its releases have."""
-    release, noise = recipe.release, getattr(recipe.learner, "noise", None)
-    if noise is None or not isinstance(release, LaplaceRelease):
-        return True
-    return float(noise) * release.batch * release.epsilon >= 1.0

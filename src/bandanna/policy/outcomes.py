@@ -12,8 +12,16 @@ from bandanna._core.grid import to_units
 from bandanna._core.start import Start, part_within
 from bandanna._core.types import ArmName, InputError
 from bandanna.inference import Totals, evidence_below, point
-from bandanna.policy.methods import FIXED, STEADY, AnyTime, InPhases, Known, PhaseArm, arm_in_phases
 from bandanna.policy.state import Retirement, State
+from bandanna.policy.statements import (
+    FIXED,
+    STEADY,
+    AnyTime,
+    InPhases,
+    Known,
+    PhaseArm,
+    arm_in_phases,
+)
 from bandanna.privacy.metrics import MetricsRelease
 from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease

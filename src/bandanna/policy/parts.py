@@ -1,16 +1,15 @@
-"""From a Spec to what runs: the algorithm, its learner and its release, and what they promise."""
+"""From a Spec to what runs: the algorithm, its learner and its release."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bandanna._core import checks
 from bandanna._core.checks import MAX_EPSILON
 from bandanna._core.documents import to_text
 from bandanna._core.start import Start, StartArm
-from bandanna._core.types import JSON, ArmName, Guarantee, InputError
+from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.algorithms import (
     AUTO,
     Algorithm,
@@ -25,31 +24,18 @@ from bandanna.learners.prior import PriorArm
 from bandanna.planner.plan import (
     CONVERTED,
     FEW_EXPERTS,
-    Plan,
-    Row,
-    capped,
     largest_batch,
     plan,
     problem_of_slot,
-    row_of,
 )
-from bandanna.policy.state import State
 from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
-from bandanna.privacy.certificate import Setting, make_certificate, verify
-from bandanna.privacy.charges import assuming_start, charged, start_entries
+from bandanna.privacy.certificate import verify
 from bandanna.privacy.composition import for_person, slot_for
 from bandanna.privacy.estimates import EstimateRelease
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.metrics import MetricsRelease, shares_of
-from bandanna.privacy.statements import (
-    ARMS_CHANGED,
-    PUBLIC_ADVICE,
-    PUBLIC_ARMS,
-    assumed_by_all,
-    protected,
-)
 from bandanna.privacy.sums import SumRelease
-from bandanna.spec import PeopleRule, Problem, Spec
+from bandanna.spec import Problem, Spec
 from bandanna.theory.exp4 import centred_no_privacy
 from bandanna.theory.phases import ab_test
 from bandanna.theory.stationary import LONGEST, RACE, dp_klucb, race
@@ -58,7 +44,7 @@ from bandanna.theory.tuning import Tuning, named_learner, paper_batch
 from bandanna.theory.tuning import release as release_by_name
 
 if TYPE_CHECKING:
-    from bandanna.privacy.range import PrivateRange
+    pass
 
 Part = TypeVar("Part")
 
@@ -512,111 +498,3 @@ def fitted(spec: Spec, recipe: Recipe) -> Spec:
             f"{people.rounds_per_slot}. Conversions take longer slots."
         )
     return spec.but(rounds_per_slot=1)
-
-
-# --- what a policy promises -------------------------------------------------------------------
-
-
-def promise_of(
-    spec: Spec,
-    recipe: Recipe,
-    release: Release,
-    state: State,
-    metrics: MetricsRelease | None = None,
-    *,
-    once: bool = False,
-) -> Guarantee:
-    """Return what is promised about one round's feedback, or one person's, and why.
-
-    ``once`` is what a single release promises, however often the policy was resumed.
-    """
-    promise = release.guarantee()
-    promise = promise if metrics is None else metrics.guarantee(promise)
-    if not promise.private:
-        return promise
-    people = spec.rule
-    promise = promise.assuming(
-        *assumed_by_all(
-            *spec.loss_range,
-            clip=spec.clip,
-            slots=None if people is None else people.per_person,
-        ),
-        *recipe.learner.assumptions,
-        *([PUBLIC_ARMS] if state.restricted else []),
-        *([ARMS_CHANGED] if state.changed else []),
-    )
-    if people is not None:
-        promise = for_person(promise, people.epsilon, people.delta, people.per_person)
-    elif follows_experts(recipe, spec.num_experts):
-        promise = replace(promise, protects=protected(algorithm_of(spec), spec.num_experts))
-    if state.resumed and not once:
-        promise = promise.repeated(state.resumed + 1)
-    if spec.start is not None:
-        promise = assuming_start(promise, spec.start.epsilon, state.resumed + 1 if once else 1)
-    known = spec.experts is None or PUBLIC_ADVICE in promise.assumptions
-    return promise if known else promise.assuming(PUBLIC_ADVICE)
-
-
-def certificate_of(
-    spec: Spec, state: State, promise: Guarantee, bought: PrivateRange | None = None
-) -> JSON:
-    """Return a policy's guarantee as a document, with what its range cost if it was bought.
-
-    ``promise`` is that of a single release.
-    """
-    low, high = spec.loss_range
-    size = len(spec.arms), spec.num_experts
-    setting = Setting(state.identity, algorithm_of(spec), *size, low, high)
-    also, start = {}, spec.start
-    if start is not None:
-        also = start_entries(start.certificate, promise.epsilon, state.resumed + 1)
-    if bought is None:
-        return charged(make_certificate(promise, setting, also), state.resumed)
-    if start is not None:
-        raise InputError(
-            "one certificate tells of a bought range or of a log at the start, not of both."
-        )
-    if state.resumed:
-        raise InputError(
-            "its file was resumed more than once: there is nothing to certify with a bought range."
-        )
-    if bought.loss_range != spec.loss_range or not spec.clip:
-        raise InputError(
-            f"the range bought is {bought.low:g} to {bought.high:g}; make the policy with "
-            f"loss_range= just that and clip=True."
-        )
-    return make_certificate(promise, setting, bought.entries(promise.epsilon))
-
-
-def plan_of(
-    algorithm: str, recipe: Recipe, problem: Problem, rule: PeopleRule | None = None
-) -> Plan:
-    """Return the plan for a policy's problem, and what the policy itself guarantees.
-
-    That is the bound of whichever algorithm, at the policy's batch, has just these parts.
-    """
-    entry = find(algorithm, with_experts=problem.with_experts)
-    recipe = recipe._replace(release=recipe.release.in_process())
-    others = [row for row in algorithms(with_experts=problem.with_experts) if row != entry]
-    same = [
-        row_of(candidate, problem, batch)
-        for candidate in (entry, *others)
-        for batch in (None, recipe.batch)
-        if candidate.release == recipe.release.name and _makes(candidate, problem, batch, recipe)
-    ]
-    unknown = "no bound is known for it with the parts that were replaced."
-    same.append(Row(algorithm, entry, problem, None, unknown))
-    own = next((row for row in same if row.bound is not None), same[0])
-    found = plan(problem)
-    if rule is not None:
-        most = largest_batch(problem.rounds, rule.per_person, rule.people) or 1
-        rows = sorted(capped(found.rows, most), key=lambda row: row.regret)
-        found = replace(found, rows=rows)
-    return replace(found, own=own)
-
-
-def _makes(entry: Algorithm, problem: Problem, batch: int | None, recipe: Recipe) -> bool:
-    try:
-        return recipe_of(entry.tuned(problem, batch)) == recipe
-    except InputError:
-        return False

@@ -22,10 +22,11 @@ from bandanna._core.types import (
     without_frames,
 )
 from bandanna.policy.answers import Answer, Comparison
-from bandanna.policy.diagnostics import CONFIDENCE, Summary
+from bandanna.policy.diagnostics import CONFIDENCE
 from bandanna.policy.facade import DAMAGE, policy_from_dict
 from bandanna.policy.files import claim_within, read_with, write_state
 from bandanna.policy.policy import Policy
+from bandanna.policy.summary import Summary
 from bandanna.policy.transitions import as_decision
 from bandanna.privacy.certificate import together
 

@@ -11,9 +11,10 @@ from bandanna.algorithms import find
 from bandanna.inference import mean_interval
 from bandanna.inference import point as estimate
 from bandanna.planner.plan import row_of
-from bandanna.policy.diagnostics import CONFIDENCE, ArmSummary
+from bandanna.policy.diagnostics import CONFIDENCE
 from bandanna.policy.parts import slot_problem
 from bandanna.policy.policy import Policy
+from bandanna.policy.summary import ArmSummary
 from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease
 from bandanna.service.models import moment

@@ -1,16 +1,192 @@
-"""Answers in words and in the user's units, and what guards and nets have seen."""
+"""How totals of released values become statements about means, what each assumes, and its words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bandanna._core.types import ArmName
-from bandanna.inference import Interval, Totals, point
-from bandanna.learners.net import NetReport
-from bandanna.learners.stationarity import GuardReport
-from bandanna.policy.methods import Method
+from bandanna.inference import (
+    Interval,
+    Law,
+    Totals,
+    difference_interval,
+    fixed_below,
+    fixed_difference_interval,
+    fixed_mean_interval,
+    is_below,
+    mean_interval,
+    phase_difference,
+    point,
+    still_racing,
+)
+
+STEADY = "each arm's outcomes do not change over time"
+FIXED = "outcomes were fixed in advance (they may change over time)"
+AS_IN_THE_LOG = "each arm's outcomes are like those in the log and do not change over time"
+AT_RANDOM = "rows are independent and chance decided who got which arm"
+
+
+class Method(Protocol):
+    """How totals become statements."""
+
+    def mean(self, arm: Totals, alpha: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+
+    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+
+    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+
+    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
+        """Return which arms no arm with a smaller mean is better than."""
+
+
+def pairs_racing(
+    arms: Sequence[Totals],
+    better: Callable[[Totals, Totals, float, float], bool],
+    alpha: float,
+    margin: float,
+) -> list[bool]:
+    """Return which arms are in the race, pair by pair, from the smallest mean on."""
+    left = [True] * len(arms)
+    ranked = sorted(range(len(arms)), key=lambda arm: point(arms[arm]))
+    for rank, arm in enumerate(ranked):
+        for rival in ranked[rank + 1 :]:
+            if left[arm] and left[rival] and better(arms[arm], arms[rival], alpha, margin):
+                left[rival] = False
+    return left
+
+
+class PhaseArm(Totals):
+    """The totals of an arm that was played in phases, and which arm it is."""
+
+    column: int
+
+
+def arm_in_phases(totals: Totals, column: int) -> PhaseArm:
+    """Return totals that know their arm."""
+    arm = PhaseArm(*totals)
+    arm.column = column
+    return arm
+
+
+class InPhases(NamedTuple):
+    """Statements from phases, for any losses that were fixed in advance.
+
+    Means are averages over phases, weighed by the arm's own rounds; differences are averages over
+    the phases in which both arms were played, weighed by how precisely each phase tells them.
+    """
+
+    law: Law
+    counts: NDArray[np.float64]
+    sums: NDArray[np.float64]
+
+    def mean(self, arm: Totals, alpha: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+        return mean_interval(self.law, arm, alpha)
+
+    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        assert isinstance(a, PhaseArm)
+        assert isinstance(b, PhaseArm)
+        columns = self.counts, self.sums, a.column, b.column
+        found = phase_difference(*columns, scale=self.law.scale, alpha=alpha)
+        return Interval(-1.0, 1.0) if found is None else Interval(found.low, found.high)
+
+    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+        return self.difference(a, b, 2.0 * alpha).low > -margin
+
+    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
+        """Return which arms no arm with a smaller mean is better than."""
+        return pairs_racing(arms, self.better, alpha, margin)
+
+
+class AnyTime(NamedTuple):
+    """Confidence sequences: intervals that are valid at any time."""
+
+    law: Law
+
+    def mean(self, arm: Totals, alpha: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+        return mean_interval(self.law, arm, alpha)
+
+    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        return difference_interval(self.law, a, b, alpha)
+
+    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+        return is_below(self.law, a, b, alpha, margin)
+
+    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
+        """Return which arms no arm with a smaller mean is better than, in one compiled call."""
+        return still_racing(self.law, arms, alpha, margin)
+
+
+class InPart(NamedTuple):
+    """A method with a part of the error probability, where two of them share it."""
+
+    method: Method
+    part: float
+
+    def mean(self, arm: Totals, alpha: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+        return self.method.mean(arm, self.part * alpha)
+
+    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        return self.method.difference(a, b, self.part * alpha)
+
+    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+        return self.method.better(a, b, self.part * alpha, margin)
+
+    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
+        """Return which arms no arm with a smaller mean is better than."""
+        return self.method.racing(arms, self.part * alpha, margin)
+
+
+class Once(NamedTuple):
+    """Intervals for totals that are looked at once, of sums with noise of a scale."""
+
+    scale: float
+
+    def mean(self, arm: Totals, alpha: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+        return fixed_mean_interval(self.scale, arm, alpha)
+
+    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        return fixed_difference_interval(self.scale, a, b, alpha)
+
+    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
+        return fixed_below(self.scale, a, b, alpha, margin)
+
+    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
+        """Return which arms no arm with a smaller mean is better than."""
+        return pairs_racing(arms, self.better, alpha, margin)
+
+
+class Known(NamedTuple):
+    """What was released, as answers are made from it."""
+
+    names: tuple[ArmName, ...]
+    totals: dict[int, Totals]
+    rounds: dict[int, float]
+    method: Method | None
+
+    def in_part(self, part: float) -> Known:
+        """Return the same for statements that have a part of the error probability."""
+        return self if self.method is None else self._replace(method=InPart(self.method, part))
+
 
 WEIGHED = (
     "EXP4 weighs all experts in every round, and from what it releases no expert's mean is bounded "
@@ -182,45 +358,3 @@ def sure(confidence: float) -> str:
 def digits_for(width: float) -> int:
     """Return how many decimals show an interval of a width to about two digits."""
     return max(0, min(8, 1 - math.floor(math.log10(width)))) if width > 0.0 else 4
-
-
-def net_words(net: NetReport | None) -> str:
-    """Say in a sentence what ``net`` tells; nothing where there is none."""
-    if net is None:
-        return ""
-    if not net["switched"]:
-        return f"Expected regret is at most {net['budget']:,.0f}; the net was not needed."
-    return (
-        f"Expected regret is at most {net['budget']:,.0f}. To keep that, centred EXP3 plays since "
-        f"round {net['after']:,}: losses were too hard to predict."
-    )
-
-
-def alarm_words(seen: GuardReport | None) -> str:
-    """Say that a guard has seen losses change; nothing where it has not."""
-    return stationarity_words(seen) if seen is not None and seen["alarm"] else ""
-
-
-def stationarity_words(seen: GuardReport | None) -> str:
-    """Say in a sentence what ``stationarity`` tells; nothing where there is no guard."""
-    if seen is None or not seen["guard"]:
-        return ""
-    tests, chance = seen["tests"], f"{seen['false_alarm']:g}"
-    if not seen["alarm"]:
-        return (
-            f"Losses look steady: {tests:,} comparisons of an arm's releases with its earlier "
-            f"ones, no alarm (a false one has probability at most {chance})."
-        )
-    told = seen.get("most_telling")
-    if told is None:
-        return (
-            f"The order of arms has changed, by {tests:,} comparisons of differences between arms "
-            f"(false alarms: probability about {chance}). What was known before fades; after a "
-            f"change so early or soon the adaptive learner plays."
-        )
-    return (
-        f"Losses change: after {told['after_rounds']:,} rounds arm {told['arm'] + 1}'s went from "
-        f"{told['loss_before']:.3g} to {told['loss_then']:.3g}, beyond the "
-        f"{told['difference_allowed']:.2g} that chance allows (false alarms: probability at most "
-        f"{chance}); the adaptive learner plays since."
-    )
