@@ -44,8 +44,7 @@ from bandanna.learners import PhaseLearner
 from bandanna.learners.steps import draw_round, learn_phase, open_phase
 from bandanna.policy.runner import NO_ADVICE, NO_ESTIMATES, Play, learn, open_batch, start_play
 from bandanna.policy.statements import InPhases, Method
-from bandanna.privacy.compiled import publish
-from bandanna.privacy.release import ArmTotals
+from bandanna.privacy.release import ArmTotals, publish
 from bandanna.privacy.sums import SumRelease
 
 Floats = NDArray[np.float64]

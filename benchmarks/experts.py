@@ -14,7 +14,7 @@ from bandanna.environments import Chunk, ExpertEnvironment, OneGoodExpert, make_
 from bandanna.learners import Exp4
 from bandanna.policy import Recipe
 from bandanna.privacy import PlainRelease, VectorRelease, calibration
-from bandanna.privacy.estimates import EstimateMemory
+from bandanna.privacy.vector_sums import EstimateMemory
 from bandanna.simulation.engine import ExpertRun
 from benchmarks import baseline
 from benchmarks.timing import Row, seconds

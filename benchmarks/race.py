@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from bandanna.planner.answers import PLAIN, RACE, UNIFORM, race_for
+from bandanna.planner.time_to_answer import PLAIN, RACE, UNIFORM, race_for
 
 PROBLEMS = (
     (0.3, 0.4),

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bandanna.reproduce import REPRODUCTIONS, WITHOUT_FIGURE
-from bandanna.reproduce.verdicts import frozen_settings
+from bandanna.reproduce import REPRODUCTIONS, WITHOUT_FIGURE, frozen_settings
 from tests.command import bandanna
 
 YES, NO = True, False

@@ -18,7 +18,7 @@ from bandanna.audits.events import lowest_bit
 from bandanna.audits.policies import audit_canaries, audit_policy
 from bandanna.audits.releases import audit_release, sampler_fit
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease, SeededRelease
-from bandanna.privacy.compiled import publish_many
+from bandanna.privacy.release import publish_many
 from bandanna.privacy.sums import SumRelease
 from tests.soak import seeds
 

@@ -10,7 +10,7 @@ from bandanna._core.streams import new_stream
 from bandanna.environments import Bernoulli
 from bandanna.learners import Race
 from bandanna.learners.race import RaceState, run_race
-from bandanna.planner.answers import (
+from bandanna.planner.time_to_answer import (
     UNIFORM,
     AnswerProblem,
     plan_answer,

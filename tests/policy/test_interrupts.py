@@ -15,7 +15,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.policy import Policy, policy, runner, state, transitions
-from bandanna.privacy import VectorRelease, estimates, one_bit, release, sums
+from bandanna.privacy import VectorRelease, one_bit, release, sums, vector_sums
 from tests.contracts.policies import PRIVATE, advise, make
 from tests.soak import mostly_slow
 
@@ -23,7 +23,7 @@ FILES = {
     module.__file__
     for module in (
         *(policy, runner, state, transitions),
-        *(estimates, one_bit, release, sums),
+        *(one_bit, release, sums, vector_sums),
     )
 }
 

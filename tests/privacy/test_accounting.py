@@ -195,7 +195,7 @@ def test_noisy_losses_are_truncated_non_negative(scale: float, loss: float, cut:
 
 def test_norms_of_laplace_vectors() -> None:
     """Some |Z|^2 >= 10 scale^2 log^2(NT) happens in T rounds with probability at most 1/T."""
-    from bandanna.privacy.compiled import publish_many
+    from bandanna.privacy.release import publish_many
 
     size, rounds, runs = 10, 100, 300
     release = LaplaceRelease(1.0, 1)

@@ -20,7 +20,7 @@ from bandanna._core.types import InputError
 from bandanna.privacy import VectorRelease
 from bandanna.privacy.calibration import GRID
 from bandanna.privacy.certificate import short_seal, verify
-from bandanna.privacy.estimates import SeededVectorRelease, add_round_once, round_scale_once
+from bandanna.privacy.vector_sums import SeededVectorRelease, add_round_once, round_scale_once
 from tests.laws import FALSE_ALARM
 
 EXPERTS, ARMS = 6, 3

@@ -19,8 +19,7 @@ from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switc
 from bandanna.planner.plan import row_of
 from bandanna.spec import Problem
 from bandanna.theory import batched_exp4, exp3, exp4, ftpl, htinf
-from bandanna.theory.search import lowest_point
-from bandanna.theory.tuning import Bound, noisy_spread
+from bandanna.theory.tuning import Bound, lowest_point, noisy_spread
 from tests.soak import mostly_slow
 
 sizes = st.tuples(st.integers(2, 1000), st.integers(10**3, 10**9), st.floats(0.01, 5.0))

@@ -11,8 +11,8 @@ from bandanna._core.types import InputError
 from bandanna.audits.attack import SIGNIFICANCE, AuditResult, Mechanism, audit
 from bandanna.policy import Policy
 from bandanna.privacy.charges import with_start
-from bandanna.privacy.compiled import publish_many
 from bandanna.privacy.laplace import LaplaceRelease
+from bandanna.privacy.release import publish_many
 from bandanna.privacy.sums import SeededRelease, SumRelease
 
 

@@ -15,9 +15,8 @@ from bandanna._core.types import JSON, BandannaError, Decision, Guarantee
 from bandanna.policy import Policy
 from bandanna.policy.codec import learned_to_dict
 from bandanna.policy.transitions import batch_with_room
-from bandanna.privacy.compiled import Memory
 from bandanna.privacy.metrics import MetricsRelease, MetricsTally
-from bandanna.privacy.release import Release, Released, Tally
+from bandanna.privacy.release import Memory, Release, Released, Tally
 
 Losses = Callable[[Decision], float]
 """The loss of a decision, from 0 to 1."""

@@ -294,7 +294,7 @@ def print_answer_plan(
             "--goal answer needs --epsilon, --gap and --base-rate, such as --epsilon 0.5 --gap "
             "0.02 --base-rate 0.05; with --rounds it also says which gap and epsilon suffice."
         )
-    from bandanna.planner.answers import AnswerProblem, plan_answer
+    from bandanna.planner.time_to_answer import AnswerProblem, plan_answer
 
     arms, people = size
     problem = AnswerProblem(whole_number("--arms", arms), epsilon, gap, base_rate, confidence)

@@ -76,7 +76,7 @@ def simulate_contexts(
     if replay:
         _replay(options, columns, asked, as_json=as_json)
         return
-    from bandanna.contextual.comparison import HEADINGS, compare_promises
+    from bandanna.contextual.simulation import HEADINGS, compare_promises
 
     table, notes = _table(options, columns, quiet=as_json)
     found = compare_promises(

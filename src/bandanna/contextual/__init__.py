@@ -1,13 +1,14 @@
 """Decisions by what is known of the person: contexts, encoded and public or protected."""
 
 from bandanna.contextual.answers import ContextAnswer
-from bandanna.contextual.comparison import ContextComparison, compare_promises
 from bandanna.contextual.features import Declared, Encoder, Fitted
 from bandanna.contextual.policy import PrivateContextual
 from bandanna.contextual.simulation import (
+    ContextComparison,
     ContextRun,
     ContextTable,
     Replay,
+    compare_promises,
     replay,
     simulate_context,
 )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bandanna._core.html import table
 from bandanna._core.types import JSON, ArmName
 from bandanna.contextual.features import Encoder
-from bandanna.contextual.fitting import OUTCOME_VARIANCE, Noise, read_release
+from bandanna.contextual.regression import OUTCOME_VARIANCE, Noise, read_release
 from bandanna.contextual.state import State
 
 CAVEAT = (

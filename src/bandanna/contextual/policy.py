@@ -27,7 +27,7 @@ from bandanna._core.types import (
 )
 from bandanna.contextual.answers import ContextAnswer, answer_of
 from bandanna.contextual.features import Context, Encoder, as_encoder, encoder_from_dict
-from bandanna.contextual.fitting import Noise, Released, fit, read_release
+from bandanna.contextual.regression import Noise, Released, fit, read_release
 from bandanna.contextual.state import (
     GIVEN_UP,
     WAITING,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.grid import UNITS
 from bandanna._core.types import JSON, Decision, DecisionError
-from bandanna.contextual.fitting import Fit
+from bandanna.contextual.regression import Fit
 from bandanna.contextual.steps import Counts, Scores, new_counts, uniform_scores
 from bandanna.policy.state import People
 from bandanna.privacy.epochs import Statistics

@@ -13,7 +13,7 @@ from bandanna._core.types import InputError
 from bandanna.algorithms import Algorithm
 from bandanna.planner.plan import Row, any_arm, plan, row_of
 from bandanna.spec import Problem
-from bandanna.theory.search import TOLERANCE
+from bandanna.theory.tuning import TOLERANCE
 
 MOST_ARMS = 10**6
 MOST_EXPERTS = 10**9

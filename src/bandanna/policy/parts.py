@@ -31,10 +31,10 @@ from bandanna.planner.plan import (
 from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.composition import for_person, slot_for
-from bandanna.privacy.estimates import EstimateRelease
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.metrics import MetricsRelease, shares_of
 from bandanna.privacy.sums import SumRelease
+from bandanna.privacy.vector_sums import EstimateRelease
 from bandanna.spec import Problem, Spec
 from bandanna.theory.exp4 import centred_no_privacy
 from bandanna.theory.phases import ab_test

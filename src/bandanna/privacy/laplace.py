@@ -28,7 +28,6 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, discrete_laplace
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.inference import Law, Totals, law_of
-from bandanna.privacy.compiled import publish
 from bandanna.privacy.composition import laplace_group
 from bandanna.privacy.mechanism import (
     Bins,
@@ -40,7 +39,7 @@ from bandanna.privacy.mechanism import (
     on_the_grid,
 )
 from bandanna.privacy.noise import discrete_laplace_noise, within_reach
-from bandanna.privacy.release import ArmTotals, Tally
+from bandanna.privacy.release import ArmTotals, Tally, publish
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.privacy.sums import PureRelease
 

@@ -46,7 +46,6 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.inference import Law, Totals, law_of
-from bandanna.privacy.compiled import publish
 from bandanna.privacy.composition import one_bit_group
 from bandanna.privacy.exact_arithmetic import integers_satisfy, log_of, one_bit_integers
 from bandanna.privacy.mechanism import (
@@ -57,7 +56,7 @@ from bandanna.privacy.mechanism import (
     PureMechanism,
     on_the_grid,
 )
-from bandanna.privacy.release import ArmTotals, Tally
+from bandanna.privacy.release import ArmTotals, Tally, publish
 from bandanna.privacy.statements import DRAWN_ON_DEVICE, POST_PROCESSING, PROTECTED_ON_DEVICE
 from bandanna.privacy.sums import PureRelease
 from bandanna.version import __version__

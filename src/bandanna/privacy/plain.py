@@ -11,8 +11,8 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, no_guarantee
 from bandanna.inference import Law, law_of
-from bandanna.privacy.compiled import publish
 from bandanna.privacy.laplace import FastLaplace
+from bandanna.privacy.release import publish
 from bandanna.privacy.statements import PROTECTED
 from bandanna.privacy.sums import SumRelease
 

@@ -15,9 +15,8 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee
 from bandanna.inference import Law, Totals
-from bandanna.privacy.compiled import SumMemory, publish_once
 from bandanna.privacy.mechanism import Mechanism
-from bandanna.privacy.release import ArmTotals, Release, Seeded, Tally
+from bandanna.privacy.release import ArmTotals, Release, Seeded, SumMemory, Tally, publish_once
 from bandanna.privacy.statements import PROTECTED
 
 

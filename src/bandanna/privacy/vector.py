@@ -31,7 +31,6 @@ from bandanna.privacy.calibration import (
     gaussian_multiplier,
     paper_noise,
 )
-from bandanna.privacy.estimates import EstimateRelease, FastVector
 from bandanna.privacy.mechanism import (
     Finding,
     Mechanism,
@@ -42,6 +41,7 @@ from bandanna.privacy.mechanism import (
 )
 from bandanna.privacy.noise import gaussian_vector, laplace_vector, within_reach
 from bandanna.privacy.statements import POST_PROCESSING, PROTECTED, PUBLIC_ADVICE
+from bandanna.privacy.vector_sums import EstimateRelease, FastVector
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import altair as alt
 from altair.typing import ChartType
 
 from bandanna._core.types import JSON
-from bandanna.contextual.comparison import HEADINGS, SINGLE, ContextComparison
+from bandanna.contextual.simulation import HEADINGS, SINGLE, ContextComparison
 from bandanna.privacy.epochs import PROTECTS, EpochRelease
 from bandanna.report.page import render, write_page
 from bandanna.report.style import HEIGHT, WIDTH, by_algorithm

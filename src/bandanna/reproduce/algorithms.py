@@ -14,7 +14,7 @@ from bandanna.environments import Environment, make_environment
 from bandanna.environments.base import World
 from bandanna.planner.plan import CHANGES, Standing, runs_in
 from bandanna.policy import Policy
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem

@@ -8,8 +8,8 @@ from bandanna._core.types import JSON
 from bandanna.algorithms import find
 from bandanna.planner.plan import row_of
 from bandanna.policy import PrivateBandit
+from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.reproduce.rates import worst_regret
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.spec import Problem
 
 BANDITS = ("prior work, no constants", "paper, no constants", "prior work", "paper", "one-bit")

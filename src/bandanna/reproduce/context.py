@@ -11,7 +11,7 @@ from bandanna.contextual.simulation import ContextRun, ContextTable, digits_tabl
 from bandanna.environments import Bernoulli
 from bandanna.policy import PrivateBandit
 from bandanna.privacy.epochs import PROTECTS, Protects
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figures import Figure, Point
 

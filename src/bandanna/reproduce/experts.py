@@ -11,6 +11,7 @@ from bandanna.algorithms import ANY, AUTO, EXPERT_ALGORITHMS, STEADY, find
 from bandanna.environments import ExpertEnvironment, ExpertTable, make_environment
 from bandanna.environments.digits import DIGITS, train_experts
 from bandanna.policy import Experts, Policy
+from bandanna.reproduce import Reproduction, frozen_settings
 from bandanna.reproduce.algorithms import (
     MERITS,
     ON_THE_WHOLE,
@@ -22,7 +23,6 @@ from bandanna.reproduce.algorithms import (
     rows_of,
     standings,
 )
-from bandanna.reproduce.verdicts import Reproduction, frozen_settings
 from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem

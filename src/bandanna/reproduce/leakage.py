@@ -6,7 +6,7 @@ import numpy as np
 
 from bandanna.audits.leakage import exp3_leakage, paper_construction, search_worse
 from bandanna.learners import Exp3
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 
 
 def reproduce(quick: bool) -> Reproduction:

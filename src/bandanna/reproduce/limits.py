@@ -22,7 +22,7 @@ from bandanna.audits.attack import lower_limit, upper_limit
 from bandanna.environments import Barrier
 from bandanna.learners import Exp3
 from bandanna.policy import Policy, PrivateBandit
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.arguments import checkpoint_rounds
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bandanna._core.types import JSON
 from bandanna.environments import make_environment
 from bandanna.policy import Bandit, Policy, PrivateBandit
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figures import Figure, Point

@@ -8,7 +8,7 @@ import numpy as np
 
 from bandanna._core.types import JSON
 from bandanna.environments import make_environment
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate

@@ -9,7 +9,7 @@ from bandanna._core.types import JSON
 from bandanna.environments import Returning
 from bandanna.policy import PrivateBandit
 from bandanna.privacy.composition import Slot, composed_epsilon
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figures import Figure, Point
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli, Environment, Segments, make_environment
 from bandanna.policy import PrivateBandit
+from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.reproduce.algorithms import label
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figures import Figure, Point
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bandanna.planner.regimes import regime_map
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
+from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 
 
 def reproduce(quick: bool) -> Reproduction:

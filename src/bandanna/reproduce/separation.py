@@ -5,8 +5,8 @@ from __future__ import annotations
 from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli
 from bandanna.policy import PrivateBandit
+from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.reproduce.rates import Measured, measure
-from bandanna.reproduce.verdicts import Reproduction, Verdict, frozen_settings
 from bandanna.studies.figures import Figure, Point, fit_slope
 
 

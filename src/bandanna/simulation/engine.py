@@ -32,7 +32,7 @@ from bandanna.policy.runner import (
     open_batch,
     start_play,
 )
-from bandanna.privacy.compiled import Memory, clear, count, publish, publish_batch
+from bandanna.privacy.release import Memory, clear, count, publish, publish_batch
 from bandanna.simulation.phases import open_sums, play_phases
 
 Integers = NDArray[np.int64]

@@ -11,7 +11,7 @@ from bandanna._core.compiled import kernel
 from bandanna._core.streams import Stream
 from bandanna.environments.base import realised, sum_losses
 from bandanna.learners.steps import draw_round, learn_phase, open_phase
-from bandanna.privacy.compiled import publish
+from bandanna.privacy.release import publish
 
 if TYPE_CHECKING:
     from bandanna.simulation.engine import Run

@@ -20,7 +20,6 @@ from bandanna.privacy.calibration import (
 )
 from bandanna.spec import Problem
 from bandanna.theory import exp4
-from bandanna.theory.search import best_batch, lowest_point
 from bandanna.theory.tuning import (
     PAPER,
     PROOF,
@@ -28,8 +27,10 @@ from bandanna.theory.tuning import (
     TooFewRoundsError,
     Tuning,
     Weights,
+    best_batch,
     check_epsilon,
     checked_batch,
+    lowest_point,
     require_horizon,
 )
 

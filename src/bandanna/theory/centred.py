@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from bandanna.theory.search import best_batch
-from bandanna.theory.tuning import one_bit_price
+from bandanna.theory.tuning import best_batch, one_bit_price
 
 REST = 0.0317
 """Bounds ``r(z)``, what the first two orders in the learning rate leave of a step's cost."""

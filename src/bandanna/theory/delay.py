@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 
 from bandanna.spec import Problem
-from bandanna.theory.search import best_batch
-from bandanna.theory.tuning import Bound, checked_batch, one_bit_price
+from bandanna.theory.tuning import Bound, best_batch, checked_batch, one_bit_price
 
 PROOF = "docs/theory/delay.md"
 

@@ -8,7 +8,6 @@ from bandanna._core.types import JSON
 from bandanna.spec import Problem
 from bandanna.theory.centred import one_bit_centred_exp3, tracking_choices, tracking_share
 from bandanna.theory.delay import late_exp3
-from bandanna.theory.search import best_batch
 from bandanna.theory.tsallis import default_one_bit_batch
 from bandanna.theory.tuning import (
     PAPER,
@@ -16,6 +15,7 @@ from bandanna.theory.tuning import (
     Bound,
     Tuning,
     Weights,
+    best_batch,
     check_epsilon,
     checked_batch,
     laplace_noise,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from bandanna.spec import Problem
-from bandanna.theory.search import best_batch
 from bandanna.theory.tuning import (
     PAPER,
     PROOF,
@@ -13,6 +12,7 @@ from bandanna.theory.tuning import (
     Spread,
     TooFewRoundsError,
     Tuning,
+    best_batch,
     check_epsilon,
     checked_batch,
     laplace_noise,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from bandanna.spec import Problem
-from bandanna.theory.search import best_batch
 from bandanna.theory.tuning import (
     PAPER,
     PROOF,
     Bound,
     Tuning,
+    best_batch,
     check_epsilon,
     check_one_batch,
     checked_batch,

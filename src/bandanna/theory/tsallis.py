@@ -11,11 +11,11 @@ import math
 from bandanna._core.types import JSON
 from bandanna.spec import Problem
 from bandanna.theory.centred import centred_tsallis_regret, one_bit_centred_tsallis
-from bandanna.theory.search import best_batch
 from bandanna.theory.tuning import (
     Bound,
     TooFewRoundsError,
     Tuning,
+    best_batch,
     checked_batch,
     learner,
     one_bit_price,

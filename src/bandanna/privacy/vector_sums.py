@@ -15,8 +15,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, discrete_laplace, normal
 from bandanna._core.types import JSON, InputError
 from bandanna.privacy.calibration import GRID
-from bandanna.privacy.compiled import clear, count, publish_batch
-from bandanna.privacy.release import Release, Seeded, Tally
+from bandanna.privacy.release import Release, Seeded, Tally, clear, count, publish_batch
 
 LOSS_BITS = UNITS.bit_length() - 1
 """A loss of 1 is two to this power."""
