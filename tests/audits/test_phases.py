@@ -9,7 +9,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.audits.policies import audit_canaries, side_door
-from bandanna.audits.watching import WatchedTally
+from bandanna.audits.transcript import WatchedTally
 from bandanna.policy.state import Phase
 from bandanna.privacy.sums import PhaseTally
 

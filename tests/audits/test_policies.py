@@ -146,7 +146,7 @@ def test_decisions_alone_give_the_fault_away(
     name: str, fault: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even where a policy does not show what it has learned."""
-    monkeypatch.setattr("bandanna.audits.watching._learned", lambda policy: "")
+    monkeypatch.setattr("bandanna.audits.transcript._learned", lambda policy: "")
     for seed in range(5):
         assert "decision" in side_door(plant(HONEST[name], fault), seed=seed)
 

@@ -22,7 +22,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
 from bandanna._core.types import DecisionError, InputError
 from bandanna.audits.attack import NO_PROOF, SIGNIFICANCE, AuditResult, audit
-from bandanna.audits.watching import WatchedRelease, WatchedTally
+from bandanna.audits.transcript import WatchedRelease, WatchedTally
 from bandanna.policy import Policy
 from bandanna.policy.facade import policy_from_dict
 from bandanna.privacy.release import Release, Released, Tally

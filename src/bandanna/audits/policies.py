@@ -20,7 +20,7 @@ from bandanna.audits.attack import (
     fewest_draws,
     lower_limit,
 )
-from bandanna.audits.watching import Losses, Seen, watch
+from bandanna.audits.transcript import Losses, Seen, watch
 from bandanna.policy import Policy
 
 
