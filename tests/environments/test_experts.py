@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,20 @@ def made(name: str, **options: Any) -> envs.ExpertEnvironment:
     return environment
 
 
-MADE: dict[str, envs.ExpertEnvironment] = {name: made(name) for name in ADVISED}
-MADE |= {f"{name} spread": made(name, spread=True) for name in ADVISED if name != "trial-rules"}
-every_environment = pytest.mark.parametrize("env", MADE.values(), ids=MADE.keys())
+NAMES = [*ADVISED, *(f"{name} spread" for name in ADVISED if name != "trial-rules")]
+every_environment = pytest.mark.parametrize("env", NAMES, indirect=True)
+
+
+@cache
+def made_once(name: str) -> envs.ExpertEnvironment:
+    """Return an environment when a test needs it: some train their experts first."""
+    name, spread, _ = name.partition(" spread")
+    return made(name, spread=True) if spread else made(name)
+
+
+@pytest.fixture
+def env(request: pytest.FixtureRequest) -> envs.ExpertEnvironment:
+    return made_once(request.param)
 
 
 def everything(env: envs.ExpertEnvironment) -> tuple[np.ndarray, np.ndarray]:
@@ -146,4 +158,4 @@ def test_tables_are_checked_before_anything_runs() -> None:
     with pytest.raises(InputError, match="expert 2 in round 41"):
         envs.ExpertTable(losses, advice)
     with pytest.raises(InputError, match="has its own advice"):
-        envs.as_environment(MADE["one-good"], advice)
+        envs.as_environment(made_once("one-good"), advice)
