@@ -72,6 +72,7 @@ class Branches:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody vouches for a copy in these tests: do not wait for long."""
     monkeypatch.setattr("bandanna.store.guard.VOUCH_SECONDS", 0.3)
+    monkeypatch.setattr("bandanna.service.views.BURST", 1e9)  # reads are never put off
 
 
 @pytest.fixture
