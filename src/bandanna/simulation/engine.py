@@ -4,7 +4,7 @@ It inlines the same steps that the online object calls, in the same order and on
 so both make the same decisions bit for bit. There are three kernels. Where an arm is played through
 a batch, ``play_batches`` visits batches, not rounds: an environment gives the sum of an arm's
 losses over an interval in one step. Where experts advise, ``play_rounds`` goes round by round, and
-so does ``play_phases`` in ``phases.py``.
+so does ``play_phases`` for learners that play phases, with one release for each arm.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from bandanna.environments import Chunk, Environment
 from bandanna.environments.base import realised, sum_losses
 from bandanna.learners import Compiled, PhaseLearner
 from bandanna.learners.base import Report, aligned_zeros
+from bandanna.learners.steps import draw_round, learn_phase, open_phase
 from bandanna.policy.parts import Recipe
 from bandanna.policy.runner import (
     NO_ADVICE,
@@ -33,9 +34,9 @@ from bandanna.policy.runner import (
     start_play,
 )
 from bandanna.privacy.release import Memory, clear, count, publish, publish_batch
-from bandanna.simulation.phases import open_sums, play_phases
 
 Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Streams = tuple[Stream, Stream, Stream]
 
 ARMS, RELEASES, LOSSES = 0, 1, 2
@@ -266,3 +267,68 @@ class ExpertRun:
             *self._progress,
             chunk.start,
         )
+
+
+class OpenPhase(NamedTuple):
+    """The open phase: rounds and losses of each arm so far, and what is released in the end."""
+
+    counts: Floats
+    totals: Integers
+    values: Floats
+
+
+def open_sums(arms: int) -> OpenPhase:
+    """Return empty arrays for a phase."""
+    return OpenPhase(np.zeros(arms), np.zeros(arms, dtype=np.int64), np.zeros(arms))
+
+
+@kernel
+def play_phases(
+    params: NamedTuple,
+    state: NamedTuple,
+    release: NamedTuple,
+    environment: NamedTuple,
+    memory: Integers,
+    streams: tuple[Stream, Stream, Stream],
+    stops: Integers,
+    result: Run,
+    phase: OpenPhase,
+) -> None:
+    """Play until the last checkpoint. A last phase that is not full is not released."""
+    counts, totals, values = phase
+    arms = counts.size
+    rounds = stops[-1]
+    total = 0
+    t = 0
+    checkpoint = 0
+    while t < rounds:
+        size, memo = open_phase(params, state, streams[ARMS])
+        for i in range(arms):
+            counts[i] = 0.0
+            totals[i] = 0
+        end = t + size
+        while t < end and t < rounds:
+            until = min(end, stops[checkpoint])
+            for now in range(t, until):
+                arm, _ = draw_round(params, state, streams[ARMS])
+                loss = sum_losses(environment, memory, arm, now, now + 1, streams[LOSSES])
+                totals[arm] += loss
+                counts[arm] += 1.0
+                total += loss
+            t = until
+            if t == stops[checkpoint]:
+                result.losses[checkpoint] = total
+                realised(environment, memory, result.realised[checkpoint])
+                for i in range(arms):
+                    result.played[checkpoint, i] = result.plays[i] + int(counts[i])
+                checkpoint += 1
+        for i in range(arms):
+            result.plays[i] += int(counts[i])
+        if t == end:
+            for i in range(arms):
+                values[i] = 0.0
+                if counts[i] > 0.0:
+                    values[i] = publish(release, totals[i], int(counts[i]), streams[RELEASES])
+                    result.published[0, i] += counts[i] * values[i]
+                    result.published[1, i] += counts[i]
+            learn_phase(params, state, memo, counts, values)
