@@ -203,3 +203,19 @@ def test_whoever_reads_all_the_time_gets_what_was_read_a_moment_ago(
     monkeypatch.setattr(views, "BURST", 1.0)
     monkeypatch.setattr(views, "SHARE", 1e9)
     assert here.http.get(path).json()["decided"] == 1
+
+
+def test_a_weaker_promise_is_shown_at_once_however_often_it_is_read(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "BURST", 0.0)
+    monkeypatch.setattr(views, "SHARE", 0.0)
+    path = f"/v1/experiments/{here.create()}"
+
+    def epsilon() -> float:
+        return float(here.http.get(f"{path}/privacy").json()["guarantee"]["epsilon"])
+
+    before = epsilon()
+    (listed,) = here.core.store.listed()
+    here.core.store.charge(listed.number, 1)
+    assert epsilon() == 2.0 * before

@@ -4,7 +4,7 @@ A view is a policy as it was last committed, without its open batches, so it hol
 Views and results are kept until the experiment changes, and shared by everyone who reads: twenty
 open pages cost as much as one. Whoever reads one experiment all the time gets what was read a
 moment ago, after a pause: reading it may take BURST seconds of a processor at once, and SHARE of
-one from then on.
+one from then on. A promise that has become weaker, by a database put back, is shown at once.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Views:
         """Return what the releases of an experiment say."""
         entry = self._entry(number)
         with entry.lock:
-            if entry.results is not None and entry.tired:
+            if entry.results is not None and self._rests(entry, number):
                 return entry.results[2]
             view = self._view(entry, number)
             totals = self._totals(entry, view)
@@ -159,7 +159,7 @@ class Views:
             return entry
 
     def _view(self, entry: _Entry, number: int) -> View:
-        if entry.view is not None and entry.tired:
+        if entry.view is not None and self._rests(entry, number):
             return entry.view
         stamp = self._store.stamp(number)
         if stamp is None:
@@ -170,6 +170,12 @@ class Views:
                 found = self._store.committed(number)
                 entry.view = kept = View(found, _policy_of(found.experiment))
         return kept
+
+    def _rests(self, entry: _Entry, number: int) -> bool:
+        """Whether what was read before is shown again: not if epsilon has changed since."""
+        if entry.view is None or not entry.tired:
+            return False
+        return entry.view.part.resumed == self._store.resumed(number)
 
     def _totals(self, entry: _Entry, view: View) -> ReleaseTotals:
         released = view.made.released

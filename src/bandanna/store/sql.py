@@ -247,6 +247,12 @@ class SqlStore(Store):
         rows = self._rows(select(one.version, one.step).where(one.number == experiment))
         return Stamp(rows[0].version, rows[0].step) if rows else None
 
+    def resumed(self, experiment: int) -> int | None:
+        """Return how often an experiment was resumed from older copies, if there is one."""
+        one = EXPERIMENTS.c
+        rows = self._rows(select(one.resumed).where(one.number == experiment))
+        return int(rows[0].resumed) if rows else None
+
     def committed(self, experiment: int) -> Committed:
         """Return an experiment as of one moment, without waiting for anybody who writes."""
         batch, person, feedback = BATCHES.c, PEOPLE.c, FEEDBACK.c
