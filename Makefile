@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: check demo device-demo test test-slow test-all coverage soak mutants lint docs package release wheels fresh picture reproductions bench lock clean
+.PHONY: check demo device-demo test test-slow coverage soak mutants lint docs package release wheels fresh picture reproductions bench lock clean
 
 demo: $(VENV)/ready
 	mkdir -p demo
@@ -28,10 +28,6 @@ test: $(VENV)/ready
 # What is marked as slow: draws a lot, or starts many programs.
 test-slow: $(VENV)/ready
 	$(BIN)/python -m pytest $(TWO_CORES) -m "slow and not soak"
-
-# Both at once, as before anything lands: the tests are collected once.
-test-all: $(VENV)/ready
-	$(BIN)/python -m pytest $(TWO_CORES) -m "not soak"
 
 # Which branches of the source the tests reach, in subprocesses too; below 90% is an error.
 coverage: $(VENV)/ready
