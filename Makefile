@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: check demo device-demo test test-slow coverage soak mutants lint docs package release wheels fresh picture reproductions bench lock clean
+.PHONY: check demo device-demo test coverage soak mutants lint docs package release wheels fresh picture reproductions bench lock clean
 
 demo: $(VENV)/ready
 	mkdir -p demo
@@ -20,14 +20,11 @@ check: $(VENV)/ready
 	$(BIN)/python -m pytest -n 2 -q tests/policy tests/privacy \
 	  tests/contracts/test_learners.py tests/contracts/test_releases.py tests/test_house.py
 
-# In the order of the files, so that the long ones of the service do not come last.
+# In the order of the files, so that the long ones of the service do not come last. SLOW=1 adds what draws a lot or starts
+# many programs, as is done before anything lands.
 TWO_CORES := -n 2 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/ready
-	$(BIN)/python -m pytest $(TWO_CORES)
-
-# What is marked as slow: draws a lot, or starts many programs.
-test-slow: $(VENV)/ready
-	$(BIN)/python -m pytest $(TWO_CORES) -m "slow and not soak"
+	$(BIN)/python -m pytest $(TWO_CORES) $(if $(SLOW),-m "not soak")
 
 # Which branches of the source the tests reach, in subprocesses too; below 90% is an error.
 coverage: $(VENV)/ready

@@ -1,4 +1,4 @@
-"""What ``make test`` runs, and what is left to ``make test-slow`` and to ``make soak``."""
+"""What ``make test`` runs, and what is left to ``make test SLOW=1`` and to ``make soak``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def mostly_soak(
 ) -> list[object]:
     """Return parameters of a test: only the usual ones are run before anything lands.
 
-    If some of these are quick, the others are left to ``make test-slow``.
+    If some of these are quick, the others are left to ``make test SLOW=1``.
     """
     some = mostly_slow(usual, usual if quick is None else quick)
     found = dict(zip(usual, some, strict=True))

@@ -131,7 +131,7 @@ def test_a_long_study_says_so_and_takes_its_workers_along(study: Path, tmp_path:
 @pytest.mark.slow
 def test_ctrl_c_keeps_the_finished_runs_of_a_cell(study: Path, tmp_path: Path) -> None:
     parts = tmp_path / "results" / "parts"
-    with started(study, "5e7", tmp_path / "results") as process:
+    with started(study, "2e7", tmp_path / "results") as process:
         deadline = time.monotonic() + 100
         while len(list(parts.glob("*.npz"))) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
