@@ -370,6 +370,7 @@ def _race(
     law: Law, known: Floats, apart: float, level: float, left: NDArray[np.bool_], work: Floats
 ) -> None:
     """Let arms leave that an arm with a smaller mean is better than: all pairs in one call."""
+    left[:] = True
     last, before = -math.inf, -1
     for _ in range(known.shape[0]):
         i = _next_mean(known, last, before)
@@ -445,7 +446,7 @@ def still_racing(law: Law, arms: Sequence[Totals], alpha: float, margin: float =
     if count < 2:
         return [True] * count
     known = np.array([value for arm in arms for value in arm], dtype=np.float64)
-    left = np.ones(count, dtype=np.bool_)
+    left = np.empty(count, dtype=np.bool_)
     _race(law, known.reshape(count, -1), -margin, math.log(1.0 / alpha), left, scratch())
     found: list[bool] = left.tolist()
     return found

@@ -434,10 +434,8 @@ def in_the_race(
     share = alpha / max(len(among), 1)
     known = [arm for arm in among if arm in totals]
     kept = method.racing([totals[arm] for arm in known], share, tolerance)
-    if all(kept):
-        return list(among)
     gone = {arm for arm, stays in zip(known, kept, strict=True) if not stays}
-    return [arm for arm in among if arm not in gone]
+    return [arm for arm in among if arm not in gone] if gone else list(among)
 
 
 def leader_from(
