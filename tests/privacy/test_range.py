@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import bandanna as bd
 from bandanna.cli import app
 from bandanna.privacy.certificate import sealed, verify
-from bandanna.privacy.range import RANGE_ENTRIES, cost_of_range
+from bandanna.privacy.range import RANGE_ENTRIES, cost_of_range, impossible_range
 
 
 def test_it_holds_what_it_should_and_says_what_it_costs() -> None:
@@ -112,3 +112,47 @@ def test_only_the_policys_own_range_is_certified() -> None:
     ):
         with pytest.raises(bd.InputError, match="make the policy with loss_range= just that"):
             policy.certificate(found)
+
+
+POSSIBLE: dict[str, Any] = {
+    "range_epsilon": 0.5,
+    "range_scale": 4.0,
+    "epsilon_with_range": 1.5,
+    "range_tail": 20,
+    "range_bound_low": 0,
+    "range_bound_high": 10.5,
+}
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "why"),
+    [
+        *((name, 0.0, "above 0") for name in ("range_scale", "epsilon_with_range")),
+        *((name, True, "above 0") for name in ("range_scale", "epsilon_with_range")),
+        *((name, "1", "above 0") for name in ("range_scale", "epsilon_with_range")),
+        *((name, float("inf"), "above 0") for name in ("range_scale", "epsilon_with_range")),
+        ("range_scale", -1, "above 0"),
+        ("range_epsilon", 9e-10, "from 1e-09 to 100"),
+        ("range_epsilon", 100.5, "from 1e-09 to 100"),
+        ("range_epsilon", -0.5, "above 0"),
+        ("range_tail", 0, "from 1 to"),
+        ("range_tail", 20.0, "whole number"),
+        ("range_tail", True, "whole number"),
+        ("range_tail", 10**9, "from 1 to"),
+        ("range_bound_low", 10.5, ""),
+        ("range_bound_low", "0", "must be numbers"),
+        ("range_bound_high", True, "must be numbers"),
+        ("range_bound_high", float("nan"), ""),
+    ],
+)
+def test_numbers_that_no_bought_range_has_are_named(entry: str, value: Any, why: str) -> None:
+    assert not list(impossible_range(POSSIBLE))
+    found = list(impossible_range(POSSIBLE | {entry: value}))
+    assert {one.entry for one in found} == {entry.replace("bound_high", "bound_low")}
+    assert not any(one.holds for one in found)
+    assert any(why in one.why for one in found)
+
+
+@pytest.mark.parametrize("edge", [1e-9, 100.0, 100])
+def test_edges_of_what_a_range_may_cost_are_possible(edge: float) -> None:
+    assert not list(impossible_range(POSSIBLE | {"range_epsilon": edge, "range_tail": 1}))
