@@ -79,7 +79,9 @@ def test_commands_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
     for program, *arguments in shown_commands(page):
         if program == "make":
-            assert set(arguments) <= targets, arguments
+            variables = {part.partition("=")[0] for part in arguments if "=" in part}
+            assert all(f"$({name})" in makefile for name in variables), arguments
+            assert {part for part in arguments if "=" not in part} <= targets, arguments
         elif program == "bandanna":
             assert_understood(arguments)
         elif arguments[0].endswith(".py"):
