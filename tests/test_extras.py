@@ -98,6 +98,10 @@ def test_the_package_declares_what_is_asked_for() -> None:
 def _module(requirement: str) -> str:
     name = requirement.split(">", maxsplit=1)[0].split("[", maxsplit=1)[0].replace("-", "_")
     others = {
+        "ibis_framework": "ibis",
+        "opentelemetry_exporter_otlp_proto_http": "opentelemetry.exporter.otlp.proto.http",
+        "opentelemetry_instrumentation_fastapi": "opentelemetry.instrumentation.fastapi",
+        "opentelemetry_sdk": "opentelemetry.sdk",
         "openfeature_provider_ofrep": "openfeature.contrib.provider.ofrep",
         "openfeature_sdk": "openfeature.track",
         "scikit_learn": "sklearn",

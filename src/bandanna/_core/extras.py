@@ -13,6 +13,12 @@ EXTRAS = {
     "cluster": ("distributed", "joblib", "polars"),
     "digits": ("sklearn",),
     "signatures": ("cryptography",),
+    "warehouse": ("ibis", "duckdb", "pyarrow"),
+    "tracing": (
+        "opentelemetry.exporter.otlp.proto.http",
+        "opentelemetry.instrumentation.fastapi",
+        "opentelemetry.sdk",
+    ),
     "client": ("httpx",),
     "openfeature": ("httpx", "openfeature.contrib.provider.ofrep", "openfeature.track"),
     "service": (
@@ -24,8 +30,12 @@ EXTRAS = {
 """Packages by the name of what asks for them: ``pip install 'bandanna[studies]'``."""
 
 NAMES = {
+    "ibis": "ibis-framework",
     "openfeature.contrib.provider.ofrep": "openfeature-provider-ofrep",
     "openfeature.track": "openfeature-sdk",
+    "opentelemetry.exporter.otlp.proto.http": "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry.instrumentation.fastapi": "opentelemetry-instrumentation-fastapi",
+    "opentelemetry.sdk": "opentelemetry-sdk",
     "prometheus_client": "prometheus-client",
     "sklearn": "scikit-learn",
     "vl_convert": "vl-convert-python",
