@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from bandanna._core.streams import new_stream
 from bandanna.contextual.features import Declared
 from bandanna.contextual.trees import Bins, PrivateTrees, simulate_trees
 from bandanna.privacy.certificate import verify
+from bandanna.privacy.one_bit import OneBitRelease
 from bandanna.theory.exp4 import tree_bound
 
 FEATURES = {"kind": ["a", "b"], "x": (0, 1)}
@@ -127,3 +129,21 @@ def test_the_bound_is_above_the_mean_regret_on_random_sequences() -> None:
     bound = tree_bound(arms, rounds, 2.0, 3).regret
     assert 0.0 < np.mean(regrets) < bound
     assert bound < rounds
+
+
+def test_a_release_that_fails_does_not_carry_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: OneBitRelease, total: int, size: int | None = None) -> float:
+        raise OSError("no randomness")
+
+    monkeypatch.setattr(OneBitRelease, "release", fail)
+    made = policy()
+    decision = made.decide({"kind": "a"})
+    with pytest.raises(OSError, match="no randomness") as failed:
+        made.observe(decision, loss=0.123)
+    frames = [frame for frame, _ in traceback.walk_tb(failed.tb)]
+    inside = [frame for frame in frames if frame.f_code.co_filename != __file__]
+    assert inside
+    for frame in inside:
+        known = repr(frame.f_locals)
+        assert "0.123" not in known
+        assert str(round(0.123 * 2**20)) not in known

@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna.contextual import PrivateTrees, trees
+from bandanna.contextual import policy as contexts
+from bandanna.contextual import state as context_state
 from bandanna.policy import Policy, policy, runner, state, transitions
 from bandanna.privacy import VectorRelease, one_bit, release, sums, vector_sums
 from tests.contracts.policies import PRIVATE, advise, make
@@ -24,6 +27,7 @@ FILES = {
     for module in (
         *(policy, runner, state, transitions),
         *(one_bit, release, sums, vector_sums),
+        *(contexts, context_state, trees),
     )
 }
 
@@ -150,6 +154,92 @@ def test_what_is_saved_after_an_interrupt_can_be_loaded(
         loaded = bd.load(tmp_path / "policy.json")
         for person in range(1, 3):
             loaded.observe(decide(loaded, person), loss=1.0)
+    assert line > 5
+
+
+CONTEXT = {"x": 0.5}
+
+
+@pytest.mark.parametrize("per_person", [None, 9], ids=["rounds", "people"])
+@pytest.mark.parametrize("what", ["decide", "observe", "give_up"])
+def test_an_interrupt_anywhere_counts_a_context_once(
+    what: str, per_person: int | None, tmp_path: Path
+) -> None:
+    """Whatever line is hit: no outcome counts twice, epochs close, and what is saved goes on."""
+    line, hit = 0, True
+    while hit:
+        line += 1
+        made = bd.PrivateContextual(2, {"x": (0, 1)}, 1.0, rounds=8, per_person=per_person, seed=1)
+        made.on_release = partial(_within_size, made)
+        people: Any = iter([None] * 99 if per_person is None else range(99))
+        made.observe(made.decide(CONTEXT, person=next(people)), loss=1.0)
+        decide = partial(made.decide, CONTEXT, person=next(people))
+        if what == "decide":
+            hit = interrupt_at(line, decide)
+        else:
+            waited = decide()
+            credit = partial(made.give_up, waited)
+            if what == "observe":
+                credit = partial(made.observe, waited, loss=1.0)
+            hit = interrupt_at(line, credit)
+            with suppress(bd.DecisionError):  # its epoch has been released
+                credit()
+        made.save(tmp_path / "policy.json")
+        for player in (made, bd.load(tmp_path / "policy.json")):
+            player.on_release = partial(_within_size, player)
+            several = range(50, 62) if per_person is not None else [None] * 12
+            for person in several:
+                player.observe(player.decide(CONTEXT, person=person), loss=1.0)
+            for epoch in list(player.state.open.values()):
+                for position in [*epoch.waiting]:  # a round that was decided and never handed out
+                    where = epoch.round_of(position), epoch.number, position
+                    who = [name for first, name in player.state.issuers if first <= where[0]][-1]
+                    arm = epoch.waiting[position].arm
+                    player.give_up(bd.Decision(arm, arm, *where, who))
+            assert player.waiting == 0
+            assert not any(epoch.full for epoch in player.state.open.values())
+            assert player.released >= 4
+    assert line > 20
+
+
+def _within_size(player: bd.PrivateContextual, number: int, past: context_state.Past) -> None:
+    """Check that an epoch released no more rounds than it had."""
+    assert past.rounds.sum() <= player.state.sizes[number]
+
+
+@pytest.mark.parametrize("what", ["decide", "observe", "give_up"])
+def test_an_interrupt_anywhere_releases_a_bit_of_trees_at_most_once(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever line is hit: sent again, an outcome is not released again."""
+    released: list[int] = []
+    give = one_bit.OneBitRelease.release
+
+    def spy(self: Any, units: int, size: int | None = None) -> float:
+        released.append(units)
+        return give(self, units, size)
+
+    monkeypatch.setattr(one_bit.OneBitRelease, "release", spy)
+    line, hit = 0, True
+    while hit:
+        line += 1
+        made = PrivateTrees(2, {"x": (0, 1)}, 1.0, rounds=8, seed=1)
+        released.clear()
+        if what == "decide":
+            hit = interrupt_at(line, partial(made.decide, CONTEXT))
+        else:
+            waited = made.decide(CONTEXT)
+            credit = partial(made.give_up, waited)
+            if what == "observe":
+                credit = partial(made.observe, waited, loss=1.0)
+            hit = interrupt_at(line, credit)
+            with suppress(bd.DecisionError):  # it was released, or given up
+                credit()
+        assert len(released) <= 1
+        made.save(tmp_path / "trees.json")
+        loaded = bd.load(tmp_path / "trees.json")
+        loaded.observe(loaded.decide(CONTEXT), loss=0.0)
+        assert loaded.released >= 1
     assert line > 5
 
 

@@ -48,7 +48,7 @@ def test_it_decides_learns_and_promises(here: Here, protects: str) -> None:
     assert shown["settings"]["features"]["plan"] == ["bronze", "silver", "gold"]
     found = here.http.get(f"{base}/answer").json()
     assert found["best"] in ("a", "b")
-    assert found["sentence"].startswith("Deciding by context earned")
+    assert found["sentence"].startswith("By a linear model")
     assert "no interval is proved" in found["warning"]
     results = here.http.get(f"{base}/results").json()
     assert results["answer"] == found

@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from bandanna._core.html import table
 from bandanna._core.types import JSON, ArmName
 from bandanna.contextual.features import Encoder
-from bandanna.contextual.regression import OUTCOME_VARIANCE, Noise, read_release
 from bandanna.contextual.state import State
 
 CAVEAT = (
     "These are estimates of a linear model with standard errors: no interval is proved. An arm "
-    "that is seldom played, or not linear in the features, may be far off."
+    "that is seldom played, or not linear in the features, may be far off. People with unusual "
+    "features count less. What deciding by context earns is not released."
 )
 NOTHING = "Nothing was released yet: which arm is best, and for whom, cannot be told."
 
 
 @dataclass(frozen=True)
 class ArmAnswer:
-    """One arm's estimated mean reward for the average person."""
+    """One arm's estimated mean reward for a person with average features."""
 
     arm: ArmName
     mean: float
@@ -52,10 +52,6 @@ class ContextAnswer:
     arms: tuple[ArmAnswer, ...]
     features: tuple[FeatureAnswer, ...]
     """Strongest first."""
-    rewards: tuple[float, ...]
-    """Mean reward that was obtained in each released epoch."""
-    errors: tuple[float, ...]
-    """Their standard errors."""
 
     @property
     def best(self) -> ArmName | None:
@@ -63,21 +59,15 @@ class ContextAnswer:
         return max(self.arms, key=lambda one: one.mean).arm if self.arms else None
 
     @property
-    def gain(self) -> float | None:
-        """Reward in the last epoch above the best single arm's estimated mean."""
-        if not self.arms:
-            return None
-        return self.rewards[-1] - max(one.mean for one in self.arms)
-
-    @property
     def sentence(self) -> str:
         """What was learned, in a sentence."""
         if not self.arms:
             return NOTHING
+        best = max(self.arms, key=lambda one: one.mean)
         return (
-            f"Deciding by context earned {self.rewards[-1]:.3f} a round in the last epoch "
-            f"(standard error {self.errors[-1]:.3f}), {self.gain:+.3f} against the best single "
-            f"arm, {self.best}, by its estimate."
+            f"By a linear model {best.arm} is the best single arm: {best.mean:.3f} for a person "
+            f"with average features (standard error {best.error:.3f}; no interval is proved). What "
+            f"deciding by context earns is not released."
         )
 
     def to_dict(self) -> JSON:
@@ -91,9 +81,6 @@ class ContextAnswer:
                 for one in self.arms
             ],
             "features": [{"name": one.feature, "strength": one.strength} for one in self.features],
-            "rewards": list(self.rewards),
-            "errors": list(self.errors),
-            "gain": self.gain,
         }
 
     def __str__(self) -> str:
@@ -116,13 +103,11 @@ def answer_of(
     encoder: Encoder,
     names: tuple[ArmName, ...],
     loss_range: tuple[float, float],
-    noise: Noise,
-    both: bool,
 ) -> ContextAnswer:
     """Return what follows from the releases so far."""
     fitted = state.fitted
     if fitted is None:
-        return ContextAnswer((), (), (), ())
+        return ContextAnswer((), ())
     low, span = loss_range[0], loss_range[1] - loss_range[0]
     average = fitted.moments[0] / fitted.moments[0, 0] * encoder.constant
     coefficients = fitted.scores.coefficients
@@ -132,17 +117,7 @@ def answer_of(
         ArmAnswer(name, low + span * float(mean), span * float(error))
         for name, mean, error in zip(names, means, spread, strict=True)
     )
-    rewards, errors = [], []
-    for past in state.past:
-        release = read_release(past.statistics, past.transform, past.rounds, noise, both=both)
-        weight = max(float(release.products[:, 0, 0].sum()), 1e-9)
-        rewards.append(low + span * (0.5 + encoder.constant * release.sums[:, 0].sum() / weight))
-        blur = len(names) * noise.sums**2 * release.shape[0, 0] * encoder.constant**2
-        share = OUTCOME_VARIANCE / max(release.observed, 1.0)
-        errors.append(span * math.sqrt(blur / weight**2 + share))
-    return ContextAnswer(
-        arms, _strengths(encoder, coefficients, fitted.moments, span), tuple(rewards), tuple(errors)
-    )
+    return ContextAnswer(arms, _strengths(encoder, coefficients, fitted.moments, span))
 
 
 def _strengths(

@@ -206,10 +206,10 @@ class PrivateContextual(OneProcess):
             made = self.arms[arm], arm, number, epoch.number, position, state.identity, chance
             self._close_if_complete(epoch)
             return Decision(*made)
-        if who is not None:
-            epoch.numbers.append(number)
         state.counted += 1
         epoch.waiting[position] = Waiting(arm, phi, who)
+        del epoch.numbers[position:]  # what an interrupt left behind
+        epoch.numbers.append(number)
         epoch.losses.append(WAITING)
         return Decision(self.arms[arm], arm, number, epoch.number, position, state.identity, chance)
 
@@ -256,17 +256,14 @@ class PrivateContextual(OneProcess):
             epoch = self._state.find(made)
             if epoch is None:
                 return  # not counted
-            one = epoch.waiting.get(made.position)
-            if one is None:
-                verdict = epoch.losses[made.position]
-                del loss, reward
-                if verdict != units:
-                    raise _refusal(made, "given up" if verdict == GIVEN_UP else "different")
-                return
-            add(one.phi, one.arm, units, self._release.both, epoch.counts, self._scratch)
-            epoch.losses[made.position] = units
-            del epoch.waiting[made.position]
+            one = epoch.waiting.pop(made.position, None)
+            if one is not None:  # interrupted from here on, it is not counted and not asked again
+                epoch.losses[made.position] = units
+                add(one.phi, one.arm, units, self._release.both, epoch.counts, self._scratch)
+            refused = _verdict(epoch.losses[made.position], units)
             del loss, reward, units
+            if refused:
+                raise _refusal(made, refused)
             self._close_if_complete(epoch)
 
     def give_up(self, decision: Decision | Mapping[str, object]) -> None:
@@ -470,14 +467,12 @@ class PrivateContextual(OneProcess):
         return charged(make_certificate(self._promise_once(), setting), self.resumed)
 
     def answer(self) -> ContextAnswer:
-        """Return what was learned: means by arm, what contexts gain, and which features matter.
+        """Return what was learned: means by arm, and which features matter.
 
         It follows from released values, so it costs no privacy and may be shown to anyone.
         """
         with self._lock:
-            return answer_of(
-                self._state, self.encoder, self.arms, self.loss_range, self._noise, self.both
-            )
+            return answer_of(self._state, self.encoder, self.arms, self.loss_range)
 
     def summary(self) -> ContextAnswer:
         """Return the same as ``answer``."""
@@ -551,7 +546,7 @@ class PrivateContextual(OneProcess):
         finally:
             counts.products[:], counts.sums[:], counts.rounds[:] = 0, 0, 0
         state.past.append(Past(released, counts.transform, rounds))
-        self._read(state.past[-1])
+        self._read_new()
         self._refit()
         if self.on_release is not None:
             self.on_release(epoch.number, state.past[-1])
@@ -561,16 +556,22 @@ class PrivateContextual(OneProcess):
         state.fitted, state.length = None, 1.0
         self._readings: list[Released] = []
         self._scores = state.scores
-        for one in past:
-            self._read(one)
+        for k in range(len(past)):
+            self._read_new(k + 1)
             self._refit()
 
-    def _read(self, past: Past) -> None:
-        self._readings.append(
-            read_release(
-                past.statistics, past.transform, past.rounds, self._noise, both=self._release.both
+    def _read_new(self, end: int | None = None) -> None:
+        """Read releases that have not been read, up to a number of them."""
+        for past in self._state.past[len(self._readings) : end]:
+            self._readings.append(
+                read_release(
+                    past.statistics,
+                    past.transform,
+                    past.rounds,
+                    self._noise,
+                    both=self._release.both,
+                )
             )
-        )
 
     def _refit(self) -> None:
         state = self._state
@@ -595,6 +596,16 @@ def kind_of(name: object) -> type[PrivateContextual]:
     if not found:
         raise InputError(f"it holds a {name}; use bandanna.load.")
     return found[0]
+
+
+def _verdict(counted: int, units: int) -> str:
+    """Return why feedback is refused; nothing if it is what was counted.
+
+    An interrupt may have come before a round that waits no more was counted: any value repeats it.
+    """
+    if counted in (units, WAITING):
+        return ""
+    return "given up" if counted == GIVEN_UP else "different"
 
 
 def _refusal(decision: Decision, reason: str) -> DecisionError:

@@ -92,7 +92,7 @@ class Epoch:
     """For each round decided: its loss in grid units, or that it waits or was given up."""
     waiting: dict[int, Waiting] = field(default_factory=dict)
     numbers: array[int] = field(default_factory=lambda: array("q"))
-    """Which decision each round was; kept where people's further rounds come in between."""
+    """Which decision of the policy each round was."""
     members: set[int] = field(default_factory=set)
     """Whose slots are in it, by their hashes."""
     extras: int = 0
@@ -112,7 +112,7 @@ class Epoch:
 
     def round_of(self, position: int) -> int:
         """Return which decision a round was."""
-        return self.numbers[position] if self.numbers else self.start + position
+        return self.numbers[position]
 
 
 @dataclass
@@ -139,8 +139,6 @@ class State:
     decided: int = 0
     counted: int = 0
     """Decisions that are in epochs: all of them, but for people's further rounds."""
-    opened: int = 0
-    """Epochs opened so far."""
     sizes: list[int] = field(default_factory=list)
     """Rounds that each epoch opened so far was to have."""
     open: dict[int, Epoch] = field(default_factory=dict)
@@ -163,17 +161,21 @@ class State:
             return uniform_scores(self.features, self.arms)
         return self.fitted.scores
 
+    @property
+    def opened(self) -> int:
+        """Epochs opened so far."""
+        return len(self.sizes)
+
     def current(self) -> Epoch:
         """Return the epoch that the next decision is in; opened if need be."""
         last = self.open.get(self.opened - 1)
         if last is not None and not last.full:
             return last
         number, start = self.opened, self.decided
-        self.opened = number + 1
         transform = np.eye(self.features) if self.fitted is None else self.fitted.transform
         size = max(1, end_after(self.ends, number) - self.counted)
-        self.sizes.append(size)
         epoch = Epoch(number, start, size, new_counts(transform, self.arms))
+        self.sizes.append(size)  # its number is used up
         self.open[number] = epoch
         return epoch
 
@@ -222,7 +224,6 @@ class State:
             "decided": self.decided,
             "counted": self.counted,
             "people": None if people is None else people.to_dict(persons=private),
-            "opened": self.opened,
             "sizes": self.sizes,
             "open": [_epoch_to_dict(epoch) for epoch in self.open.values() if private],
             "past": [_past_to_dict(past) for past in self.past],
@@ -246,10 +247,7 @@ class State:
         if data["people"] is not None:
             state.people = People()
             state.people.load(data["people"], checks.MAX_SLOTS)
-        state.opened = checks.whole("opened", data["opened"], 0)
         state.sizes = [checks.rounds(size) for size in data["sizes"]]
-        if len(state.sizes) != state.opened:
-            raise ValueError("its epochs do not add up")
         state.issuers = [(int(first), str(name)) for first, name in data["issuers"]]
         if latest:
             state.identity = state.issuers[-1][1]
@@ -259,14 +257,15 @@ class State:
             epoch = _epoch_from_dict(saved, state)
             state.open[epoch.number] = epoch
         state.past = [_past_from_dict(saved, state) for saved in data["past"]]
-        if sorted(state.open) != list(state.open) or len(state.past) + len(state.open) != (
-            state.opened
-        ):
+        known = len(state.past) + len(state.open)
+        if sorted(state.open) != list(state.open) or known > state.opened:
             raise ValueError("its epochs do not add up")
         return state
 
 
 def _epoch_to_dict(epoch: Epoch) -> JSON:
+    """Return an open epoch; a round that an interrupt kept from being decided is left out."""
+    decided = len(epoch.losses)
     return {
         "number": epoch.number,
         "start": epoch.start,
@@ -276,8 +275,10 @@ def _epoch_to_dict(epoch: Epoch) -> JSON:
         "sums": epoch.counts.sums.tolist(),
         "rounds": epoch.counts.rounds.tolist(),
         "losses": epoch.losses.tolist(),
-        "waiting": [[at, one.arm, one.phi.tolist()] for at, one in epoch.waiting.items()],
-        "numbers": epoch.numbers.tolist(),
+        "waiting": [
+            [at, one.arm, one.phi.tolist()] for at, one in epoch.waiting.items() if at < decided
+        ],
+        "numbers": epoch.numbers[:decided].tolist(),
         "members": [f"{member:016x}" for member in sorted(epoch.members)],
         "extras": epoch.extras,
         "closed": epoch.closed,
@@ -297,7 +298,7 @@ def _epoch_from_dict(data: JSON, state: State) -> Epoch:
         int(at): Waiting(int(arm), _floats(phi, (state.features,)))
         for at, arm, phi in data["waiting"]
     }
-    if {at for at, loss in enumerate(losses) if loss == WAITING} != set(waiting):
+    if not {at for at, loss in enumerate(losses) if loss == WAITING}.issuperset(waiting):
         raise ValueError("its waiting decisions do not add up")
     if any(not 0 <= one.arm < state.arms for one in waiting.values()):
         raise ValueError("its arms are impossible")
@@ -305,7 +306,7 @@ def _epoch_from_dict(data: JSON, state: State) -> Epoch:
     number = checks.whole("number", data["number"], 0, state.opened - 1)
     start = checks.whole("start", data["start"], 0, state.decided)
     numbers = array("q", data["numbers"])
-    if numbers and len(numbers) != len(losses):
+    if len(numbers) != len(losses):
         raise ValueError("its rounds do not add up")
     members = {int(member, 16) for member in data["members"]}
     extras = checks.whole("extras", data["extras"], 0)

@@ -35,6 +35,7 @@ from bandanna._core.types import (
     Guarantee,
     InputError,
     no_guarantee,
+    without_frames,
 )
 from bandanna.contextual.features import Categories, Context, Declared, encoder_from_dict
 from bandanna.contextual.policy import KINDS, MAX_ROUNDS, PrivateContextual
@@ -261,9 +262,15 @@ class PrivateTrees(PrivateContextual):
         units = feedback_to_units(loss, reward, self.loss_range, clip=self.clip)
         self._check_process()
         with self._lock:
-            arm, chance, path = self._take(made)
-            bit = float(self._publish.release(units))
-            del loss, reward, units
+            try:
+                arm, chance, path = self._take(made)
+                bit = float(self._publish.release(units))
+            except DecisionError:
+                raise
+            except BaseException as error:
+                raise without_frames(error) from None
+            finally:  # no traceback carries them
+                del loss, reward, units
             self._released += 1
             self._tree = with_room(self._tree)
             learn_by_tree(self._params, self._tree, path, arm, chance, bit)

@@ -63,7 +63,7 @@ def without_epochs(experiment: Experiment) -> PrivateContextual:
     """Return the policy without its open epochs and its people: for those who read."""
     state = experiment.head["state"]
     over = len(state["past"])
-    closed = state | {"opened": over, "sizes": state["sizes"][:over]}
+    closed = state | {"sizes": state["sizes"][:over]}
     head = experiment.head | {"state": closed}
     return PrivateContextual.from_dict(_document(experiment, head, [], {}), latest=True)
 
@@ -138,7 +138,7 @@ def _epoch(
         "rounds": np.zeros(arms, dtype=np.int64),
         "losses": losses,
         "waiting": waiting,
-        "numbers": [event.round for event, _ in counted] if members else [],
+        "numbers": [event.round for event, _ in counted],
         "members": members,
         "extras": kept["extras"],
         "closed": kept["closed"],
