@@ -506,7 +506,7 @@ COVERED = {
     *("for_person", "together", "tight_epsilon", "privacy_loss", "make_certificate"),
     *("guarantee", "promise", "_promise"),
     *("_spent", "_guarantee", "_grouped"),  # of cards: test_card.py
-    "assuming_start",
+    *("assuming_start", "at_epsilon", "said_of"),  # test_stated.py
 }
 """What takes or returns a guarantee here, and is tested above or promises nothing new."""
 

@@ -141,11 +141,25 @@ class Guarantee:
     curve: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
     group: Callable[[int, float], float] | None = field(default=None, repr=False, compare=False)
     unit: Unit = field(default="round", repr=False, compare=False)
+    restated: Callable[[int, float], str] | None = field(default=None, repr=False, compare=False)
+    """An assumption that has epsilon in it: what it says of so many units, and an epsilon."""
+    size: int = field(default=1, repr=False, compare=False)
+    """Units that it is about."""
 
     @property
     def private(self) -> bool:
         """Whether anything is promised at all."""
         return math.isfinite(self.epsilon) and self.delta < 1.0
+
+    def at_epsilon(self, epsilon: float, size: int = 1) -> Guarantee:
+        """Return it with another epsilon, for so many times the units: in its assumptions too."""
+        size *= self.size
+        changed = replace(self, epsilon=epsilon, size=size)
+        if self.restated is None:
+            return changed
+        before, now = self.restated(self.size, self.epsilon), self.restated(size, epsilon)
+        said = tuple(now if one == before else one for one in self.assumptions)
+        return replace(changed, assumptions=said)
 
     def assuming(self, *assumptions: str) -> Guarantee:
         """The same guarantee with further assumptions spelled out."""
@@ -174,8 +188,7 @@ class Guarantee:
         if size == 1 and delta is None:
             return self
         together = replace(
-            self,
-            epsilon=times_up(size, self.epsilon),
+            self.at_epsilon(times_up(size, self.epsilon), size),
             delta=group_delta(self.epsilon, self.delta, size),
             protects=f"any {size} {self.unit}s together; of each, {self.protects}",
             because=f"{self.because}; {size} {self.unit}s by group privacy",
@@ -191,8 +204,7 @@ class Guarantee:
         if self.group is None or delta < SMALLEST_DELTA:
             return replace(together, delta=delta)
         return replace(
-            together,
-            epsilon=min(together.epsilon, self.group(size, delta)),
+            together.at_epsilon(min(together.epsilon, self.group(size, delta))),
             delta=delta,
             because=f"{self.because}; {size} {self.unit}s by composition in the worst split over "
             f"batches",
@@ -201,8 +213,7 @@ class Guarantee:
     def repeated(self, times: int) -> Guarantee:
         """Return what holds if the same losses may have been released several times."""
         return replace(
-            self,
-            epsilon=times_up(times, self.epsilon),
+            self.at_epsilon(times_up(times, self.epsilon)),
             delta=min(1.0, times_up(times, self.delta)),
             because=f"{self.because}; its file was resumed {times} times, and what was open in it "
             f"may have been released as often (Lemma 'Basic Composition')",
@@ -227,8 +238,7 @@ class Guarantee:
         if self.curve is None or delta < SMALLEST_DELTA:
             return replace(self, delta=delta, facts={})
         return replace(
-            self,
-            epsilon=min(self.epsilon, self.curve(delta)),
+            self.at_epsilon(min(self.epsilon, self.curve(delta))),
             delta=delta,
             because=f"{self.because}; at this delta by the mechanism's exact privacy curve",
             facts={},

@@ -48,13 +48,10 @@ def sign(
 ) -> None:
     """Sign a certificate that verifies, in its file."""
     from bandanna._core.documents import to_text, write_whole
-    from bandanna.privacy.certificate import sign_certificate, verify
+    from bandanna.privacy.certificate import sign_certificate
     from bandanna.signatures import private_from_pem
 
-    text = read(certificate).decode(errors="replace")
-    wrong = [finding for finding in verify(text) if not finding.holds]
-    if wrong:
-        raise InputError(f"{certificate} does not verify: {wrong[0].entry}: {wrong[0].why}.")
+    text = _verified(certificate)
     signed = sign_certificate(json.loads(text), private_from_pem(read(key)))
     write_whole(certificate, to_text(signed))
     typer.echo(f"signed {certificate}")
@@ -66,6 +63,17 @@ def read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error}.") from None
+
+
+def _verified(certificate: Path) -> str:
+    """Read a certificate, or say what is wrong with it."""
+    from bandanna.privacy.certificate import verify
+
+    text = read(certificate).decode(errors="replace")
+    wrong = [finding for finding in verify(text) if not finding.holds]
+    if wrong:
+        raise InputError(f"{certificate} does not verify: {wrong[0].entry}: {wrong[0].why}.")
+    return text
 
 
 def verify(
@@ -122,12 +130,8 @@ def card(
     """
     from bandanna._core.documents import write_whole
     from bandanna.privacy.card import make_card
-    from bandanna.privacy.certificate import verify
 
-    text = read(certificate).decode(errors="replace")
-    wrong = [finding for finding in verify(text) if not finding.holds]
-    if wrong:
-        raise InputError(f"{certificate} does not verify: {wrong[0].entry}: {wrong[0].why}.")
+    text = _verified(certificate)
     given = _answers(answers) | {
         name: value
         for name, value in (

@@ -452,7 +452,8 @@ class PrivateContextual(OneProcess):
         if not promise.private:
             return promise
         slots = self.promised.mechanism.per_person
-        return promise.assuming(*assumed_by_all(*self.loss_range, clip=self.clip, slots=slots))
+        said = assumed_by_all(*self.loss_range, clip=self.clip, slots=slots, in_epochs=True)
+        return promise.assuming(*said)
 
     @property
     def protects(self) -> Protects:

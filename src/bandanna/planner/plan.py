@@ -62,6 +62,29 @@ class Row:
         """The guarantee as a share of the rounds."""
         return self.regret / (self.problem.rounds or 1)
 
+    def after(self, happened: Happened) -> Row:
+        """Return what is left of the guarantee after what happened in a run.
+
+        Each round that was not learned from adds one loss range.
+        """
+        if happened.changed:
+            return replace(self, bound=None, reason=ARMS_CHANGED)
+        if self.bound is None:
+            return self
+        wrong = {
+            MIXED: happened.mixed,
+            PHASES_RESTRICTED: happened.restricted and self.entry.grows,
+            OVERLAPPED: happened.overlapped,
+            CONTROLLED: happened.controlled,
+        }
+        reason = next((text for text, holds in wrong.items() if holds), "")
+        if reason:
+            return replace(self, bound=None, reason=reason)
+        if not happened.missed:
+            return self
+        terms = self.bound.terms | {"not learned from": float(happened.missed)}
+        return replace(self, bound=replace(self.bound, terms=terms))
+
     @property
     def vacuous(self) -> bool:
         """Whether the guarantee says nothing: playing any arm, every one as often, keeps it too."""
@@ -187,9 +210,9 @@ PHASES_RESTRICTED = (
     "(docs/theory/phases.md)."
 )
 OVERLAPPED = (
-    "no number: batches began while others were open, and its bound is for feedback in order. "
-    "With delay=, the number of slots that may open before one has closed, there is a bound for "
-    "one-bit-exp3 (docs/theory/people.md)."
+    "no number: batches began while others waited for feedback, and its bound is for feedback in "
+    "order, or no later than delay= says. Only one-bit-exp3, and one-bit-exp4 with experts, have "
+    "bounds for late feedback (docs/theory/delay.md)."
 )
 SEVERAL_ROUNDS = (
     "Slots take several rounds: where a batch begins before the one before it is released, bounds "
@@ -212,7 +235,7 @@ class Happened(NamedTuple):
     mixed: bool = False
     """People with open slots came with other eligible arms."""
     overlapped: bool = False
-    """Batches began while others were open, where a bound is for batches one after the other."""
+    """More batches were open when another began than the problem's ``delay`` allows."""
     several: bool = False
     """Slots may take several rounds."""
     missed: int = 0
@@ -243,29 +266,17 @@ class Plan:
 
         Each round that was not learned from adds one loss range to its bound.
         """
-        own, notes = self.own, []
-        if happened.several and not self.problem.delay:
-            notes.append(SEVERAL_ROUNDS)
-        bound = None if own is None else own.bound
-        if own is not None and happened.changed:
-            own = replace(own, bound=None, reason=ARMS_CHANGED)
-        elif own is not None and bound is not None:
-            wrong = {MIXED: happened.mixed}
-            wrong[PHASES_RESTRICTED] = happened.restricted and own.entry.grows
-            wrong[OVERLAPPED] = happened.overlapped and not self.problem.delay
-            wrong[CONTROLLED] = happened.controlled
-            reason = next((text for text, holds in wrong.items() if holds), "")
-            if reason:
-                own = replace(own, bound=None, reason=reason)
-            elif happened.missed:
-                terms = bound.terms | {"not learned from": float(happened.missed)}
-                own = replace(own, bound=replace(bound, terms=terms))
+        own, notes = None if self.own is None else self.own.after(happened), []
+        if own is not None and own.bound is not None:
+            if happened.restricted:
+                notes.append(ELIGIBLE)
+            if happened.missed:
                 notes.append(
                     f"The bound includes one loss range for each of {happened.missed:,} rounds or "
                     f"slots so far that were given up, beyond a person's cap or in no slot."
                 )
-        if happened.restricted and own is not None and own.bound is not None:
-            notes.insert(0, ELIGIBLE)
+        if happened.several and not self.problem.delay:
+            notes.append(SEVERAL_ROUNDS)
         return replace(self, own=own, note=" ".join(notes))
 
     @property

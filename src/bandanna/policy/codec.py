@@ -52,7 +52,7 @@ MIGRATIONS: dict[int, Callable[[JSON], JSON]] = {}
 """From a version to the next one: functions of the whole document."""
 
 DEFAULTS: dict[str, JSON] = {
-    "counters": {"control_rounds": 0},
+    "counters": {"control_rounds": 0, "outstanding": None},
     "learned": {"metrics": [], "metric_phases": [], "retirements": []},
 }
 """What keys mean that documents of this version may lack, by section."""
@@ -107,7 +107,8 @@ def counters_to_dict(state: State) -> JSON:
         "released": state.released,
         "restricted": state.restricted,
         "mixed": state.mixed,
-        "overlapped": state.overlapped,
+        "overlapped": state.outstanding > 0,
+        "outstanding": state.outstanding,
         "missed": state.missed_before,
         "rewarded": state.rewarded,
         "control_rounds": state.control_rounds,
@@ -223,7 +224,10 @@ def load_state(state: State, saved: JSON, limits: Limits, *, latest: bool = Fals
     state.rounds, state.batches = int(counters["rounds"]), int(counters["batches"])
     state.released = int(counters["released"])
     state.resumed = checks.whole("resumed", counters["resumed"], at_least=0)
-    state.mixed, state.overlapped = counters["mixed"] is True, counters["overlapped"] is True
+    state.mixed, known = counters["mixed"] is True, counters["outstanding"]
+    if known is None:  # earlier documents say only whether there were any
+        known = MOST if counters["overlapped"] is True else 0
+    state.outstanding = checks.whole("outstanding", known, at_least=0)
     state.rewarded = counters["rewarded"] is True
     state.missed_before = checks.whole("missed", counters["missed"], at_least=0)
     given = checks.whole("control_rounds", counters["control_rounds"], at_least=0)

@@ -43,7 +43,8 @@ from bandanna.policy.summary import (
 )
 from bandanna.policy.transitions import Parts, batch_with_room
 from bandanna.privacy.sums import SumRelease
-from bandanna.spec import PeopleRule, Spec
+from bandanna.spec import PeopleRule, Problem, Spec
+from bandanna.theory.delay import outstanding
 
 if TYPE_CHECKING:
     from bandanna.privacy.range import PrivateRange
@@ -158,21 +159,24 @@ class Diagnostics:
         """What this policy and all algorithms guarantee for this problem; needs ``rounds``."""
         if self.rounds is None or not self.guarantee.private or self.experts == 1:
             raise InputError("a plan needs rounds=, a private policy and no single expert.")
-        epsilon = self.recipe.release.guarantee().epsilon
-        problem = slot_problem(self.spec).but(arms=len(self.active), epsilon=epsilon)
-        found = plan_of(self.algorithm, self.recipe, problem, self.people)
+        found = plan_of(self.algorithm, self.recipe, self.problem, self.people)
         return found.after(self.happened)
+
+    @property
+    def problem(self) -> Problem:
+        """What its learner is asked to do: with people, in slots."""
+        epsilon = self.recipe.release.guarantee().epsilon
+        return slot_problem(self.spec).but(arms=len(self.active), epsilon=epsilon)
 
     @property
     def happened(self) -> Happened:
         """What has happened that a bound on regret must say: all of it is public."""
         state, rule = self._state, self.people
-        in_turn = rule is not None or state.restricted
         return Happened(
             changed=state.changed,
             restricted=state.restricted,
             mixed=state.mixed,
-            overlapped=state.overlapped and in_turn,
+            overlapped=state.outstanding > outstanding(self.spec.delay, self.batch),
             several=rule is not None and rule.rounds_per_slot != 1,
             missed=state.missed,
             controlled=self.spec.least_share > 0.0,
@@ -433,7 +437,7 @@ class Diagnostics:
             ]
             known = answer if any(row.mean is not None for row in rows) else None
             said = stationarity_words(runner.report().guard), self.hint
-            also = net_words(self.net), self._unsaid
+            also = self._net_words, self._unsaid
             return Summary(rows, state.rounds, state.released, *said, known, *also)
 
     def _answer(self, confidence: float, outcome: str) -> Answer:
@@ -556,15 +560,13 @@ class Diagnostics:
         some arms count against each arm in the rounds in which it was eligible. Rounds that were
         given up, slots beyond a person's cap and rounds in no slot count one loss range each.
 
-        None also where nothing is proved: once arms have been added or retired; once people with
-        open slots came with other eligible arms; where a control keeps a share; and, with
-        ``per_person`` or ``eligible``, once a batch began before another was released.
+        None also where nothing is proved: once a batch began before another was released, so that
+        feedback was late; once arms have been added or retired; once people with open slots came
+        with other eligible arms; and where a control keeps a share.
         """
+        if self._unproved or not knows_its_noise(self.recipe):
+            return None
         happened = self.happened
-        if happened.changed or happened.mixed or happened.overlapped or happened.controlled:
-            return None
-        if not knows_its_noise(self.recipe):
-            return None
         with self._lock:
             found = self._parts.runner.report().regret
         low, high = self.loss_range
@@ -572,6 +574,29 @@ class Diagnostics:
         if found is None:
             return None
         return (high - low) * (self.batch * (found + 1.0) + happened.missed)
+
+    @property
+    def _unproved(self) -> str:
+        """What has happened after which ``regret_bound`` and ``net`` say nothing; or nothing."""
+        happened, phases = self.happened, self._parts.runner.phases
+        reasons = {
+            "arms were added or retired": happened.changed,
+            "people with open slots came with other eligible arms": happened.mixed,
+            "batches began while others waited for feedback": self._state.outstanding > 0,
+            "a control keeps a share of the rounds": happened.controlled,
+            "not all arms were eligible in every round": phases and happened.restricted,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), "")
+
+    @property
+    def _net_words(self) -> str:
+        """What the net promises, or why it promises nothing any more; empty without a net."""
+        with self._lock:
+            if self._parts.runner.report().net is None:
+                return ""
+        if self._unproved:
+            return f"Nothing is promised about regret: {self._unproved}."
+        return net_words(self.net)
 
     def report(self) -> Report:
         """Return what the learner says of its own run; arms are those of ``active``, in order."""
@@ -601,25 +626,22 @@ class Diagnostics:
         close to it, and ``after`` from which round on. Under ``phased`` there is none any more once
         not all arms were eligible.
         """
+        if self._unproved:
+            return None
         happened = self.happened
-        if happened.changed or happened.mixed or happened.overlapped or happened.controlled:
-            return None
-        phases = self._parts.runner.phases
-        if phases and happened.restricted:
-            return None
         with self._lock:
             found = self._parts.runner.report().net
         if found is None:
             return None
         low, high = self.loss_range
-        batch = 1 if phases else self.batch
+        batch = 1 if self._parts.runner.phases else self.batch
         budget = (high - low) * (batch * found["budget"] + happened.missed)
         if not found["switched"]:
             return NetReport(budget=budget, switched=False)
         return NetReport(budget=budget, switched=True, after=batch * found["after"])
 
     def _repr_html_(self) -> str:
-        seen = paragraph(stationarity_words(self.stationarity)) + paragraph(net_words(self.net))
+        seen = paragraph(stationarity_words(self.stationarity)) + paragraph(self._net_words)
         known = self.answer()._repr_html_() if self.released else ""
         return paragraph(repr(self)) + seen + known + self.guarantee._repr_html_()
 

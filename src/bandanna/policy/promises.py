@@ -97,7 +97,7 @@ def certificate_of(
             f"the range bought is {bought.low:g} to {bought.high:g}; make the policy with "
             f"loss_range= just that and clip=True."
         )
-    return make_certificate(promise, setting, bought.entries(promise.epsilon))
+    return make_certificate(bought.said_of(promise), setting, bought.entries(promise.epsilon))
 
 
 def plan_of(
@@ -107,6 +107,16 @@ def plan_of(
 
     That is the bound of whichever algorithm, at the policy's batch, has just these parts.
     """
+    own, found = own_row(algorithm, recipe, problem), plan(problem)
+    if rule is not None:
+        most = largest_batch(problem.rounds, rule.per_person, rule.people) or 1
+        rows = sorted(capped(found.rows, most), key=lambda row: row.regret)
+        found = replace(found, rows=rows)
+    return replace(found, own=own)
+
+
+def own_row(algorithm: str, recipe: Recipe, problem: Problem) -> Row:
+    """Return what a policy with these parts guarantees for a problem, or why nothing."""
     entry = find(algorithm, with_experts=problem.with_experts)
     recipe = recipe._replace(release=recipe.release.in_process())
     others = [row for row in algorithms(with_experts=problem.with_experts) if row != entry]
@@ -118,13 +128,7 @@ def plan_of(
     ]
     unknown = "no bound is known for it with the parts that were replaced."
     same.append(Row(algorithm, entry, problem, None, unknown))
-    own = next((row for row in same if row.bound is not None), same[0])
-    found = plan(problem)
-    if rule is not None:
-        most = largest_batch(problem.rounds, rule.per_person, rule.people) or 1
-        rows = sorted(capped(found.rows, most), key=lambda row: row.regret)
-        found = replace(found, rows=rows)
-    return replace(found, own=own)
+    return next((row for row in same if row.bound is not None), same[0])
 
 
 def _makes(entry: Algorithm, problem: Problem, batch: int | None, recipe: Recipe) -> bool:

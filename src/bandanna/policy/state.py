@@ -456,8 +456,9 @@ class State:
     mixed: bool = False
     """Whether someone with an open slot came with other eligible arms than it was drawn among: no
     bound on regret is known then."""
-    overlapped: bool = False
-    """Whether a batch began while another was open: bounds for feedback in order say nothing."""
+    outstanding: int = 0
+    """The most batches that were open when another began: bounds for feedback in order hold only
+    while there were none."""
     missed_before: int = 0
     """What ``missed`` counts, of closed batches."""
     resumed: int = 0

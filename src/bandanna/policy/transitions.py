@@ -185,7 +185,7 @@ def open_batch(
         metric_sums=None if parts.metrics is None else parts.metrics.start(),
     )
     state.restricted = state.restricted or among is not None
-    state.overlapped = state.overlapped or bool(state.open)
+    state.outstanding = max(state.outstanding, len(state.open))
     state.open[number] = batch
     state.filling[among] = batch
     return batch
@@ -209,7 +209,7 @@ def open_phase(parts: Parts, state: State, size: int, memo: float, phase: Phase)
         phase=phase,
         metric_sums=None if parts.metrics is None else parts.metrics.start(),
     )
-    state.overlapped = state.overlapped or bool(state.open)
+    state.outstanding = max(state.outstanding, len(state.open))
     state.open[number] = batch
     state.filling[None] = batch
     return batch

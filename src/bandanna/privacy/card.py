@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
+from bandanna._core.documents import to_text
 from bandanna._core.types import (
     JSON,
     WEAK_EPSILON,
@@ -24,6 +25,7 @@ from bandanna._core.types import (
     plain,
     times_up,
 )
+from bandanna.privacy.certificate import FORMAT_TOGETHER, verify
 from bandanna.privacy.charges import with_charge
 from bandanna.privacy.statements import batches_in_words, composes_slots, with_current_names
 
@@ -152,7 +154,9 @@ class Card:
 
 
 def make_card(certificate: JSON, answers: Mapping[str, str] | None = None) -> Card:
-    """Make a card from a certificate that verifies, and answers to ``QUESTIONS``.
+    """Make a card from a certificate, and answers to ``QUESTIONS``.
+
+    The certificate is verified first; ``InputError`` says what is wrong with one that fails.
 
     Examples
     --------
@@ -168,6 +172,7 @@ def make_card(certificate: JSON, answers: Mapping[str, str] | None = None) -> Ca
         raise InputError(
             f"unknown answers: {', '.join(unknown)}; there are {', '.join(QUESTIONS)}."
         )
+    _require_verified(certificate)
     certificate = with_charge(certificate)
     spent = _spent(certificate)
 
@@ -212,6 +217,16 @@ def make_card(certificate: JSON, answers: Mapping[str, str] | None = None) -> Ca
     return Card(entries, participants_text(certificate, given), unanswered)
 
 
+def _require_verified(certificate: JSON) -> None:
+    if not isinstance(certificate, dict):
+        raise InputError(f"a certificate is a dict; got {type(certificate).__name__}.")
+    if certificate.get("format") == FORMAT_TOGETHER:
+        raise InputError("there is a card for each segment: give one of its certificates.")
+    wrong = [finding for finding in verify(to_text(certificate)) if not finding.holds]
+    if wrong:
+        raise InputError(f"the certificate does not verify: {wrong[0].entry}: {wrong[0].why}.")
+
+
 def participants_text(
     certificate: JSON, answers: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
@@ -219,9 +234,8 @@ def participants_text(
     spent, answers = _spent(certificate), answers or {}
     whose = "one answer of yours"
     if _per_person(certificate) is not None:
-        whose = (
-            f"everything you tell us, however often you come (we use up to {_slots(certificate)})"
-        )
+        used = _slots(certificate).replace("epoch", "answer")  # one is counted in an epoch
+        whose = f"everything you tell us, however often you come (we use up to {used})"
     who = answers.get("curator", "We")
     first = (
         f"{who} learn{'' if who == 'We' else 's'} from what people answer which choice is better. "
@@ -295,12 +309,12 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
     )
     if epsilon > WEAK_EPSILON:
         found.append(Entry("Strength", "weak: epsilon is above 3", "derived"))
-    limits = (
-        f"{_slots(certificate)} a person, each in a batch of its own; a slot counts the mean of "
-        f"its rounds once; what a person says beyond is not used"
-        if persons
-        else "none is enforced: a person with several rounds has a weaker guarantee, below"
-    )
+    limits = "none is enforced: a person with several rounds has a weaker guarantee, below"
+    if persons:
+        each = "each in a batch of its own; a slot counts the mean of its rounds once"
+        if _in_epochs(certificate):
+            each = "once in each"
+        limits = f"{_slots(certificate)} a person, {each}; what a person says beyond is not used"
     found.append(Entry("Contribution limits", limits, "certificate"))
     if not persons:
         shown = ", ".join(f"{k} rounds {plain(_grouped(spent, k).epsilon)}" for k in (2, 5, 10))
@@ -309,9 +323,14 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
     return tuple(found)
 
 
+def _in_epochs(certificate: JSON) -> bool:
+    """Whether it is of a policy that decides by context and releases epochs."""
+    return str(certificate["mechanism"]).startswith("epoch-")
+
+
 def _batches(certificate: JSON) -> str:
     """Say how many rounds are released together."""
-    if str(certificate["mechanism"]).startswith("epoch-"):
+    if _in_epochs(certificate):
         return f"epochs that grow, the first ones of at least {certificate['batch']} rounds"
     return f"{batches_in_words(certificate['batch'])}, each released once"
 
@@ -358,8 +377,8 @@ def _factor(epsilon: float) -> str:
 
 
 def _slots(certificate: JSON) -> str:
-    slots = _per_person(certificate)
-    return "one slot" if slots == 1 else f"{slots} slots"
+    slots, unit = _per_person(certificate), "epoch" if _in_epochs(certificate) else "slot"
+    return f"one {unit}" if slots == 1 else f"{slots} {unit}s"
 
 
 def _per_person(certificate: JSON) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -32,6 +33,7 @@ from bandanna.privacy.range import RANGE_ENTRIES, check_bought, impossible_range
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.statements import (
     PERSON_ENTRIES,
+    Assumed,
     batches_in_words,
     composes_slots,
     composition_of,
@@ -209,8 +211,18 @@ def verify(text: str, *, key: bytes | None = None) -> list[Finding]:
 
     With ``key``, a public one, it must carry a signature by its owner.
     """
+    return _verify(text, key)
+
+
+def _verify(text: str, key: bytes | None = None, times: int = 1) -> list[Finding]:
+    """Check a certificate of what was released so many times."""
     try:
-        data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        data = json.loads(
+            text,
+            object_pairs_hook=_without_repeats,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
     except (ValueError, RecursionError) as error:
         return [Finding("file", False, f"not valid JSON: {error}")]
     if isinstance(data, dict) and data.get("format") == FORMAT_TOGETHER:
@@ -229,7 +241,7 @@ def verify(text: str, *, key: bytes | None = None) -> list[Finding]:
             findings.append(check_signature(data, key))
         data.pop(SIGNATURE, None)
         broken = list(check_seals(data))
-        findings.extend(broken or _check_promise(with_current_names(data)))
+        findings.extend(broken or _check_promise(with_current_names(data), times))
     except InputError:  # of the key's, which is ours and not the certificate's
         raise
     except (
@@ -254,7 +266,7 @@ def _verify_together(data: JSON, key: bytes | None) -> list[Finding]:
     return [
         finding._replace(entry=f"{name}: {finding.entry}")
         for name, one in segments.items()
-        for finding in verify(json.dumps(one), key=key)
+        for finding in _verify(json.dumps(one), key)
     ]
 
 
@@ -266,9 +278,10 @@ def _verify_charged(data: JSON, key: bytes | None) -> list[Finding]:
         found.extend(check_charged(entries))
     except (TypeError, ValueError, ArithmeticError) as error:
         found.append(Finding("file", False, f"entries are missing or impossible: {error!r}"))
-    inside = data.get(INSIDE)
+    inside, resumed = data.get(INSIDE), data.get("resumed")
     nested = isinstance(inside, dict) and inside.get("format") == FORMAT
-    return [*found, *verify(json.dumps(inside if nested else None))]
+    times = resumed + 1 if type(resumed) is int else 1
+    return [*found, *_verify(json.dumps(inside if nested else None), times=times)]
 
 
 def line_of(text: str, entry: str) -> int | None:
@@ -279,7 +292,7 @@ def line_of(text: str, entry: str) -> int | None:
     return None
 
 
-def _check_promise(data: JSON) -> Iterator[Finding]:
+def _check_promise(data: JSON, times: int) -> Iterator[Finding]:
     kind = MECHANISMS.get(data["mechanism"])
     if kind is None:
         yield Finding("mechanism", False, f"unknown; there are {', '.join(MECHANISMS)}")
@@ -298,6 +311,8 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
         wrong = list(impossible_slots(data))
     if ranged and not wrong:
         wrong = list(impossible_range(data))
+    if ranged and (started or times > 1):
+        wrong.append(Finding("range_epsilon", False, "adds up with no log and no resumption here"))
     if wrong:
         yield from wrong
         return
@@ -313,14 +328,15 @@ def _check_promise(data: JSON) -> Iterator[Finding]:
     if ranged:
         yield from check_bought(data)
     if started:
-        yield from check_start(data, _verify_log)
+        yield from check_start(data, _verify_log, times)
 
 
 def _verify_log(data: JSON) -> list[Finding]:
     """Check the certificate of a log that a policy starts from."""
-    if not isinstance(data, dict) or data.get("format") != FORMAT or "start_certificate" in data:
+    more = {"start_certificate", "range_epsilon"}
+    if not isinstance(data, dict) or data.get("format") != FORMAT or more & set(data):
         return [Finding("format", False, "must be the certificate of an answer from a log")]
-    return verify(json.dumps(data))
+    return _verify(json.dumps(data))
 
 
 def _impossible(data: JSON) -> Iterator[Finding]:
@@ -373,9 +389,13 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     low, high, stated = data["loss_low"], data["loss_high"], data["assumptions"]
     yield Finding("loss_low", True, f"a public range, {low} to {high}")
     said = stated if isinstance(stated, list) else [None]
-    about = low, high, data["experts"], slots or mechanism.per_person
-    also, device = (*mechanism.assumptions(), *stated_of_start(data)), mechanism.on_device
-    wrong = wrong_assumptions(said, *about, on_device=device, also=also)
+    about = Assumed(
+        *(low, high, data["experts"], slots or mechanism.per_person),
+        in_epochs=mechanism.per_person is not None,
+        bought="range_epsilon" in data,
+        on_device=mechanism.on_device,
+    )
+    wrong = wrong_assumptions(said, about, (*mechanism.assumptions(), *stated_of_start(data)))
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
     model = mechanism.model if slots is None else "central"
     yield Finding("model", data["model"] == model, f"{batches_in_words(mechanism.batch)}: {model}")
@@ -389,6 +409,13 @@ def _without_repeats(pairs: list[tuple[str, object]]) -> JSON:
     if repeated:
         raise ValueError(f"repeated entries: {', '.join(sorted(repeated))}")
     return dict(pairs)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is beyond the numbers that are used here")
+    return number
 
 
 def _no_constant(name: str) -> None:

@@ -13,6 +13,7 @@ people in the run alone with the policy's. For people who are in both, the two a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from bandanna._core.types import JSON, Guarantee, times_up
@@ -61,8 +62,8 @@ def check_charged(data: JSON) -> Iterator[Finding]:
         return
     yield Finding("resumed", True, f"charged {resumed + 1} times, by basic composition")
     for name, least in _spent(inside, resumed).items():
-        why = f"{resumed + 1} times {inside[name]}: at least {least}"
-        yield Finding(name, type(data[name]) in (int, float) and data[name] >= least, why)
+        why = f"{resumed + 1} times {inside[name]}: {least}"
+        yield Finding(name, type(data[name]) in (int, float) and data[name] == least, why)
     if data["because"] != _because(resumed):
         yield Finding("because", False, f"the proof says: {_because(resumed)}")
 
@@ -106,7 +107,12 @@ def with_start(log: float, own: float, times: int = 1) -> float:
 
 def assuming_start(promise: Guarantee, log: float, times: int = 1) -> Guarantee:
     """Return a policy's promise that also says what holds for the people of a log."""
-    return promise.assuming(started_assumed(log, with_start(log, promise.epsilon, times)))
+
+    def says(size: int, epsilon: float) -> str:
+        logged = times_up(size, log)
+        return started_assumed(logged, with_start(logged, epsilon, times))
+
+    return replace(promise.assuming(says(1, promise.epsilon)), restated=says)
 
 
 def start_entries(certificate: JSON, epsilon: float, times: int = 1) -> JSON:
@@ -123,11 +129,16 @@ def stated_of_start(data: JSON) -> tuple[str, ...]:
     return (started_assumed(log, float_of(data["epsilon_with_start"])),)
 
 
-def check_start(data: JSON, verify: Callable[[JSON], list[Finding]]) -> Iterator[Finding]:
-    """Prove what the log cost, and what both cost someone who is in the log and in the run."""
+def check_start(
+    data: JSON, verify: Callable[[JSON], list[Finding]], times: int = 1
+) -> Iterator[Finding]:
+    """Prove what the log cost, and what it and a run, charged some times, cost who is in both."""
     inside = data["start_certificate"]
     for finding in verify(inside):
         yield finding._replace(entry=f"start_certificate: {finding.entry}")
-    least = with_start(float_of(inside["epsilon"]), float_of(data["epsilon"]))
-    good = type(data["epsilon_with_start"]) in (int, float) and data["epsilon_with_start"] >= least
-    yield Finding("epsilon_with_start", good, f"log and run cost {least:g} together")
+    both, stated = (
+        with_start(float_of(inside["epsilon"]), float_of(data["epsilon"]), times),
+        data["epsilon_with_start"],
+    )
+    good = type(stated) in (int, float) and stated == both
+    yield Finding("epsilon_with_start", good, f"log and run cost {both:g} together")

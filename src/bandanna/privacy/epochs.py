@@ -86,11 +86,11 @@ DISJOINT = (
     "each round is in one epoch, each epoch is released once, and the rest is post-processing"
 )
 SLOTS_GAUSSIAN = (
-    "a person is counted once in an epoch and in no more epochs than slots, for which Gaussian "
+    "a person is counted once in an epoch and in no more epochs than stated, for which Gaussian "
     "mechanisms compose (Dong, Roth and Su 2022, Corollary 2)"
 )
 SLOTS_LAPLACE = (
-    "a person is counted once in an epoch and in no more epochs than slots, which add up (Lemma "
+    "a person is counted once in an epoch and in no more epochs than stated, which add up (Lemma "
     "'Basic Composition')"
 )
 BILLBOARD = (

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
 from bandanna._core.checks import MAX_EPSILON, MIN_EPSILON
-from bandanna._core.grid import UNITS
+from bandanna._core.grid import UNITS, check_range
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee, plain
 from bandanna.privacy.composition import float_above, float_below
@@ -157,10 +157,18 @@ def _possible(metric: object) -> bool:
         and set(metric) == {"name", "low", "high", "epsilon", "scale"}
         and isinstance(metric["name"], str)
         and all(type(metric[end]) in (int, float) for end in ("low", "high"))
-        and metric["low"] < metric["high"]
+        and _is_range(metric["low"], metric["high"])
         and _is_epsilon(metric["epsilon"])
         and is_positive(metric["scale"])
     )
+
+
+def _is_range(low: float, high: float) -> bool:
+    try:
+        check_range((low, high))
+    except InputError:
+        return False
+    return True
 
 
 def metrics_assumed(ranges: Mapping[str, tuple[float, float]]) -> str:

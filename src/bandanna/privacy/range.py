@@ -26,6 +26,7 @@ from bandanna._core.grid import LossRange, check_range
 from bandanna._core.types import JSON, Guarantee, InaccurateWarning, InputError, plain
 from bandanna.privacy.composition import float_above
 from bandanna.privacy.mechanism import Finding, float_of
+from bandanna.privacy.statements import range_assumed
 
 if TYPE_CHECKING:
     from opendp.mod import Measurement
@@ -157,10 +158,11 @@ class PrivateRange:
         """
         if not policy.private:
             return policy
-        own = self.guarantee
+        own, mine = self.guarantee, policy.epsilon
+        both = float_above(Fraction(own.epsilon) + Fraction(mine))
+        policy = self.said_of(policy).at_epsilon(both)
         return replace(
             policy,
-            epsilon=float_above(Fraction(own.epsilon) + Fraction(policy.epsilon)),
             protects=f"{policy.protects}; and the same person's value behind the range, against "
             f"everyone who sees the range",
             model="central",  # computing the range needs the values
@@ -171,6 +173,14 @@ class PrivateRange:
             curve=_curve_with_range(own.epsilon, policy.curve),
             group=_group_with_range(own.epsilon, policy.group),
         )
+
+    def said_of(self, policy: Guarantee) -> Guarantee:
+        """Return a policy's promise, whose range was bought and not fixed without looking."""
+        fixed, bought = (
+            range_assumed(self.low, self.high, clip=True, bought=one) for one in (False, True)
+        )
+        said = tuple(bought if one == fixed else one for one in policy.assumptions)
+        return replace(policy, assumptions=said)
 
 
 def _curve_with_range(

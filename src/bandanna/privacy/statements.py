@@ -6,6 +6,7 @@ They are part of the promise, so a certificate may state these and no others.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, plain
@@ -27,6 +28,9 @@ ONE_NAME = (
     "each person comes under one name, and slots close by a public rule that looks at nobody's "
     "feedback; whoever comes under two names counts as two people"
 )
+ONE_NAME_IN_EPOCHS = (
+    "each person comes under one name; whoever comes under two names counts as two people"
+)
 PARTICIPATION = (
     "who comes, when and how often does not depend on feedback that was not released: someone who "
     "stays away because of what they met shows it"
@@ -34,6 +38,10 @@ PARTICIPATION = (
 CAPS_RESUMED = (
     "nobody takes a slot between saving a file and resuming from it; otherwise slots used since "
     "are forgotten, and a person may have as many again"
+)
+EPOCHS_RESUMED = (
+    "nobody is decided for between saving a file and resuming from it; otherwise epochs in which "
+    "they were counted since are forgotten, and a person may be counted in as many again"
 )
 ALWAYS_ASSUMED = (
     "whether and when feedback arrives does not depend on what it says",
@@ -77,13 +85,13 @@ SOMETIMES_ASSUMED = {
 """What learners, contexts and changing arms may add; a learner from outside adds its own."""
 
 
-def range_assumed(low: float, high: float, *, clip: bool = False) -> str:
-    """Return the sentence about the range of losses."""
+def range_assumed(low: float, high: float, *, clip: bool = False, bought: bool = False) -> str:
+    """Return the sentence about the range of losses, which may have been ``bought``."""
     outside = "; what is outside is moved to its nearer end" if clip else ""
-    return (
-        f"losses are from {plain(low)} to {plain(high)}, a range fixed without looking at "
-        f"them{outside}"
-    )
+    how = "fixed without looking at them"
+    if bought:
+        how = "chosen privately from people's values, which cost an epsilon of its own"
+    return f"losses are from {plain(low)} to {plain(high)}, a range {how}{outside}"
 
 
 def batches_in_words(batch: int) -> str:
@@ -109,11 +117,24 @@ def started_assumed(log: float, together: float) -> str:
 
 
 def assumed_by_all(
-    low: float, high: float, *, clip: bool = False, slots: int | None = None
+    low: float,
+    high: float,
+    *,
+    clip: bool = False,
+    slots: int | None = None,
+    in_epochs: bool = False,
+    bought: bool = False,
 ) -> tuple[str, ...]:
-    """Return what every policy assumes; ``slots`` are those a person may have, if it knows any."""
-    who = (ONE_ROUND,) if slots is None else (ONE_NAME, PARTICIPATION, CAPS_RESUMED)
-    return range_assumed(low, high, clip=clip), *who, *ALWAYS_ASSUMED
+    """Return what every policy assumes; ``slots`` are those a person may have, if it knows any.
+
+    ``in_epochs`` if a person's slots are epochs, which take no several rounds.
+    """
+    who: tuple[str, ...] = (ONE_ROUND,)
+    if slots is not None:
+        who = (ONE_NAME, PARTICIPATION, CAPS_RESUMED)
+    if slots is not None and in_epochs:
+        who = (ONE_NAME_IN_EPOCHS, PARTICIPATION, EPOCHS_RESUMED)
+    return range_assumed(low, high, clip=clip, bought=bought), *who, *ALWAYS_ASSUMED
 
 
 PERSON_ENTRIES = ("slots", "slot_epsilon", "slot_delta")
@@ -168,25 +189,34 @@ def protected(algorithm: str, experts: int | None, *, on_device: bool = False) -
     return PROTECTED_WITH_EXPERTS if hides_advice else PROTECTED
 
 
+class Assumed(NamedTuple):
+    """What decides which assumptions a certificate must state."""
+
+    low: float
+    high: float
+    experts: int | None
+    slots: int | None = None
+    in_epochs: bool = False
+    bought: bool = False
+    on_device: bool = False
+
+
 def wrong_assumptions(
-    stated: Sequence[object],
-    low: float,
-    high: float,
-    experts: int | None,
-    slots: int | None = None,
-    *,
-    on_device: bool = False,
-    also: tuple[str, ...] = (),
+    stated: Sequence[object], about: Assumed, also: tuple[str, ...] = ()
 ) -> list[str]:
     """Return what is missing from stated assumptions, repeated or not known here.
 
     ``also`` are those that a mechanism adds.
     """
     texts = [text for text in stated if isinstance(text, str)]
-    clip = range_assumed(low, high, clip=True) in texts
-    advice = () if experts is None else (PUBLIC_ADVICE,)
-    needed = {*assumed_by_all(low, high, clip=clip, slots=slots), *advice, *also}
-    needed |= {DRAWN_ON_DEVICE} if on_device else set()
+    ends = about.low, about.high
+    clip = range_assumed(*ends, clip=True, bought=about.bought) in texts
+    advice = () if about.experts is None else (PUBLIC_ADVICE,)
+    common = assumed_by_all(
+        *ends, clip=clip, slots=about.slots, in_epochs=about.in_epochs, bought=about.bought
+    )
+    needed = {*common, *advice, *also}
+    needed |= {DRAWN_ON_DEVICE} if about.on_device else set()
     wrong = [f"missing: {text}" for text in sorted(needed - set(texts))]
     wrong += [f"not known here: {text}" for text in texts if text not in needed | SOMETIMES_ASSUMED]
     if len(texts) != len(stated) or len(set(texts)) != len(texts):

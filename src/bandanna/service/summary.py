@@ -6,19 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bandanna._core.types import JSON, InputError
-from bandanna.algorithms import find
+from bandanna._core.types import JSON
 from bandanna.inference import mean_interval
 from bandanna.inference import point as estimate
-from bandanna.planner.plan import row_of
 from bandanna.policy.diagnostics import CONFIDENCE
-from bandanna.policy.parts import slot_problem
 from bandanna.policy.policy import Policy
+from bandanna.policy.promises import own_row
 from bandanna.policy.summary import ArmSummary
 from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease
 from bandanna.service.models import moment
-from bandanna.spec import Problem
 from bandanna.store.totals import Half, Point, ReleaseTotals
 
 if TYPE_CHECKING:
@@ -47,7 +44,7 @@ def summary(policy: Policy, totals: ReleaseTotals, slots: int = 0, missed: int =
         "batches_released": totals.batches,
         "rounds_released": everything,
         "regret_bound": _bound_so_far(policy, missed),
-        "regret_condition": _problem(policy).assumed_of_feedback,
+        "regret_condition": policy.problem.assumed_of_feedback,
         "steadiness": steadiness(totals.halves) | {"guard": policy.stationarity},
         "control": policy.spec.control,
         "metrics": [_metric(policy, name) for name in policy.spec.metrics or {}],
@@ -116,28 +113,23 @@ def _slots_used(policy: Policy, slots: int) -> JSON | None:
     return None if policy.state.people is None else {"used": slots, "most": most}
 
 
-def _problem(policy: Policy) -> Problem:
-    """Return what the policy has been asked so far."""
-    size = len(policy.arms), max(1, policy.decided), policy.recipe.release.guarantee().epsilon
-    slot = slot_problem(policy.spec)
-    return Problem(*size, policy.experts, slot.delta, policy.spec.delay)
-
-
 def _bound_so_far(policy: Policy, missed: int) -> float | None:
-    """Return the most that the regret is guaranteed to be in expectation, if anything is."""
+    """Return the most that the regret is guaranteed to be in expectation, if anything is.
+
+    What a policy guarantees for all its rounds it guarantees for those so far: the losses of the
+    others may all be 0. Without a number of rounds it must be tuned alike for any.
+    """
     if policy.decided < 1:
         return None
     if policy.regret_bound is not None:
         return policy.regret_bound
-    entry = find(policy.algorithm, with_experts=policy.experts is not None)
-    try:
-        row = row_of(entry, _problem(policy), policy.batch)
-    except InputError:
+    rounds = policy.decided if policy.rounds is None else policy.rounds
+    if rounds < policy.decided or not policy.guarantee.private or policy.experts == 1:
         return None
-    if not math.isfinite(row.regret):
-        return None
+    own = own_row(policy.algorithm, policy.recipe, policy.problem.but(rounds=rounds))
+    found = own.after(policy.happened._replace(missed=missed))
     low, high = policy.loss_range
-    return (high - low) * (row.regret + missed)
+    return (high - low) * found.regret if math.isfinite(found.regret) else None
 
 
 # --- decisions by context -------------------------------------------------------------
