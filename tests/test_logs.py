@@ -213,3 +213,22 @@ def test_frames_files_and_the_command_say_the_same(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["answer", str(path), *options, "--epsilon", "2", "--by", "age"])
     assert isinstance(ran.exception, bd.InputError)
     assert "declared and not read off" in str(ran.exception)
+
+
+def test_a_clipped_outcome_is_said_to_be_clipped() -> None:
+    """One in a hundred is 1,000 and the rest 0, against always 5: clipped, the 5 looks better."""
+    rare = np.where(np.arange(4_000) % 100 == 0, 1_000.0, 0.0)
+    log = {"arm": np.repeat(["A", "B"], 4_000), "rev": np.append(rare, np.full(4_000, 5.0))}
+    asked: JSON = {"arm": "arm", "outcome": "rev", "epsilon": 1.0, "reward": True, "clip": True}
+    found = bd.answer(log, **asked, loss_range=(0, 20))
+    assert found.best == "B"
+    assert "), rev, counted up to 20, 95% sure" in found.sentence
+    assert found.to_dict()["outcome"] == "rev, counted up to 20"
+    for one in found.differences:
+        assert "counted up to 20" in one.sentence
+    for line in str(found).splitlines()[1:3]:
+        assert "mean rev, counted up to 20" in line
+    assert "counted from -5 to 20" in bd.answer(log, **asked, loss_range=(-5, 20)).sentence
+    log["rev"] = np.append(rare, rare[::-1])
+    close = bd.answer(log, **asked, loss_range=(0, 20)).sentence
+    assert close.startswith("Too close to tell: A and B may be the best in rev, counted up to 20,")

@@ -23,6 +23,7 @@ from bandanna._core.grid import UNITS, LossRange
 from bandanna._core.html import paragraph, table
 from bandanna._core.start import Start, StartArm
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
+from bandanna.counted import Counted
 from bandanna.environments.frames import Column, read_columns
 from bandanna.environments.log import Log, read_log
 from bandanna.environments.returning import mean_units, slots_of
@@ -187,17 +188,47 @@ def answer(
     >>> found.best, found.guarantee.epsilon
     ('B', 0.5)
     """
-    epsilon, alpha = checks.epsilon(epsilon), 1.0 - check_confidence(confidence)
+    checks.epsilon(epsilon)
     columns = {"arm": arm, "outcome": outcome, "person": person}
-    kinds = {"loss_range": loss_range, "reward": reward, "clip": clip}
+    kinds = {"loss_range": loss_range, "clip": clip}
     rows = read_log(log, **columns, **kinds)  # type: ignore[arg-type]
     data, kept = (rows, np.arange(rows.size)) if person is None else once_each(rows)
     cells = _cells(log, by or {}, kept, len(data.arm_names))
-    release = LaplaceRelease(epsilon, 1, longest=max(2, data.size))
-    counts, sums = _released(release, data, cells)
-    names, totals = data.arm_names, _totals(counts, sums)
-    sizes = {k: float(counts[k].sum()) for k in range(len(names))}
-    units = Units(*data.loss_range, reward, outcome, "rows" if person is None else "people")
+    counted = Counted.of_rows(
+        data.arm_names,
+        data.arms,
+        data.units,
+        cells=cells.codes,
+        width=math.prod(cells.shape),
+        outcome_range=data.loss_range,
+        outcome=outcome,
+        clip=clip,
+        persons=person is not None,
+        dropped=rows.size - data.size,
+    )
+    return answer_counted(
+        counted, epsilon=epsilon, reward=reward, confidence=confidence, by=cells.by
+    )
+
+
+def answer_counted(
+    counted: Counted,
+    *,
+    epsilon: float,
+    reward: bool = False,
+    confidence: float = 0.95,
+    by: Mapping[str, tuple[str, ...]] | None = None,
+) -> LogAnswer:
+    """Answer which arm is best from what was counted, privately: see ``answer``.
+
+    ``by`` names the categories of each column behind the cells, in the order of the cells.
+    """
+    epsilon, alpha = checks.epsilon(epsilon), 1.0 - check_confidence(confidence)
+    release = LaplaceRelease(epsilon, 1, longest=max(2, counted.size))
+    sums = _released(release, counted, reward=reward)
+    names, totals = counted.names, _totals(counted.counts, sums)
+    sizes = {k: float(counted.counts[k].sum()) for k in range(len(names))}
+    units = Units(*counted.outcome_range, reward, counted.outcome, counted.per, clip=counted.clip)
     method = Once(laplace_scale(epsilon) / UNITS)
     said = answer_from(
         names, totals, sizes, method, units, confidence=confidence, assumption=AT_RANDOM
@@ -220,10 +251,10 @@ def answer(
     if said.best is None:
         first, second = totals[order[0]], totals[order[1]]
         more = rows_needed(method, first, second, alpha / len(names))
-        needed = None if more is None else round(more * data.size)
-        sentence = _too_close(said, needed, units, data.size)
-    promise = _promise(release, data, epsilon, clip=clip, persons=person is not None)
-    setting = Setting(secrets.token_hex(8), "answer", len(names), None, *data.loss_range)
+        needed = None if more is None else round(more * counted.size)
+        sentence = _too_close(said, needed, units, counted.size)
+    promise = _promise(release, counted, epsilon)
+    setting = Setting(secrets.token_hex(8), "answer", len(names), None, *counted.outcome_range)
     certificate = make_certificate(promise, setting)
     start = Start(
         tuple(
@@ -232,11 +263,12 @@ def answer(
             if one.releases
         ),
         method.scale,
-        data.loss_range,
+        counted.outcome_range,
         reward,
         certificate,
     )
     few = [name for k, name in enumerate(names) if sizes[k] < few_rows(epsilon)]
+    cells = tuple((by or {}).items())
     return LogAnswer(
         said.best,
         said.arms,
@@ -248,11 +280,11 @@ def answer(
         ONCE,
         pairs,
         tuple(
-            _gain(column, cells, counts, sums, names, method, units, alpha)
-            for column in range(len(cells.columns))
+            _gain(index, cells, counted.counts, sums, names, method, units, alpha)
+            for index in range(len(cells))
         ),
         needed,
-        rows.size - data.size,
+        counted.dropped,
         promise,
         certificate,
         start,
@@ -270,6 +302,11 @@ class Cells(NamedTuple):
     def shape(self) -> tuple[int, ...]:
         """How many categories each column has."""
         return tuple(len(names) for names in self.categories)
+
+    @property
+    def by(self) -> dict[str, tuple[str, ...]]:
+        """The categories of each column."""
+        return dict(zip(self.columns, self.categories, strict=True))
 
 
 def once_each(log: Log) -> tuple[Log, NDArray[np.int64]]:
@@ -366,23 +403,17 @@ def _categories(
     return codes, (*known, OTHER)
 
 
-def _released(
-    release: LaplaceRelease, log: Log, cells: Cells
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return each arm's rows and noisy sums, one column for each category of all columns.
+def _released(release: LaplaceRelease, counted: Counted, *, reward: bool) -> NDArray[np.float64]:
+    """Return each arm's noisy sums of losses, one column for each cell.
 
     Every row is in one sum, and every sum is released once. Sums of no rows are not released.
     """
-    arms, width = len(log.arm_names), math.prod(cells.shape)
-    cell_of_row = log.arms * width + cells.codes
-    counts = np.bincount(cell_of_row, minlength=arms * width)
-    totals = np.zeros(arms * width, dtype=np.int64)
-    np.add.at(totals, cell_of_row, log.units)
-    sums = np.zeros(arms * width)
-    for cell in np.flatnonzero(counts):
-        size = int(counts[cell])
-        sums[cell] = size * release.release(int(totals[cell]), size)
-    return counts.reshape(arms, width), sums.reshape(arms, width)
+    counts, sums = counted.counts, np.zeros(counted.counts.shape)
+    for arm, cell in zip(*np.nonzero(counts), strict=True):
+        size = int(counts[arm, cell])
+        mean = release.release(int(counted.sums[arm, cell]), size)
+        sums[arm, cell] = size * (1.0 - mean if reward else mean)
+    return sums
 
 
 def _totals(counts: NDArray[np.int64], sums: NDArray[np.float64]) -> dict[int, Totals]:
@@ -394,13 +425,11 @@ def _totals(counts: NDArray[np.int64], sums: NDArray[np.float64]) -> dict[int, T
     }
 
 
-def _promise(
-    release: LaplaceRelease, log: Log, epsilon: float, *, clip: bool, persons: bool
-) -> Guarantee:
-    slots = 1 if persons else None
-    assumed = assumed_by_all(*log.loss_range, clip=clip, slots=slots)
+def _promise(release: LaplaceRelease, counted: Counted, epsilon: float) -> Guarantee:
+    slots = 1 if counted.persons else None
+    assumed = assumed_by_all(*counted.outcome_range, clip=counted.clip, slots=slots)
     promise = release.guarantee().assuming(*assumed, PUBLIC_ROWS)
-    return for_person(promise, epsilon, 0.0, 1) if persons else promise
+    return for_person(promise, epsilon, 0.0, 1) if counted.persons else promise
 
 
 # --- does deciding by a column pay? -----------------------------------------------------------
@@ -408,7 +437,7 @@ def _promise(
 
 def _gain(
     index: int,
-    cells: Cells,
+    cells: tuple[tuple[str, tuple[str, ...]], ...],
     counts: NDArray[np.int64],
     sums: NDArray[np.float64],
     names: Sequence[ArmName],
@@ -417,8 +446,8 @@ def _gain(
     alpha: float,
 ) -> Gain:
     """Estimate what the best rule by one column gains over the best single arm."""
-    arms, others = len(names), tuple(k + 1 for k in range(len(cells.shape)) if k != index)
-    shape = (arms, *cells.shape)
+    arms, others = len(names), tuple(k + 1 for k in range(len(cells)) if k != index)
+    shape = (arms, *(len(categories) for _, categories in cells))
     n = counts.reshape(shape).sum(axis=others).astype(float)
     noises = (counts.reshape(shape) > 0).sum(axis=others)
     total = sums.reshape(shape).sum(axis=others)
@@ -433,9 +462,10 @@ def _gain(
     spread += 2.0 * method.scale**2 * noises / np.maximum(n, 1.0) ** 2
     spread = np.where(n > 0, spread, 0.25)
     found, low, high = gain_interval(means, spread, shares, alpha)
-    categories = [name for name, there in zip(cells.categories[index], seen, strict=True) if there]
+    column, known = cells[index]
+    categories = [name for name, there in zip(known, seen, strict=True) if there]
     rule = {name: names[int(means[:, x].argmin())] for x, name in enumerate(categories)}
-    column, width = cells.columns[index], units.width
+    width = units.width
     if low > 0.0:
         words = f"Deciding by {column} would gain {units.gain(found, low, high)}"
         sentence = f"{words} over the best single arm, by the normal approximation."
@@ -492,11 +522,12 @@ def gain_interval(
 def _too_close(said: Answer, needed: int | None, units: Units, size: int) -> str:
     names = [str(name) for name in said.racing]
     listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    what = f" in {units.noun}" if units.clip else ""
     more = f"more than {10_000 * size:,}" if needed is None else f"about {_rounded(needed):,}"
     return (
-        f"Too close to tell: {listed} may be the best, {100 * said.confidence:.4g}% sure, provided "
-        f"{said.assumption}. If they differ as much as it looks now, {more} {units.per} would "
-        f"settle it four times in five (there are {size:,})."
+        f"Too close to tell: {listed} may be the best{what}, {100 * said.confidence:.4g}% sure, "
+        f"provided {said.assumption}. If they differ as much as it looks now, {more} "
+        f"{units.per} would settle it four times in five (there are {size:,})."
     )
 
 

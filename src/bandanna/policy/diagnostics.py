@@ -517,7 +517,7 @@ class Diagnostics:
         ends = metrics.ranges[metric]
         if more:  # ``answers`` counts losses: what is released of a metric is turned over
             known = turned_over(known)
-        return known, Units(*ends, more, metric, per, neutral)
+        return known, Units(*ends, more, metric, per, neutral, clip=self.clip)
 
     @property
     def _metric_phases(self) -> bool:
@@ -541,7 +541,7 @@ class Diagnostics:
 
     def _units(self, outcome: str) -> Units:
         per = "decisions" if self.people is None else "people"
-        return Units(*self.loss_range, self._state.rewarded, outcome, per)
+        return Units(*self.loss_range, self._state.rewarded, outcome, per, clip=self.clip)
 
     @property
     def _running(self) -> tuple[int, ...]:

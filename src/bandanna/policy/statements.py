@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core.types import ArmName
+from bandanna._core.types import ArmName, plain
 from bandanna.inference import (
     Interval,
     Law,
@@ -208,6 +208,8 @@ class Units(NamedTuple):
     """What it is counted per."""
     neutral: bool = False
     """Whether neither more nor less of it is better: then no best arm is named."""
+    clip: bool = False
+    """Whether what is outside of the range counts as its nearer end."""
 
     @property
     def width(self) -> float:
@@ -221,8 +223,25 @@ class Units(NamedTuple):
 
     @property
     def noun(self) -> str:
-        """What a mean is a mean of."""
+        """What a mean is a mean of, such as ``visits, counted up to 20``."""
+        return f"{self.name}, {self.counted}" if self.clip else self.name
+
+    @property
+    def name(self) -> str:
+        """What is counted."""
         return self.outcome or ("reward" if self.reward else "loss")
+
+    @property
+    def counted(self) -> str:
+        """How much of it is counted where it is clipped."""
+        if self.low == 0.0:
+            return f"counted up to {plain(self.high)}"
+        return f"counted from {plain(self.low)} to {plain(self.high)}"
+
+    @property
+    def aside(self) -> str:
+        """What a sentence adds after a number where outcomes are clipped."""
+        return f", {self.noun}" if self.clip else ""
 
     def value(self, loss: float) -> float:
         """Return a mean loss in [0, 1] as the user counts it."""
@@ -246,12 +265,12 @@ class Units(NamedTuple):
             digits = max(digits, digits_for(10.0 * ends[0]))
         shown = [f"{value:,.{digits}f}" for value in ends]
         within = f"at least {shown[0]}" if high is None else f"{shown[0]} to {shown[1]}"
-        return f"{size:,.{digits}f}{per} ({within})"
+        return f"{size:,.{digits}f}{per} ({within}){self.aside}"
 
     def amount(self, size: float) -> str:
         """Write a difference by itself."""
         times, per = self._scaled(abs(size))
-        return f"{self.width * times * size:,.3g}{per}"
+        return f"{self.width * times * size:,.3g}{per}{self.aside}"
 
     def _scaled(self, largest: float) -> tuple[float, str]:
         """Return a factor that makes a difference readable, and what it is per."""
