@@ -40,12 +40,14 @@ if TYPE_CHECKING:
     from bandanna.simulation import Results, simulate
     from bandanna.spec import Problem
     from bandanna.studies import Study, StudyResults
+    from bandanna.warehouse import Exposures, Table
 
 _HOMES = {
     "AsyncClient": "bandanna.client",
     "Bandit": "bandanna.policy",
     "Client": "bandanna.client",
     "Experts": "bandanna.policy",
+    "Exposures": "bandanna.warehouse",
     "Policy": "bandanna.policy",
     "PrivateBandit": "bandanna.policy",
     "PrivateContextual": "bandanna.contextual",
@@ -61,6 +63,7 @@ _HOMES = {
     "Results": "bandanna.simulation",
     "Study": "bandanna.studies",
     "StudyResults": "bandanna.studies",
+    "Table": "bandanna.warehouse",
     "simulate": "bandanna.simulation",
     "BandannaError": "bandanna._core.types",
     "Decision": "bandanna._core.types",
@@ -80,6 +83,7 @@ __all__ = [
     "Decision",
     "DecisionError",
     "Experts",
+    "Exposures",
     "Guarantee",
     "InaccurateWarning",
     "InputError",
@@ -93,6 +97,7 @@ __all__ = [
     "StateFileError",
     "Study",
     "StudyResults",
+    "Table",
     "__version__",
     "answer",
     "audit",

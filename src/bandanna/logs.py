@@ -34,9 +34,9 @@ from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.composition import for_person
 from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
 from bandanna.privacy.statements import PUBLIC_ROWS, assumed_by_all
+from bandanna.warehouse import Bins, count, source_of
 
 MOST_CELLS, MOST_RULES = 5_000, 100_000
-OTHER = "other"
 FOUR_IN_FIVE = 0.84
 """Standard deviations that an estimate exceeds four times in five."""
 ONCE = "The intervals are for one look at a finished log."
@@ -155,8 +155,10 @@ def answer(
     Parameters
     ----------
     log
-        A CSV or Parquet file, a pandas or polars frame, or a dict of columns: one row for each
-        decision that was made.
+        One row for each decision that was made: a CSV or Parquet file (also .gz), a folder or a
+        pattern of such, a pandas or polars frame, an Arrow table, a dict of columns, or
+        ``bandanna.Table`` in a database. Or ``bandanna.Exposures``: who met which arm when, and
+        facts about them. Files and databases are counted where they are.
     arm, outcome
         Names of the columns with the arm and with the outcome.
     epsilon
@@ -191,6 +193,18 @@ def answer(
     checks.epsilon(epsilon)
     columns = {"arm": arm, "outcome": outcome, "person": person}
     kinds = {"loss_range": loss_range, "clip": clip}
+    source = source_of(log)
+    if source is not None:
+        bins = _bins(by or {})
+        found = count(source, **columns, **kinds, bins=bins)  # type: ignore[arg-type]
+        _check_cells(found.counted.counts.size)
+        return answer_counted(
+            found.counted,
+            epsilon=epsilon,
+            reward=reward,
+            confidence=confidence,
+            by={one.column: one.names for one in bins},
+        )
     rows = read_log(log, **columns, **kinds)  # type: ignore[arg-type]
     data, kept = (rows, np.arange(rows.size)) if person is None else once_each(rows)
     cells = _cells(log, by or {}, kept, len(data.arm_names))
@@ -359,48 +373,48 @@ def rows_needed(method: Once, a: Totals, b: Totals, alpha: float) -> float | Non
     return high * often**2
 
 
-def _cells(log: object, by: Categories, kept: NDArray[np.int64], arms: int) -> Cells:
+def _bins(by: Categories) -> tuple[Bins, ...]:
+    """Read how columns divide rows."""
     if not isinstance(by, Mapping):
         raise InputError(
             f'by must say the categories of each column, such as {{"plan": ["basic", "gold"]}}, or '
             f'the edges of its bins, such as {{"age": [18, 40, 65, 90]}}; got {by!r}.'
         )
-    codes, names = np.zeros(kept.size, dtype=np.int64), []
-    found = read_columns(log, list(by)) if by else {}
-    for column, declared in by.items():
-        code, categories = _categories(column, found[column][kept], declared)
-        codes = codes * len(categories) + code
-        names.append(categories)
-    cells = arms * math.prod(len(categories) for categories in names)
+    found = tuple(Bins.of(column, declared) for column, declared in by.items())
+    _check_cells(2 * math.prod(one.size for one in found))
+    return found
+
+
+def _check_cells(cells: int) -> None:
     if cells > MOST_CELLS:
         raise InputError(
             f"{cells:,} sums would be released, one for each arm and category of all columns; at "
             f"most {MOST_CELLS:,}. Declare fewer categories, or ask for fewer columns."
         )
-    return Cells(codes, tuple(by), tuple(names))
 
 
-def _categories(
-    column: str, values: Column, declared: Sequence[object]
-) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def _cells(log: object, by: Categories, kept: NDArray[np.int64], arms: int) -> Cells:
+    bins, codes = _bins(by), np.zeros(kept.size, dtype=np.int64)
+    _check_cells(arms * math.prod(one.size for one in bins))
+    found = read_columns(log, list(by)) if by else {}
+    for one in bins:
+        codes = codes * one.size + _codes(one, found[one.column][kept])
+    return Cells(codes, tuple(by), tuple(one.names for one in bins))
+
+
+def _codes(bins: Bins, values: Column) -> NDArray[np.int64]:
     """Number the declared category, or bin, of each value."""
-    if isinstance(declared, str) or not isinstance(declared, Sequence) or len(declared) < 2:
-        raise InputError(f"by needs at least two categories or edges for {column!r}.")
-    edges = [checks.as_float(checks.spelled(edge)) for edge in declared]
-    if all(math.isfinite(edge) for edge in edges) and len(edges) > 2:
-        if sorted(set(edges)) != edges:
-            raise InputError(f"edges of the bins of {column!r} must grow; got {list(declared)!r}.")
+    other = bins.size - 1
+    if bins.edges:
         try:
             numbers = values.astype(np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"column {column!r} must hold numbers, as bins need.") from None
-        bins = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
-        bins = np.where(np.isnan(numbers), len(edges) - 1, bins)
-        names = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(edges)]
-        return bins.astype(np.int64), (*names, OTHER)
-    known = {str(name): index for index, name in enumerate(declared)}
-    codes = np.array([known.get(str(value), len(known)) for value in values], dtype=np.int64)
-    return codes, (*known, OTHER)
+            raise InputError(f"column {bins.column!r} must hold numbers, as bins need.") from None
+        codes = np.clip(np.searchsorted(bins.edges, numbers, side="right") - 1, 0, other - 1)
+        return np.where(np.isnan(numbers), other, codes).astype(np.int64)
+    known = {name: index for index, name in enumerate(bins.categories)}
+    names, where = np.unique(values.astype(str), return_inverse=True)
+    return np.array([known.get(name, other) for name in names], dtype=np.int64)[where.ravel()]
 
 
 def _released(release: LaplaceRelease, counted: Counted, *, reward: bool) -> NDArray[np.float64]:

@@ -11,16 +11,28 @@ import typer
 from bandanna._core.types import InputError
 from bandanna.cli.options import columns_of, read_range
 from bandanna.cli.output import print_table
+from bandanna.cli.sources import (
+    Arms,
+    Asked,
+    Facts,
+    InTable,
+    Log,
+    Shown,
+    ShowSql,
+    Time,
+    Unit,
+    Window,
+)
 
 if TYPE_CHECKING:
     from bandanna.logs import LogAnswer
 
 
 def answer(
-    log: Annotated[Path, typer.Argument(help="A CSV or Parquet file, a row for each decision.")],
     arm: Annotated[str, typer.Option(help="Column with the arm.")],
     outcome: Annotated[str, typer.Option(help="Column with the outcome.")],
     epsilon: Annotated[float, typer.Option(help="The privacy parameter; 0.1 to 1 is common.")],
+    log: Log = None,
     loss_range: Annotated[
         str | None, typer.Option("--range", help="Smallest and largest outcome, such as 0,20.")
     ] = None,
@@ -40,6 +52,14 @@ def answer(
         list[str] | None,
         typer.Option(help="Categories or edges of bins of a column: age=18,40,65,90. Repeat it."),
     ] = None,
+    table: InTable = None,
+    exposures: Shown = None,
+    facts: Facts = None,
+    unit: Unit = None,
+    time: Time = None,
+    window: Window = None,
+    arms: Arms = None,
+    show_sql: ShowSql = False,
     confidence: Annotated[float, typer.Option(help="Confidence of the answer.")] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write the answer as a page.")] = None,
@@ -53,8 +73,13 @@ def answer(
     """
     from bandanna.logs import answer as answer_log
 
+    source = Asked(log, table, exposures, facts, unit, time, window, arms).source()
+    declared = _declared(columns_of(by), values or [])
+    if show_sql:
+        _print_sql(source, arm, outcome, read_range(loss_range), person, declared)
+        return
     found = answer_log(
-        log,
+        source,
         arm=arm,
         outcome=outcome,
         epsilon=epsilon,
@@ -62,7 +87,7 @@ def answer(
         clip=clip,
         reward=reward,
         person=person,
-        by=_declared(columns_of(by), values or []),
+        by=declared,
         confidence=confidence,
     )
     if html is not None:
@@ -76,6 +101,21 @@ def answer(
         typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
     else:
         _print(found)
+
+
+def _print_sql(
+    source: object,
+    arm: str,
+    outcome: str,
+    loss_range: tuple[float, float],
+    person: str | None,
+    by: dict[str, list[str]],
+) -> None:
+    from bandanna.warehouse import Bins, sql_of
+
+    bins = [Bins.of(column, declared) for column, declared in by.items()]
+    asked = {"arm": arm, "outcome": outcome, "person": person, "bins": bins}
+    typer.echo(sql_of(source, loss_range=loss_range, **asked))  # type: ignore[arg-type]
 
 
 def _declared(columns: list[str], values: list[str]) -> dict[str, list[str]]:

@@ -100,17 +100,21 @@ def _read_file(path: Path, names: Sequence[str]) -> dict[str, Column]:
 def _first_line(path: Path) -> str:
     """Return the first line of a CSV file; refuse other encodings and separators."""
     with path.open("rb") as file:
-        head = file.read(2**16)
+        return check_first_line(path.name, file.read(2**16))
+
+
+def check_first_line(name: str, head: bytes) -> str:
+    """Return the first line of how a CSV file begins; refuse other encodings and separators."""
     if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head:
         raise InputError(
-            f"{path.name} looks like UTF-16, or is no text; save it as CSV in UTF-8, or give a "
+            f"{name} looks like UTF-16, or is no text; save it as CSV in UTF-8, or give a "
             f"data frame."
         )
     first = head.splitlines()[0].decode("utf-8-sig", errors="replace").strip() if head else ""
-    for separator, name in ((";", "semicolons"), ("\t", "tabs")):
+    for separator, called in ((";", "semicolons"), ("\t", "tabs")):
         if separator in first and "," not in first:
             raise InputError(
-                f"{path.name} separates its columns by {name}; save it with commas, and points in "
+                f"{name} separates its columns by {called}; save it with commas, and points in "
                 f"decimal numbers, or read it yourself and give a data frame."
             )
     return first

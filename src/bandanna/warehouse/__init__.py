@@ -1,0 +1,11 @@
+"""Counting where the data is: files, frames and databases through Ibis, a row an arm back.
+
+``source`` says what can be read and opens it; ``grid`` turns values into integers in the same way
+on every engine; ``query`` has the questions; ``counts`` asks them.
+"""
+
+from bandanna.warehouse.counts import Found, count, source_of, sql_of
+from bandanna.warehouse.query import Bins
+from bandanna.warehouse.source import Exposures, Table
+
+__all__ = ["Bins", "Exposures", "Found", "Table", "count", "source_of", "sql_of"]

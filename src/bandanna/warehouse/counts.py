@@ -1,0 +1,273 @@
+"""Asking: a source, a question, and the few integers that come back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bandanna._core.grid import LossRange, check_range
+from bandanna._core.types import InputError, plain
+from bandanna.counted import Counted
+from bandanna.warehouse.query import Asked, Bins, first_exposures, of_exposures, of_rows
+from bandanna.warehouse.source import (
+    Exposures,
+    Source,
+    Table,
+    connected,
+    is_address,
+    named,
+    opened,
+    require,
+)
+
+if TYPE_CHECKING:
+    import ibis
+
+MOST_ROWS = 5_000
+"""Arms and cells together that are brought back; more are no arms."""
+
+
+class Found(NamedTuple):
+    """What was counted, and what there was to be said of it: public but for the sums."""
+
+    counted: Counted
+    mixed: int = 0
+    """Units that met more than one arm: they count with the first."""
+    other: int = 0
+    """Exposures to arms that are not among those there are, or to none."""
+
+
+def count(
+    source: Source,
+    *,
+    arm: str,
+    outcome: str,
+    loss_range: LossRange = (0.0, 1.0),
+    clip: bool = False,
+    person: str | None = None,
+    bins: Sequence[Bins] = (),
+) -> Found:
+    """Count a source where it is.
+
+    Parameters
+    ----------
+    source
+        A table, or exposures and facts.
+    arm, outcome
+        Names of the columns.
+    loss_range, clip
+        The smallest and the largest outcome. With ``clip`` outcomes outside count as the nearer
+        end, and missing ones as 0; without it they are refused. What facts add up to is always
+        moved into the range.
+    person
+        The column with whose row it is, in one table: then everyone counts once.
+    bins
+        Columns that divide the rows of one table.
+    """
+    if isinstance(source, Exposures):
+        if person is not None or bins:
+            raise InputError("exposures count each unit once, and are not divided by columns.")
+        with connected(source.address, _where(source)) as backend:
+            found = _exposed(backend, source, arm, outcome, check_range(loss_range)).to_pyarrow()
+        return _of_units(found.to_pylist(), source.arms, outcome, loss_range)
+    asked = Asked(arm, outcome, check_range(loss_range), person, source.time, tuple(bins))
+    with connected(_address(source), _where(source)) as backend:
+        rows = _rows(backend, source, asked).limit(MOST_ROWS + 1).to_pyarrow().to_pylist()
+    return _of_rows(rows, asked, clip=clip)
+
+
+def sql_of(
+    source: Source,
+    *,
+    arm: str,
+    outcome: str,
+    loss_range: LossRange = (0.0, 1.0),
+    person: str | None = None,
+    bins: Sequence[Bins] = (),
+) -> str:
+    """Return the query that ``count`` would ask, as the engine reads it."""
+    where = _where(source)
+    with connected(
+        source.address if isinstance(source, Exposures) else _address(source), where
+    ) as backend:
+        if isinstance(source, Exposures):
+            found = _exposed(backend, source, arm, outcome, check_range(loss_range))
+        else:
+            asked = Asked(arm, outcome, check_range(loss_range), person, source.time, tuple(bins))
+            found = _rows(backend, source, asked)
+        import ibis
+
+        return str(ibis.to_sql(found, dialect=backend.name))
+
+
+def source_of(log: object) -> Source | None:
+    """Return a source for what is not columns in memory; None for those."""
+    if isinstance(log, Table | Exposures):
+        return log
+    if isinstance(log, str | Path) or hasattr(log, "to_batches"):
+        return Table(log)
+    return None
+
+
+def _where(source: Source) -> str:
+    if isinstance(source, Table):
+        return named(source.place)
+    return named(source.address if source.address is not None else source.exposures)
+
+
+def _address(source: Table) -> object | None:
+    place = source.place
+    if is_address(place) or hasattr(place, "list_tables"):
+        if source.table is None:
+            raise InputError("name the table of the database: --table, or table=.")
+        return place
+    return None
+
+
+def _rows(backend: ibis.BaseBackend, source: Table, asked: Asked) -> ibis.Table:
+    needed = [asked.arm, asked.outcome, *(one.column for one in asked.bins)]
+    needed += [name for name in (asked.person, asked.time) if name is not None]
+    for name in needed:
+        if not isinstance(name, str):
+            raise InputError(f"columns are named by texts; got {name!r}.")
+    table = opened(backend, source.place, source.table, needed)
+    require(table, needed, named(source.place))
+    return of_rows(table, asked, ordered=source.table is None)
+
+
+def _exposed(
+    backend: ibis.BaseBackend, source: Exposures, arm: str, outcome: str, loss_range: LossRange
+) -> ibis.Table:
+    units = units_of(backend, source, arm)
+    facts = facts_of(backend, source, outcome)
+    return of_exposures(units, facts, source, outcome, loss_range)
+
+
+def units_of(backend: ibis.BaseBackend, source: Exposures, arm: str) -> ibis.Table:
+    """Return one row a unit that was exposed."""
+    needed = [source.unit, arm, *(() if source.only is None else source.only[:1])]
+    shown = _opened(backend, source, source.exposures, needed)
+    require(shown, [*needed, source.time], "the table of exposures")
+    return first_exposures(shown, source, arm)
+
+
+def facts_of(backend: ibis.BaseBackend, source: Exposures, outcome: str) -> ibis.Table:
+    """Return the facts."""
+    facts = _opened(backend, source, source.facts, [source.unit, outcome])
+    require(facts, [source.unit, outcome, source.time], "the table of facts")
+    return facts
+
+
+def _opened(
+    backend: ibis.BaseBackend, source: Exposures, place: object, texts: Sequence[str]
+) -> ibis.Table:
+    table = None if source.address is None else str(place)
+    return opened(backend, place, table, texts)
+
+
+def _of_units(
+    rows: Sequence[dict[str, int]], arms: tuple[str, ...], outcome: str, loss_range: LossRange
+) -> Found:
+    tables = np.zeros((3, len(arms)), dtype=np.int64)
+    for row in rows:
+        if row["arm"] >= 0:
+            tables[:, row["arm"]] = [int(row[name]) for name in ("count", "total", "squares")]
+    mixed, other = (sum(int(row[name]) for row in rows) for name in ("mixed", "other"))
+    counted = Counted(
+        arms,
+        tables[0],
+        tables[1],
+        tables[2],
+        outcome_range=loss_range,
+        outcome=outcome,
+        clip=True,
+        persons=True,
+    )
+    return Found(counted, mixed, other)
+
+
+def _of_rows(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bool) -> Found:
+    if not rows:
+        raise InputError("the log has no rows; give one for each decision that was made.")
+    if len(rows) > MOST_ROWS:
+        raise InputError(
+            f"column {asked.arm!r} has more than {MOST_ROWS:,} different values: a column of "
+            f"numbers taken as arms?"
+        )
+    _refuse_missing(rows, asked, clip=clip)
+    spelled = {str(row["arm"]): arm_name(str(row["arm"])) for row in rows}
+    names = _in_order(set(spelled.values()))
+    if len(names) < 2:
+        raise InputError(
+            f"a log needs at least 2 arms; column {asked.arm!r} has only {names[0]!r}."
+        )
+    index = {name: k for k, name in enumerate(names)}
+    shape = len(names), math.prod(one.size for one in asked.bins)
+    tables = np.zeros((3, *shape), dtype=np.int64)
+    for row in rows:
+        at = index[spelled[str(row["arm"])]], int(str(row["cell"]))
+        tables[(slice(None), *at)] += [
+            int(str(row[name])) for name in ("count", "total", "squares")
+        ]
+    every = sum(int(str(row["rows"])) for row in rows)
+    counted = Counted(
+        tuple(names),
+        tables[0],
+        tables[1],
+        tables[2],
+        outcome_range=asked.loss_range,
+        outcome=asked.outcome,
+        clip=clip,
+        persons=asked.person is not None,
+        dropped=every - int(tables[0].sum()),
+    )
+    return Found(counted)
+
+
+def _refuse_missing(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bool) -> None:
+    """Refuse rows without an arm; without ``clip`` also outcomes that are missing or outside."""
+    without = sum(int(str(row["rows"])) for row in rows if row["arm"] is None)
+    if without:
+        raise InputError(
+            f"{without:,} rows have no arm in column {asked.arm!r}; leave those rows out."
+        )
+    if any(int(str(row.get("nobody", 0))) for row in rows):
+        raise InputError(f"some rows have nobody in column {asked.person!r}; leave those rows out.")
+    if clip:
+        return
+    if any(int(str(row["absent"])) for row in rows):
+        raise InputError(
+            f"some rows have no outcome in column {asked.outcome!r}; leave those rows out, or "
+            f"count them as 0: --clip or clip=True."
+        )
+    if any(int(str(row["outside"])) for row in rows):
+        low, high = asked.loss_range
+        raise InputError(
+            f"some outcomes in column {asked.outcome!r} are not from {plain(low)} to "
+            f"{plain(high)}. Give the smallest and the largest outcome that is possible, --range "
+            f"LOW,HIGH or loss_range=(low, high); or count them as the nearer end of this range: "
+            f"--clip or clip=True."
+        )
+
+
+def arm_name(text: str) -> str:
+    """Return an arm's name as logs have it: whole numbers without a point, True and False."""
+    if text in ("true", "false"):
+        return text.capitalize()
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return str(int(value)) if value.is_integer() and "." in text else text
+
+
+def _in_order(names: set[str]) -> list[str]:
+    """Put arms in order: as numbers where all of them are."""
+    try:
+        return sorted(names, key=float)
+    except ValueError:
+        return sorted(names)

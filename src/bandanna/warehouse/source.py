@@ -1,0 +1,284 @@
+"""What can be counted: one table, or exposures and facts, wherever they are, opened by Ibis.
+
+A place is a file, a folder, a pattern such as ``logs/*.parquet``, a data frame, an Arrow table, or
+the address of a database such as ``duckdb:///shop.duckdb``. Files and frames are read by an
+embedded DuckDB. Engines say in their errors which value they could not read: none of their words
+are repeated.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
+
+from bandanna._core.extras import need
+from bandanna._core.types import InputError
+from bandanna.environments.frames import MISSING, check_first_line
+
+if TYPE_CHECKING:
+    import ibis
+
+SUFFIXES = (".parquet", ".csv", ".csv.gz")
+DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\s*")
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+UNREADABLE = (
+    "{where} could not be counted: the engine refused the query ({kind}). What it said is not "
+    "repeated, because it may show a value. --show-sql prints the query, to be tried by hand."
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table with a row for each decision.
+
+    Parameters
+    ----------
+    place
+        A file, folder or pattern, a data frame, an Arrow table, or the address of a database.
+    table
+        In a database: the name of a table, or a SELECT.
+    time
+        The column by which a person's first row is found. Files have an order of their own.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> bd.Table("duckdb:///shop.duckdb", "visits").table
+    'visits'
+    """
+
+    place: object
+    table: str | None = None
+    time: str | None = None
+
+
+@dataclass(frozen=True)
+class Exposures:
+    """Who met which arm and when, and what happened to them, as experiment platforms keep them.
+
+    Only the first exposure of a unit counts. Facts count from then until the end of the window,
+    added up to one value a unit, moved into the range. A unit without facts counts 0.
+
+    Parameters
+    ----------
+    exposures, facts
+        Each a file, folder, pattern, frame or Arrow table; with ``address`` the name of a table,
+        or a SELECT.
+    unit, time
+        Columns that both have: whose row it is, and when.
+    window
+        For how long after the first exposure facts count, such as ``"7d"``.
+    arms
+        The arms there are, in their order. Exposures to others are left out.
+    address
+        Of the database.
+    since, until
+        Exposures count from the first of these times until before the second.
+    only
+        A column of the exposures and the value that it must have.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> shown = {"user": [1, 2], "arm": ["A", "B"], "time": ["2026-01-01", "2026-01-01"]}
+    >>> bought = {"user": [2], "value": [7.5], "time": ["2026-01-03"]}
+    >>> bd.Exposures(shown, bought, unit="user", time="time", window="7d", arms=("A", "B")).arms
+    ('A', 'B')
+    """
+
+    exposures: object
+    facts: object
+    unit: str
+    time: str
+    window: str
+    arms: tuple[str, ...]
+    address: str | None = field(default=None, repr=False)
+    since: str | None = None
+    until: str | None = None
+    only: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        duration(self.window)
+        names = tuple(str(name) for name in self.arms)
+        if len(names) < 2 or len(set(names)) < len(names):
+            raise InputError(f"arms must be at least two different names; got {self.arms!r}.")
+        if len(names) > MOST_ARMS:
+            raise InputError(f"exposures may have at most {MOST_ARMS} arms; got {len(names)}.")
+        object.__setattr__(self, "arms", names)
+
+
+MOST_ARMS = 100
+Source = Table | Exposures
+
+
+def duration(text: str) -> timedelta:
+    """Read a length of time.
+
+    Examples
+    --------
+    >>> duration("7d").days, duration("90m").seconds
+    (7, 5400)
+    """
+    found = DURATION.fullmatch(text) if isinstance(text, str) else None
+    if found is None or float(found[1]) <= 0.0:
+        raise InputError(
+            f"a length of time is a number above 0 with s, m, h, d or w, such as 7d; got {text!r}."
+        )
+    return timedelta(seconds=float(found[1]) * SECONDS[found[2]])
+
+
+def is_address(place: object) -> bool:
+    """Whether something looks like the address of a database."""
+    return isinstance(place, str) and re.match(r"[a-zA-Z][\w+.-]*://", place) is not None
+
+
+def named(place: object) -> str:
+    """Return how to speak of a place: never by its whole address, which may hold a password."""
+    if is_address(place):
+        return f"the database ({str(place).partition(':')[0]})"
+    return str(place) if isinstance(place, str | Path) else "the log"
+
+
+@contextmanager
+def connected(address: object, where: str) -> Iterator[ibis.BaseBackend]:
+    """Connect to a database, or to an embedded DuckDB; its errors do not get out."""
+    need("warehouse", f"reading {where}")
+    import ibis
+
+    backend: ibis.BaseBackend | None = None
+    try:
+        if address is None:
+            backend = ibis.duckdb.connect()
+        elif _is_open(address):
+            backend = address
+        else:
+            backend = ibis.connect(str(address))
+        _in_utc(backend)
+        yield backend
+    except InputError:
+        raise
+    except (OSError, ImportError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{where} cannot be read: {reason or type(error).__name__}.") from None
+    except Exception as error:
+        kind = type(error).__name__
+        raise InputError(UNREADABLE.format(where=where, kind=kind)) from None
+    finally:
+        if backend is not None and backend is not address:
+            with suppress(Exception):
+                backend.disconnect()
+
+
+def _is_open(address: object) -> TypeGuard[ibis.BaseBackend]:
+    """Whether something is a connection that the caller opened."""
+    return hasattr(address, "list_tables")
+
+
+def _in_utc(backend: ibis.BaseBackend) -> None:
+    """Let times without a zone be read as UTC, and errors not come from values."""
+    if backend.name == "duckdb":
+        backend.raw_sql("SET TimeZone = 'UTC'")
+        backend.raw_sql("SET enable_progress_bar = false")
+        backend.raw_sql("SET ieee_floating_point_ops = true")
+    elif backend.name == "postgres":
+        backend.raw_sql("SET TIME ZONE 'UTC'").close()
+    elif backend.name == "pyspark":
+        backend._session.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def opened(
+    backend: ibis.BaseBackend, place: object, table: str | None, texts: Sequence[str]
+) -> ibis.Table:
+    """Return a place as a table of Ibis.
+
+    ``texts`` are columns of CSV files that are read as they are written, and become numbers where
+    they are ones: a file does not fail for what is in them.
+    """
+    if table is not None:
+        found: ibis.Table
+        if re.match(r"\s*(select|with)\b", table, re.IGNORECASE):
+            return _chosen(backend, table)
+        *path, name = table.split(".")
+        found = backend.table(name, database=tuple(path) if path else None)
+        return found
+    if isinstance(place, str | Path):
+        return _read_files(backend, str(place), texts)
+    return _memory(place)
+
+
+def _chosen(backend: ibis.BaseBackend, select: str) -> ibis.Table:
+    """Return what a SELECT chooses."""
+    if backend.name != "postgres":  # where Ibis asks for the columns in a way that fails
+        return backend.sql(select)
+    name = f"bandanna_{secrets.token_hex(8)}"
+    backend.raw_sql(f'CREATE TEMPORARY VIEW "{name}" AS {select}').close()
+    return backend.table(name)
+
+
+def _read_files(backend: ibis.BaseBackend, place: str, texts: Sequence[str]) -> ibis.Table:
+    files = _files(place)
+    kinds = {"parquet" if name.endswith(".parquet") else "csv" for name in files}
+    if kinds == {"parquet"}:
+        return backend.read_parquet(files)
+    if kinds != {"csv"}:
+        raise InputError(f"{place} has CSV and Parquet files; name those of one kind.")
+    for name in files:
+        with gzip.open(name) if name.endswith(".gz") else open(name, "rb") as file:
+            check_first_line(Path(name).name, file.read(2**16))
+    columns = backend.read_csv(files, header=True, nullstr=["", *MISSING]).columns
+    kept = {name: "VARCHAR" for name in texts if name in columns}
+    return backend.read_csv(files, header=True, nullstr=["", *MISSING], types=kept)
+
+
+def _files(place: str) -> list[str]:
+    """Return the files that a path or a pattern names."""
+    path = Path(place)
+    if path.is_dir():
+        found = [one for one in sorted(path.rglob("*")) if one.name.endswith(SUFFIXES)]
+    elif any(mark in place for mark in "*?["):
+        root = Path(path.anchor or ".")
+        pattern = str(path.relative_to(root)) if path.is_absolute() else place
+        found = sorted(one for one in root.glob(pattern) if one.name.endswith(SUFFIXES))
+    else:
+        if not place.endswith(SUFFIXES):
+            raise InputError(
+                f"a log is a file {', '.join(SUFFIXES)}, a folder or pattern of such, a data "
+                f"frame, or the address of a database; got {path.name!r}."
+            )
+        if not path.is_file():
+            raise InputError(f"cannot read {place}: there is no such file.")
+        found = [path]
+    if not found:
+        raise InputError(f"{place} names no files {', '.join(SUFFIXES)}.")
+    return [str(one) for one in found]
+
+
+def _memory(place: object) -> ibis.Table:
+    """Return a frame, an Arrow table or a dict of columns as a table."""
+    import ibis
+    import pyarrow as pa
+
+    if isinstance(place, Mapping):
+        place = pa.table({str(name): pa.array(values) for name, values in place.items()})
+    try:
+        return ibis.memtable(place.collect() if hasattr(place, "collect") else place)
+    except Exception:
+        raise InputError(
+            f"a log is a file, a folder, a data frame, an Arrow table, a dict of columns or the "
+            f"address of a database; got {type(place).__name__}."
+        ) from None
+
+
+def require(table: ibis.Table, names: Sequence[str], where: str) -> None:
+    """Refuse a table that lacks a column."""
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        known = ", ".join(map(repr, table.columns[:20]))
+        raise InputError(f"{where} has no column {', '.join(map(repr, missing))}; it has {known}.")

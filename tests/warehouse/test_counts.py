@@ -1,0 +1,338 @@
+"""Counting where the data is: the same integers everywhere, and what counts as documented."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import bandanna as bd
+from bandanna._core.types import InputError
+from bandanna.counted import Counted
+from bandanna.environments.log import read_log
+from bandanna.logs import once_each
+from bandanna.warehouse import Exposures, Found, Table, count
+from tests.browser import missing
+from tests.command import bandanna
+from tests.postgres import Postgres, needs_postgres, open_postgres
+from tests.warehouse.shop import ARMS, RANGE, expected, source, tables
+
+
+def asked(place: Exposures) -> Found:
+    return count(place, arm="arm", outcome="value", loss_range=RANGE)
+
+
+def found(what: Found) -> dict[str, tuple[int, int, int]]:
+    counted = what.counted
+    assert counted.squares is not None
+    columns = (one[:, 0].tolist() for one in (counted.counts, counted.sums, counted.squares))
+    return dict(zip(map(str, counted.names), zip(*columns, strict=True), strict=True))
+
+
+def test_exposures_and_facts_in_memory_are_counted_as_by_hand() -> None:
+    shown, facts = tables()
+    counts = asked(source(shown, facts))
+    assert found(counts) == expected(shown, facts)
+    assert counts.mixed > 5
+    assert counts.other > 10
+    assert str(counts.counted.sums[0, 0]) not in repr(counts)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz", "folder", "pattern", "duckdb"])
+def test_files_and_duckdb_give_the_same_integers(tmp_path: Path, kind: str) -> None:
+    shown, facts = tables()
+    places: dict[str, Any] = {}
+    for name, table in (("shown", shown), ("facts", facts)):
+        if kind in ("parquet", "csv", "csv.gz"):
+            places[name] = tmp_path / f"{name}.{kind}"
+            write(table, places[name])
+        elif kind == "duckdb":
+            import duckdb
+
+            with duckdb.connect(tmp_path / "shop.duckdb") as database:
+                database.register("given", table)
+                database.execute(f"create table {name} as from given")
+            places[name] = name
+        else:
+            (tmp_path / name).mkdir()
+            for part in range(3):
+                write(table.slice(part * 300, 300), tmp_path / name / f"{part}.parquet")
+            write(table.slice(900), tmp_path / name / "rest.parquet")
+            places[name] = tmp_path / name if kind == "folder" else f"{tmp_path / name}/*.parquet"
+    address = f"duckdb://{tmp_path}/shop.duckdb" if kind == "duckdb" else None
+    counts = asked(source(places["shown"], places["facts"], address=address))
+    assert found(counts) == expected(shown, facts)
+
+
+def write(table: pa.Table, path: Path) -> None:
+    if path.name.endswith("parquet"):
+        pyarrow.parquet.write_table(table, path)
+        return
+    with (
+        pa.CompressedOutputStream(path, "gzip")
+        if path.name.endswith("gz")
+        else path.open("wb") as file
+    ):
+        pyarrow.csv.write_csv(table, file)
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with open_postgres() as server:
+        yield server
+
+
+@needs_postgres
+def test_postgres_gives_the_same_integers(postgres: Postgres) -> None:
+    import psycopg
+
+    shown, facts = tables()
+    with psycopg.connect(
+        host="127.0.0.1", port=postgres.port, user="bandanna", dbname="postgres"
+    ) as base:
+        base.execute("create table shown (unit text, arm text, time timestamp)")
+        base.execute("create table facts (unit text, time timestamp, value double precision)")
+        for name, table in (("shown", shown), ("facts", facts)):
+            with base.cursor().copy(f"copy {name} from stdin") as copy:
+                for row in table.to_pylist():
+                    copy.write_row(row.values())
+        base.execute("create table numbers as select value, arm from facts join shown using (unit)")
+    address = f"postgres://bandanna@127.0.0.1:{postgres.port}/postgres"
+    counts = asked(source("shown", "facts", address=address))
+    assert found(counts) == expected(shown, facts)
+    chosen = asked(source("select * from shown", "SELECT * FROM facts", address=address))
+    assert found(chosen) == expected(shown, facts)
+    rows = count(
+        Table(address, "select * from numbers where arm is not null"),
+        arm="arm",
+        outcome="value",
+        loss_range=RANGE,
+        clip=True,
+    )
+    joined = shown.drop("time").join(facts, "unit", join_type="inner")
+    here = count(
+        Table(joined.filter(joined["arm"].is_valid())),
+        arm="arm",
+        outcome="value",
+        loss_range=RANGE,
+        clip=True,
+    )
+    assert found(rows) == found(here)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(missing("java"), reason="no Java on this machine, which Spark needs")
+@pytest.mark.skipif(find_spec("pyspark") is None, reason="no pyspark: pip install pyspark")
+@pytest.mark.filterwarnings("ignore")
+def test_spark_gives_the_same_integers() -> None:
+    import ibis
+    from pyspark.sql import SparkSession
+
+    shown, facts = tables()
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    try:
+        for name, table in (("shown", shown), ("facts", facts)):
+            session.createDataFrame(table.to_pandas()).createOrReplaceTempView(name)
+        connection = ibis.pyspark.connect(session)
+        counts = asked(source("shown", "facts", address=connection))
+    finally:
+        session.stop()
+    assert found(counts) == expected(shown, facts)
+
+
+# --- one table --------------------------------------------------------------------------------
+
+
+def log(rows: int = 3_000, seed: int = 5) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    return {
+        "plan": rng.choice(["A", "B", "C"], rows),
+        "visits": rng.normal(9.0, 8.0, rows),
+        "who": rng.integers(0, rows // 3, rows),
+        "age": rng.integers(10, 99, rows),
+        "sex": rng.choice(["f", "m", "x"], rows),
+    }
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz"])
+@pytest.mark.parametrize("person", [None, "who"])
+def test_a_file_gives_the_integers_that_its_columns_give_in_memory(
+    tmp_path: Path, kind: str, person: str | None
+) -> None:
+    columns = log()
+    write(pa.table(columns), tmp_path / f"log.{kind}")
+    asked = {"arm": "plan", "outcome": "visits", "loss_range": (0, 20), "clip": True}
+    there = count(Table(tmp_path / f"log.{kind}"), person=person, **asked).counted  # type: ignore[arg-type]
+    rows = read_log(columns, person=person, **asked)  # type: ignore[arg-type]
+    data = rows if person is None else once_each(rows)[0]
+    here = Counted.of_rows(data.arm_names, data.arms, data.units)
+    assert there.names == here.names
+    assert there.squares is not None
+    assert here.squares is not None
+    pairs = (there.counts, here.counts), (there.sums, here.sums), (there.squares, here.squares)
+    assert all(one.tolist() == other.tolist() for one, other in pairs)
+    assert there.dropped == rows.size - data.size
+
+
+def test_cells_are_the_same_in_a_file_and_in_memory(tmp_path: Path) -> None:
+    columns = log()
+    write(pa.table(columns), tmp_path / "log.csv")
+    by = {"age": [18, 40, 65, 90], "sex": ["f", "m"]}
+    asked: Any = {"arm": "plan", "outcome": "visits", "loss_range": (0, 20), "clip": True, "by": by}
+    there = bd.answer(tmp_path / "log.csv", epsilon=100.0, **asked)
+    here = bd.answer(columns, epsilon=100.0, **asked)
+    assert [arm.rounds for arm in there.arms] == [arm.rounds for arm in here.arms]
+    for one, other in zip(there.gains, here.gains, strict=True):
+        assert one.rule.keys() == other.rule.keys()
+        assert one.gain == pytest.approx(other.gain, abs=0.3)
+
+
+def test_arms_are_named_as_in_memory(tmp_path: Path) -> None:
+    for arms in ([10, 9, 2], [1.0, 2.0, 3.0], [True, False, True], ["b", "a", "c"]):
+        columns = {"arm": np.array(arms * 4), "y": np.linspace(0.0, 1.0, 12)}
+        pyarrow.parquet.write_table(pa.table(columns), tmp_path / "log.parquet")
+        there = count(Table(tmp_path / "log.parquet"), arm="arm", outcome="y").counted
+        assert there.names == read_log(columns, arm="arm", outcome="y", loss_range=(0, 1)).arm_names
+
+
+def test_what_is_missing_or_outside_is_refused_or_counted_and_never_shown(tmp_path: Path) -> None:
+    columns = {"arm": ["A", "B"] * 4, "y": [0.5, 0.25, None, float("nan"), 1.0, 0.0, 0.5, 77.125]}
+    table = pa.table(columns)
+    pyarrow.parquet.write_table(table, tmp_path / "log.parquet")
+    with pytest.raises(InputError, match="no outcome in column 'y'") as refused:
+        bd.answer(tmp_path / "log.parquet", arm="arm", outcome="y", epsilon=1.0)
+    pyarrow.parquet.write_table(table.filter(table["y"].is_valid()), tmp_path / "log.parquet")
+    with pytest.raises(InputError, match="are not from 0 to 1") as outside:
+        bd.answer(tmp_path / "log.parquet", arm="arm", outcome="y", epsilon=1.0)
+    assert "77" not in str(refused.value) + str(outside.value)
+    pyarrow.parquet.write_table(table, tmp_path / "log.parquet")
+    found = count(Table(tmp_path / "log.parquet"), arm="arm", outcome="y", clip=True).counted
+    assert found.sums[:, 0].tolist() == [2**20 * 2, 2**18 + 2**20]
+
+
+def test_texts_among_the_numbers_of_a_file_count_as_missing(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("arm,y\n" + "A,1\nB,0\n" * 30_000 + "A,secret-4711\n")
+    with pytest.raises(InputError) as refused:
+        bd.answer(path, arm="arm", outcome="y", epsilon=1.0)
+    assert "4711" not in str(refused.value)
+    assert (
+        count(Table(path), arm="arm", outcome="y", clip=True).counted.sums[0, 0] == 30_000 * 2**20
+    )
+
+
+def test_errors_of_engines_are_not_repeated(tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(tmp_path / "shop.duckdb") as database:
+        database.execute("create table t as select 'A' as arm, 'secret-4711' as y")
+    select = "select arm, cast(y as integer) as y from t"
+    with pytest.raises(InputError, match="could not be counted") as refused:
+        count(Table(f"duckdb://{tmp_path}/shop.duckdb", select), arm="arm", outcome="y")
+    assert "4711" not in str(refused.value)
+    assert refused.value.__context__ is None or refused.value.__suppress_context__
+
+
+def test_the_query_is_shown_and_not_asked(tmp_path: Path) -> None:
+    write(pa.table(log()), tmp_path / "log.parquet")
+    done = bandanna(
+        *("answer", str(tmp_path / "log.parquet"), "--arm", "plan", "--outcome", "visits"),
+        *("--range", "0,20", "--epsilon", "1", "--show-sql"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "GROUP BY" in done.stdout
+
+
+def test_exposures_are_answered_from_a_database(tmp_path: Path) -> None:
+    import duckdb
+
+    shown, facts = tables(units=2_000)
+    with duckdb.connect(tmp_path / "shop.duckdb") as database:
+        for name, table in (("shown", shown), ("bought", facts)):
+            database.register("given", table)
+            database.execute(f"create table {name} as from given")
+    done = bandanna(
+        *("answer", f"duckdb://{tmp_path}/shop.duckdb", "--exposures", "shown"),
+        *("--facts", "bought", "--unit", "unit", "--arm", "arm", "--time", "time"),
+        *("--outcome", "value", "--window", "7d", "--arms", ",".join(ARMS)),
+        *("--range", "0,200", "--epsilon", "1", "--reward", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    counts = {arm: n for arm, (n, *_) in expected(shown, facts).items()}
+    assert {arm["name"]: arm["rounds"] for arm in found["arms"]} == counts
+    assert found["protects"].startswith("all feedback of one person")
+
+
+# --- two worlds that differ in the facts of one person ------------------------------------------
+
+
+def moves(shown: pa.Table, facts: pa.Table, unit: str, values: list[tuple[float, Any]]) -> int:
+    """Return by how much all that is counted moves when one person's facts are others."""
+    others = facts.filter(pa.compute.not_equal(facts["unit"], unit))
+    begun = min(
+        row["time"] for row in shown.to_pylist() if row["unit"] == unit and row["arm"] in ARMS
+    )
+    theirs = pa.table(
+        {
+            "unit": [unit] * len(values),
+            "time": [begun + timedelta(days=days) for days, _ in values],
+            "value": pa.array([value for _, value in values], pa.float64()),
+        },
+        others.schema,
+    )
+    one, two = (
+        asked(source(shown, others)),
+        asked(source(shown, pa.concat_tables([others, theirs]))),
+    )
+    assert one[1:] == two[1:]
+    assert one.counted.counts.tolist() == two.counted.counts.tolist()
+    assert one.counted.squares is not None
+    assert two.counted.squares is not None
+    apart = np.abs(one.counted.sums - two.counted.sums).sum()
+    return int(apart + np.abs(one.counted.squares - two.counted.squares).sum())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [(0.0, 1e300)],
+        [(0.0, 1e300), (1.0, -1e300), (2.0, 150.0)],
+        [(1.0, None), (2.0, float("nan")), (3.0, float("inf"))],
+        [(-1.0, 100.0), (8.0, 100.0)],
+        [(0.5 * day, 40.0) for day in range(14)],
+    ],
+)
+def test_one_person_moves_the_sum_and_its_squares_by_one_unit_together(
+    values: list[tuple[float, Any]],
+) -> None:
+    shown, facts = tables(units=60)
+    for unit in ("u1", "u7", "u12"):
+        assert moves(shown, facts, unit, values) <= 2**20
+    if values[0][0] < 0.0:  # before the exposure, and after the window
+        assert moves(shown, facts.slice(0, 0), "u1", values) == 0
+
+
+def test_facts_of_strangers_count_nothing() -> None:
+    shown, facts = tables(units=60)
+    stranger = pa.table({"unit": ["new"], "time": facts["time"][:1], "value": [9.0]}, facts.schema)
+    one, two = (
+        asked(source(shown, facts)),
+        asked(source(shown, pa.concat_tables([facts, stranger]))),
+    )
+    assert found(one) == found(two)
