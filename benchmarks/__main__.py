@@ -185,7 +185,7 @@ def main() -> None:
     rows += adaptive.against_tsallis_inf()
     rows += [*experts.against_c(), *experts.calibrating(), *experts.realised()]
     rows += [*people.rows(), *whole_studies()]
-    rows += [*service.rates(), *service.two_processes(), *service.a_month()]
+    rows += [*service.rates(), *service.a_month()]
     rows += service_beside.rows()
     print(f"{machine()}\n")
     print("| what | measured | promised | holds |\n|---|---|---|---|")

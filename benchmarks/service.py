@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -16,7 +15,6 @@ from subprocess import Popen
 from typing import NamedTuple
 
 import httpx
-from tests.postgres import PROGRAMS, open_postgres
 from tests.service.running import Process, free_port, process
 
 import bandanna as bd
@@ -125,49 +123,6 @@ def rates() -> list[Row]:
         Row("p99 against p50, 32 clients", f"{spread:.1f} times", "below 10", spread < 10),
         Row("1 000 open experiments against one", f"{cost:.2f} times", "below 2", cost < 2),
     ]
-
-
-def two_processes() -> list[Row]:
-    """Two processes on PostgreSQL against one, with one experiment and with eight."""
-    if shutil.which(PROGRAMS) is None:
-        return []
-    options = {"log-level": "warning"}
-    rows = []
-    with ExitStack() as stack:
-        database = stack.enter_context(open_postgres(durable=True)).new_database()
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        services = [stack.enter_context(process(folder, database, **options))]
-        paths = experiments(services[0], 8)
-        key = services[0].key
-        counts = (1, 8)
-        alone = [load([services[0].port], paths[:count], key, 32) for count in counts]
-        services.append(stack.enter_context(process(folder, database, **options)))
-        time.sleep(2.0)  # they hear of each other within a second
-        anywhere = [service.port for service in services]
-        ways = [(count, one, anywhere, "") for count, one in zip(counts, alone, strict=True)]
-        served = servers(services, paths, key)
-        ways.append((8, alone[1], served, ", asked where they are served"))
-        for count, one, ports, how in ways:
-            before = processor_seconds()
-            two = load(ports, paths[:count], key, 32)
-            busy = (processor_seconds() - before) / (SECONDS + 1.0) / (os.cpu_count() or 1)
-            ratio = two.rate / one.rate
-            shown = f"{ratio:.2f} times ({one.rate:,.0f} and {two.rate:,.0f} a second"
-            name = f"PostgreSQL, {count} experiments, two processes against one{how}"
-            shown += f"; all processors {busy:.0%} busy)"
-            rows.append(Row(name, shown, "at least 1.5", ratio >= 1.5))
-    return rows
-
-
-def servers(services: list[Process], paths: list[str], key: str) -> list[int]:
-    """Return for each experiment the port of the process that serves it."""
-    first, headers = services[0], {"Authorization": f"Bearer {key}", "Bandanna-Direct": "1"}
-    ports = []
-    for path in paths:
-        answer = httpx.post(f"{first.url}{path}", json={}, headers=headers).raise_for_status()
-        address = answer.headers.get("Bandanna-Server", first.url)
-        ports.append(int(address.rpartition(":")[2]))
-    return ports
 
 
 def processor_seconds() -> float:

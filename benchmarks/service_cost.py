@@ -21,7 +21,7 @@ from typing import NamedTuple
 from tests.postgres import PROGRAMS, Postgres, open_postgres
 from tests.service.running import process
 
-from benchmarks.service import bare, experiments, load, processor_seconds, servers
+from benchmarks.service import bare, experiments, load, processor_seconds
 
 CLIENTS = 32
 CORES = 2
@@ -108,16 +108,6 @@ def measure() -> Iterator[tuple[str, Cost]]:
         yield "PostgreSQL, one process", cost(run, [first.pid], server)
         run = _decisions([first.port], paths, first.key)
         yield f"PostgreSQL, one process, {EXPERIMENTS} experiments", cost(run, [first.pid], server)
-        both = [first, stack.enter_context(process(folder, database, **QUIET))]
-        time.sleep(3.0)  # until they know of each other
-        pids, anywhere = [one.pid for one in both], [one.port for one in both]
-        run = _decisions(anywhere, paths[:1], first.key)
-        yield "PostgreSQL, two processes, one experiment", cost(run, pids, server)
-        run = _decisions(anywhere, paths, first.key)
-        what = f"PostgreSQL, two processes, {EXPERIMENTS} experiments"
-        yield what, cost(run, pids, server)
-        run = _decisions(servers(both, paths, first.key), paths, first.key)
-        yield f"{what}, asked where they are served", cost(run, pids, server)
 
 
 COLUMNS = (

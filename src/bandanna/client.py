@@ -7,6 +7,7 @@ library's errors and returns its guarantees.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from bandanna._client import AsyncClient as _AsyncClient
@@ -49,14 +50,11 @@ class Client(_Client):
     Parameters
     ----------
     url
-        Where the service is.
+        Where the service is: an address, or those of a process that leads and of its stand-bys.
     key
         A key to it.
     patience
         Seconds for which a request is tried again.
-    direct
-        Where several processes share a database, send what is asked about an experiment to the
-        process that serves it, as the service says. Their addresses must be reachable from here.
 
     Examples
     --------
@@ -67,9 +65,9 @@ class Client(_Client):
 
     errors: ClassVar[Errors] = ERRORS
 
-    def __init__(self, url: str, key: str, *, patience: float = 30.0, direct: bool = False) -> None:
+    def __init__(self, url: str | Sequence[str], key: str, *, patience: float = 30.0) -> None:
         need("client", "a client of the decision service")
-        super().__init__(url, key, patience=patience, direct=direct)
+        super().__init__(url, key, patience=patience)
 
     def experiment(self, identity: str) -> RemoteBandit:
         """Return an experiment that exists; nothing is sent yet."""
@@ -105,9 +103,9 @@ class AsyncClient(_AsyncClient):
 
     errors: ClassVar[Errors] = ERRORS
 
-    def __init__(self, url: str, key: str, *, patience: float = 30.0, direct: bool = False) -> None:
+    def __init__(self, url: str | Sequence[str], key: str, *, patience: float = 30.0) -> None:
         need("client", "a client of the decision service")
-        super().__init__(url, key, patience=patience, direct=direct)
+        super().__init__(url, key, patience=patience)
 
     def experiment(self, identity: str) -> AsyncRemoteBandit:
         """Return an experiment that exists; nothing is sent yet."""

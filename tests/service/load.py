@@ -27,7 +27,8 @@ class Load:
     """Threads that decide and reward; whatever they were told is remembered."""
 
     def __init__(self, services: list[Process], threads: int) -> None:
-        first = bd.Client(services[0].url, services[0].key, patience=120)
+        self._urls, self._key = [one.url for one in services], services[0].key
+        first = bd.Client(self._urls, self._key, patience=120)
         self._quiet = first.create("quiet", ["a", "b"], 0.2, rounds=100_000, algorithm="one-bit")
         self._open = first.create("open", ["a", "b"], 100.0, rounds=100_000, algorithm="exp3")
         self.client = first
@@ -36,8 +37,7 @@ class Load:
         self.errors: list[BaseException] = []
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._run, args=(services[k % len(services)],))
-            for k in range(threads)
+            threading.Thread(target=self._run, args=(k % len(services),)) for k in range(threads)
         ]
         for thread in self._threads:
             thread.start()
@@ -81,8 +81,9 @@ class Load:
         rows: Any = self.client.send("GET", f"/v1/experiments/{bandit.id}/export")
         return {row["batch"]: row["released"] for row in rows}
 
-    def _run(self, service: Process) -> None:
-        client, who = bd.Client(service.url, service.key, patience=120), secrets.token_hex(4)
+    def _run(self, begin: int) -> None:
+        urls = self._urls[begin:] + self._urls[:begin]
+        client, who = bd.Client(urls, self._key, patience=120), secrets.token_hex(4)
         try:
             for k in itertools.count():
                 if self._stop.is_set():

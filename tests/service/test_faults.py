@@ -87,7 +87,8 @@ def test_killed_on_sqlite(tmp_path: Path) -> None:
         check(load, store)
         store.close()
         assert traces(list(tmp_path.iterdir())) == []
-        pages = [load.client._http.get(path).content for path in ("/metrics", "/v1/experiments")]
+        paths = [f"{service.url}{path}" for path in ("/metrics", "/v1/experiments")]
+        pages = [load.client._http.get(path).content for path in paths]
         assert not any(trace in page for trace in TRACES for page in pages)
 
 
@@ -95,7 +96,7 @@ def test_killed_on_sqlite(tmp_path: Path) -> None:
 @needs_postgres
 @pytest.mark.parametrize("processes", [1, 2])
 def test_killed_on_postgresql(tmp_path: Path, postgres: Postgres, processes: int) -> None:
-    """Two processes share experiments; whoever serves one of them is killed at some time."""
+    """Of two processes one leads; whichever is killed at some time, nothing is lost."""
     database = postgres.new_database()
     with ExitStack() as stack:
         services = [stack.enter_context(copied(tmp_path, database)) for _ in range(processes)]

@@ -119,7 +119,7 @@ def test_metrics_of_each_running_experiment(here: Here) -> None:
     here.reward("one", reward=1)
     here.clock.now += 50
     text = here.http.get("/metrics").text
-    labels = f'{{experiment="{experiment}",name="button",segment=""}}'
+    labels = f'{{experiment="{experiment}",name="button"}}'
     assert f"bandanna_experiment_decisions{labels} 2.0" in text
     assert f"bandanna_experiment_feedback{labels} 1.0" in text
     assert f"bandanna_experiment_oldest_batch_seconds{labels} 50.0" in text

@@ -1,6 +1,6 @@
-"""Two services on one database, and whatever goes wrong, mixed at random: nothing is lost.
+"""A service and its stand-by, and whatever goes wrong, mixed at random: nothing is lost.
 
-Programs decide and reward through both while one of them, or both, are killed, have no room on
+Programs decide and reward while one of them, or both, are killed, have no room on
 their disk or have their clock set; a PostgreSQL server is killed too, and finds its disk full.
 Between two such bursts the database is copied, and copies are put back. What was acknowledged is
 there once, and the claimed epsilon covers how often anyone's feedback was released.
@@ -68,7 +68,8 @@ class Story:
         for service in self.services:
             service.clock = folder / "clock"
             service.start()
-        self.clients = [bd.Client(one.url, one.key, patience=60) for one in self.services]
+        urls, key = [one.url for one in self.services], self.services[0].key
+        self.clients = [bd.Client(order, key, patience=60) for order in (urls, urls[::-1])]
         settings = {"algorithm": "exp3", "deadline_seconds": DEADLINE}
         made = self.clients[0].create("test", ["a", "b"], EPSILON, rounds=100_000, **settings)
         self.experiment = made.id

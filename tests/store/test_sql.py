@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import secrets
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -20,14 +20,14 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, MetaData
+from sqlalchemy import Connection, inspect
 
 import bandanna as bd
 from bandanna._core.types import StateFileError
 from bandanna.service.keys import make_first_key
 from bandanna.store import Secret, SqlStore, StoreUnavailableError, migrations, read_secret
-from bandanna.store.database import make_engines, metadata
-from bandanna.store.migrations import NEWEST, upgrade
+from bandanna.store.database import metadata
+from bandanna.store.migrations import NEWEST
 from bandanna.store.postgres_transaction import PostgresTransaction
 from bandanna.store.secret import private_text
 from bandanna.store.writer import Task
@@ -284,62 +284,76 @@ def test_one_of_several_processes_makes_the_first_key_in_postgresql(postgres: Po
     first_keys(postgres.new_database())
 
 
-def old_database(address: str) -> None:
-    """Make a database as the first version did, with two segments and an event in the second."""
-    engine, _ = make_engines(address)
-    head = json.dumps(bd.PrivateBandit(["a", "b"], 0.5, batch=3).to_dict(private=False))
-    one: dict[str, object] = {"id": "exp_1", "name": "old", "settings": "{}", "head": head}
-    one |= {"created_at": 1.0, "version": 7, "stopped": False, "observed": 0}
-    with engine.begin() as connection:
-        upgrade(connection, "1")
-        tables = MetaData()
-        tables.reflect(connection)
-        facts = {"identity": "0" * 32, "secret": SECRET.fingerprint}
-        rows = [{"name": name, "value": value} for name, value in facts.items()]
-        connection.execute(tables.tables["facts"].insert(), rows)
-        for number, segment in enumerate(("de", "fr"), 1):
-            row = one | {"number": number, "segment": segment}
-            connection.execute(tables.tables["experiments"].insert(), row)
-        event = {"id": "order-1", "experiment": 2, "batch": 0, "position": 0, "arm": 1, "round": 0}
-        event |= {"chance": 0.5, "made_at": 2.0, "expires_at": None, "state": 0}
-        connection.execute(tables.tables["events"].insert(), event)
-        batch = {"experiment": 2, "number": 0, "size": 3, "choice": 1, "importance": 2.0}
-        connection.execute(tables.tables["batches"].insert(), batch | {"tally": None, "changed": 7})
-    engine.dispose()
+SECOND = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "2"
+down_revision = "1"
+
+
+def upgrade() -> None:
+    op.add_column("events", sa.Column("shade", sa.String(10)))
+"""
+
+
+def make_newer(folder: Path, monkeypatch: pytest.MonkeyPatch, breaks: str = "1") -> None:
+    """Make this a later version, with a change of the tables that only adds."""
+    later = folder / "migrations"
+    shutil.copytree(migrations.FOLDER, later)
+    (later / "versions" / "second.py").write_text(SECOND)
+    monkeypatch.setattr(migrations, "FOLDER", later)
+    monkeypatch.setattr(migrations, "NEWEST", "2")
+    monkeypatch.setattr(migrations, "BREAKS", ("1", breaks))
 
 
 def test_the_newest_tables_are_those_of_the_last_change() -> None:
-    folder = ScriptDirectory(str(Path(migrations.__file__).parent))
+    folder = ScriptDirectory(str(migrations.FOLDER))
     assert folder.get_current_head() == NEWEST
+    assert int(migrations.BREAKS[-1]) <= int(NEWEST)
 
 
-def check_upgrade(address: str) -> None:
-    old_database(address)
-    store = SqlStore(address, SECRET)
-    with store.transaction() as transaction:
-        (found,) = transaction.events(["order-1"])["order-1"]
-    assert (found.experiment, found.owner, found.arm, found.chance) == (2, 1, 1, 0.5)
-    assert store.named("old") == [("exp_1", False)]
-    with store._reading.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-    store.close()
+def check_upgrade(address: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later version adds a column; what was there before stays, and the earlier one goes on."""
+    before = SqlStore(address, SECRET)
+    work(before, 3)
+    names = [f"1-{k}" for k in range(3)]
+    with monkeypatch.context() as later:
+        make_newer(folder, later)
+        after = SqlStore(address, SECRET)
+        with after._reading.connect() as connection:
+            assert "shade" in {one["name"] for one in inspect(connection).get_columns("events")}
+        for store in (before, after):
+            with store.transaction() as transaction:
+                assert set(transaction.events(names)) == set(names)
+        after.close()
+    before.close()
+    again = SqlStore(address, SECRET)  # the earlier version starts with the later tables
+    with again.transaction() as transaction:
+        assert set(transaction.events(names)) == set(names)
+    again.close()
 
 
-def test_a_database_of_the_first_version_is_upgraded(tmp_path: Path) -> None:
-    check_upgrade(f"sqlite:///{tmp_path / 'store.db'}")
+def test_a_later_version_adds_to_the_tables_beside_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_upgrade(f"sqlite:///{tmp_path / 'store.db'}", tmp_path, monkeypatch)
 
 
 @needs_postgres
-def test_a_postgresql_database_of_the_first_version_is_upgraded(postgres: Postgres) -> None:
-    check_upgrade(postgres.new_database())
+def test_a_later_version_adds_to_the_tables_in_postgresql(
+    postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_upgrade(postgres.new_database(), tmp_path, monkeypatch)
 
 
-def test_a_newer_database_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    open_file(tmp_path).close()
-    with sqlite3.connect(tmp_path / "store.db") as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '99'")
-    connection.close()
-    with pytest.raises(StateFileError, match=r"newer version .* have version 99"):
+def test_a_database_that_this_version_cannot_use_is_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as later:
+        make_newer(tmp_path, later, breaks="2")
+        open_file(tmp_path).close()
+    with pytest.raises(StateFileError, match=r"newer version .* have version 2"):
         open_file(tmp_path)
 
 

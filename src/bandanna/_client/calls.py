@@ -97,6 +97,12 @@ class Attempts:
     def __init__(self, patience: float, now: float) -> None:
         self._until = now + patience
         self._pause = 0.05
+        self._moved = 0
+
+    def elsewhere(self, servers: int) -> bool:
+        """Whether another server should be asked at once: not when all were."""
+        self._moved += 1
+        return self._moved % servers != 0
 
     def pause(self, now: float, asked: str | None = None) -> float | None:
         """Return how many seconds to wait before the next attempt; None if there is none.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Generic, Never, Self, TypeVar
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import httpx
 
 Connected = TypeVar("Connected", "httpx.Client", "httpx.AsyncClient")
-DIRECT, SERVER = "Bandanna-Direct", "Bandanna-Server"
+UNAVAILABLE = 503
 TIMEOUT = 10.0
 """Seconds for one attempt."""
 
@@ -27,25 +28,18 @@ class _Connection(Generic[Connected]):
     errors: ClassVar[Errors] = Errors()
     _http: Connected
 
-    def __init__(self, url: str, key: str, *, patience: float = 30.0, direct: bool = False) -> None:
+    def __init__(self, url: str | Sequence[str], key: str, *, patience: float = 30.0) -> None:
         self._patience = patience
-        self._servers: dict[str, str] | None = {} if direct else None
-        """Where experiments are served, by their paths, as far as the service has said so."""
-        self._headers = {"Authorization": f"Bearer {key}"} | ({DIRECT: "1"} if direct else {})
-        self._settings = {"base_url": url, "headers": self._headers, "timeout": TIMEOUT}
+        self._servers = deque([url] if isinstance(url, str) else url)
+        """Where the service is; the first is asked."""
+        if not self._servers:
+            raise self.errors.input("give an address of the service, such as http://host:8000.")
+        self._headers = {"Authorization": f"Bearer {key}"}
+        self._settings = {"headers": self._headers, "timeout": TIMEOUT}
 
     def _url(self, call: Call) -> str:
         """Return where a call is sent."""
-        known = (self._servers or {}).get(_experiment(call.path), "")
-        return f"{known}{call.path}"
-
-    def _learn(self, call: Call, answer: httpx.Response | None) -> None:
-        """Note who serves an experiment; forget it when they do not answer."""
-        if self._servers is not None:
-            if answer is None:
-                self._servers.pop(_experiment(call.path), None)
-            elif SERVER in answer.headers:
-                self._servers[_experiment(call.path)] = answer.headers[SERVER]
+        return f"{self._servers[0].rstrip('/')}{call.path}"
 
     def _read(self, answer: httpx.Response) -> JSON:
         """Return what was answered, or raise what a policy would."""
@@ -62,6 +56,10 @@ class _Connection(Generic[Connected]):
         """Return how long to wait before the next attempt; None where this answer stands."""
         if answer is not None and answer.status_code not in PASSING:
             return None
+        if answer is None or answer.status_code == UNAVAILABLE:
+            self._servers.rotate(-1)  # another process may lead now
+            if call.again and attempts.elsewhere(len(self._servers)):
+                return 0.0
         asked = None if answer is None else answer.headers.get("Retry-After")
         return attempts.pause(time.monotonic(), asked) if call.again else None
 
@@ -70,11 +68,6 @@ class _Connection(Generic[Connected]):
         if answer is None:
             raise self.errors.service(f"the service did not answer ({trouble}).") from None
         return self._read(answer)
-
-
-def _experiment(path: str) -> str:
-    """Return the part of a path that names an experiment."""
-    return "/".join(path.split("/", 4)[:4])
 
 
 class Client(_Connection["httpx.Client"]):
@@ -86,20 +79,17 @@ class Client(_Connection["httpx.Client"]):
     Parameters
     ----------
     url
-        Where the service is.
+        Where the service is: an address, or those of a process that leads and of its stand-bys.
     key
         A key to it.
     patience
         Seconds for which a request is tried again.
-    direct
-        Where several processes share a database, send what is asked about an experiment to the
-        process that serves it, as the service says. Their addresses must be reachable from here.
     """
 
-    def __init__(self, url: str, key: str, *, patience: float = 30.0, direct: bool = False) -> None:
+    def __init__(self, url: str | Sequence[str], key: str, *, patience: float = 30.0) -> None:
         import httpx  # loaded when first used
 
-        super().__init__(url, key, patience=patience, direct=direct)
+        super().__init__(url, key, patience=patience)
         self._http = httpx.Client(**self._settings)  # type: ignore[arg-type]
         self._lost = httpx.TransportError
 
@@ -132,7 +122,6 @@ class Client(_Connection["httpx.Client"]):
                 )
             except self._lost as error:
                 trouble = type(error).__name__
-            self._learn(call, answer)
             pause = self._pause(attempts, call, answer)
             if pause is None:
                 return self._ended(answer, trouble)
@@ -270,20 +259,17 @@ class AsyncClient(_Connection["httpx.AsyncClient"]):
     Parameters
     ----------
     url
-        Where the service is.
+        Where the service is: an address, or those of a process that leads and of its stand-bys.
     key
         A key to it.
     patience
         Seconds for which a request is tried again.
-    direct
-        Where several processes share a database, send what is asked about an experiment to the
-        process that serves it, as the service says. Their addresses must be reachable from here.
     """
 
-    def __init__(self, url: str, key: str, *, patience: float = 30.0, direct: bool = False) -> None:
+    def __init__(self, url: str | Sequence[str], key: str, *, patience: float = 30.0) -> None:
         import httpx  # loaded when first used
 
-        super().__init__(url, key, patience=patience, direct=direct)
+        super().__init__(url, key, patience=patience)
         self._http = httpx.AsyncClient(**self._settings)  # type: ignore[arg-type]
         self._lost = httpx.TransportError
 
@@ -322,7 +308,6 @@ class AsyncClient(_Connection["httpx.AsyncClient"]):
                 )
             except self._lost as error:
                 trouble = type(error).__name__
-            self._learn(call, answer)
             pause = self._pause(attempts, call, answer)
             if pause is None:
                 return self._ended(answer, trouble)

@@ -47,6 +47,11 @@ GuardDatabase = Annotated[
     ),
 ]
 FILE = "bandanna.db"
+PASSWORD = re.compile(r"://([^:/@]+):[^@]*@")
+OPEN_ON_THE_COMMAND_LINE = (
+    "warning: everyone on this machine can read a password on the command line. Put the address "
+    "into BANDANNA_DATABASE or a file (--config), or the password into ~/.pgpass."
+)
 BY_COMMAND = "command line"
 """Who changed something, in the trail."""
 
@@ -74,7 +79,7 @@ def config_lines(settings: Settings, more: dict[str, object]) -> list[str]:
     """Return settings as TOML lines, without passwords."""
     found = vars(settings) | more
     for name in ("database", "guard"):
-        found[name] = re.sub(r"://([^:/@]+):[^@]*@", r"://\1:***@", str(found[name] or "default"))
+        found[name] = PASSWORD.sub(r"://\1:***@", str(found[name] or "default"))
     shown = {name: value for name, value in sorted(found.items()) if value is not None}
     return [f"{name} = {_toml(value)}" for name, value in shown.items()]
 
@@ -86,23 +91,17 @@ def _toml(value: object) -> str:
 
 
 def serve(
+    context: typer.Context,
     database: Database = FILE,
     host: Annotated[
         str, typer.Option(envvar="BANDANNA_HOST", help="Address to listen on.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="BANDANNA_PORT", help="Port to listen on.")] = 8000,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            envvar="BANDANNA_ADDRESS",
-            help="Where other processes that share a PostgreSQL database reach this one: "
-            "http://host:port. By default the host and port, unless it listens everywhere.",
-        ),
-    ] = None,
     key_file: Annotated[
         Path | None,
         typer.Option(
-            envvar="BANDANNA_KEY_FILE", help="Write the first key to this file and do not show it."
+            envvar="BANDANNA_KEY_FILE",
+            help="Where the first key is written; beside the SQLite file by default.",
         ),
     ] = None,
     secret_file: SecretFile = None,
@@ -195,6 +194,9 @@ def serve(
     for option, value in (("--rate", rate), ("--device-rate", device_rate)):
         if value <= 0:
             raise InputError(f"{option} must be above 0; got {value!r}.")
+    given = context.get_parameter_source("database")
+    if given is not None and given.name == "COMMANDLINE" and PASSWORD.search(database):
+        typer.echo(OPEN_ON_THE_COMMAND_LINE, err=True)
     settings = _settings(
         database,
         secret=secret_file,
@@ -205,7 +207,6 @@ def serve(
         rate=rate,
         device_rate=device_rate,
         most_waiting=most_waiting,
-        address=_address(address, host, port),
         proxies=tuple(trusted_proxy or ()) or None,
         origins=tuple(allow_origin or ()),
     )
@@ -220,7 +221,7 @@ def serve(
     from bandanna.service.core import Core
 
     if check:
-        for line in server.check(settings):
+        for line in server.check(settings, host):
             typer.echo(line)
         return
     core = Core(settings)
@@ -231,26 +232,14 @@ def serve(
             "Keys that were revoked after the copy was made may be good again, where the rollback "
             "guard did not know of it: see bandanna keys list."
         )
-    text = server.first_key(core, key_file)
-    if text is not None and key_file is not None:
+    key_file = key_file or settings.secret.with_suffix(".first-key")
+    if server.write_first_key(core, key_file):
         typer.echo(f"The first key, which opens everything, is in {key_file}.")
-    elif text is not None:
-        typer.echo(f"The first key, which opens everything and is shown once:\n\n  {text}\n")
     typer.echo(f"What devices are told is signed by the key\n\n  {core.signer.public}\n")
     typer.echo(f"http://{host}:{port}")
     server.serve(
         core, host, port, log_level=log_level, demo=demo, most_connections=most_connections
     )
-
-
-def _address(address: str | None, host: str, port: int) -> str | None:
-    """Return where other processes reach this one, if that is known."""
-    if address is not None and not address.startswith(("http://", "https://")):
-        raise InputError(f"--address is http://host:port; got {address!r}.")
-    if address is None and host not in ("", "0.0.0.0", "::"):  # noqa: S104
-        named = f"[{host}]" if ":" in host else host
-        return f"http://{named}:{port}"
-    return address
 
 
 keys = typer.Typer(
@@ -277,12 +266,11 @@ def new_key(
     """Make a key and print it; it is not shown again."""
     settings = _settings(database, secret=secret_file)
     from bandanna.service.keys import make_key
-    from bandanna.store import SqlStore, read_secret
+    from bandanna.store import open_store
 
-    secret = read_secret(settings.secret)
-    store = SqlStore(settings.database, secret)
+    store = open_store(settings.database, settings.secret)
     until = None if expires is None else time.time() + seconds_of(expires)
-    row, text = make_key(store, secret, name, tuple(scope), experiment, until)
+    row, text = make_key(store, store.secret, name, tuple(scope), experiment, until)
     store.note(BY_COMMAND, "key made", row.id, {"name": name, "scopes": scope}, time.time())
     typer.echo(text)
 
@@ -344,9 +332,8 @@ def charge(
     """Charge epsilon once more for a copy that was run elsewhere."""
     settings = _settings(database, secret=secret_file, guard=_guard(guard_file, guard_database))
     from bandanna.service.core import open_guard
-    from bandanna.store import SqlStore, read_secret
 
-    store = SqlStore(settings.database, read_secret(settings.secret))
+    store = _open(database, secret_file)
     guard = open_guard(settings, store)
     assert guard is not None
     listed = store.listed()
@@ -402,6 +389,8 @@ def _settings(database: str, **given: object) -> Settings:
 
 def _open(database: str, secret_file: Path | None) -> SqlStore:
     settings = _settings(database, secret=secret_file)
-    from bandanna.store import SqlStore, read_secret
+    from bandanna.store import is_used, open_store
 
-    return SqlStore(settings.database, read_secret(settings.secret))
+    if not is_used(settings.database):
+        raise InputError(f"there is no database {database} that a service has used.")
+    return open_store(settings.database, settings.secret)

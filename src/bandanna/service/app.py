@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
@@ -17,7 +17,6 @@ from bandanna.service.errors import add_problems
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.metrics import Metrics
 from bandanna.service.middleware import OPEN_PATHS, QUICK, Gate, Origins, Quick
-from bandanna.service.peers import PATH
 from bandanna.service.routes import (
     decisions,
     experiments,
@@ -32,6 +31,7 @@ from bandanna.version import __version__
 logger = logging.getLogger("bandanna.service")
 
 SWEEP_SECONDS = 1.0
+STAND_BY_SECONDS = 0.2
 FORGET_SECONDS = 600.0
 """How often events are looked for that need not be kept longer."""
 
@@ -43,13 +43,16 @@ def make_app(core: Core) -> FastAPI:
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
-        sweeper = asyncio.create_task(_look_after(core, metrics, ring))
+        with suppress(StoreUnavailableError):  # it is tried again
+            await core.take_lead()
+        beside = [asyncio.create_task(_look_after(core, metrics, ring))]
+        beside.append(asyncio.create_task(_stand_by(core)))
         yield
         core.closing.set()
-        sweeper.cancel()
-        with suppress(asyncio.CancelledError):
-            await sweeper
-        await core.peers.close()
+        for task in beside:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         await run_in_threadpool(core.close)
 
     app = FastAPI(
@@ -80,12 +83,6 @@ def make_app(core: Core) -> FastAPI:
         app.include_router(group.router)
     app.include_router(operations.health)
 
-    @app.post(PATH, include_in_schema=False)
-    async def peer(request: Request) -> Response:
-        """Do what another process that shares the database asks for."""
-        answer = await core.peers.answer(await request.body())
-        return Response(answer, media_type="application/octet-stream")
-
     app.router.routes[:0] = QUICK
     add_problems(app)
     names = ("most_bytes", "rate", "device_rate", "proxies")
@@ -94,6 +91,15 @@ def make_app(core: Core) -> FastAPI:
     app.add_middleware(Gate, ring=ring, metrics=metrics, **limits)
     app.add_middleware(Origins, allowed=core.settings.origins)
     return app
+
+
+async def _stand_by(core: Core) -> None:
+    """Try to lead, often, while another process does."""
+    while True:
+        await asyncio.sleep(STAND_BY_SECONDS)
+        if not core.leads:
+            with suppress(StoreUnavailableError):
+                await core.take_lead()
 
 
 async def _look_after(core: Core, metrics: Metrics, ring: KeyRing) -> None:

@@ -11,7 +11,7 @@ import time
 from asyncio import wrap_future
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
@@ -19,7 +19,6 @@ from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.service.keys import read_signer
 from bandanna.service.metrics import Metrics
 from bandanna.service.models import is_local
-from bandanna.service.peers import Operation, Peers
 from bandanna.service.policies import (
     device_release,
     grouped,
@@ -30,11 +29,11 @@ from bandanna.service.policies import (
 )
 from bandanna.service.settings import Settings
 from bandanna.service.views import Audits, Live, View, Views
-from bandanna.store import ConflictError, SqlStore, read_secret
+from bandanna.store import ConflictError, SqlStore, StoreUnavailableError, open_store
 from bandanna.store.guard import Guard, default_guard, name_of
 from bandanna.store.rows import Event, Experiment
 from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
-from bandanna.store.writer import OverloadedError, Task, UnknownError, Writer
+from bandanna.store.writer import OverloadedError, Task, UnknownError, Writer, about_event
 
 logger = logging.getLogger("bandanna.service")
 
@@ -65,6 +64,13 @@ UNGUARDED = {
 """What the rollback guard cannot know, by where it is kept."""
 
 
+STANDS_BY = "this process stands by: another one leads, and this one takes over when that ends."
+
+
+class StandByError(StoreUnavailableError):
+    """Another process leads. Nothing was changed."""
+
+
 class Core:
     """Everything a service does; answers come when they are durable."""
 
@@ -72,8 +78,8 @@ class Core:
         self.settings = settings
         self.clock = clock
         self.metrics = Metrics()
-        self.secret = read_secret(settings.secret)
-        self.store = SqlStore(settings.database, self.secret)
+        self.store = open_store(settings.database, settings.secret)
+        self.secret = self.store.secret
         self.guard: Guard | None = None
         try:
             self.guard = open_guard(settings, self.store)
@@ -85,7 +91,6 @@ class Core:
             self._let_go()
             raise
         self.writer = Writer(self.store, self.guard)
-        self.peers = Peers(self.store, self.secret, settings.address, self._perform)
         self.views, self.live, self.audits = Views(self.store), Live(self), Audits()
         self._known: dict[str, list[Experiment]] = {}
         self._newest = 0
@@ -93,7 +98,6 @@ class Core:
         self._seen: set[int] = set()
         self._deadlines: dict[int, float] = {}
         """Deadlines of experiments that have one, in seconds."""
-        self._owners: dict[int, int] = {}
         self._keeps: dict[int, float] = {}
         self._noting: set[asyncio.Task[None]] = set()
         """How long events are kept, where that is limited."""
@@ -105,6 +109,8 @@ class Core:
         self._tidied = -1, 0
         """Releases and erasures when it was last tidied; whoever was here before may not have come
         to it."""
+        self.leads = False
+        """Whether this process decides and counts; otherwise it stands by until the other ends."""
         self.closing = threading.Event()
         """Set when the service is about to end."""
 
@@ -296,41 +302,52 @@ class Core:
         Persons are hashed with the secret before anything else sees them.
         """
         parts = await self.find(identity)
-        number, owner = part_for(parts, segment).number, parts[0].owner
+        number = part_for(parts, segment).number
         if person is not None:
             person = self.secret.hash("people", f"{identity} {person}").hex()
         fresh = name or f"evt_{secrets.token_hex(12)}"
         asked = (advice, person, eligible, context)
-        new = name is None
-        decided = Operation("decide", fresh, owner, number, asked, defer=defer, new=new)
-        return cast(Event, await self.peers.ask(decided))
+
+        def decided(unit: UnitOfWork, known: Event | None) -> Event:
+            return known or unit.decide(fresh, *asked, defer=defer, now=self.clock())
+
+        return await self._do(Task(decided, number, name))
 
     async def reward(self, name: str, given: NewFeedback, experiment: str | None = None) -> None:
         """Count the feedback of an event; in experiments with local privacy, a device's bit."""
-        await self._about("observe", name, experiment, tuple(given))
+        await self._about(
+            name, experiment, lambda unit, event: unit.observe(event, given, now=self.clock())
+        )
 
     async def give_up(self, name: str, experiment: str | None = None) -> None:
         """Count the default loss of an event whose feedback will not come."""
-        await self._about("give_up", name, experiment)
+        await self._about(
+            name, experiment, lambda unit, event: unit.give_up(event, now=self.clock())
+        )
 
     async def activate(self, name: str, experiment: str | None = None) -> None:
         """Say that the decision of an event was shown."""
-        await self._about("activate", name, experiment)
+        await self._about(
+            name, experiment, lambda unit, event: unit.activate(event, now=self.clock())
+        )
 
     async def _about(
-        self, kind: str, name: str, experiment: str | None, values: tuple[object, ...] = ()
+        self, name: str, experiment: str | None, work: Callable[[UnitOfWork, Event], None]
     ) -> None:
         """Do something with an event: in one experiment, or in the only one that has it."""
         owner = None if experiment is None else (await self.find(experiment))[0].owner
-        await self.peers.ask(Operation(kind, name, owner, values=values))
+        await self._do(about_event(name, work, owner))
 
-    async def _perform(self, operation: Operation) -> Event | None:
-        """Do an operation in this process."""
-        return await self._do(operation.task(self.clock))
+    async def take_lead(self) -> None:
+        """Lead if no other process does; whoever leads looks after deadlines."""
+        led, self.leads = self.leads, await run_in_threadpool(self.store.take_lead)
+        if self.leads and not led:
+            self._next_look.clear()
+            logger.info("leads", extra={"facts": {}})
 
     async def sweep(self) -> None:
         """Expire what is due; every experiment is looked at before its next deadline."""
-        await self.peers.look()
+        await self.take_lead()
         if self.guard is not None:
             await run_in_threadpool(self.guard.watch)
         await run_in_threadpool(self._learn_deadlines)
@@ -339,7 +356,8 @@ class Core:
             self._next_look.clear()  # the clock was set: look at everything again
         self._offset = offset
         late = [n for n in self._deadlines if self._next_look.get(n, now) <= now]
-        await self._expire([n for n in late if self.peers.serves(self._owners[n])], now)
+        if self.leads:
+            await self._expire(late, now)
 
     async def _expire(self, numbers: list[int], now: float) -> None:
         """Expire what is due in experiments; those where nothing is due are not opened.
@@ -367,7 +385,6 @@ class Core:
         for one in self.store.outlines(*names, after=min(new) - 1) if new else ():
             if one.settings.get("deadline_seconds") is not None:
                 self._deadlines[one.number] = one.settings["deadline_seconds"]
-                self._owners[one.number] = one.owner
             if one.settings.get("keep_seconds") is not None:
                 self._keeps[one.number] = one.settings["keep_seconds"]
         self._newest = max(new | {self._newest})
@@ -398,6 +415,8 @@ class Core:
         noting.add_done_callback(self._noting.discard)
 
     async def _do(self, task: Task[T]) -> T:
+        if not self.leads:
+            raise StandByError(STANDS_BY)
         if self.writer.waiting >= self.settings.most_waiting:
             raise OverloadedError("too much is asked at once; nothing was changed.")
         return await wrap_future(self.writer.submit(task))

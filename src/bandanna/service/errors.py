@@ -6,11 +6,12 @@ import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from bandanna._core.types import JSON, BandannaError, InputError
 from bandanna.store import ConflictError, StoreUnavailableError
@@ -41,6 +42,7 @@ PROBLEMS: dict[int | str, JSON] = {
         (413, "Too large"),
         (422, "A value that cannot be used"),
         (429, "Too often"),
+        (431, "The headers are too long"),
         (503, "The database is not available; try again"),
     )
 }
@@ -97,6 +99,10 @@ def add_problems(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def _http(_: Request, error: HTTPException) -> JSONResponse:
         return problem(error.status_code, str(error.detail), error.headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def _left(_: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=400)  # nobody reads it
 
     @app.exception_handler(Exception)
     async def _bug(_: Request, error: Exception) -> JSONResponse:

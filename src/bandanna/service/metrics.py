@@ -8,6 +8,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from bandanna.store.rows import Measured
 
+MOST_EXPERIMENTS = 200
+"""Experiments that have numbers of their own: the newest that run."""
+
 EACH = {
     "decisions": "Decisions of a running experiment.",
     "feedback": "Decisions of a running experiment whose feedback has come.",
@@ -67,7 +70,7 @@ class Metrics:
             "bandanna_stale_batches", "Open batches begun over a day ago.", registry=registry
         )
 
-        labels = ["experiment", "name", "segment"]
+        labels = ["experiment", "name"]
         self.each = {
             name: Gauge(f"bandanna_experiment_{name}", what, labels, registry=registry)
             for name, what in EACH.items()
@@ -89,8 +92,8 @@ class Metrics:
         self.resumed.clear()
         for gauge in self.each.values():
             gauge.clear()
-        for one in found:
-            labels = one.id, one.name, one.segment
+        for one in _whole(found):
+            labels = one.id, one.name
             age = 0.0 if one.open_since is None else max(0.0, now - one.open_since)
             numbers: dict[str, float] = {"decisions": one.decided, "feedback": one.observed}
             numbers |= {"releases": one.released, "oldest_batch_seconds": age}
@@ -102,3 +105,22 @@ class Metrics:
     def text(self) -> bytes:
         """Return everything, as Prometheus reads it."""
         return generate_latest(self.registry)
+
+
+def _whole(parts: Iterable[Measured]) -> list[Measured]:
+    """Return experiments as wholes: what is counted in segments is added up."""
+    found: dict[str, Measured] = {}
+    for part in parts:
+        known = found.get(part.id)
+        if known is None and len(found) < MOST_EXPERIMENTS:
+            found[part.id] = part
+        elif known is not None:
+            begun = [one.open_since for one in (known, part) if one.open_since is not None]
+            found[part.id] = known._replace(
+                decided=known.decided + part.decided,
+                observed=known.observed + part.observed,
+                released=known.released + part.released,
+                resumed=max(known.resumed, part.resumed),
+                open_since=min(begun, default=None),
+            )
+    return list(found.values())

@@ -21,7 +21,6 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bandanna._core.types import InputError
-from bandanna.service import peers
 from bandanna.service.errors import problem
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.metrics import Metrics
@@ -31,11 +30,10 @@ from bandanna.store import KeyRow, StoreUnavailableError
 
 logger = logging.getLogger("bandanna.service")
 
-OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/", API_PATH, peers.PATH)
+OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/", API_PATH)
 OPEN_FOLDERS = ("/page/", "/device/")
 """What needs no key: a sign of life, the page, which holds nothing until it is given one, a
-description of the API, and what devices load. Other processes that share the database prove with
-every message who they are."""
+description of the API, and what devices load."""
 
 NEW_KEY_SECONDS = 0.1
 """How often keys that are not known may make us look again."""
@@ -78,7 +76,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
+        began, status, left = time.perf_counter(), 500, False
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -87,10 +85,16 @@ class Gate:
                 message["headers"] = [*message["headers"], *SAFE_HEADERS]
             await send(message)
 
+        async def receiving() -> Message:
+            nonlocal left
+            message = await receive()
+            left = left or (message["type"] == "http.disconnect" and status == 500)
+            return message
+
         try:
-            await self._pass(scope, receive, sending)
+            await self._pass(scope, receiving, sending)
         finally:
-            self._note(scope, status, time.perf_counter() - began)
+            self._note(scope, LEFT if left else status, time.perf_counter() - began)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
@@ -99,28 +103,29 @@ class Gate:
             await refusal(scope, receive, send)
             return
         read, whole = 0, False
+        end = asyncio.get_running_loop().time() + BODY_SECONDS
 
         async def receiving() -> Message:
             nonlocal read, whole
             if whole:
                 return await receive()  # it waits for the end of the connection
             try:
-                async with asyncio.timeout(BODY_SECONDS):
+                async with asyncio.timeout_at(end):
                     message = await receive()
             except TimeoutError:
-                raise HTTPException(408, "the request did not arrive in time.") from None
+                raise HTTPException(408, "the request did not arrive in time.", CLOSE) from None
             whole = not message.get("more_body", False)
             read += len(message.get("body", b""))
             if read > self._most_bytes:
-                raise HTTPException(413, self._too_large)
+                raise HTTPException(413, self._too_large, CLOSE)
             return message
 
         await self._app(scope, receiving, send)
 
     async def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | None:
-        length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self._most_bytes:
-            return problem(413, self._too_large)
+        large = self._refuse_large(scope, headers)
+        if large is not None:
+            return large
         path = scope["path"]
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
             return None
@@ -137,6 +142,14 @@ class Gate:
             )
         state = scope.setdefault("state", {})
         state["key"], state["still_open"] = key, lambda: self._ring.knows(key)
+        return None
+
+    def _refuse_large(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | None:
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES:
+            return problem(431, "the headers of a request are too long.", CLOSE)
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self._most_bytes:
+            return problem(413, self._too_large, CLOSE)
         return None
 
     def _may_ask(self, key: KeyRow | None, scope: Scope, headers: dict[bytes, bytes]) -> bool:
@@ -193,7 +206,12 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 MOST_KNOWN = 100_000
 
 BODY_SECONDS = 30.0
-"""A request whose body has not come by then is refused."""
+"""A request whose whole body has not come by then is refused."""
+
+MOST_HEADER_BYTES = 32_768
+CLOSE = {"Connection": "close"}
+LEFT = 499
+"""Noted of a client that left in the middle of its request."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -249,6 +267,12 @@ def visitor(peer: str, forwarded: str, trusted: Sequence[Network]) -> str:
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, 64), strict=False))
     return str(found)
+
+
+def is_trusted(peer: str, trusted: Sequence[Network]) -> bool:
+    """Whether a connection comes from a trusted proxy."""
+    address = _address(peer)
+    return address is not None and any(address in network for network in trusted)
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

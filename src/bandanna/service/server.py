@@ -10,9 +10,11 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import ClassVar
 
 import uvicorn
 from starlette.concurrency import run_in_threadpool
@@ -23,6 +25,13 @@ from bandanna.policy.facade import PrivateBandit
 from bandanna.service.app import make_app
 from bandanna.service.core import Core
 from bandanna.service.keys import make_first_key
+from bandanna.service.middleware import (
+    MOST_HEADER_BYTES,
+    Network,
+    check_networks,
+    is_trusted,
+    visitor,
+)
 from bandanna.service.policies import grouped
 from bandanna.service.routes.operations import look
 from bandanna.service.settings import Settings
@@ -31,6 +40,11 @@ from bandanna.store.contract import GoneError
 from bandanna.store.unit_of_work import NewFeedback
 
 GRACE_SECONDS = 10
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+OPEN_TO_ALL = (
+    "warning: it listens on {host} and speaks plain HTTP: keys and feedback can be read on the "
+    "way, unless only a proxy with TLS reaches it; see deploy/nginx.conf"
+)
 BACKLOG = 1024
 YOUNG = 20_000
 """Objects made between two looks for garbage: those of several transactions, not of one request."""
@@ -51,17 +65,21 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def first_key(core: Core, key_file: Path | None) -> str | None:
-    """Make a key that opens everything, if there is no key yet; also write it to a file."""
-    text = make_first_key(core.store, core.secret)
-    if text is not None and key_file is not None:
-        try:
-            handle = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        except OSError as error:
-            raise StateFileError(f"cannot write {key_file}: {error.strerror}.") from None
-        with os.fdopen(handle, "w", encoding="ascii") as file:
+def write_first_key(core: Core, path: Path) -> bool:
+    """Write a key that opens everything to a file, if there is no key yet."""
+    if core.store.all_keys():
+        return False
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        os.fchmod(handle, 0o600)
+    except OSError as error:
+        raise StateFileError(f"cannot write the first key to {path}: {error.strerror}.") from None
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        text = make_first_key(core.store, core.secret)
+        if text is not None:
+            file.truncate()
             file.write(text + "\n")
-    return text
+    return text is not None
 
 
 def warm_up() -> None:
@@ -96,7 +114,7 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         proxy_headers=False,  # the gate reads them, of trusted proxies
-        http=bounded(most_connections),
+        http=bounded(most_connections, core.settings.proxies),
         ws="none",
         backlog=BACKLOG,
     )
@@ -128,11 +146,12 @@ def serve(
         runner.run(run())
 
 
-def check(settings: Settings) -> list[str]:
+def check(settings: Settings, host: str = "127.0.0.1") -> list[str]:
     """Open everything a service needs, and say what was found; errors say what is wrong."""
     core = Core(settings)
     core.store.check_integrity()
     wrong = look(core)
+    wrong.pop("lead", None)  # another process may be running
     if wrong:
         core.close()
         raise StateFileError(" ".join(f"{name}: {why}" for name, why in wrong.items()))
@@ -147,10 +166,14 @@ def check(settings: Settings) -> list[str]:
         f"keys: {len(keys)}",
         "secret: good",
         f"rollback guard: {guard}",
+        *([] if host in LOOPBACK else [OPEN_TO_ALL.format(host=host)]),
     ]
 
 
 # --- connections ----------------------------------------------------------------------
+
+OF_ADDRESS = 4
+"""One address may have one part in so many of all connections, unless it is a trusted proxy's."""
 
 HEADER_SECONDS = 20.0
 """A connection is closed if the headers of a request, the first or a later one, take longer."""
@@ -160,20 +183,38 @@ REFUSED = (
     b"Connection: close\r\n\r\n"
 )
 
+TOO_LONG = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\n"
+    b"Connection: close\r\n\r\n"
+)
+
 
 class _BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Refuses connections beyond a number, and closes those whose headers do not come."""
+    """Bounds connections, in all and of an address, and how long headers are and take."""
 
     most_connections = 2_000
+    most_of_address = 500
+    addresses: ClassVar[Counter[str]] = Counter()
+    """Connections of each address that is no trusted proxy's."""
+    proxies: tuple[Network, ...] = ()
     _waiting: asyncio.TimerHandle | None = None
+    _address: str | None = None
+    _headers = 0
+    """Bytes of a request whose headers have not all come."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Take a connection, or refuse it."""
-        if len(self.connections) >= self.most_connections:
+        host = (transport.get_extra_info("peername") or ("",))[0]
+        known = None if is_trusted(host, self.proxies) else visitor(host, "", ())
+        here = 0 if known is None else self.addresses[known]
+        if len(self.connections) >= self.most_connections or here >= self.most_of_address:
             transport.write(REFUSED)
             transport.close()
             self.refused = True
             return
+        if known is not None:
+            self._address = known
+            self.addresses[known] += 1
         super().connection_made(JoinedTransport(transport, self.loop.call_soon))
         self._wait_for_headers()
 
@@ -182,6 +223,10 @@ class _BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         if getattr(self, "refused", False):
             return
         self._stop_waiting()
+        if self._address is not None:
+            self.addresses[self._address] -= 1
+            if not self.addresses[self._address]:
+                del self.addresses[self._address]
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -189,10 +234,15 @@ class _BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         if getattr(self, "refused", False):
             return
         super().data_received(data)
-        if self._between_requests:
-            self._wait_for_headers()
-        else:
+        if not self._between_requests:
+            self._headers = 0
             self._stop_waiting()
+            return
+        self._headers += len(data)
+        if self._headers > MOST_HEADER_BYTES and not self.transport.is_closing():
+            self.transport.write(TOO_LONG)
+            self.transport.close()
+        self._wait_for_headers()
 
     def eof_received(self) -> None:
         """Nothing more comes."""
@@ -218,9 +268,15 @@ class _BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self.transport.close()
 
 
-def bounded(most_connections: int) -> type[asyncio.Protocol]:
-    """Return how connections are handled: at most so many."""
-    return type("BoundedProtocol", (_BoundedProtocol,), {"most_connections": most_connections})
+def bounded(most_connections: int, proxies: Sequence[str] = ()) -> type[asyncio.Protocol]:
+    """Return how connections are handled: at most so many, and a part of them of one address."""
+    limits = {
+        "most_connections": most_connections,
+        "most_of_address": max(1, most_connections // OF_ADDRESS),
+        "proxies": check_networks(proxies),
+        "addresses": Counter(),
+    }
+    return type("BoundedProtocol", (_BoundedProtocol,), limits)
 
 
 HEAD = b"HTTP/1.1 "

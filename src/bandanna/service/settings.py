@@ -35,8 +35,6 @@ class Settings:
         Decisions and feedback that may wait for the writer; more is answered 503.
     proxies
         Addresses or networks of proxies whose ``X-Forwarded-For`` is believed.
-    address
-        Where other processes that share the database reach this one; None if they cannot.
     origins
         Pages of these origins may decide and send feedback.
     """
@@ -52,7 +50,6 @@ class Settings:
     device_rate: float = 10.0
     most_waiting: int = 10_000
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
-    address: str | None = None
     origins: tuple[str, ...] = ()
 
 

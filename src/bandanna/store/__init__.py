@@ -5,7 +5,7 @@ from __future__ import annotations
 from bandanna.store.contract import ConflictError, KeyRow, Store, StoreUnavailableError, Transaction
 from bandanna.store.memory import MemoryStore
 from bandanna.store.secret import Secret, read_secret
-from bandanna.store.sql import SqlStore
+from bandanna.store.sql import SqlStore, is_used, open_store
 
 __all__ = [
     "ConflictError",
@@ -16,5 +16,7 @@ __all__ = [
     "Store",
     "StoreUnavailableError",
     "Transaction",
+    "is_used",
+    "open_store",
     "read_secret",
 ]

@@ -178,14 +178,6 @@ STARTS = Table(
     Column("confirmed", Boolean, nullable=False),  # the guard knows of it
 )
 
-PROCESSES = Table(
-    "processes",
-    metadata,
-    Column("id", String(32), primary_key=True),
-    Column("address", Text, nullable=False),  # where the others reach it
-    Column("beat", BigInteger, nullable=False),  # grows while it is alive
-)
-
 CHALLENGES = Table(
     "challenges",
     metadata,

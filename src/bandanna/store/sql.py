@@ -16,6 +16,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    inspect,
     literal,
     or_,
     select,
@@ -33,7 +34,6 @@ from bandanna.store.database import (
     FEEDBACK,
     KEYS,
     PEOPLE,
-    PROCESSES,
     RELEASES,
     STARTS,
     TRAIL,
@@ -42,6 +42,7 @@ from bandanna.store.database import (
     make_engines,
     naming_errors,
 )
+from bandanna.store.lead import lead_over
 from bandanna.store.rows import (
     Committed,
     Experiment,
@@ -53,7 +54,7 @@ from bandanna.store.rows import (
     State,
     TrailRow,
 )
-from bandanna.store.secret import Secret
+from bandanna.store.secret import Secret, read_secret
 from bandanna.store.sql_transaction import SqlTransaction, experiment_of, missing_marks, row_of
 from bandanna.store.totals import ReleaseTotals, read_totals
 
@@ -71,6 +72,28 @@ TOLD = "told "
 """Before the id of an experiment, among the facts."""
 
 
+def is_used(address: str) -> bool:
+    """Whether there is a database that somebody has used; nothing is made."""
+    if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).exists():
+        return False
+    engine, other = make_engines(address)
+    with naming_errors(), other.connect() as connection:
+        found = inspect(connection).has_table("facts")
+    engine.dispose()
+    other.dispose()
+    return found
+
+
+def open_store(address: str, secret: Path) -> SqlStore:
+    """Open a database with the secret in a file; a new one gets a new secret."""
+    if not secret.exists() and is_used(address):
+        raise StateFileError(
+            f"the secret {secret} is not there, and this database was made with one: give its path "
+            f"with --secret-file."
+        )
+    return SqlStore(address, read_secret(secret))
+
+
 class SqlStore(Store):
     """Experiments in a database; feedback that waits is encrypted with the secret.
 
@@ -85,10 +108,11 @@ class SqlStore(Store):
     def __init__(self, address: str, secret: Secret) -> None:
         from bandanna.store.migrations import upgrade
 
-        self._secret = secret
+        self.secret = self._secret = secret
         self._writing, self._reading = make_engines(address)
         self.sqlite = self._writing.dialect.name == "sqlite"
         self.gather_seconds = 0.0 if self.sqlite else GATHER_SECONDS
+        self._lead = lead_over(self._writing)
         self._alone_writing: AbstractContextManager[object] = (
             threading.RLock() if self.sqlite else nullcontext()
         )
@@ -97,7 +121,7 @@ class SqlStore(Store):
             self._alone_at_start(connection)
             upgrade(connection)
             known = dict(map(tuple, connection.execute(select(FACTS))))
-            if not known:
+            if "identity" not in known:
                 known = {"identity": secrets.token_hex(16), "secret": secret.fingerprint}
                 rows = [{"name": name, "value": value} for name, value in known.items()]
                 connection.execute(insert(FACTS), rows)
@@ -433,12 +457,22 @@ class SqlStore(Store):
         found = (KeyRow(**row._mapping) for row in self._rows(query))
         return [key._replace(scopes=tuple(str(key.scopes).split())) for key in found]
 
-    def revoke_key(self, identity: str, at: float) -> bool:
-        """Revoke a key."""
-        table = KEYS
-        query = update(table).where(table.c.id == identity, table.c.revoked_at.is_(None))
+    def revoke_key(self, identity: str, at: float, *, keep_one: bool = False) -> bool:
+        """Revoke a key; refused, if one must be kept, of the last that opens everything."""
+        key = KEYS.c
+        here = (key.id == identity) & key.revoked_at.is_(None)
+        everything = key.scopes.like("%manage%") & key.experiment.is_(None)
+        others = select(func.count()).where(key.id != identity, key.revoked_at.is_(None))
+        others = others.where(everything, or_(key.expires_at.is_(None), key.expires_at > at))
         with self._change() as connection:
-            return bool(connection.execute(query.values(revoked_at=at)).rowcount)
+            self._alone_at_start(connection)
+            last = connection.execute(select(key.id).where(here, everything)).first() is not None
+            if keep_one and last and not connection.execute(others).scalar_one():
+                raise ConflictError(
+                    "this is the last key that opens everything: make another one first, or use "
+                    "bandanna keys revoke."
+                )
+            return bool(connection.execute(update(KEYS).where(here).values(revoked_at=at)).rowcount)
 
     def latest_device_parameters(self) -> dict[str, JSON]:
         """Return what devices were told last, by experiment."""
@@ -465,26 +499,12 @@ class SqlStore(Store):
             connection.execute(FACTS.delete().where(here))
             connection.execute(insert(FACTS).values(row))
 
-    def beat(self, process: str, address: str) -> dict[str, tuple[str, int]]:
-        """Say that a process is alive; returns the address and the last beat of every process."""
-        row = PROCESSES.c
-        with self._change() as connection:
-            run = connection.execute
-            if not run(
-                update(PROCESSES).where(row.id == process).values(beat=row.beat + 1)
-            ).rowcount:
-                run(insert(PROCESSES).values(id=process, address=address, beat=1))
-            return {one.id: (one.address, one.beat) for one in run(select(PROCESSES))}
+    def take_lead(self) -> bool:
+        """Lead the processes that share this database, if no other does; returns whether it does.
 
-    def leave(self, processes: Sequence[str]) -> None:
-        """Forget processes."""
-        with self._change() as connection:
-            connection.execute(delete(PROCESSES).where(PROCESSES.c.id.in_(processes)))
-
-    def owners_of(self, event: str) -> list[int]:
-        """Return the experiments that have an event of this id, by their first segments."""
-        rows = self._rows(select(EVENTS.c.owner).where(EVENTS.c.id == event).limit(2))
-        return [row.owner for row in rows]
+        Ask again and again: a lead may be lost with the connection to the database.
+        """
+        return self._lead.take()
 
     def check(self) -> None:
         """Ask the database for a sign of life."""
@@ -546,7 +566,8 @@ class SqlStore(Store):
             self._alone("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Let go of all connections, and of the lead."""
+        self._lead.leave()
         self._writing.dispose()
         self._reading.dispose()
 

@@ -51,6 +51,7 @@ CoreHere = Annotated[Core, Depends(core_of)]
 CanDecide = Annotated[KeyRow, Depends(key_for("decide"))]
 CanReward = Annotated[KeyRow, Depends(key_for("reward"))]
 CanRead = Annotated[KeyRow, Depends(key_for("read"))]
+CanReadAll = Annotated[KeyRow, Depends(key_for("read", everywhere=True))]
 CanManage = Annotated[KeyRow, Depends(key_for("manage"))]
 CanManageAll = Annotated[KeyRow, Depends(key_for("manage", everywhere=True))]
 

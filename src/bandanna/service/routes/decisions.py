@@ -40,10 +40,6 @@ from bandanna.store.writer import UnknownError
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
-DIRECT, SERVER = "Bandanna-Direct", "Bandanna-Server"
-"""A client that sends the first is told which process serves the experiment, if it is another."""
-
-
 # The calls that are made all the time read their body themselves: what FastAPI does for a parameter
 # takes longer than the decision.
 
@@ -70,9 +66,7 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
     arm, part = await core.arm_of(experiment, event), (await core.find(experiment))[0]
     told = core.signer.parameters(part) if is_local(part.settings) else None
     answer = decision_answer(event, arm, told)
-    direct = core.peers.elsewhere(part.owner) if DIRECT in request.headers else None
-    headers = {} if direct is None else {SERVER: direct}
-    return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
+    return Response(answer.model_dump_json(), media_type="application/json")
 
 
 # --- decisions in blocks --------------------------------------------------------------

@@ -13,12 +13,12 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON, BandannaError
-from bandanna.service.core import Core
+from bandanna.service.core import STANDS_BY, Core
 from bandanna.service.errors import PROBLEMS
 from bandanna.service.keys import make_key
 from bandanna.service.metrics import Metrics
 from bandanna.service.models import Document, Label, moment
-from bandanna.service.routes import CanManageAll, CanRead, CoreHere
+from bandanna.service.routes import CanManageAll, CanReadAll, CoreHere
 from bandanna.store import KeyRow
 from bandanna.store.writer import UnknownError
 
@@ -100,8 +100,11 @@ async def new_key(new: NewKey, core: CoreHere, mine: CanManageAll) -> NewKeyAnsw
 async def revoke_key(
     key: Annotated[str, Path(max_length=40)], core: CoreHere, mine: CanManageAll
 ) -> None:
-    """Let a key open nothing any more, within two seconds; streams that it opened end."""
-    if not await run_in_threadpool(core.store.revoke_key, key, core.clock()):
+    """Let a key open nothing any more, within two seconds; streams that it opened end.
+
+    The last key that opens everything can only be revoked by ``bandanna keys revoke``.
+    """
+    if not await run_in_threadpool(core.store.revoke_key, key, core.clock(), keep_one=True):
         raise UnknownError(f"there is no key {key!r} to revoke.")
     await core.note(mine.id, "key revoked", key)
 
@@ -159,11 +162,16 @@ def _writer(core: Core) -> str | None:
     return None if age < STUCK_SECONDS else f"a transaction takes {age:.0f} seconds."
 
 
+def _lead(core: Core) -> str | None:
+    return None if core.leads else STANDS_BY
+
+
 CHECKS: dict[str, Callable[[Core], str | None]] = {
     "database": _database,
     "disk": _disk,
     "rollback guard": _guard,
     "writer": _writer,
+    "lead": _lead,
 }
 """Each returns what is wrong, if anything is. Tables are brought up to date before the start."""
 
@@ -210,7 +218,7 @@ for _path, _answer in (("/livez", livez), ("/readyz", readyz), ("/healthz", read
 
 
 @health.get("/metrics", responses=PROBLEMS)
-async def show_metrics(core: CoreHere, _: CanRead) -> Response:
+async def show_metrics(core: CoreHere, _: CanReadAll) -> Response:
     """Return numbers for Prometheus."""
     text = await run_in_threadpool(measure, core, core.metrics)
     return Response(text, media_type="text/plain; version=0.0.4")

@@ -268,6 +268,9 @@ async def live(
 
 # JSON, CSV and Parquet, page by page. Nothing but released values may leave in an export.
 
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a cell begins with that a spreadsheet runs; the last ones are as wide as two letters."""
+
 PAGE = 1_000
 """Releases that are read at once."""
 
@@ -361,4 +364,4 @@ def _flat(value: object) -> object:
 
 def _cell(value: object) -> object:
     text = _flat(value)
-    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t") else text
+    return f"'{text}" if isinstance(text, str) and text.lstrip(" ")[:1] in FORMULAS else text

@@ -13,6 +13,9 @@ function picture(width, height, label) {
   return draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
 }
 
+// A name that anyone may have chosen: it cannot turn around what stands beside it.
+const isolated = (name) => `\u2068${String(name).replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "")}\u2069`;
+
 // As wide as its place, so that letters keep their size on a phone.
 const room = (place) => Math.max(280, place.clientWidth);
 const colour = (k) => `colour${k % 5}`;
@@ -31,7 +34,7 @@ export function sharesChart(place, points, names) {
   if (!points.length) { empty(place); return; }
   const width = room(place), height = 200, left = 40, bottom = 20;
   const last = points.at(-1).shares;
-  const said = names.map((name, k) => `${name} ${Math.round(100 * last[k])}%`).join(", ");
+  const said = names.map((name, k) => `${isolated(name)} ${Math.round(100 * last[k])}%`).join(", ");
   const svg = picture(width, height, `Shares of released rounds, latest: ${said}`);
   const y = (share) => 8 + (1 - share) * (height - bottom - 8);
   for (const share of [0, 0.5, 1]) {
@@ -61,7 +64,9 @@ function legendOf(names) {
     const key = picture(26, 12, "");
     key.setAttribute("aria-hidden", "true");
     key.append(draw("line", { x1: 0, x2: 26, y1: 6, y2: 6, class: `line ${colour(k)}`, "stroke-dasharray": dash(k) }));
-    item.append(key, ` ${name}`);
+    const said = document.createElement("bdi");
+    said.textContent = name;
+    item.append(key, " ", said);
     legend.append(item);
   });
   return legend;
@@ -74,7 +79,7 @@ export function intervalsChart(place, points, names, [low, high], label) {
   const short = (value) => String(Number(value.toPrecision(3)));
   const last = points.at(-1).means;
   const words = (one) => one === null ? "nothing released yet" : `${short(one[0])}, between ${short(one[1])} and ${short(one[2])}`;
-  const said = names.map((name, k) => `${name} ${words(last[k])}`).join("; ");
+  const said = names.map((name, k) => `${isolated(name)} ${words(last[k])}`).join("; ");
   const svg = picture(width, height, `${label} over time, latest: ${said}`);
   const y = (value) => 8 + (1 - (value - low) / (high - low)) * (height - bottom - 8);
   const x = (i) => left + (points.length > 1 ? (i / (points.length - 1)) * (width - left - 4) : (width - left) / 2);
@@ -107,7 +112,7 @@ export function meansChart(place, choices, range, label) {
   const height = row * choices.length + 24;
   const short = (value) => String(Number(value.toPrecision(3)));
   const words = (c) => c.mean === null ? "nothing released yet" : `${short(c.mean)}, between ${short(c.low)} and ${short(c.high)}`;
-  const said = choices.map((choice) => `${choice.name}: ${words(choice)}`);
+  const said = choices.map((choice) => `${isolated(choice.name)}: ${words(choice)}`);
   const svg = picture(width, height, `${label}. ${said.join("; ")}`);
   const inside = (value) => Math.min(high, Math.max(low, value));
   const x = (value) => edge + ((inside(value) - low) / (high - low)) * (width - 2 * edge);
@@ -119,7 +124,7 @@ export function meansChart(place, choices, range, label) {
   choices.forEach((choice, k) => {
     const y = row * k + 30, name = String(choice.name), rest = `: ${words(choice)}`;
     const cut = Math.max(8, fits - rest.length);
-    const shown = name.length > cut ? `${name.slice(0, cut - 1)}…${rest}` : said[k];
+    const shown = name.length > cut ? `${isolated(`${name.slice(0, cut - 1)}…`)}${rest}` : said[k];
     svg.append(draw("text", { x: edge + 4, y: y - 14, class: "over" }, shown));
     if (choice.mean === null) return;
     svg.append(draw("line", { x1: x(choice.low), x2: x(choice.high), y1: y, y2: y, class: `line ${colour(k)}` }));

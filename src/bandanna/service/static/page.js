@@ -5,6 +5,21 @@ const $ = (id) => document.getElementById(id);
 const number = (value) => Number(value).toLocaleString("en", { maximumSignificantDigits: 6 });
 let watching = null;
 
+// Writes a sentence of the service: names in it, which anyone may have chosen, cannot turn it around.
+let named = [];
+function write(place, text) {
+  const escaped = named.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  const parts = escaped.length ? text.split(new RegExp(`(${escaped.join("|")})`)) : [text];
+  place.replaceChildren(...parts.map((part) => named.includes(part) ? isolated(part) : part));
+  return place;
+}
+
+function isolated(text) {
+  const made = document.createElement("bdi");
+  made.textContent = text;
+  return made;
+}
+
 function say(text) { $("message").textContent = text; }
 
 function show(id) {
@@ -55,8 +70,8 @@ function guarded(work) {
 function row(one) {
   const line = document.createElement("tr");
   const link = document.createElement("a");
-  link.href = `#${one.id}`;
-  link.textContent = one.name;
+  link.href = `#${encodeURIComponent(one.id)}`;
+  link.append(isolated(one.name));
   const cells = [link, number(one.epsilon), number(one.decided), number(one.released), one.stopped ? "stopped" : "running"];
   for (const cell of cells) {
     const place = document.createElement("td");
@@ -113,7 +128,7 @@ const make = guarded(async () => {
   const body = { ...asked(), name: $("name").value, arms: lines("arms") };
   body.privacy = $("privacy").value;
   if (lines("segments").length) body.segments = lines("segments");
-  location.hash = (await json("/v1/experiments", body)).id;
+  location.hash = encodeURIComponent((await json("/v1/experiments", body)).id);
 });
 
 const ago = (at) => {
@@ -138,10 +153,12 @@ function healthy(now, { health }) {
 }
 
 function fill(now, results) {
-  $("title").textContent = now.name + (now.stopped ? " (stopped)" : "");
+  named = [...now.arms.map(String), ...results.choices.map(({ name }) => String(name)), ...(results.metrics ?? []).map(({ name }) => name)];
+  named = [...new Set(named)].filter((name) => /\D/.test(name)).sort((a, b) => b.length - a.length);
+  $("title").replaceChildren(isolated(now.name), now.stopped ? " (stopped)" : "");
   $("stop").disabled = now.stopped;
   $("stop").hidden = !may("manage");
-  $("answer").textContent = [results.answer.sentence, results.answer.warning].filter(Boolean).join(" ");
+  write($("answer"), [results.answer.sentence, results.answer.warning].filter(Boolean).join(" "));
   const [health, attention] = healthy(now, results);
   $("health").textContent = health;
   $("health").classList.toggle("attention", attention);
@@ -162,7 +179,7 @@ function fill(now, results) {
   $("numbers").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => {
     const term = document.createElement("dt"), data = document.createElement("dd"), pair = document.createElement("div");
     term.textContent = name;
-    data.textContent = value;
+    data.append(isolated(String(value)));
     pair.append(term, data);
     return [pair];
   }));
@@ -174,7 +191,7 @@ function fill(now, results) {
   $("intervals-title").textContent = `${mean}, over time`;
   intervalsChart($("intervals"), results.means ?? [], results.choices.map((choice) => choice.name), range, mean);
   const p = results.steadiness.p_value;
-  $("steady").textContent = results.steadiness.says + (p === null ? "" : ` (p = ${p.toPrecision(2)})`);
+  write($("steady"), results.steadiness.says + (p === null ? "" : ` (p = ${p.toPrecision(2)})`));
 }
 
 function element(name, text, ...inside) {
@@ -192,7 +209,7 @@ function outcomes(metrics, control, confidence) {
     const limit = guardrail === null ? "No guardrail." : `Guardrail: an arm is retired if its mean is ${guardrail > 0 ? "above" : "below"} that of ${control} by more than ${number(Math.abs(guardrail))}.`;
     const place = document.createElement("div");
     charts.push(() => meansChart(place, answer.arms, range, mean));
-    return element("div", "", element("h4", mean), element("p", answer.sentence), element("p", limit), place);
+    return element("div", "", write(element("h4", ""), mean), write(element("p", ""), answer.sentence), write(element("p", ""), limit), place);
   }));
   for (const chart of charts) chart(); // once they are in the page, and have a width
 }
@@ -203,7 +220,7 @@ function departed(dropped) {
   $("dropped").replaceChildren(...dropped.map(({ name, by, rounds, reason, log_evidence }) => {
     const odds = log_evidence > 13.8 ? "below one in a million" : `at most ${number(Number(Math.exp(-log_evidence).toPrecision(2)))}`;
     const why = reason || (by === null ? "no other arm can be better by more than the tolerance" : `${by} is better; the probability of such evidence by chance is ${odds}`);
-    return element("li", "", element("b", String(name)), `, after ${number(rounds)} decisions: ${why}.`);
+    return element("li", "", element("b", "", isolated(String(name))), write(element("span", ""), `, after ${number(rounds)} decisions: ${why}.`));
   }));
 }
 
@@ -289,7 +306,7 @@ async function compare() {
   if ($("comparing").hidden || first === second) return;
   const asked = new URLSearchParams({ first, second });
   const found = await json(`/v1/experiments/${here()}/compare?${asked}${which().replace("?", "&")}`);
-  $("difference").textContent = found.sentence;
+  write($("difference"), found.sentence);
 }
 
 async function one(id) {
@@ -320,7 +337,11 @@ function save(name, blob) {
   URL.revokeObjectURL(link.href);
 }
 
-const here = () => location.hash.slice(1);
+// The id of the experiment that is shown: whatever stands there, it is one part of a path.
+const here = () => {
+  const found = location.hash.slice(1);
+  try { return /^[A-Za-z0-9_.-]{1,100}$/.test(decodeURIComponent(found)) ? decodeURIComponent(found) : encodeURIComponent(found); } catch { return encodeURIComponent(found); }
+};
 
 const go = guarded(async () => {
   watching?.abort();

@@ -13,6 +13,26 @@ NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 def upgrade() -> None:
     """Make everything."""
+    _experiments()
+    _rounds()
+    _access()
+    _lineage()
+
+
+def _numbers(*names: str, key: bool = False) -> list[sa.Column[int]]:
+    return [
+        sa.Column(name, sa.BigInteger, primary_key=key, autoincrement=False, nullable=False)
+        for name in names
+    ]
+
+
+def _small_key(name: str, server_default: sa.TextClause | None = None) -> sa.Column[int]:
+    return sa.Column(
+        name, sa.Integer, primary_key=True, autoincrement=False, server_default=server_default
+    )
+
+
+def _experiments() -> None:
     op.create_table(
         "facts",
         sa.Column("name", sa.String(100), primary_key=True),
@@ -27,19 +47,28 @@ def upgrade() -> None:
         sa.Column("settings", sa.Text, nullable=False),
         sa.Column("head", sa.Text, nullable=False),
         sa.Column("created_at", sa.Float, nullable=False),
-        sa.Column("version", sa.BigInteger, nullable=False),
+        *_numbers("version"),
         sa.Column("stopped", sa.Boolean, nullable=False),
-        sa.Column("observed", sa.BigInteger, nullable=False),
+        *_numbers("observed"),
+        sa.Column("step", sa.String(32), nullable=False, server_default=""),
+        sa.Column("resumed", sa.BigInteger, nullable=False, server_default="0"),
+        sa.Column("owner", sa.BigInteger, nullable=False, server_default="0"),
+        sa.Column("counters", sa.Text, nullable=False, server_default=""),
         sa.UniqueConstraint("id", "segment"),
         sqlite_autoincrement=True,
     )
+    op.create_index("experiments_by_name", "experiments", ["name"])
+
+
+def _rounds() -> None:
     op.create_table(
         "events",
         sa.Column("id", sa.String(200), primary_key=True),
+        *_numbers("owner", key=True),
         *_numbers("experiment", "batch"),
         sa.Column("position", sa.Integer, nullable=False),
         sa.Column("arm", sa.Integer, nullable=False),
-        sa.Column("round", sa.BigInteger, nullable=False),
+        *_numbers("round"),
         sa.Column("chance", sa.Float),
         sa.Column("made_at", sa.Float, nullable=False),
         sa.Column("expires_at", sa.Float),
@@ -58,7 +87,7 @@ def upgrade() -> None:
     op.create_table(
         "feedback",
         *_numbers("experiment", "batch", key=True),
-        sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+        _small_key("position"),
         sa.Column("loss", sa.LargeBinary),
         sa.Column("given_up", sa.Boolean, nullable=False),
         sa.Column("ticket", sa.Text),
@@ -66,11 +95,13 @@ def upgrade() -> None:
     op.create_table(
         "releases",
         *_numbers("experiment", "batch", key=True),
+        _small_key("part", server_default=sa.text("0")),
         sa.Column("choice", sa.Integer, nullable=False),
-        sa.Column("size", sa.BigInteger, nullable=False),
+        *_numbers("size"),
         sa.Column("value", sa.Text, nullable=False),
         sa.Column("released_at", sa.Float, nullable=False),
-        sa.Column("sequence", sa.BigInteger, nullable=False),
+        *_numbers("sequence"),
+        sa.Column("step", sa.String(32), nullable=False, server_default=""),
     )
     op.create_index("releases_in_order", "releases", ["experiment", "sequence"], unique=True)
     op.create_table(
@@ -80,6 +111,9 @@ def upgrade() -> None:
         *_numbers("places", "changed"),
     )
     op.create_index("people_by_change", "people", ["experiment", "changed"])
+
+
+def _access() -> None:
     op.create_table(
         "keys",
         sa.Column("id", sa.String(40), primary_key=True),
@@ -89,11 +123,31 @@ def upgrade() -> None:
         sa.Column("experiment", sa.String(100)),
         sa.Column("created_at", sa.Float, nullable=False),
         sa.Column("revoked_at", sa.Float),
+        sa.Column("expires_at", sa.Float),
+    )
+    op.create_table(
+        "trail",
+        sa.Column("number", NUMBER, primary_key=True, autoincrement=True),
+        sa.Column("at", sa.Float, nullable=False),
+        sa.Column("who", sa.String(100), nullable=False),
+        sa.Column("action", sa.String(100), nullable=False),
+        sa.Column("about", sa.String(300), nullable=False),
+        sa.Column("details", sa.Text, nullable=False),
     )
 
 
-def _numbers(*names: str, key: bool = False) -> list[sa.Column[int]]:
-    return [
-        sa.Column(name, sa.BigInteger, primary_key=key, autoincrement=False, nullable=False)
-        for name in names
-    ]
+def _lineage() -> None:
+    op.create_table(
+        "starts",
+        sa.Column("number", NUMBER, primary_key=True, autoincrement=True),
+        sa.Column("step", sa.String(32), nullable=False, unique=True),
+        sa.Column("guard", sa.String(32), nullable=False),
+        sa.Column("at", sa.Float, nullable=False),
+        sa.Column("confirmed", sa.Boolean, nullable=False),
+    )
+    op.create_table(
+        "challenges",
+        sa.Column("nonce", sa.String(32), primary_key=True),
+        sa.Column("at", sa.Float, nullable=False),
+        sa.Column("answered_by", sa.String(32)),
+    )
