@@ -10,15 +10,16 @@ import threading
 import time
 from asyncio import wrap_future
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.service.keys import read_signer
 from bandanna.service.metrics import Metrics
-from bandanna.service.models import is_local
+from bandanna.service.models import check_days, is_local
 from bandanna.service.policies import (
     device_release,
     grouped,
@@ -30,8 +31,9 @@ from bandanna.service.policies import (
 from bandanna.service.settings import Settings
 from bandanna.service.views import Audits, Live, View, Views
 from bandanna.store import ConflictError, SqlStore, StoreUnavailableError, open_store
+from bandanna.store.descriptions import Description, Shipped
 from bandanna.store.guard import Guard, default_guard, name_of
-from bandanna.store.rows import Event, Experiment
+from bandanna.store.rows import Event, Experiment, without_batch
 from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
 from bandanna.store.writer import OverloadedError, Task, UnknownError, Writer, about_event
 
@@ -129,18 +131,20 @@ class Core:
     # --- experiments ----------------------------------------------------------------------
 
     async def create(
-        self, name: str, settings: JSON, again: str | None = None
+        self, name: str, settings: JSON, again: str | None = None, said: JSON | None = None
     ) -> tuple[list[Experiment], bool]:
         """Make an experiment; returns its parts, and whether it is new.
 
         What was made with the same ``again`` before is returned as it is.
         """
-        made, new = await run_in_threadpool(self._create, name, settings, again)
+        described = Description(**said or {})
+        check_days(described)
+        made, new = await run_in_threadpool(self._create, name, settings, again, described)
         self._known[made[0].id] = made
         return made, new
 
     def _create(
-        self, name: str, settings: JSON, again: str | None
+        self, name: str, settings: JSON, again: str | None, said: Description
     ) -> tuple[list[Experiment], bool]:
         random = secrets.token_hex(8)
         hashed = random if again is None else self.secret.hash("keys", f"create {again}").hex()[:16]
@@ -151,7 +155,7 @@ class Core:
                 kept["device_release"] = device_release(kept)
             parts.append(Experiment(identity, name, kept, head, self.clock(), segment=segment))
         try:
-            numbers = self.store.create(parts)
+            numbers = self.store.create(parts, said)
         except ConflictError:
             return same_as_made(self.store.experiments(identity), parts), False
         for part, number in zip(parts, numbers, strict=True):
@@ -187,14 +191,43 @@ class Core:
         self,
         after: str | None = None,
         limit: int = 1_000_000,
-        *,
-        running: bool = False,
-        newest: bool = False,
+        **which: Any,
     ) -> list[list[Experiment]]:
-        """Return experiments as they are now, each with its parts, without what was learned."""
-        which = {"running": running, "newest": newest}
+        """Return experiments as they are now, each with its parts, without what was learned.
+
+        Which ones, and in which order, is said as to ``SqlStore.overview``.
+        """
         rows = await run_in_threadpool(lambda: self.store.overview(after, limit, **which))
         return grouped(rows)
+
+    async def described(self, identity: str) -> Description:
+        """Return what is said of an experiment."""
+        return (await self.descriptions([identity]))[identity]
+
+    async def descriptions(self, ids: Sequence[str]) -> dict[str, Description]:
+        """Return what is said of experiments."""
+        found = await run_in_threadpool(self.store.descriptions, ids)
+        return {identity: found.get(identity, Description()) for identity in ids}
+
+    async def describe(self, identity: str, changed: JSON) -> None:
+        """Change what is said of an experiment."""
+        await self.find(identity)
+        check_days(replace(await self.described(identity), **changed))
+        await run_in_threadpool(self.store.describe, identity, changed)
+
+    async def ship(self, identity: str, name: str, by: str) -> tuple[Shipped, bool]:
+        """End an experiment, and give everyone one arm; returns that, and whether it is new."""
+        arms = (await self.current(identity))[0].settings["arms"]
+        arm = next((one for one in arms if str(one) == name), None)
+        if arm is None:
+            known = ", ".join(map(str, arms[:20]))
+            raise InputError(f"there is no arm {name!r} to ship; there are {known}.")
+        known_before = (await self.described(identity)).shipped
+        if known_before is not None and known_before.arm == arm:
+            return known_before, False
+        shipped = Shipped(arm, self.clock(), by)
+        await run_in_threadpool(self.store.ship, identity, shipped)
+        return shipped, True
 
     async def stop(self, identity: str) -> None:
         """Take no more decisions in an experiment."""
@@ -238,7 +271,8 @@ class Core:
     async def results(self, part: Experiment) -> JSON:
         """Return what the releases of a part say."""
         await asyncio.sleep(self.views.pause(part.number))
-        return await run_in_threadpool(self.views.results, part.number)
+        outcome = (await self.described(part.id)).outcome
+        return await run_in_threadpool(self.views.results, part.number, outcome)
 
     async def guarantee(self, identity: str) -> Guarantee:
         """Return what an experiment promises, all its segments together."""
@@ -311,7 +345,18 @@ class Core:
         def decided(unit: UnitOfWork, known: Event | None) -> Event:
             return known or unit.decide(fresh, *asked, defer=defer, now=self.clock())
 
-        return await self._do(Task(decided, number, name))
+        try:
+            return await self._do(Task(decided, number, name))
+        except ConflictError:
+            shipped = (await self.described(identity)).shipped
+            if shipped is None:
+                raise
+            if eligible is not None and shipped.arm not in eligible:
+                raise InputError(
+                    f"the arm {shipped.arm!r} was shipped and is not among those eligible."
+                ) from None
+            arm = parts[0].settings["arms"].index(shipped.arm)
+            return without_batch(fresh, parts[0].owner, number, arm, self.clock())
 
     async def reward(self, name: str, given: NewFeedback, experiment: str | None = None) -> None:
         """Count the feedback of an event; in experiments with local privacy, a device's bit."""
@@ -336,7 +381,11 @@ class Core:
     ) -> None:
         """Do something with an event: in one experiment, or in the only one that has it."""
         owner = None if experiment is None else (await self.find(experiment))[0].owner
-        await self._do(about_event(name, work, owner))
+        try:
+            await self._do(about_event(name, work, owner))
+        except UnknownError:  # where an arm was shipped, decisions are no events
+            if experiment is None or (await self.described(experiment)).shipped is None:
+                raise
 
     async def take_lead(self) -> None:
         """Lead if no other process does; whoever leads looks after deadlines."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,9 +17,10 @@ from pydantic import (
     field_validator,
 )
 
-from bandanna._core.types import JSON, Guarantee
+from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.planner.plan import plan as make_plan
 from bandanna.spec import FORMER_NAMES, Parameter, defaults, parameters, types
+from bandanna.store.descriptions import Description, Shipped
 from bandanna.store.rows import Event, Experiment
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -43,6 +44,21 @@ LATE = (
     "bounds are for that, and so are the rates of algorithms that have such a bound."
 )
 DIFFERENT = {"uniqueItems": True}
+
+
+def _day(text: str) -> str:
+    """Refuse what is not a day of the calendar."""
+    if text:
+        try:
+            date.fromisoformat(text)
+        except ValueError:
+            raise ValueError("must be a day, such as 2030-01-31.") from None
+    return text
+
+
+Text = Annotated[str, Field(max_length=200), AfterValidator(_printable)] | None
+Tag = Annotated[str, Field(min_length=1, max_length=50), AfterValidator(_printable)]
+Day = Annotated[str, Field(pattern=r"^(\d{4}-\d\d-\d\d)?$"), AfterValidator(_day)] | None
 
 
 class Document(BaseModel):
@@ -142,7 +158,35 @@ Feature = (
 Entry = Annotated[str, Field(max_length=1000)] | bool | int | Finite | None
 
 
-class NewExperiment(SpecBody):
+class ChangedDescription(Document):
+    """What a team says of an experiment. What is left out stays, an empty text takes away."""
+
+    owner: Text = Field(default=None, description="Who it belongs to: a person or a team.")
+    outcome: Text = Field(
+        default=None,
+        description="What the feedback is, in your words: conversion, revenue. Answers use them.",
+    )
+    hypothesis: Annotated[str, Field(max_length=2000), AfterValidator(_printable)] | None = None
+    starts_on: Day = Field(default=None, description="The day it is planned to start, 2030-01-31.")
+    ends_on: Day = Field(default=None, description="The day it is planned to end.")
+    tags: Annotated[list[Tag], Field(max_length=20, json_schema_extra=DIFFERENT)] | None = None
+
+    @field_validator("tags")
+    @classmethod
+    def _different_tags(cls, tags: list[str] | None) -> list[str] | None:
+        if tags is not None and len({tag.lower() for tag in tags}) < len(tags):
+            raise ValueError("tags must be different.")
+        return tags
+
+    def changed(self) -> JSON:
+        """Return what it changes, as the database keeps it."""
+        given = self.model_dump(include=set(ChangedDescription.model_fields), exclude_none=True)
+        if given.get("tags") is not None:
+            given["tags"] = tuple(given["tags"])
+        return given
+
+
+class NewExperiment(SpecBody, ChangedDescription):
     """What an experiment is made of."""
 
     name: Label
@@ -253,6 +297,14 @@ class DeviceDecisionAnswer(DecisionAnswer):
     key_id: str
 
 
+class ShippedAnswer(BaseModel):
+    """The arm that everyone gets since the experiment ended."""
+
+    arm: str | int
+    at: str
+    by: str = Field(description="The id of the key that shipped it.")
+
+
 class ExperimentAnswer(BaseModel):
     """An experiment, without anything private."""
 
@@ -271,6 +323,13 @@ class ExperimentAnswer(BaseModel):
         default=None, description="The same counts in each segment, where there are any."
     )
     guarantee: str | None = None
+    owner: str
+    outcome: str
+    hypothesis: str
+    starts_on: str
+    ends_on: str
+    tags: list[str]
+    shipped: ShippedAnswer | None
 
 
 def moment(seconds: float) -> str:
@@ -292,12 +351,14 @@ def decision_answer(event: Event, arm: str | int, told: JSON | None = None) -> D
 
 
 def experiment_answer(
-    parts: Sequence[Experiment], guarantee: Guarantee | None = None
+    parts: Sequence[Experiment], said: Description, guarantee: Guarantee | None = None
 ) -> ExperimentAnswer:
     """Write down an experiment, whose counts are those of all its parts together."""
+    told = {name: getattr(said, name) for name in ChangedDescription.model_fields}
+    shipped = said.shipped
     first, counts = parts[0], {part.segment: _counts(part) for part in parts}
     settings = first.settings
-    together = {name: sum(some[name] for some in counts.values()) for name in COUNTS}
+    together: JSON = {name: sum(some[name] for some in counts.values()) for name in COUNTS}
     return ExperimentAnswer(
         id=first.id,
         name=first.name,
@@ -310,7 +371,22 @@ def experiment_answer(
         **together,
         segments=counts if first.segment else None,
         guarantee=None if guarantee is None else str(guarantee),
+        **told | {"tags": list(said.tags)},
+        shipped=None if shipped is None else shipped_answer(shipped),
     )
+
+
+def check_days(said: Description) -> None:
+    """Refuse an end before the start."""
+    if said.starts_on and said.ends_on and said.ends_on < said.starts_on:
+        raise InputError(
+            f"ends_on {said.ends_on} is before starts_on {said.starts_on}; give a later day."
+        )
+
+
+def shipped_answer(shipped: Shipped) -> ShippedAnswer:
+    """Write down which arm was shipped."""
+    return ShippedAnswer(arm=shipped.arm, at=moment(shipped.at), by=shipped.by)
 
 
 COUNTS = ("decided", "observed", "released")

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from bandanna.contextual.policy import PrivateContextual
 
 
-def summary(policy: Policy, totals: ReleaseTotals, slots: int = 0, missed: int = 0) -> JSON:
+def summary(
+    policy: Policy, totals: ReleaseTotals, slots: int = 0, missed: int = 0, outcome: str = ""
+) -> JSON:
     """Return what can be said about each arm, and about the run so far.
 
-    ``slots`` are those that people have taken, ``missed`` rounds that nothing was learned from.
+    ``slots`` are those that people have taken, ``missed`` rounds that nothing was learned from,
+    ``outcome`` is what the feedback is, in the team's words.
     """
     rows = policy.summary().rows
     rounds = [totals.rounds.get(choice, 0) for choice in range(len(rows))]
@@ -34,7 +37,7 @@ def summary(policy: Policy, totals: ReleaseTotals, slots: int = 0, missed: int =
     return {
         "what": "arm" if policy.experts is None else "expert",
         "confidence": CONFIDENCE,
-        "answer": policy.answer().to_dict(),
+        "answer": policy.answer(outcome=outcome).to_dict(),
         "choices": [] if totals.weighed else choices,
         "shares": [] if totals.weighed else _shares(len(rows), totals.points),
         "means": [] if totals.weighed else _means(policy, len(rows), totals.points),

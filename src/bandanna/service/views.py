@@ -96,8 +96,8 @@ class _Entry:
         self.totals_of = -1
         """The number of releases that were added up."""
         self.next_totals = 0.0
-        self.results: tuple[int, int, JSON] | None = None
-        """Version, number of releases, and the results at that point."""
+        self.results: tuple[int, int, str, JSON] | None = None
+        """Version, number of releases, words for feedback, and the results at that point."""
 
     @property
     def tired(self) -> bool:
@@ -135,20 +135,20 @@ class Views:
         with entry.lock:
             return self._view(entry, number)
 
-    def results(self, number: int) -> JSON:
-        """Return what the releases of an experiment say."""
+    def results(self, number: int, outcome: str = "") -> JSON:
+        """Return what the releases of an experiment say, in a team's words for the feedback."""
         entry = self._entry(number)
         with entry.lock:
             if entry.results is not None and self._rests(entry, number):
-                return entry.results[2]
+                return entry.results[-1]
             view = self._view(entry, number)
             totals = self._totals(entry, view)
-            key = view.part.version, entry.totals_of
-            if entry.results is None or entry.results[:2] != key:
+            key = view.part.version, entry.totals_of, outcome
+            if entry.results is None or entry.results[:-1] != key:
                 with entry.working():
-                    said = _summary(view, totals)
+                    said = _summary(view, totals, outcome)
                     entry.results = *key, said | {"health": _health(view.committed)}
-            return entry.results[2]
+            return entry.results[-1]
 
     def _entry(self, number: int) -> _Entry:
         with self._lock:
@@ -196,10 +196,10 @@ def _policy_of(experiment: Experiment) -> Policy | PrivateContextual:
     return without_epochs(experiment)
 
 
-def _summary(view: View, totals: ReleaseTotals) -> JSON:
+def _summary(view: View, totals: ReleaseTotals, outcome: str) -> JSON:
     if view.contextual is not None:
         return context_results(view.contextual, totals, view.committed.slots)
-    return summary(view.policy, totals, view.committed.slots, view.missed)
+    return summary(view.policy, totals, view.committed.slots, view.missed, outcome)
 
 
 def _health(found: Committed) -> JSON:
@@ -236,7 +236,8 @@ class Live:
             at, kept = self._states.get(key, (-LIVE_SECONDS, {}))
             if time.monotonic() - at < LIVE_SECONDS / 2:
                 return kept
-            shown = experiment_answer(await self._core.current(experiment)).model_dump()
+            said = await self._core.described(experiment)
+            shown = experiment_answer(await self._core.current(experiment), said).model_dump()
             results = await self._core.results(part)
             state = {"experiment": json.dumps(shown), "results": json.dumps(results)}
             if len(self._states) >= MOST_KEPT:

@@ -78,6 +78,21 @@ EXPERIMENTS = Table(
     sqlite_autoincrement=True,  # numbers are never given again
 )
 
+DESCRIPTIONS = Table(
+    "descriptions",
+    metadata,
+    Column("experiment", String(100), primary_key=True),  # its id: segments share one
+    Column("owner", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("hypothesis", Text, nullable=False),
+    Column("starts_on", String(10), nullable=False),
+    Column("ends_on", String(10), nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("shipped_arm", Text),
+    Column("shipped_at", Float),
+    Column("shipped_by", String(100)),
+)
+
 EVENTS = Table(
     "events",
     metadata,
@@ -166,6 +181,7 @@ TRAIL = Table(
     Column("action", String(100), nullable=False),
     Column("about", String(300), nullable=False),
     Column("details", Text, nullable=False),
+    Index("trail_by_about", "about", "number"),
 )
 
 STARTS = Table(

@@ -109,6 +109,16 @@ class Event(NamedTuple):
         return self.batch, self.position
 
 
+NO_BATCH = -1
+"""In place of a batch's number: the decision is not part of the experiment."""
+
+
+def without_batch(name: str, owner: int, number: int, arm: int, now: float) -> Event:
+    """Return a decision for an arm that was shipped: nothing is kept of it, nothing learned."""
+    place = NO_BATCH, NO_BATCH
+    return Event(name, owner, number, *place, arm, NO_BATCH, 1.0, now, None, State.SHOWN)
+
+
 class OpenBatch(NamedTuple):
     """A batch that has not been released."""
 

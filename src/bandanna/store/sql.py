@@ -28,6 +28,7 @@ from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, T
 from bandanna.store.database import (
     BATCHES,
     CHALLENGES,
+    DESCRIPTIONS,
     EVENTS,
     EXPERIMENTS,
     FACTS,
@@ -41,6 +42,15 @@ from bandanna.store.database import (
     SqlRow,
     make_engines,
     naming_errors,
+)
+from bandanna.store.descriptions import (
+    Description,
+    Shipped,
+    description_row,
+    matching,
+    read_descriptions,
+    shipped_ones,
+    write_description,
 )
 from bandanna.store.lead import lead_over
 from bandanna.store.rows import (
@@ -145,8 +155,8 @@ class SqlStore(Store):
                 yield transaction
                 transaction.commit()
 
-    def create(self, parts: Sequence[Experiment]) -> list[int]:
-        """Add an experiment."""
+    def create(self, parts: Sequence[Experiment], said: Description | None = None) -> list[int]:
+        """Add an experiment, and what is said of it."""
         query = insert(EXPERIMENTS).returning(EXPERIMENTS.c.number)
         try:
             with self._change() as connection:
@@ -154,6 +164,9 @@ class SqlStore(Store):
                 numbers = [int(connection.execute(query, row).scalar_one()) for row in rows]
                 mine = EXPERIMENTS.c.number.in_(numbers)
                 connection.execute(update(EXPERIMENTS).where(mine).values(owner=numbers[0]))
+                if said is not None:
+                    row = description_row(parts[0].id, said)
+                    connection.execute(insert(DESCRIPTIONS).values(row))
                 return numbers
         except ConflictError:
             raise ConflictError(f"there is an experiment {parts[0].id!r} already.") from None
@@ -178,11 +191,18 @@ class SqlStore(Store):
         limit: int = 1_000_000,
         *,
         running: bool = False,
+        ended: bool = False,
+        shipped: bool = False,
         newest: bool = False,
+        search: str | None = None,
+        owner: str | None = None,
+        tag: str | None = None,
+        only: str | None = None,
     ) -> list[Experiment]:
         """Return experiments with all their segments, without what was learned.
 
         In the order of their making or the newest first, after the one with an id, at most so many.
+        ``shipped`` adds those to the running ones of which an arm was shipped.
         """
         one = EXPERIMENTS.c
         first = select(one.number).where(one.number == one.owner)
@@ -190,7 +210,12 @@ class SqlStore(Store):
             begin = select(func.max(one.owner)).where(one.id == after).scalar_subquery()
             first = first.where(one.number < begin if newest else one.number > begin)
         if running:
-            first = first.where(~one.stopped)
+            first = first.where(or_(~one.stopped, shipped_ones()) if shipped else ~one.stopped)
+        if ended:
+            first = first.where(one.stopped)
+        if only is not None:
+            first = first.where(one.id == only)
+        first = first.where(*matching(search, owner, tag))
         first = first.order_by(one.number.desc() if newest else one.number).limit(limit)
         light = case((one.counters == "", one.head), else_="{}").label("head")
         columns = [light if column.name == "head" else column for column in EXPERIMENTS.columns]
@@ -216,9 +241,11 @@ class SqlStore(Store):
         with self._change() as connection:
             connection.execute(insert(TRAIL).values(row | {"details": json.dumps(details)}))
 
-    def trail(self, after: int = 0, limit: int = 1000) -> list[TrailRow]:
-        """Return what was noted after an entry, in its order."""
+    def trail(self, after: int = 0, limit: int = 1000, about: str | None = None) -> list[TrailRow]:
+        """Return what was noted after an entry, in its order; all, or about one experiment."""
         query = select(TRAIL).where(TRAIL.c.number > after).order_by(TRAIL.c.number).limit(limit)
+        if about is not None:
+            query = query.where(TRAIL.c.about == about)
         found = (row._mapping for row in self._rows(query))
         return [TrailRow(**{**row, "details": json.loads(row["details"])}) for row in found]
 
@@ -264,6 +291,25 @@ class SqlStore(Store):
         changed = {"stopped": True, "version": table.c.version + 1, "step": new_step()}
         with self._change() as connection:
             connection.execute(update(table).where(table.c.id == identity).values(changed))
+
+    def ship(self, identity: str, shipped: Shipped) -> None:
+        """Take no more decisions, and note the arm that everyone gets instead."""
+        table = EXPERIMENTS
+        changed = {"stopped": True, "version": table.c.version + 1, "step": new_step()}
+        with self._change() as connection:
+            here = (table.c.id == identity) & ~table.c.stopped
+            connection.execute(update(table).where(here).values(changed))
+            write_description(connection, identity, {"shipped": shipped})
+
+    def describe(self, identity: str, changed: JSON) -> None:
+        """Change some of what is said of an experiment."""
+        with self._change() as connection:
+            write_description(connection, identity, changed)
+
+    def descriptions(self, ids: Sequence[str]) -> dict[str, Description]:
+        """Return what is said of experiments; those of which nothing is said are left out."""
+        with naming_errors(), self._reading.connect() as connection:
+            return read_descriptions(connection, ids)
 
     def stamp(self, experiment: int) -> Stamp | None:
         """Return the version and step of an experiment, if there is one."""
@@ -345,6 +391,7 @@ class SqlStore(Store):
                 run(delete(table).where(table.c.experiment.in_(found)))
             run(delete(KEYS).where(KEYS.c.experiment == identity))
             run(delete(FACTS).where(FACTS.c.name == TOLD + identity))
+            run(delete(DESCRIPTIONS).where(DESCRIPTIONS.c.experiment == identity))
             run(delete(EXPERIMENTS).where(one.id == identity))
 
     def charge(self, experiment: int, resumed: int) -> None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from bandanna._core.types import JSON
 from bandanna.service.core import Core
 from bandanna.service.keys import opens
-from bandanna.service.models import Document
+from bandanna.service.models import Document, moment
 from bandanna.store import KeyRow
 from bandanna.store.writer import UnknownError
 
@@ -74,3 +74,11 @@ def body_shown(kind: type[Document]) -> JSON:
     """Describe a document for OpenAPI."""
     content = {"application/json": {"schema": kind.model_json_schema()}}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def trail_page(core: Core, after: int, limit: int, about: str | None = None) -> JSON:
+    """Return a page of the trail, of all or of one experiment, with the names of keys."""
+    rows = core.store.trail(after, limit, about)
+    names = {key.id: key.name for key in core.store.all_keys()} if rows else {}
+    entries = [{**row._asdict(), "at": moment(row.at), "name": names.get(row.who)} for row in rows]
+    return {"entries": entries, "next": rows[-1].number if len(rows) == limit else None}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, Field
@@ -10,8 +12,19 @@ from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON
 from bandanna.planner.plan import plan as make_plan
+from bandanna.service.core import Core
 from bandanna.service.errors import PROBLEMS
-from bandanna.service.models import ExperimentAnswer, NewExperiment, PlanRequest, experiment_answer
+from bandanna.service.models import (
+    ChangedDescription,
+    Document,
+    ExperimentAnswer,
+    Label,
+    NewExperiment,
+    PlanRequest,
+    ShippedAnswer,
+    experiment_answer,
+    shipped_answer,
+)
 from bandanna.service.policies import rounds_late
 from bandanna.service.routes import (
     ArmPath,
@@ -20,9 +33,13 @@ from bandanna.service.routes import (
     CanRead,
     CoreHere,
     ExperimentPath,
+    trail_page,
 )
+from bandanna.store.rows import Experiment
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
+
+Words = partial(Query, min_length=1, max_length=200)
 
 LATENESS = {"deadline_seconds", "decisions_per_second"}
 """How a plan is told of late feedback."""
@@ -45,12 +62,18 @@ async def create(
     ] = None,
 ) -> ExperimentAnswer:
     """Make an experiment."""
-    settings = new.model_dump(exclude={"name"}, exclude_none=True)
+    said = new.changed()
+    settings = new.model_dump(exclude={"name", *said}, exclude_none=True)
     by = None if again is None else f"{key.id} {again}"
-    made, is_new = await core.create(new.name, settings, by)
+    made, is_new = await core.create(new.name, settings, by, said)
     if is_new:
         await core.note(key.id, "experiment made", made[0].id, {"name": new.name})
-    return experiment_answer(made, await core.guarantee(made[0].id))
+    return await _shown(core, made)
+
+
+async def _shown(core: Core, parts: list[Experiment]) -> ExperimentAnswer:
+    identity = parts[0].id
+    return experiment_answer(parts, await core.described(identity), await core.guarantee(identity))
 
 
 @router.get("/experiments")
@@ -61,24 +84,79 @@ async def experiments(
     after: Annotated[str | None, Query(max_length=100, description="Those made later.")] = None,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     running: Annotated[bool, Query(description="Only those that are not stopped.")] = False,
+    ended: Annotated[bool, Query(description="Only those that are stopped.")] = False,
     newest: Annotated[bool, Query(description="The newest first, not the oldest.")] = False,
+    search: Annotated[str | None, Words(description="In the name, owner or tags.")] = None,
+    owner: Annotated[str | None, Words(description="Whose they are.")] = None,
+    tag: Annotated[str | None, Words(description="Only those with this tag.")] = None,
 ) -> list[ExperimentAnswer]:
-    """List the experiments that the key opens, oldest first; ``Link`` leads to the next page."""
-    if key.experiment is not None:
-        found = [] if after == key.experiment else [await core.current(key.experiment)]
-        return [experiment_answer(one) for one in found if not (running and one[0].stopped)]
-    rows = await core.all_experiments(after, limit, running=running, newest=newest)
-    if len(rows) == limit:
-        more = f"/v1/experiments?after={rows[-1][0].id}&limit={limit}"
-        more += "&running=true" * running + "&newest=true" * newest
-        response.headers["Link"] = f'<{more}>; rel="next"'
-    return [experiment_answer(one) for one in rows]
+    """List the experiments that the key opens, oldest first; ``Link`` leads to the next page.
+
+    Letters' case does not matter in a search.
+    """
+    if key.experiment is not None and after == key.experiment:
+        return []
+    which = {"running": running, "ended": ended, "newest": newest}
+    words = {"search": search, "owner": owner, "tag": tag}
+    rows = await core.all_experiments(after, limit, only=key.experiment, **which, **words)
+    if len(rows) == limit and key.experiment is None:
+        asked = {"after": rows[-1][0].id, "limit": limit}
+        asked |= {name: "true" for name, value in which.items() if value}
+        asked |= {name: value for name, value in words.items() if value is not None}
+        response.headers["Link"] = f'</v1/experiments?{urlencode(asked)}>; rel="next"'
+    said = await core.descriptions([parts[0].id for parts in rows])
+    return [experiment_answer(parts, said[parts[0].id]) for parts in rows]
 
 
 @router.get("/experiments/{experiment}")
 async def show(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> ExperimentAnswer:
     """Show an experiment."""
-    return experiment_answer(await core.current(experiment), await core.guarantee(experiment))
+    return await _shown(core, await core.current(experiment))
+
+
+@router.patch("/experiments/{experiment}")
+async def describe(
+    experiment: ExperimentPath, new: ChangedDescription, core: CoreHere, key: CanManage
+) -> ExperimentAnswer:
+    """Change what is said of an experiment; what is left out stays as it is."""
+    changed = new.changed()
+    await core.describe(experiment, changed)
+    await core.note(key.id, "description changed", experiment, {"fields": sorted(changed)})
+    return await _shown(core, await core.current(experiment))
+
+
+class NewShipment(Document):
+    """The arm that everyone is to get."""
+
+    arm: Label | int
+
+
+@router.post("/experiments/{experiment}/ship")
+async def ship(
+    experiment: ExperimentPath, new: NewShipment, core: CoreHere, key: CanManage
+) -> ShippedAnswer:
+    """Give everyone one arm from now on: the experiment ends, and who did it is kept.
+
+    Decisions go on and have that arm; nothing is learned from their feedback. Repeats change
+    nothing; another arm takes its place.
+    """
+    shipped, is_new = await core.ship(experiment, str(new.arm), key.id)
+    if is_new:
+        await core.note(key.id, "arm shipped", experiment, {"arm": shipped.arm})
+    return shipped_answer(shipped)
+
+
+@router.get("/experiments/{experiment}/trail")
+async def trail(
+    experiment: ExperimentPath,
+    core: CoreHere,
+    _: CanRead,
+    after: Annotated[int, Query(ge=0, le=2**62, description="Entries after this number.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> JSON:
+    """Say who made, changed, shipped, stopped and exported an experiment, with names of keys."""
+    await core.find(experiment)
+    return await run_in_threadpool(trail_page, core, after, limit, experiment)
 
 
 @router.post("/experiments/{experiment}/stop", status_code=204, response_class=Response)

@@ -25,7 +25,7 @@ from bandanna.service.models import EventId, is_local
 from bandanna.service.policies import own_features
 from bandanna.service.routes import CanDecide, CoreHere
 from bandanna.store import ConflictError, KeyRow
-from bandanna.store.rows import Experiment
+from bandanna.store.rows import NO_BATCH, Experiment
 from bandanna.store.writer import UnknownError
 
 router = APIRouter(prefix="/ofrep/v1/evaluate", responses=PROBLEMS)
@@ -95,8 +95,9 @@ async def evaluate_all(
     access: CanDecide,
     known: Annotated[str | None, Header(alias="If-None-Match", max_length=1000)] = None,
 ) -> Response:
-    """Evaluate every flag that runs and needs neither advice nor a person, as deferred decisions.
+    """Evaluate every flag that needs neither advice nor a person, as deferred decisions.
 
+    They are the experiments that run, and those that ended because an arm was shipped.
     A flag's key is its experiment's name, or its id where several that run have the same name.
     Those with segments are evaluated if the context's segment is one of theirs.
 
@@ -106,18 +107,28 @@ async def evaluate_all(
     left.
     """
     context = request.context
-    chosen = [
-        one for one in await core.all_experiments(running=True) if _fits(one, context, access)
-    ]
+    flags = await core.all_experiments(running=True, shipped=True, newest=True)
+    chosen = [one for one in reversed(_by_name(flags)) if _fits(one, context, access)]
     tag = _tag(context, chosen, core.clock())
     if known is not None and tag in [one.strip() for one in known.split(",")]:
         return Response(status_code=304, headers={"ETag": tag})
     names = Counter(parts[0].name for parts in chosen)
     keys = [p[0].name if names[p[0].name] == 1 else p[0].id for p in chosen]
-    flags = await gather(
+    found = await gather(
         *(_flag(core, key, parts[0], context) for key, parts in zip(keys, chosen, strict=True))
     )
-    return JSONResponse({"flags": flags}, headers={"ETag": tag})
+    return JSONResponse({"flags": found}, headers={"ETag": tag})
+
+
+def _by_name(flags: list[list[Experiment]]) -> list[list[Experiment]]:
+    """Leave out shipped experiments whose name a running one has, or one shipped later."""
+    taken = {parts[0].name for parts in flags if not parts[0].stopped}
+    found = []
+    for parts in flags:
+        if not parts[0].stopped or parts[0].name not in taken:
+            found.append(parts)
+            taken.add(parts[0].name)
+    return found
 
 
 def _fits(parts: list[Experiment], context: Context, access: KeyRow) -> bool:
@@ -133,7 +144,8 @@ def _tag(context: Context, chosen: list[list[Experiment]], now: float) -> str:
     deadlines = [parts[0].settings.get("deadline_seconds") for parts in chosen]
     shortest = min((one for one in deadlines if one is not None), default=None)
     period = 0 if shortest is None else int(now // (shortest / 2))
-    about = [context.model_dump_json(), period, *sorted(parts[0].id for parts in chosen)]
+    flags = [(one.id, one.version if one.stopped else 0) for one, *_ in chosen]
+    about = [context.model_dump_json(), period, *sorted(flags)]
     return f'"{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]}"'
 
 
@@ -170,7 +182,7 @@ async def _decide(
         "key": key,
         "value": arm,
         "variant": str(arm),
-        "reason": "SPLIT",
+        "reason": "STATIC" if event.batch == NO_BATCH else "SPLIT",
         "metadata": metadata,
     }
 

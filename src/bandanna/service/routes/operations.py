@@ -18,7 +18,7 @@ from bandanna.service.errors import PROBLEMS
 from bandanna.service.keys import make_key
 from bandanna.service.metrics import Metrics
 from bandanna.service.models import Document, Label, moment
-from bandanna.service.routes import CanManageAll, CanReadAll, CoreHere
+from bandanna.service.routes import CanManageAll, CanReadAll, CoreHere, trail_page
 from bandanna.store import KeyRow
 from bandanna.store.writer import UnknownError
 
@@ -117,9 +117,7 @@ async def trail(
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> JSON:
     """Say who made, changed, stopped and exported what; ask again after ``next`` for more."""
-    rows = await run_in_threadpool(core.store.trail, after, limit)
-    entries = [{**row._asdict(), "at": moment(row.at)} for row in rows]
-    return {"entries": entries, "next": rows[-1].number if len(rows) == limit else None}
+    return await run_in_threadpool(trail_page, core, after, limit)
 
 
 # --- health and metrics ---------------------------------------------------------------

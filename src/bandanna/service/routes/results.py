@@ -154,11 +154,12 @@ async def answer(
     It follows from released values. Intervals hold however often you look.
     """
     part = part_for(await core.find(experiment), segment)
+    outcome = (await core.described(experiment)).outcome
 
     def said(view: View) -> JSON:
         if view.contextual is not None:
             return view.contextual.answer().to_dict()
-        return view.policy.answer(confidence).to_dict()
+        return view.policy.answer(confidence, outcome=outcome).to_dict()
 
     return await core.look(part, said)
 
@@ -178,13 +179,14 @@ async def compare(
 ) -> JSON:
     """Say how the second arm differs from the first: its mean minus the first one's."""
     part = part_for(await core.find(experiment), segment)
+    outcome = (await core.described(experiment)).outcome
 
     def found(view: View) -> JSON:
         policy = view.policy
         names = policy.arms if policy.experts is None else policy.expert_names
         known = {str(name): name for name in names}
         one, other = (known.get(name, name) for name in (first, second))
-        return view.policy.compare(one, other, confidence).to_dict()
+        return policy.compare(one, other, confidence, outcome=outcome).to_dict()
 
     return await core.look(part, found)
 

@@ -58,6 +58,17 @@ def _experiments() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("experiments_by_name", "experiments", ["name"])
+    texts = ("owner", "outcome", "hypothesis", "tags")
+    op.create_table(
+        "descriptions",
+        sa.Column("experiment", sa.String(100), primary_key=True),
+        *(sa.Column(name, sa.Text, nullable=False) for name in texts),
+        sa.Column("starts_on", sa.String(10), nullable=False),
+        sa.Column("ends_on", sa.String(10), nullable=False),
+        sa.Column("shipped_arm", sa.Text),
+        sa.Column("shipped_at", sa.Float),
+        sa.Column("shipped_by", sa.String(100)),
+    )
 
 
 def _rounds() -> None:
@@ -134,6 +145,7 @@ def _access() -> None:
         sa.Column("about", sa.String(300), nullable=False),
         sa.Column("details", sa.Text, nullable=False),
     )
+    op.create_index("trail_by_about", "trail", ["about", "number"])
 
 
 def _lineage() -> None:
