@@ -48,6 +48,7 @@ from bandanna.theory.delay import outstanding
 
 if TYPE_CHECKING:
     from bandanna.privacy.range import PrivateRange
+    from bandanna.scorecard.card import Scorecard
 
 CONFIDENCE = 0.95
 """Default confidence of the intervals that are shown."""
@@ -104,6 +105,11 @@ class Diagnostics:
     def expert_names(self) -> tuple[ArmName, ...]:
         """What experts are called: numbers from 0 on unless they were named."""
         return self.spec.experts or ()
+
+    @property
+    def choices(self) -> tuple[ArmName, ...]:
+        """What is chosen between: the arms, or the experts."""
+        return self.arms if self.experts is None else self.expert_names
 
     @property
     def algorithm(self) -> str:
@@ -408,6 +414,36 @@ class Diagnostics:
             return compared(known, assumption)
         alone = compared(known.in_part(0.5), assumption)
         return compared_with_log(alone, compared(log.in_part(0.5), AS_IN_THE_LOG), warning)
+
+    def scorecard(
+        self,
+        control: ArmName | None = None,
+        *,
+        outcome: str = "",
+        confidence: float = CONFIDENCE,
+    ) -> Scorecard:
+        """Return what a team decides from: every arm against the control, in one view.
+
+        Parameters
+        ----------
+        control
+            The arm to compare with; by default the policy's control, or its first arm.
+        outcome
+            What is counted, such as conversion.
+        confidence
+            Of all that it says, together.
+
+        Examples
+        --------
+        >>> import bandanna as bd
+        >>> bandit = bd.PrivateBandit(["A", "B"], epsilon=1.0, rounds=1000)
+        >>> bandit.scorecard().recommendation.headline
+        'Too early to tell: no arm is surely better than A'
+        """
+        from bandanna.policy.scorecard import scorecard_of
+
+        with self._lock:
+            return scorecard_of(self, control, outcome, confidence)
 
     @property
     def _unsaid(self) -> str:

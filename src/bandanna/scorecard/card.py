@@ -1,0 +1,122 @@
+"""The scorecard: the one view of an experiment that a team decides from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from html import escape
+
+from bandanna._core.types import JSON, ArmName
+from bandanna.scorecard.page import STYLE, effects_table, over_time
+from bandanna.scorecard.text import table_of
+from bandanna.scorecard.view import Check, Metric, Moment, Recommendation
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """What a team decides from: the control on top, lifts, health, what to do."""
+
+    recommendation: Recommendation
+    metrics: tuple[Metric, ...]
+    confidence: float
+    epsilon: float
+    delta: float
+    protects: str
+    provisos: str
+    looks: str
+    health: tuple[Check, ...] = ()
+    title: str = ""
+    about: str = ""
+    """One line above the headline."""
+    groups: tuple[tuple[str, Metric], ...] = ()
+    """The first metric in each group of people, by the group's name."""
+    moments: tuple[Moment, ...] = ()
+    followed: ArmName | None = None
+    """The arm whose lift over time is drawn."""
+
+    @property
+    def control(self) -> ArmName:
+        """The arm that others are compared with."""
+        return self.metrics[0].effects[0].arm
+
+    @property
+    def arms(self) -> tuple[ArmName, ...]:
+        """All arms, the control first."""
+        return tuple(effect.arm for effect in self.metrics[0].effects)
+
+    @property
+    def privacy(self) -> str:
+        """How private it is, in one line."""
+        also = f" and delta {self.delta:.1g}" if self.delta else ""
+        known = ""
+        if self.epsilon < 5.0 and not self.delta:
+            guess = 100.0 / (1.0 + math.exp(-self.epsilon))
+            known = (
+                f": someone who thinks that one of two values is as likely as the other is at most "
+                f"{math.ceil(guess)}% sure after reading this"
+            )
+        return f"It protects {self.protects}, with epsilon {self.epsilon:.4g}{also}{known}."
+
+    def to_dict(self) -> JSON:
+        """Return it as plain values, for JSON."""
+        return asdict(self) | {"control": self.control, "privacy": self.privacy}
+
+    def __str__(self) -> str:
+        lines = [self.recommendation.headline, self.recommendation.rule, ""]
+        for group, metric in [*(("", metric) for metric in self.metrics), *self.groups]:
+            lines += [*table_of(metric, group), ""]
+        lines += [f"{'ok' if check.good else 'LOOK'}: {check.text}" for check in self.health]
+        return "\n".join([*lines, f"{self.provisos} {self.looks}".strip(), self.privacy])
+
+    def _repr_html_(self) -> str:
+        """Return it as one HTML element, with its style."""
+        sure = f"{100.0 * self.confidence:.4g}% sure"
+        lines = [
+            f'<section class="scorecard"><style>{STYLE}</style>',
+            f'<p class="soft">{escape(self.about)}</p>' if self.about else "",
+            f"<h1>{escape(self.recommendation.headline)}</h1>",
+            f'<p>{escape(self.recommendation.rule)} <span class="pill">{sure}</span></p>',
+            self._facts(),
+            f"<h2>Against {escape(str(self.control))} (control)</h2>",
+            effects_table([("", metric) for metric in self.metrics]),
+        ]
+        if self.groups:
+            lines += ["<h2>By group</h2>", effects_table(self.groups)]
+        if self.moments:
+            name = escape(str(self.followed))
+            lines.append(f"<h2>Lift of {name} over time, and who met what</h2>")
+            lines.append(over_time(self.moments, self.arms, str(self.followed)))
+        if self.health:
+            rows = "".join(map(_check, self.health))
+            lines += ["<h2>Is it healthy?</h2>", f"<ul>{rows}</ul>"]
+        lines += [
+            "<h2>How private is it?</h2>",
+            f'<p class="soft">{escape(self.privacy)}</p>',
+            f'<p class="soft">{escape(self.provisos)} {escape(self.looks)}</p></section>',
+        ]
+        return "".join(lines)
+
+    def html(self) -> str:
+        """Return it as a page of its own."""
+        title = escape(self.title or self.recommendation.headline)
+        return (
+            '<!doctype html><html lang="en"><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width,initial-scale=1">'
+            f"<title>{title}</title><style>:root{{color-scheme:light dark}}"
+            "body{margin:2rem auto;max-width:62rem;padding:0 1rem}"
+            "@media(prefers-color-scheme:dark){body{background:#101216}}</style>"
+            f"<body><main>{self._repr_html_()}</main></body></html>"
+        )
+
+    def _facts(self) -> str:
+        first = self.metrics[0]
+        people = sum(effect.people for effect in first.effects)
+        facts = [(f"{people:,}", first.per), (str(len(first.effects)), "arms")]
+        facts.append((f"{self.epsilon:.4g}", "epsilon"))
+        inner = "".join(f"<span><b>{value}</b>{escape(what)}</span>" for value, what in facts)
+        return f'<div class="facts">{inner}</div>'
+
+
+def _check(check: Check) -> str:
+    kind, word = ("kept", "OK") if check.good else ("broken", "Look")
+    return f'<li class="{kind}"><b>{word}</b> {escape(check.text)}</li>'

@@ -1,0 +1,83 @@
+"""Ship, keep, go on or stop: one recommendation from intervals, guardrails and health."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bandanna._core.types import ArmName
+from bandanna.scorecard.text import interval, lift_of
+from bandanna.scorecard.view import Check, Effect, Metric, Recommendation, Verdict
+
+RULE = (
+    "The rule: ship an arm that is better than the control in {first} while all guardrails are "
+    "kept; keep the control when every other arm is worse or breaks a guardrail; stop when the "
+    "experiment is not healthy; else go on."
+)
+
+
+def verdict_of(metric: Metric, low: float, high: float) -> Verdict:
+    """Return what an interval of the difference to the control says."""
+    limit = metric.limit
+    if limit is not None:
+        if limit < 0.0:
+            low, high, limit = -high, -low, -limit
+        return "kept" if high <= limit else "broken" if low > limit else "open"
+    if metric.goal == "neither" or low <= 0.0 <= high:
+        return "open"
+    return "better" if (low > 0.0) == (metric.goal == "more") else "worse"
+
+
+def recommend(metrics: Sequence[Metric], health: Sequence[Check] = ()) -> Recommendation:
+    """Recommend from the first metric, the guardrails among the others, and the health checks."""
+    first, control = metrics[0], metrics[0].effects[0].arm
+    rule = RULE.format(first=first.name)
+    ill = next((check for check in health if not check.good and check.name == "division"), None)
+    if ill is not None:
+        return Recommendation("stop", None, "Stop: do not decide from this", f"{ill.text} {rule}")
+    guards = {
+        effect.arm: [_in(metric, effect.arm) for metric in metrics[1:] if metric.limit is not None]
+        for effect in first.effects[1:]
+    }
+    better = [effect for effect in first.effects[1:] if effect.verdict == "better"]
+    fit = [e for e in better if all(guard == "kept" for guard in guards[e.arm])]
+    if fit:
+        chosen = max(fit, key=lambda effect: abs(effect.difference or 0.0))
+        return Recommendation("ship", chosen.arm, f"Ship {_by(chosen, first)}", rule)
+    out = [
+        effect
+        for effect in first.effects[1:]
+        if effect.verdict == "worse" or "broken" in guards[effect.arm]
+    ]
+    if len(out) == len(first.effects) - 1:
+        broken = any("broken" in guards[effect.arm] for effect in out)
+        why = "every other arm is worse" + (" or breaks a guardrail" if broken else "")
+        return Recommendation("keep", control, f"Keep {control}: {why}", rule)
+    waiting = [effect for effect in better if "broken" not in guards[effect.arm]]
+    if waiting:
+        best = waiting[0]
+        open_ = next(
+            metric.name
+            for metric in metrics[1:]
+            if metric.limit is not None and _in(metric, best.arm) == "open"
+        )
+        words = f"Go on: {best.arm} is better than {control}, but {open_} may break its guardrail"
+        return Recommendation("go on", None, words, rule)
+    words = f"Too early to tell: no arm is surely better than {control}"
+    return Recommendation("go on", None, words, rule)
+
+
+def _in(metric: Metric, arm: ArmName) -> Verdict:
+    return next(effect.verdict for effect in metric.effects if effect.arm == arm)
+
+
+def _by(effect: Effect, metric: Metric) -> str:
+    """Say by how much an arm is better than the control."""
+    side = "higher" if (effect.difference or 0.0) > 0.0 else "lower"
+    control = metric.effects[0].arm
+    _, ends = lift_of(effect)
+    if not ends:
+        ends = interval(effect.low, effect.high, metric.times)
+    low, _, high = ends.replace("+", "").replace("-", "").partition(" to ")
+    if side == "lower":
+        low, high = high, low
+    return f"{effect.arm}: {metric.name} is {low} to {high} {side} than with {control}"
