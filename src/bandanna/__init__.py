@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bandanna.contextual import PrivateContextual
     from bandanna.loading import load
     from bandanna.logs import answer
+    from bandanna.phases import PhasedExperiment
     from bandanna.planner.plan import plan
     from bandanna.policy import (
         Bandit,
@@ -48,6 +49,7 @@ _HOMES = {
     "Client": "bandanna.client",
     "Experts": "bandanna.policy",
     "Exposures": "bandanna.warehouse",
+    "PhasedExperiment": "bandanna.phases",
     "Policy": "bandanna.policy",
     "PrivateBandit": "bandanna.policy",
     "PrivateContextual": "bandanna.contextual",
@@ -87,6 +89,7 @@ __all__ = [
     "Guarantee",
     "InaccurateWarning",
     "InputError",
+    "PhasedExperiment",
     "Policy",
     "PrivateBandit",
     "PrivateContextual",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from datetime import timedelta
 from importlib.util import find_spec
@@ -132,7 +133,10 @@ def test_postgres_gives_the_same_integers(postgres: Postgres) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(missing("java"), reason="no Java on this machine, which Spark needs")
-@pytest.mark.skipif(find_spec("pyspark") is None, reason="no pyspark: pip install pyspark")
+@pytest.mark.skipif(
+    find_spec("pyspark") is None and "BANDANNA_NO_SKIPS" not in os.environ,
+    reason="no pyspark: pip install pyspark",
+)
 @pytest.mark.filterwarnings("ignore")
 def test_spark_gives_the_same_integers() -> None:
     import ibis

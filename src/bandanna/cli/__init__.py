@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from bandanna._core.types import BandannaError
-from bandanna.cli import answer, audit, certificates, doctor, paper, plan, serve, simulate, study
+from bandanna.cli import (
+    answer,
+    audit,
+    certificates,
+    doctor,
+    paper,
+    phases,
+    plan,
+    serve,
+    simulate,
+    study,
+)
 from bandanna.cli.help import ByQuestion, one_screen
 from bandanna.cli.options import Quiet, be_quiet, can_be_quiet
 from bandanna.version import __version__
@@ -46,6 +57,7 @@ one_screen(
     "algorithms replicates seed as_json quiet",
 )(can_be_quiet(simulate.simulate))
 app.add_typer(study.app, name="study")
+app.add_typer(phases.app, name="phases")
 one_screen(
     app,
     "bandanna serve --demo",

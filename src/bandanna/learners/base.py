@@ -135,6 +135,9 @@ class Compiled(ABC):
     def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:  # noqa: B027
         """Take a draw back whose batch taught nothing; for learners that count what they await."""
 
+    def adjust(self, state: NamedTuple, planned: int, had: int) -> None:  # noqa: B027
+        """Learn that a phase had another number of rounds than was planned for it."""
+
     def _drawn_from(self, state: NamedTuple) -> NDArray[np.float64]:
         copy = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
         draw_once(self.params(), copy, new_stream(0))

@@ -27,6 +27,7 @@ from bandanna.learners.base import PhaseLearner, Report, aligned_zeros
 from bandanna.learners.net import NetReport
 from bandanna.learners.phase_net import noise_of
 from bandanna.learners.phased_state import (
+    ADAPTIVE,
     ALARMS,
     BATCH,
     HANDED,
@@ -34,6 +35,8 @@ from bandanna.learners.phased_state import (
     LEFT,
     OFTEN,
     PHASE,
+    PHASES,
+    ROUNDS,
     SINCE,
     SIZE,
     TESTS,
@@ -179,6 +182,22 @@ class Phased(PhaseLearner):
         assert isinstance(state, PhasedState)
         if importance >= A_BATCH:
             self._adaptive().take_back(python_source(adaptive_part)(state), arm, importance)
+
+    def adjust(self, state: NamedTuple, planned: int, had: int) -> None:
+        """Count the rounds there were; where single batches were to follow, begin again.
+
+        Phases that close by the clock cannot become batches of one arm: after an alarm that would
+        leave the rest to the adaptive learner, everything that was learned is forgotten.
+        """
+        assert isinstance(state, PhasedState)
+        state.phase[ROUNDS] += had - planned
+        if state.phase[ADAPTIVE] > 0.0:
+            kept = {index: state.phase[index] for index in (ROUNDS, PHASES, TESTS, ALARMS)}
+            for array, fresh in zip(state, self.start(), strict=True):
+                array[...] = fresh
+            for index, value in kept.items():
+                state.phase[index] = value
+            state.phase[SINCE] = state.phase[ROUNDS]
 
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Know nothing of new arms: they enter with the next phase."""

@@ -74,7 +74,7 @@ def claim(path: Path, checksum: str, *, again: bool) -> int:
     one after the other.
     """
     try:
-        with _locked(marker(path)) as mark:
+        with locked(marker(path)) as mark:
             before = _times(mark.read(), checksum)
             if before and not again:
                 raise StateFileError(
@@ -136,7 +136,7 @@ def _times(mark: bytes, checksum: str) -> int:
         return 1  # unreadable: it was written for something
 
 
-def _locked(path: Path) -> BinaryIO:
+def locked(path: Path) -> BinaryIO:
     """Open a file that is ours alone until it is closed; made if it is not there."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | BINARY
     file = os.fdopen(os.open(path, flags, 0o600), "r+b")

@@ -38,6 +38,7 @@ from bandanna.policy.transitions import (
     batch_with_room,
     check_bit,
     close,
+    count_phase,
     decide,
     evidence,
     finish,
@@ -342,6 +343,29 @@ class Policy(OneProcess, Diagnostics):
                 "release": self._parts.release.to_dict(),
                 **state_to_dict(self._state, private=private),
             }
+
+    # --- phases that are counted elsewhere --------------------------------------------------
+
+    def plan_phase(self) -> Batch:
+        """Plan the next phase, for those who decide and count elsewhere."""
+        with self._lock:
+            return self._open_batch(None)
+
+    def observe_phase(self, number: int, sums: Mapping[int, tuple[int, int]]) -> None:
+        """Take what a phase came to, release it, once, and learn from the release.
+
+        Parameters
+        ----------
+        number
+            Which phase.
+        sums
+            By the index of each arm that was met: losses added up in grid units, and how many.
+        """
+        with self._lock:
+            batch = count_phase(self._state, number, sums)
+            had = sum(count for _, count in sums.values())
+            self._learn(batch)
+            self._parts.runner.adjust_phase(batch.size, had)
 
     # --- how it works ---------------------------------------------------------------------
 

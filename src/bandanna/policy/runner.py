@@ -422,6 +422,11 @@ class Runner:
                 rounds[at], values[at] = count, value
         learn_phase_once(self._play.params, self._play.state, memo, rounds, values)
 
+    def adjust_phase(self, planned: int, had: int) -> None:
+        """Learn that a phase had another number of rounds than was planned for it."""
+        if self.phases and self._learner is not None and self._play.state is not None:
+            self._learner.adjust(self._play.state, planned, had)
+
     # --- learning -------------------------------------------------------------------------
 
     def learn(

@@ -160,6 +160,8 @@ class Batch:
     """Losses that its release counts, once it closed."""
     phase: Phase | None = None
     """How arms take turns in it; None where it plays one arm or follows one expert."""
+    elsewhere: dict[int, int] | None = None
+    """How many losses of each arm were added up elsewhere; None where rounds are decided here."""
     metrics: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Metrics of each round that has feedback, in grid units."""
     metric_sums: MetricsTally | None = None
@@ -188,6 +190,8 @@ class Batch:
 
     def plays(self) -> dict[int, int]:
         """Return how many of its rounds each arm, or the expert that is followed, was given."""
+        if self.elsewhere is not None:
+            return dict(self.elsewhere)
         if self.phase is None:
             return {self.choice: len(self.losses)}
         return dict(Counter(self.arms[: len(self.losses)]))
@@ -205,6 +209,8 @@ class Batch:
 
     def count_used(self) -> int:
         """Return how many losses its release counts: public, by who came and how often."""
+        if self.elsewhere is not None:
+            return sum(self.elsewhere.values())
         if self.slots is None:
             return self.size
         return sum(slot.counts for slot in self.slots.values())

@@ -215,6 +215,20 @@ def open_phase(parts: Parts, state: State, size: int, memo: float, phase: Phase)
     return batch
 
 
+def count_phase(state: State, number: int, sums: Mapping[int, tuple[int, int]]) -> Batch:
+    """Count a phase whose losses were added up elsewhere; returns it, ready to be released."""
+    batch = state.open.get(number)
+    if batch is None or batch.phase is None or batch.losses or batch.slots is not None:
+        raise DecisionError(f"phase {number} is not open, or is decided here.")
+    if batch.elsewhere is not None:
+        raise DecisionError(f"phase {number} has been counted before.")
+    batch.elsewhere = {arm: count for arm, (_, count) in sums.items() if count > 0}
+    state.rounds += sum(batch.elsewhere.values())
+    for arm in batch.elsewhere:
+        batch.tally.add_sum(arm, *sums[arm])
+    return batch
+
+
 def _open_round(batch: Batch, number: int, arm: int, ticket: Ticket | None) -> int:
     """Add a round and return its position; what an interrupt leaves behind is overwritten."""
     position = len(batch.losses)

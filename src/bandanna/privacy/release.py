@@ -51,6 +51,10 @@ class Tally(ABC):
         """Count one loss of an arm, where each arm of a phase has a sum of its own."""
         raise AssertionError("this release has no sums for single arms")
 
+    def add_sum(self, arm: int, total: int, count: int) -> None:
+        """Count losses of an arm that were added up elsewhere."""
+        raise AssertionError("this release has no sums for single arms")
+
     @property
     def counts(self) -> dict[int, int]:
         """How many losses of each arm are counted, where each has a sum of its own: public."""

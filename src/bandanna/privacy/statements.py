@@ -70,6 +70,10 @@ PUBLIC_ROWS = (
     "which rows the log has, and the arm and the categories of each, are public, and do not depend "
     "on outcomes; nothing else was released of the same outcomes"
 )
+PUBLIC_EXPOSURES = (
+    "who was exposed to which arm, and when, is public, and does not depend on facts that were not "
+    "released; nothing else was released of the same facts"
+)
 FOREIGN_LEARNER = "the learner had seen no private data, and nobody else feeds it"
 
 PUBLIC_CONTEXTS = "contexts are public, and do not depend on feedback that was not released"
@@ -80,7 +84,7 @@ PUBLIC_FEATURES = (
 
 SOMETIMES_ASSUMED = {
     *(FOREIGN_LEARNER, PUBLIC_ARMS, ARMS_CHANGED),
-    *(PUBLIC_ROWS, PUBLIC_CONTEXTS, PUBLIC_FEATURES),
+    *(PUBLIC_ROWS, PUBLIC_EXPOSURES, PUBLIC_CONTEXTS, PUBLIC_FEATURES),
 }
 """What learners, contexts and changing arms may add; a learner from outside adds its own."""
 

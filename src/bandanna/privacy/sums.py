@@ -66,6 +66,12 @@ class PhaseTally(Tally):
         total, count = self._sums.get(arm, (0, 0))
         self._sums[arm] = [total + min(max(units, 0), UNITS), count + 1]
 
+    def add_sum(self, arm: int, total: int, count: int) -> None:
+        """Add losses of an arm that were added up elsewhere, forced into their range."""
+        assert self._sums is not None, "this phase has been published"
+        known, before = self._sums.get(arm, (0, 0))
+        self._sums[arm] = [known + min(max(total, 0), count * UNITS), before + count]
+
     @property
     def counts(self) -> dict[int, int]:
         """How many losses are in the sum of each arm, in the order of arms: public."""

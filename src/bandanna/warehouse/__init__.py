@@ -4,8 +4,8 @@
 on every engine; ``query`` has the questions; ``counts`` asks them.
 """
 
-from bandanna.warehouse.counts import Found, count, source_of, sql_of
+from bandanna.warehouse.counts import Found, count, count_units, source_of, sql_of
 from bandanna.warehouse.query import Bins
 from bandanna.warehouse.source import Exposures, Table
 
-__all__ = ["Bins", "Exposures", "Found", "Table", "count", "source_of", "sql_of"]
+__all__ = ["Bins", "Exposures", "Found", "Table", "count", "count_units", "source_of", "sql_of"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +26,7 @@ from bandanna.warehouse.source import (
 
 if TYPE_CHECKING:
     import ibis
+    import pyarrow as pa
 
 MOST_ROWS = 5_000
 """Arms and cells together that are brought back; more are no arms."""
@@ -271,3 +272,26 @@ def _in_order(names: set[str]) -> list[str]:
         return sorted(names, key=float)
     except ValueError:
         return sorted(names)
+
+
+def count_units(
+    source: Exposures,
+    who: Callable[[pa.Table], pa.Table],
+    arm: str,
+    outcome: str,
+    loss_range: LossRange,
+) -> tuple[Counted, pa.Table]:
+    """Count those that ``who`` chooses from the units that were exposed; also return them.
+
+    They are fetched first, so that whoever is counted is in the list, whatever happens to the
+    table meanwhile.
+    """
+    import ibis
+
+    with connected(source.address, _where(source)) as backend:
+        units = units_of(backend, source, arm)
+        chosen = who(units.filter(units.arm >= 0).to_pyarrow())
+        facts = facts_of(backend, source, outcome)
+        asked = of_exposures(ibis.memtable(chosen), facts, source, outcome, check_range(loss_range))
+        found = backend.to_pyarrow(asked)
+    return _of_units(found.to_pylist(), source.arms, outcome, loss_range).counted, chosen

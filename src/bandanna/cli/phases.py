@@ -1,0 +1,92 @@
+"""``bandanna phases``: an experiment without a server; others decide, a table is counted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bandanna.cli.help import one_screen
+from bandanna.cli.output import print_table
+
+app = typer.Typer(
+    help="Let flag SDKs decide by published shares, and count a table.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+File = Annotated[Path, typer.Argument(help="The TOML file that says what the experiment is.")]
+Now = Annotated[
+    str | None, typer.Option(help="What time to take it for, such as 2026-01-31T09:30. UTC.")
+]
+
+
+@one_screen(app, "bandanna phases start experiment.toml")
+def start(experiment: File, now: Now = None) -> None:
+    """Open the first phase, and publish its shares."""
+    from bandanna.phases import PhasedExperiment
+
+    typer.echo(PhasedExperiment(experiment).start(now).sentence)
+
+
+@one_screen(app, "bandanna phases next experiment.toml    # from cron, Airflow, or a GitHub action")
+def next(experiment: File, now: Now = None) -> None:  # noqa: A001
+    """Do what is due: count and release, open the next phase. Before its time: nothing."""
+    from bandanna.phases import PhasedExperiment
+
+    typer.echo(PhasedExperiment(experiment).next(now).sentence)
+
+
+@one_screen(app, "bandanna phases show experiment.toml")
+def show(
+    experiment: File,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write a certificate that bandanna verify checks.")
+    ] = None,
+) -> None:
+    """Show what was published and released, and what it says."""
+    from bandanna.phases import PhasedExperiment
+
+    found = PhasedExperiment(experiment)
+    if certificate is not None:
+        from bandanna._core.documents import to_text, write_whole
+
+        write_whole(certificate, to_text(found.certificate()))
+    answer, promise, waits = found.answer(), found.guarantee, found.waits
+    if as_json:
+        document = {
+            "name": found.definition.name,
+            "epsilon": promise.epsilon,
+            "protects": promise.protects,
+            "waits": waits and waits.isoformat(),
+            "phases": found.phases,
+            "answer": answer.to_dict(),
+        }
+        typer.echo(json.dumps(document, indent=2, allow_nan=False))
+        return
+    arms = found.definition.arms
+    rows = []
+    for one in found.phases:
+        seen = one["released"]
+        cells = [
+            f"{one['parts'][k] / 100:.4g}%"
+            + (f" {seen['means'][arm]:.4g}" if seen and arm in seen["means"] else "")
+            for k, arm in enumerate(arms)
+        ]
+        people = (
+            f"{sum(seen['counts'].values()):,}" if seen else "open" if not one["until"] else "-"
+        )
+        rows.append([str(one["number"]), one["since"][:16], people, *cells])
+    print_table(
+        f"{found.definition.name}: shares, and released means of {answer.units.noun}",
+        ["phase", "since", "people", *arms],
+        rows,
+        f"epsilon = {promise.epsilon:g}; protects {promise.protects}.",
+    )
+    typer.echo(answer.sentence)
+    typer.echo(
+        f"Next at {waits.isoformat(timespec='minutes')}." if waits else "The experiment is over."
+    )

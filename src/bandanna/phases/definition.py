@@ -1,0 +1,218 @@
+"""What an experiment in phases is: a file of a few lines, checked before anything begins."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bandanna._core import checks
+from bandanna._core.documents import seal
+from bandanna._core.grid import check_range
+from bandanna._core.types import JSON, InputError
+from bandanna.warehouse.source import Exposures, duration
+
+FORMATS = ("growthbook", "flagd", "bandanna")
+SECTIONS = {
+    "experiment": (
+        *("name", "arms", "epsilon", "rounds", "until", "reward", "per_person"),
+        *("control", "least_share", "state"),
+    ),
+    "phases": ("every", "window"),
+    "source": ("address", "exposures", "facts", "unit", "arm", "time", "outcome", "range", "phase"),
+    "publish": ("format", "to", "key", "attribute"),
+}
+NEW_NAMES = {"range": "outcome_range", "format": "publish", "phase": "phase_column"}
+MOST_ARMS = 100
+
+
+@dataclass(frozen=True)
+class Definition:
+    """An experiment in phases.
+
+    Parameters
+    ----------
+    name, arms, epsilon
+        What it is called, between which arms, and what the releases about one person may cost.
+    every, window
+        How long a phase is, and for how long after an exposure facts count.
+    exposures, facts, unit, arm, time, outcome, outcome_range
+        Where to count: see ``bandanna.warehouse.Exposures``.
+    rounds
+        How many people are expected in all, if that is known.
+    until
+        When the experiment ends, if that is known.
+    reward
+        Whether large outcomes are good.
+    per_person
+        In how many phases one person counts, at most; in the first ones they are met in. Without
+        it every phase that a person is in costs epsilon.
+    control, least_share
+        An arm that keeps at least this share.
+    address
+        Of the database with the tables; without it they are files.
+    phase_column
+        A column of the exposures that has the key of the phase, as SDKs report it. Without it an
+        exposure belongs to the phase of its time.
+    publish, to
+        The format of the shares, and the file or address they are written to.
+    key
+        File with the private key that signs them; made at the start if there is none.
+    attribute
+        By which attribute of a person an SDK hashes.
+    state
+        A file, or the address of a database. By default a file beside the definition.
+    """
+
+    name: str
+    arms: tuple[str, ...]
+    epsilon: float
+    every: str
+    window: str
+    exposures: str
+    facts: str
+    unit: str
+    arm: str
+    time: str
+    outcome: str
+    outcome_range: tuple[float, float] = (0.0, 1.0)
+    rounds: int | None = None
+    until: str | None = None
+    reward: bool = False
+    per_person: int | None = None
+    control: str | None = None
+    least_share: float = 0.0
+    address: str | None = None
+    phase_column: str | None = None
+    publish: str = "growthbook"
+    to: str = "shares.json"
+    key: str | None = None
+    attribute: str = "id"
+    state: str | None = None
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if one.type == "str" and not (isinstance(getattr(self, one.name), str)):
+                raise InputError(f"{one.name} must be a text; got {getattr(self, one.name)!r}.")
+        if not self.name or not all(mark.isalnum() or mark in "-_." for mark in self.name):
+            raise InputError(
+                f"name must be letters, digits, and - _ . alone, as it becomes a key; got "
+                f"{self.name!r}."
+            )
+        arms = tuple(str(arm) for arm in self.arms)
+        if not 2 <= len(set(arms)) == len(arms) <= MOST_ARMS:
+            raise InputError(f"arms must be 2 to {MOST_ARMS} different names; got {self.arms!r}.")
+        duration(self.every)
+        duration(self.window)
+        if self.publish not in FORMATS:
+            raise InputError(f"format must be {', '.join(FORMATS)}; got {self.publish!r}.")
+        if self.per_person is not None:
+            checks.whole("per_person", self.per_person, 1, 10**6)
+        if self.until is not None:
+            moment_of(self.until)
+        rounds = None if self.rounds is None else checks.rounds(self.rounds)
+        checks.set_fields(
+            self,
+            arms=arms,
+            epsilon=checks.epsilon(self.epsilon),
+            outcome_range=check_range(self.outcome_range),
+            rounds=rounds,
+        )
+
+    @classmethod
+    def read(cls, path: str | Path) -> Definition:
+        """Read a file; places in it are seen from its folder."""
+        try:
+            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror or error}.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} is not TOML: {error}.") from None
+        return cls.of(data, Path(path).parent)
+
+    @classmethod
+    def of(cls, data: Mapping[str, object], folder: Path = Path()) -> Definition:
+        """Make it from what a file says."""
+        given: JSON = {}
+        for section, values in data.items():
+            known = _close("section", section, SECTIONS)
+            if not isinstance(values, Mapping):
+                raise InputError(f"[{known}] must be a section; got {values!r}.")
+            for name, value in values.items():
+                _close(f"in [{section}] the name", name, SECTIONS[section])
+                given[NEW_NAMES.get(str(name), str(name))] = value
+        if isinstance(given.get("until"), datetime):
+            given["until"] = given["until"].isoformat()
+        missing = [
+            one.name for one in fields(cls) if one.default is MISSING and one.name not in given
+        ]
+        if missing:
+            raise InputError(f"the experiment lacks {', '.join(missing)}.")
+        places = ["to", "key"]
+        places += [] if given.get("address") else ["exposures", "facts"]
+        places += [] if "://" in str(given.get("state", "")) else ["state"]
+        for place in places:
+            value = given.get(place)
+            if isinstance(value, str) and "://" not in value:
+                given[place] = str(folder / value)
+        return cls(**given)
+
+    def seal(self) -> str:
+        """Return a hash of all that must not change once it has begun."""
+        kept = asdict(self)
+        for name in ("address", "exposures", "facts", "to", "key", "state", "rounds", "until"):
+            kept.pop(name)
+        return seal(kept)
+
+    def source(self, phase: int, since: str, until: str) -> Exposures:
+        """Return where a phase is counted."""
+        return Exposures(
+            self.exposures,
+            self.facts,
+            unit=self.unit,
+            time=self.time,
+            window=self.window,
+            arms=self.arms,
+            address=self.address,
+            since=since,
+            until=until,
+            only=None if self.phase_column is None else (self.phase_column, self.key_of(phase)),
+        )
+
+    def key_of(self, phase: int) -> str:
+        """Return the key under which SDKs report a phase."""
+        return f"{self.name}-{phase}"
+
+
+def _close(what: str, name: str, known: object) -> str:
+    names = list(known)  # type: ignore[call-overload]
+    if name not in names:
+        close = difflib.get_close_matches(name, names, 1)
+        hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(names)}."
+        raise InputError(f"{what} {name!r} is not known{hint}")
+    return name
+
+
+def moment_of(text: str) -> datetime:
+    """Read a time; without a zone it is in UTC.
+
+    Examples
+    --------
+    >>> moment_of("2026-01-31T09:30").isoformat()
+    '2026-01-31T09:30:00+00:00'
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"a time is written like 2026-01-31T09:30, in UTC unless it names a zone; got {text!r}."
+        ) from None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def written(moment: datetime) -> str:
+    """Write a time in UTC."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,359 @@
+"""An experiment in phases: it begins, it goes on when the clock says so, it tells what it knows.
+
+A phase has shares, and a time at which it opened. When it has lasted long enough, the next one
+opens. When the window of its last exposures is over, it is counted where the data is, released once
+and learned from. Phases that wait for their window and phases that are open overlap.
+
+What one run of ``next`` changes is written down in one piece, before anything of it can be seen;
+what is published is then copied from what was written, so a run that dies in between is made good
+by the next one. ``Policy`` does what it does online: it plans the phase, releases each arm's sum
+and learns from that alone. Nothing private is in the state.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from bandanna import signatures
+from bandanna._core.documents import write_whole
+from bandanna._core.extras import need
+from bandanna._core.grid import UNITS
+from bandanna._core.types import JSON, Guarantee, InputError, StateFileError
+from bandanna.counted import Counted
+from bandanna.kept import Kept, kept
+from bandanna.phases.counting import count_phase, sample_ratio
+from bandanna.phases.definition import Definition, moment_of, written
+from bandanna.phases.payloads import digest, flagd, growthbook, parts_of, signed
+from bandanna.policy.answers import Answer, Comparison
+from bandanna.policy.facade import PrivateBandit, policy_from_dict
+from bandanna.policy.policy import Policy
+from bandanna.policy.state import Batch
+from bandanna.privacy.certificate import Setting, make_certificate
+from bandanna.privacy.composition import for_person, slot_for
+from bandanna.privacy.release import Released
+from bandanna.privacy.statements import PUBLIC_EXPOSURES, assumed_by_all
+from bandanna.warehouse.source import duration
+
+UNEVEN = 1e-3
+"""A phase whose counts are less likely than this under its shares is pointed out."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one run of ``next`` did."""
+
+    released: tuple[int, ...]
+    """Phases that were counted and released."""
+    opened: int | None
+    """The phase that was opened."""
+    waits: datetime | None
+    """When there is something to do again; None once the experiment is over."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """Say it."""
+        parts = []
+        if self.released:
+            parts.append(f"Released phase {', '.join(map(str, self.released))}.")
+        if self.opened is not None:
+            parts.append(f"Opened phase {self.opened} and published its shares.")
+        if not parts:
+            parts.append("Nothing to do yet." if self.waits else "The experiment is over.")
+        if self.waits is not None:
+            parts.append(f"Next at {written(self.waits)}.")
+        return " ".join([*parts, *self.warnings])
+
+
+class PhasedExperiment:
+    """An experiment in phases without a server: see ``docs/warehouse.md``.
+
+    Parameters
+    ----------
+    definition
+        What it is: a ``Definition``, or the file that says so.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> bd.PhasedExperiment("no-such-file.toml")
+    Traceback (most recent call last):
+    bandanna._core.types.InputError: cannot read no-such-file.toml: No such file or directory.
+    """
+
+    def __init__(self, definition: Definition | str | Path) -> None:
+        need("warehouse", "counting phases")
+        folder = Path()
+        if not isinstance(definition, Definition):
+            folder = Path(definition).parent
+            definition = Definition.read(definition)
+        self.definition = definition
+        self._kept = _kept(definition, folder)
+
+    # --- what a user calls ------------------------------------------------------------------
+
+    def start(self, now: datetime | str | None = None) -> Step:
+        """Open the first phase and publish its shares; refused where it has begun before."""
+        moment, definition = _moment(now), self.definition
+        with self._kept.held():
+            if self._kept.read() is not None:
+                raise StateFileError(
+                    f"{definition.name} has begun; go on with next. To begin anew, give it another "
+                    f"name and another state: people's facts would be released again."
+                )
+            private = _private_key(definition)
+            slots = definition.per_person or 1
+            policy = PrivateBandit(
+                definition.arms,
+                slot_for(definition.epsilon, 0.0, slots).epsilon,
+                definition.rounds,
+                "phased",
+                loss_range=definition.outcome_range,
+                clip=True,
+                control=definition.control,
+                least_share=definition.least_share,
+            )
+            policy.state.rewarded = definition.reward
+            state: JSON = {
+                "name": definition.name,
+                "seal": definition.seal(),
+                "identity": secrets.token_hex(8),
+                "salt": secrets.token_hex(16),
+                "phases": [],
+                "published": "",
+            }
+            self._open(state, policy, moment, private)
+            if not self._kept.write({**state, "policy": policy.to_dict()}, None):
+                raise StateFileError(f"{definition.name} was started by another process.")
+        self._publish(state["published"])
+        return Step((), 0, _due(definition, state))
+
+    def next(self, now: datetime | str | None = None) -> Step:
+        """Do what is due: count and release phases whose window is over, open the next one.
+
+        Before its time it does nothing but publish again what is published. Run twice, or by two
+        at once, it releases each phase once.
+        """
+        moment = _moment(now)
+        with self._kept.held():
+            before = self._state()
+            state: JSON = {**before, "phases": [dict(one) for one in before["phases"]]}
+            policy = policy_from_dict(before["policy"], latest=True)
+            step = self._go_on(state, policy, moment, before)
+        self._publish(self._state()["published"])
+        return step
+
+    def answer(self, confidence: float = 0.95) -> Answer:
+        """Say which arm is best, from what was released: it costs nothing and may be shown."""
+        return self._policy().answer(confidence, outcome=self.definition.outcome)
+
+    def compare(self, first: str, second: str, confidence: float = 0.95) -> Comparison:
+        """Say how two arms differ."""
+        return self._policy().compare(first, second, confidence, outcome=self.definition.outcome)
+
+    @property
+    def phases(self) -> list[JSON]:
+        """Each phase: when it was, its shares in 1/10,000, and what was released of it."""
+        return [dict(one) for one in self._state()["phases"]]
+
+    @property
+    def waits(self) -> datetime | None:
+        """When there is something to do."""
+        return _due(self.definition, self._state())
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about one person's facts."""
+        definition, slots = self.definition, self.definition.per_person
+        each = slot_for(definition.epsilon, 0.0, slots or 1).epsilon
+        promise = PrivateBandit(
+            definition.arms, each, algorithm="phased"
+        ).recipe.release.guarantee()
+        low, high = definition.outcome_range
+        assumed = assumed_by_all(low, high, clip=True, slots=slots)
+        promise = promise.assuming(*assumed, PUBLIC_EXPOSURES)
+        return promise if slots is None else for_person(promise, definition.epsilon, 0.0, slots)
+
+    def certificate(self) -> JSON:
+        """Return the guarantee as a document that ``bandanna verify`` checks."""
+        definition, identity = self.definition, self._state()["identity"]
+        ends = definition.outcome_range
+        setting = Setting(identity, "phased", len(definition.arms), None, *ends)
+        return make_certificate(self.guarantee, setting)
+
+    # --- how it works -----------------------------------------------------------------------
+
+    def _go_on(self, state: JSON, policy: Policy, moment: datetime, before: JSON) -> Step:
+        definition = self.definition
+        last, opened = state["phases"][-1], None
+        if last["until"] is None and moment >= _after(last["since"], definition.every):
+            last["until"] = written(moment)
+        lists, released, warnings = [*self._kept.attachments(before)], [], []
+        known = len(lists)
+        for one in state["phases"]:
+            closed = one["until"] is not None and one["released"] is None
+            if closed and moment >= _after(one["until"], definition.window):
+                counted, listed = count_phase(definition, one, lists)
+                lists += [] if listed is None else [listed]
+                warnings += _release(policy, one, counted, moment, definition)
+                released.append(int(one["number"]))
+        over = policy.state.rounds >= (definition.rounds or float("inf"))
+        over = over or (definition.until is not None and moment >= moment_of(definition.until))
+        if last["until"] is not None and not over:
+            opened = self._open(state, policy, moment, _private_key(definition))
+        if state["phases"] == before["phases"]:
+            return Step((), None, _due(definition, state))
+        if not self._kept.write({**state, "policy": policy.to_dict()}, before, lists[known:]):
+            # Another one was faster: what was drawn here is thrown away, and nobody saw it.
+            return Step((), None, _due(definition, self._state()))
+        return Step(tuple(released), opened, _due(definition, state), tuple(warnings))
+
+    def _open(self, state: JSON, policy: Policy, moment: datetime, private: bytes) -> int:
+        """Plan a phase, and write down what is to be published."""
+        definition, number = self.definition, len(state["phases"])
+        batch = policy.plan_phase()
+        assert batch.phase is not None, "the policy plays phases"
+        parts = parts_of(batch.phase.planned)
+        sticky = definition.per_person == 1
+        seed = state["salt"] if sticky else f"{state['salt']}-{number}"
+        since = written(moment)
+        if definition.publish == "bandanna":
+            text = signed(
+                definition,
+                number,
+                parts,
+                seed,
+                since=since,
+                previous=digest(state["published"]) if state["published"] else "",
+                private_key=private,
+            )
+        else:
+            write = growthbook if definition.publish == "growthbook" else flagd
+            text = write(definition, number, parts, seed)
+        state["published"] = text
+        state["phases"].append(
+            {
+                "number": number,
+                "batch": batch.number,
+                "since": since,
+                "until": None,
+                "parts": parts,
+                "released": None,
+            }
+        )
+        return number
+
+    def _publish(self, text: str) -> None:
+        """Put what was written down where SDKs find it, whole or not at all."""
+        to = self.definition.to
+        try:
+            if "://" in to:
+                import fsspec  # an address of an object store; it brings its own drivers
+
+                with fsspec.open(to, "w", encoding="utf-8") as file:
+                    file.write(text)
+            elif not Path(to).is_file() or Path(to).read_text(encoding="utf-8") != text:
+                write_whole(Path(to), text)
+        except ImportError:
+            raise InputError(f"to publish at {to.partition(':')[0]}:// install fsspec.") from None
+        except OSError as error:
+            raise InputError(
+                f"cannot publish at {to}: {error.strerror or error}. The state is written; next "
+                f"will publish it."
+            ) from None
+
+    def _state(self) -> JSON:
+        found = self._kept.read()
+        if found is None:
+            raise StateFileError(
+                f"{self.definition.name} has not begun: bandanna phases start, or start()."
+            )
+        if found["seal"] != self.definition.seal():
+            raise StateFileError(
+                f"the definition of {self.definition.name} has changed since it began. Arms, "
+                f"epsilon, range and times of a running experiment stay as they are."
+            )
+        return found
+
+    def _policy(self) -> Policy:
+        return policy_from_dict(self._state()["policy"], latest=True)
+
+
+def _release(
+    policy: Policy, one: JSON, counted: Counted, moment: datetime, definition: Definition
+) -> list[str]:
+    """Release what was counted of a phase, once, and note what may be seen."""
+    sums = {}
+    for arm, (count, total) in enumerate(
+        zip(counted.counts[:, 0], counted.sums[:, 0], strict=True)
+    ):
+        if count:
+            losses = int(count) * UNITS - int(total) if definition.reward else int(total)
+            sums[arm] = losses, int(count)
+    seen: dict[int, float] = {}
+
+    def note(batch: Batch, published: Released | None) -> None:
+        assert batch.phase is not None, "the policy plays phases"
+        if published is not None:
+            seen.update(zip(batch.phase.counts, np.atleast_1d(published).tolist(), strict=True))
+
+    policy.on_release = note
+    policy.observe_phase(int(one["batch"]), sums)
+    low, high = definition.outcome_range
+    means = {
+        definition.arms[arm]: low + (high - low) * (1.0 - loss if definition.reward else loss)
+        for arm, loss in seen.items()
+    }
+    counts = {name: int(n) for name, n in zip(definition.arms, counted.counts[:, 0], strict=True)}
+    p = sample_ratio(list(counts.values()), one["parts"])
+    one["released"] = {"at": written(moment), "counts": counts, "means": means, "sample_ratio": p}
+    if p >= UNEVEN:
+        return []
+    return [
+        f"Phase {one['number']}: its counts do not fit its shares (p = {p:.1g}): are exposures "
+        f"lost, or shares cached for long?"
+    ]
+
+
+def _after(moment: str, length: str) -> datetime:
+    return moment_of(moment) + duration(length)
+
+
+def _due(definition: Definition, state: Mapping[str, list[JSON]]) -> datetime | None:
+    """Return when there is something to do."""
+    times = []
+    for one in state["phases"]:
+        if one["until"] is None:
+            times.append(_after(one["since"], definition.every))
+        elif one["released"] is None:
+            times.append(_after(one["until"], definition.window))
+    return min(times, default=None)
+
+
+def _moment(now: datetime | str | None) -> datetime:
+    if now is None:
+        return datetime.now(UTC)
+    return moment_of(now) if isinstance(now, str) else now.astimezone(UTC)
+
+
+def _kept(definition: Definition, folder: Path) -> Kept:
+    where = definition.state or folder / f"{definition.name}.state.json"
+    return kept(where, "bandanna phases", definition.name)
+
+
+def _private_key(definition: Definition) -> bytes:
+    """Return the key that signs, where payloads are signed; made at the first start."""
+    if definition.publish != "bandanna":
+        return b""
+    path = Path(definition.key or f"{definition.to}.key.pem")
+    if not path.exists():
+        pair = signatures.to_pem(signatures.make_key())
+        write_whole(path, pair.private, private=True)
+        write_whole(path.with_name(path.name.removesuffix(".pem") + ".public.pem"), pair.public)
+    return signatures.private_from_pem(path.read_bytes())
