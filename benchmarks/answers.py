@@ -18,7 +18,6 @@ import json
 import math
 import sys
 import time
-from collections.abc import Mapping
 from itertools import combinations, pairwise
 from typing import NamedTuple, cast
 
@@ -31,6 +30,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, new_stream
 from bandanna.algorithms import names
 from bandanna.device import check_release, draw_bit, make_release
+from bandanna.error_budget import ErrorBudget
 from bandanna.inference import (
     Law,
     Totals,
@@ -42,8 +42,9 @@ from bandanna.inference import (
 )
 from bandanna.learners import PhaseLearner
 from bandanna.learners.steps import draw_round, learn_phase, open_phase
+from bandanna.policy.intervals import InPhases, Intervals
+from bandanna.policy.outcomes import and_start, known_of
 from bandanna.policy.runner import NO_ADVICE, NO_ESTIMATES, Play, learn, open_batch, start_play
-from bandanna.policy.statements import InPhases, Method
 from bandanna.privacy.release import ArmTotals, publish
 from bandanna.privacy.sums import SumRelease
 
@@ -109,7 +110,8 @@ def wrong_in_phases(law: Law, counts: Floats, sums: Floats, losses: Floats, part
     """
     ends = np.concatenate([[0], np.cumsum(counts.sum(axis=1))]).astype(int)
     means = np.array([losses[a:b].mean(axis=0) for a, b in pairwise(ends)])
-    true, level = counts * means, math.log(2.0 / (part * ALPHA))
+    true, budget = counts * means, ErrorBudget(ALPHA, len(MEANS), transitive=False, part=part)
+    level, of_pairs = math.log(2.0 / budget.mean(0)), -math.log(budget.pair(0, 1))
     played = [arm for arm in range(len(MEANS)) if counts[:, arm].any()]
     for arm in played:
         rounds, times = counts[:, arm].sum(), np.count_nonzero(counts[:, arm])
@@ -121,12 +123,8 @@ def wrong_in_phases(law: Law, counts: Floats, sums: Floats, losses: Floats, part
         fact = phase_evidence(counts, true, a, b, scale=law.scale)
         if told is None or fact is None:
             continue
-        if told.against(abs(told.difference - fact.difference)) >= level:
-            return True
-        opposite = told.difference * fact.difference <= 0.0
-        better = min(level, math.log(len(MEANS) / (part * ALPHA)))
-        if opposite and told.against(abs(told.difference)) >= better:
-            return True  # the worse arm is called better
+        if told.against(abs(told.difference - fact.difference)) >= of_pairs:
+            return True  # so is the worse arm, if it is called better
     return False
 
 
@@ -223,7 +221,13 @@ def _totals(known: Floats, arm: int) -> Totals:
 
 @kernel
 def wrong_in_run(
-    law: Law, arms: Floats, values: Floats, means: Floats, known: Floats, work: Floats
+    law: Law,
+    arms: Floats,
+    values: Floats,
+    means: Floats,
+    known: Floats,
+    levels: tuple[float, float, float],
+    work: Floats,
 ) -> bool:
     """Whether anything that is said after any release is wrong.
 
@@ -231,16 +235,17 @@ def wrong_in_run(
     against it is below its level on both sides, so that is what is computed, in place of the
     interval's ends. What was said before of other arms is not looked at again.
 
-    ``arms`` and ``values`` have the arm of each release, and what is known of it from then on.
+    ``arms`` and ``values`` have the arm of each release, and what is known of it from then on;
+    ``levels`` are those of means, of pairs, and of the best arm.
     """
-    level = math.log(2.0 / ALPHA)
-    better = min(level, math.log(means.size / ALPHA))  # by itself, or among all arms
+    of_means, level, of_best = levels
+    better = min(level, of_best)
     for look in range(arms.size):
         new = int(arms[look])
         for k in range(5):
             known[new, k] = values[look, k]
         for sign in (1.0, -1.0):
-            if _single(law, _totals(known, new), means[new], sign, work)[0] >= level:
+            if _single(law, _totals(known, new), means[new], sign, work)[0] >= of_means:
                 return True
         for other in range(means.size):
             if other == new or known[other, 1] <= 0.0:
@@ -273,7 +278,9 @@ def wrong_at_a_look(release: SumRelease, arms: Floats, values: Floats) -> bool:
     """Whether anything that is said after any release is wrong: by ``wrong_in_run``."""
     law, known = release.law(), np.zeros((3, 5))
     assert law is not None
-    return bool(wrong_in_run(law, arms, values, np.array(MEANS), known, scratch()))
+    budget = ErrorBudget(ALPHA, len(MEANS))
+    levels = math.log(2.0 / budget.mean(0)), -math.log(budget.pair(0, 1)), -math.log(budget.best)
+    return bool(wrong_in_run(law, arms, values, np.array(MEANS), known, levels, scratch()))
 
 
 def wrong_online(made: bd.Policy, losses: Floats, streams: tuple[Stream, Stream]) -> bool:
@@ -324,29 +331,35 @@ def wrong_from_log(made: bd.Policy, losses: Floats, streams: tuple[Stream, Strea
     for row in losses:
         if policy.released > released:
             released = policy.released
-            known, method = policy._with_log().totals, policy._with_log().method
-            assert method is not None
-            alone = policy._known().method
-            if wrong_of_means(known, method):
+            state, release = policy.state, policy.recipe.release
+            assert isinstance(release, SumRelease)
+            assert policy.spec.start is not None
+            names = policy.arms, release, dict(state.totals)
+            alone = known_of(*names, state.phases).intervals
+            if wrong_of_means(and_start(known_of(*names), policy.spec.start).intervals):
                 return True
-            if isinstance(alone, InPhases) and wrong_in_phases(*alone, losses, 0.5):
-                return True
+            if isinstance(alone, InPhases):
+                counts, sums = alone.counts, alone.sums
+                if wrong_in_phases(alone.law, counts, sums, losses, 0.5):
+                    return True
         decision = policy.decide()
         policy.observe(decision, loss=row[decision.index])
     return False
 
 
-def wrong_of_means(known: Mapping[int, Totals], method: Method) -> bool:
+def wrong_of_means(intervals: Intervals | None) -> bool:
     """Whether run and log together say anything wrong, with half of the error probability."""
-    for arm, totals in known.items():
-        low, high = method.mean(totals, ALPHA / 2.0)
+    assert intervals is not None
+    budget = ErrorBudget(ALPHA, len(MEANS)).half
+    for arm in intervals.known:
+        low, high = intervals.mean(arm, budget.mean(arm))
         if not low <= MEANS[arm] <= high:
             return True
-    for a, b in combinations(sorted(known), 2):
-        low, high = method.difference(known[a], known[b], ALPHA / 2.0)
+    for a, b in combinations(sorted(intervals.known), 2):
+        low, high = intervals.difference(a, b, budget.pair(a, b))
         if not low <= MEANS[b] - MEANS[a] <= high:
             return True
-        if method.better(known[b], known[a], ALPHA / 2.0 / min(2, len(MEANS))):
+        if intervals.better(b, a, max(budget.best, budget.pair(a, b))):
             return True
     return False
 

@@ -41,9 +41,9 @@ def test_one_run_has_no_error_bar_and_the_json_says_null() -> None:
 
 
 def test_metrics_and_guardrails_are_rehearsed() -> None:
-    size = ("--rounds", "300", "--replicates", "2", "--arms", "3", "--epsilon", "20")
+    size = ("--rounds", "1000", "--replicates", "2", "--arms", "3", "--epsilon", "20")
     about = ("--control", "0", "--metric", "refund=0,1", "--guardrail", "refund=0.1")
-    asked = ("simulate", *size, *about, "--algorithms", "one-bit", "--json")
+    asked = ("simulate", *size, *about, "--algorithms", "phased", "--json")
     done = bandanna(*asked, "--metric-means", "refund=0,0,1")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)

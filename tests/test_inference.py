@@ -309,8 +309,10 @@ def test_a_race_in_one_call_is_that_of_all_pairs() -> None:
             for b in order[index + 1 :]:
                 if {a, b} <= left and is_below(law, arms[a], arms[b], 0.05):
                     left.discard(b)
-        assert set(np.flatnonzero(still_racing(law, arms, 0.05)).tolist()) == left
-    assert still_racing(law, [Totals(), Totals(5.0, 100.0, 1.0)], 0.05) == [True, True]
+        kept = still_racing(law, arms, np.full(count, 0.05))
+        assert set(np.flatnonzero(kept).tolist()) == left
+    nothing = [Totals(), Totals(5.0, 100.0, 1.0)]
+    assert still_racing(law, nothing, np.full(2, 0.05)) == [True, True]
 
 
 @pytest.mark.parametrize("scale", [0.0, 2.0, 10.0])

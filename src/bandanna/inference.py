@@ -114,12 +114,17 @@ def law_of(scale: float = 0.0) -> Law:
 
 @step
 def _values(law: Law, arm: Totals, mean: float, sign: float, values: Floats) -> float:
-    """Fill in the logarithm of the process at every rate; returns the largest."""
+    """Fill in the logarithm of the process at every rate; returns the largest.
+
+    A total beyond what any losses add up to is noise: it counts as the end of their range, on the
+    side on which that is less evidence.
+    """
     p = arm.base + arm.slope * mean
+    total = min(arm.total, arm.terms) if sign > 0.0 else max(arm.total, 0.0)
     largest = -math.inf
     for k in range(law.rates.size):
         change = law.up[k] if sign > 0.0 else law.down[k]
-        value = sign * law.rates[k] * arm.total - arm.terms * math.log1p(p * change)
+        value = sign * law.rates[k] * total - arm.terms * math.log1p(p * change)
         values[k] = value + arm.releases * law.noise[k]
         largest = max(largest, float(values[k]))
     return largest
@@ -366,9 +371,7 @@ def _next_mean(known: Floats, last: float, before: int) -> int:
 
 
 @kernel
-def _race(
-    law: Law, known: Floats, apart: float, level: float, left: NDArray[np.bool_], work: Floats
-) -> None:
+def _race(law: Law, known: Floats, levels: Floats, left: NDArray[np.bool_], work: Floats) -> None:
     """Let arms leave that an arm with a smaller mean is better than: all pairs in one call."""
     left[:] = True
     last, before = -math.inf, -1
@@ -382,7 +385,8 @@ def _race(
             mean = _mean_of(known, j)
             if left[i] and left[j] and (mean > last or (mean == last and j > i)):
                 b = Totals(known[j, 0], known[j, 1], known[j, 2], known[j, 3], known[j, 4])
-                left[j] = not _reaches(law, a, b, apart, level, work)
+                level = levels[i] if i > j else levels[j]
+                left[j] = not _reaches(law, a, b, 0.0, level, work)
 
 
 @kernel
@@ -401,6 +405,11 @@ def scratch() -> Floats:
 def point(arm: Totals) -> float:
     """Return the estimated mean loss: without bias, so noise may take it out of [0, 1]."""
     return (arm.total / arm.terms - arm.base) / arm.slope
+
+
+def estimate(arm: Totals) -> float:
+    """Return the estimated mean loss, at most as far as losses go: it is in its interval."""
+    return min(max(point(arm), 0.0), 1.0)
 
 
 def mean_interval(law: Law, arm: Totals, alpha: float) -> Interval:
@@ -437,17 +446,18 @@ def is_below(law: Law, a: Totals, b: Totals, alpha: float, margin: float = 0.0) 
     return bool(_is_reached(law, _floats(a), _floats(b), -margin, level, scratch()))
 
 
-def still_racing(law: Law, arms: Sequence[Totals], alpha: float, margin: float = 0.0) -> list[bool]:
+def still_racing(law: Law, arms: Sequence[Totals], alphas: Floats) -> list[bool]:
     """Return which arms no arm with a smaller mean is better than.
 
-    What ``is_below`` says of each pair, all of them in one call.
+    What ``is_below`` says of each pair, all of them in one call; ``alphas`` has the error
+    probability of a pair by its newer arm.
     """
     count = len(arms)
     if count < 2:
         return [True] * count
     known = np.array([value for arm in arms for value in arm], dtype=np.float64)
     left = np.empty(count, dtype=np.bool_)
-    _race(law, known.reshape(count, -1), -margin, math.log(1.0 / alpha), left, scratch())
+    _race(law, known.reshape(count, -1), -np.log(alphas), left, scratch())
     found: list[bool] = left.tolist()
     return found
 
@@ -590,6 +600,7 @@ class PhaseDifference(NamedTuple):
     """The average effect over phases, each weighed by how precisely it is known."""
 
     difference: float
+    """At most as far as losses go, so it is in its interval."""
     low: float
     high: float
     phases: int
@@ -631,7 +642,7 @@ def phase_difference(
     if found is None:
         return None
     mean, level = found.difference, math.log(2.0 / alpha)
-    radius = _last(lambda away: found.against(away) >= level, 2.0, 0.0)
+    radius = found.radius(level)
     return PhaseDifference(mean, max(mean - radius, -1.0), min(mean + radius, 1.0), found.phases)
 
 
@@ -650,6 +661,24 @@ class PhaseEvidence(NamedTuple):
         if not self.values.size:
             return -math.inf
         return float(np.logaddexp.reduce(self.values + self.slopes * away))
+
+    def radius(self, level: float) -> float:
+        """Return from where on effects are refuted: Newton's method, from the refuted side.
+
+        Evidence is convex in the distance, so every step stays on that side.
+        """
+        away = 2.0
+        for _ in range(NEWTON):
+            parts = self.values + self.slopes * away
+            more = self.against(away) - level
+            if more <= 0.0:
+                break
+            weights = np.exp(parts - parts.max())
+            move = more * float(weights.sum() / (weights @ self.slopes))
+            away -= move
+            if move < CLOSE:
+                break
+        return away
 
 
 def phase_evidence(
@@ -674,7 +703,7 @@ def phase_evidence(
         price -= np.log1p(-((rates * scale / count) ** 2)).sum(axis=1)
     total = weights.sum()
     return PhaseEvidence(
-        float((weights * found).sum() / total),
+        _cut(float((weights * found).sum() / total)),
         int(np.count_nonzero(both)),
         law.rates[usable] * total,
         law.weights[usable] - price,

@@ -27,9 +27,18 @@ from bandanna.counted import Counted
 from bandanna.environments.frames import Column, read_columns
 from bandanna.environments.log import Log, read_log
 from bandanna.environments.returning import mean_units, slots_of
-from bandanna.inference import Totals, point
-from bandanna.policy.answers import Answer, Comparison, answer_from, check_confidence, compare_from
-from bandanna.policy.statements import AT_RANDOM, Once, Units
+from bandanna.error_budget import ErrorBudget
+from bandanna.inference import Totals, fixed_below, point
+from bandanna.policy.answers import (
+    Answer,
+    Comparison,
+    Shown,
+    answer_from,
+    check_confidence,
+    compare_from,
+)
+from bandanna.policy.intervals import Known, Once
+from bandanna.policy.statements import AT_RANDOM, Units
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.composition import for_person
 from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
@@ -243,28 +252,16 @@ def answer_counted(
     names, totals = counted.names, _totals(counted.counts, sums)
     sizes = {k: float(counted.counts[k].sum()) for k in range(len(names))}
     units = Units(*counted.outcome_range, reward, counted.outcome, counted.per, clip=counted.clip)
-    method = Once(laplace_scale(epsilon) / UNITS)
-    said = answer_from(
-        names, totals, sizes, method, units, confidence=confidence, assumption=AT_RANDOM
-    )
+    method = Once(laplace_scale(epsilon) / UNITS, totals)
+    budget = ErrorBudget(alpha, len(names), grows=False)
+    shown = Shown(Known(names, sizes, method), budget, AT_RANDOM)
+    said = answer_from(shown, units)
     order = sorted(range(len(names)), key=lambda k: point(totals[k]))
-    pairs = tuple(
-        compare_from(
-            names,
-            totals,
-            method,
-            units,
-            names[order[0]],
-            names[k],
-            confidence=confidence,
-            assumption=AT_RANDOM,
-        )
-        for k in order[1:]
-    )
+    pairs = tuple(compare_from(shown, units, names[order[0]], names[k]) for k in order[1:])
     needed, sentence = None, said.sentence
     if said.best is None:
         first, second = totals[order[0]], totals[order[1]]
-        more = rows_needed(method, first, second, alpha / len(names))
+        more = rows_needed(method.scale, first, second, budget.pair(order[0], order[1]))
         needed = None if more is None else round(more * counted.size)
         sentence = _too_close(said, needed, units, counted.size)
     promise = _promise(release, counted, epsilon)
@@ -290,18 +287,18 @@ def answer_counted(
         confidence,
         said.assumption,
         units,
-        _few_words(few, few_rows(epsilon), units.per),
-        ONCE,
-        pairs,
-        tuple(
+        warning=_few_words(few, few_rows(epsilon), units.per),
+        looks=ONCE,
+        differences=pairs,
+        gains=tuple(
             _gain(index, cells, counted.counts, sums, names, method, units, alpha)
             for index in range(len(cells))
         ),
-        needed,
-        counted.dropped,
-        promise,
-        certificate,
-        start,
+        needed=needed,
+        dropped=counted.dropped,
+        guarantee=promise,
+        certificate=certificate,
+        start=start,
     )
 
 
@@ -351,7 +348,7 @@ def few_rows(epsilon: float) -> int:
     return math.ceil(max(100.0, 10.0 * math.sqrt(2.0) / epsilon))
 
 
-def rows_needed(method: Once, a: Totals, b: Totals, alpha: float) -> float | None:
+def rows_needed(scale: float, a: Totals, b: Totals, alpha: float) -> float | None:
     """Return how many times as many rows would tell two arms apart, four times in five.
 
     If they differ as much as it looks; None if it would take more than 10,000 times as many.
@@ -361,7 +358,7 @@ def rows_needed(method: Once, a: Totals, b: Totals, alpha: float) -> float | Non
         return Totals(arm.total * times, arm.terms * times, arm.releases)
 
     def settles(times: float) -> bool:
-        return method.better(grown(a, times), grown(b, times), alpha)
+        return fixed_below(scale, grown(a, times), grown(b, times), alpha)
 
     low, high = 1.0, 10_000.0
     if not settles(high):

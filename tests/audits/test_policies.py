@@ -77,7 +77,7 @@ class RawLosses:
     def _learn(self: Any, batch: Batch | None) -> None:
         if batch is not None:
             raw = sum(batch.losses) / (len(batch.losses) * UNITS)
-            released = close(self._state, batch)
+            released = close(self._parts, self._state, batch)
             assert released is not None
             truth = raw if isinstance(released, float) else raw * np.arange(released.size)
             learn = self._parts.runner.learn
@@ -93,7 +93,7 @@ class LossInImportance:
             ticket = batch.ticket
             if ticket is not None:
                 ticket = ticket._replace(importance=ticket.importance * extra)
-            released = close(self._state, batch)
+            released = close(self._parts, self._state, batch)
             assert released is not None
             if not isinstance(released, float):
                 released = released * extra

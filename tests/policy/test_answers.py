@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import bandanna as bd
+from bandanna.error_budget import ErrorBudget
 from bandanna.inference import Totals, law_of
-from bandanna.policy.answers import answer_from, compare_from
-from bandanna.policy.statements import AnyTime, Units
+from bandanna.policy.answers import Shown, answer_from, compare_from
+from bandanna.policy.intervals import AnyTime, Known
+from bandanna.policy.statements import STEADY, Units
 
 
 def played(
@@ -50,7 +52,7 @@ def test_the_best_arm_is_named_with_a_sentence(bandit: bd.PrivateBandit) -> None
     assert "per 100 decisions" in answer.sentence
     assert "visits" in bandit.answer(outcome="visits").sentence
     assert json.loads(json.dumps(answer.to_dict()))["best"] == "B"
-    assert "Each interval holds by itself, 95% sure" in str(answer)
+    assert "All of this holds together, 95% sure" in str(answer)
     assert "mean reward" in answer._repr_html_()
     assert answer._repr_html_() in bandit._repr_html_()
     assert answer.sentence in str(bandit.summary())
@@ -121,22 +123,25 @@ def test_close_arms_stay_in_the_race() -> None:
     assert "too close to tell apart" in policy.compare("A", "B").sentence
 
 
+def shown_of(*means: float) -> Shown:
+    """Return what 9 000 rounds of each arm say, released ten times at epsilon 0.5."""
+    totals = {k: Totals(mean * 9_000, 9_000, 10) for k, mean in enumerate(means)}
+    known = Known(tuple("xyzuvwabcd"[: len(means)]), {}, AnyTime(law_of(2.0), totals))
+    return Shown(known, ErrorBudget(0.05, len(means)), STEADY)
+
+
 def test_one_arm_of_many_is_compared_with_the_nearest() -> None:
-    law = AnyTime(law_of(2.0))
-    totals = {k: Totals(mean * 9_000, 9_000, 10) for k, mean in enumerate((0.3, 0.5, 0.6))}
-    rounds = dict.fromkeys(range(3), 9_000.0)
-    answer = answer_from(["x", "y", "z"], totals, rounds, law, Units())
+    answer = answer_from(shown_of(0.3, 0.5, 0.6), Units())
     assert answer.best == "x"
     assert "x is the best of 3 arms, better than y, the nearest, by 20" in answer.sentence
     assert "at least 1" in answer.sentence
-    without = answer_from(["x", "y", "z"], totals, rounds, law, Units(), among=[1, 2])
+    without = answer_from(shown_of(0.3, 0.5, 0.6), Units(), among=[1, 2])
     assert without.best == "y"
-    totals[1] = Totals(0.305 * 9_000, 9_000, 10)
-    close = answer_from(["x", "y", "z"], totals, rounds, law, Units())
+    close = answer_from(shown_of(0.3, 0.305, 0.6), Units())
     assert close.best is None
     assert close.racing == ("x", "y")
     assert "one of x and y; the others are worse" in close.sentence
-    found = compare_from(["x", "y", "z"], totals, law, Units(), "z", "x")
+    found = compare_from(shown_of(0.3, 0.305, 0.6), Units(), "z", "x")
     assert found.difference == pytest.approx(-0.3)
 
 
@@ -182,12 +187,10 @@ def test_answers_are_right_at_every_release(algorithm: str) -> None:
 
 
 def test_an_answer_is_quick() -> None:
-    law = AnyTime(law_of(2.0))
-    totals = {k: Totals(0.3 * 9_000 + 9 * k, 9_000, 10) for k in range(10)}
-    names, rounds = list(range(10)), dict.fromkeys(range(10), 9_000.0)
-    answer_from(names, totals, rounds, law, Units())
+    shown = shown_of(*(0.3 + 0.001 * k for k in range(10)))
+    answer_from(shown, Units())
     begin = time.perf_counter()
-    answer_from(names, totals, rounds, law, Units())
+    answer_from(shown, Units())
     assert time.perf_counter() - begin < 45 * 0.001
 
 

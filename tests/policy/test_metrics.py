@@ -14,9 +14,9 @@ from scipy import stats
 
 import bandanna as bd
 from bandanna.audits.policies import audit_policy
-from bandanna.inference import Totals
-from bandanna.policy.outcomes import breaches
-from bandanna.policy.statements import AnyTime, Known
+from bandanna.policy.intervals import InPhases, Known
+from bandanna.policy.outcomes import breaches, guardrail_error
+from bandanna.policy.statements import FIXED
 from bandanna.privacy import LaplaceRelease
 from bandanna.privacy import metrics as metrics_module
 from bandanna.privacy.accounting import privacy_loss
@@ -156,7 +156,8 @@ def test_a_repeat_is_ignored_and_another_value_refused(closed: bool) -> None:
         ({"control": "A", "least_share": 0.7}, "least_share"),
         ({"release": "device"}, "no metrics"),
         ({"metrics_share": 1.0}, "metrics_share"),
-        ({"guardrails": {"refund": 0.1}, "control": "A", "learner": Coin(0)}, "cannot do"),
+        ({"guardrails": {"refund": 0.1}, "control": "A", "learner": Coin(0)}, "same time"),
+        ({"guardrails": {"refund": 0.1}, "control": "A", "algorithm": "adaptive"}, "phased"),
     ],
 )
 def test_what_does_not_fit_is_refused(options: dict[str, Any], match: str) -> None:
@@ -254,7 +255,7 @@ def test_an_interrupt_anywhere_counts_no_metric_twice() -> None:
 # --- guardrails and control -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", ["adaptive", "phased"])
+@pytest.mark.parametrize("algorithm", ["phased-net", "phased"])
 def test_a_guardrail_retires_a_bad_arm_and_keeps_the_reason(algorithm: str, tmp_path: Path) -> None:
     """With two arms the control is left, and plays alone."""
     policy = make(
@@ -286,13 +287,13 @@ def test_a_guardrail_below_the_control_is_about_too_little() -> None:
     policy = bd.PrivateBandit(
         ["A", "B", "C"],
         60.0,
-        algorithm="one-bit",
+        rounds=6000,
         metrics={"revenue": (0, 10)},
         guardrails={"revenue": -1.0},
         control="A",
         least_share=0.3,
     )
-    for _ in range(6000):
+    while not policy.dropped:
         made = policy.decide()
         policy.observe(made, reward=0.5, metrics={"revenue": 2.0 if made.arm == "C" else 5.0})
     assert [one.name for one in policy.dropped] == ["C"]
@@ -325,15 +326,14 @@ def released_runs(runs: int, gap: float, seed: int) -> int:
     assert law is not None
     retired = 0
     for _ in range(runs):
-        control = arm = Totals()
-        for _ in range(25):
-            noise = rng.laplace(0.0, scale, 2)
-            lost = rng.binomial(batch, [0.1, 0.1 + gap]) + noise
-            control = Totals(control.total + lost[0], control.terms + batch, control.releases + 1)
-            arm = Totals(arm.total + lost[1], arm.terms + batch, arm.releases + 1)
-            known = {"refund": Known(("A", "B"), {0: control, 1: arm}, {}, AnyTime(law))}
+        counts = np.full((25, 2), float(batch))
+        sums = rng.binomial(batch, [0.1, 0.1 + gap], (25, 2)) + rng.laplace(0.0, scale, (25, 2))
+        for look in range(1, 26):
+            phases = InPhases(law, counts[:look], sums[:look])
+            known = {"refund": Known(("A", "B"), {}, phases)}
             limits, ranges = {"refund": 0.02}, {"refund": (0.0, 1.0)}
-            if breaches(known, limits, ranges, 0, [1], alpha, 0):
+            errors = {1: guardrail_error(alpha, 1, 2, 2, 1)}
+            if breaches(known, limits, ranges, 0, errors, 0, FIXED):
                 retired += 1
                 break
     return retired

@@ -18,7 +18,7 @@ import bandanna as bd
 from bandanna.learners.steps import CHOSEN
 from bandanna.policy import Policy
 from bandanna.policy.state import Drawn
-from bandanna.policy.transitions import evidence, rescaled, within_reach
+from bandanna.policy.transitions import rescaled, within_reach
 from bandanna.privacy.one_bit import OneBitRelease
 from tests.policy.test_people import UNIT, sums_of, visit
 
@@ -124,10 +124,6 @@ def test_values_are_rescaled_without_bias() -> None:
         if counted <= planned:
             whole = (0.3 * counted + 0.5 * (planned - counted)) / planned
             assert rescaled(whole, planned, counted) == pytest.approx(0.3)
-    assert evidence(0.4, 7.0, 10, 5) == (0.4, 10)
-    value, rounds = evidence(0.4, CHOSEN, 10, 5)
-    assert value == pytest.approx(0.3)
-    assert rounds == 5
 
 
 def test_growing_batches_stay_within_reach_of_people() -> None:

@@ -130,9 +130,10 @@ def test_phases_answer_from_the_log_until_the_run_tells() -> None:
         assert "This counts the log" in said
     assert found.high < 0.0
     assert sum(arm.rounds for arm in answer.arms) == 6_000
-    together = policy._with_log()
-    assert together.method is not None
-    ends = together.method.mean(together.totals[1], 0.025)  # half of the error probability
+    shown = policy._shown(0.95)()
+    assert shown.budget.part == 0.5  # log and run share the error probability
+    assert shown.known.intervals is not None
+    ends = shown.known.intervals.mean(1, shown.budget.mean(1))
     assert (answer.arms[1].low, answer.arms[1].high) == pytest.approx(tuple(ends))
 
 

@@ -480,7 +480,7 @@ def test_a_database_that_is_gone_is_503_and_comes_back(
 def test_metrics_come_with_the_reward_and_are_kept_until_they_are_released(here: Here) -> None:
     """They are refused if one is missing, and are in no answer before their batch is released."""
     metrics = {"refund": [0, 1], "revenue": [0, 100]}
-    about = {"guardrails": {"refund": 0.02}, "control": "a", "least_share": 0.1}
+    about = {"control": "a", "least_share": 0.1}
     experiment = here.create(epsilon=50.0, algorithm="one-bit", metrics=metrics, **about)
     settings = here.http.get(f"/v1/experiments/{experiment}").json()["settings"]
     assert settings["metrics"] == metrics

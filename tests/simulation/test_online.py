@@ -39,7 +39,7 @@ def test_it_makes_the_decisions_of_the_compiled_runs(
     np.testing.assert_allclose(*told, atol=1e-9)
 
 
-@pytest.mark.parametrize("algorithm", ["adaptive", "phased"])
+@pytest.mark.parametrize("algorithm", ["phased-net", "phased"])
 def test_a_bad_arm_is_retired_and_the_control_keeps_its_share(algorithm: str) -> None:
     losses = np.tile([0.5, 0.3, 0.1], (2_000, 1))
     policy = bd.PrivateBandit(3, 2.0, 2_000, algorithm, **GUARDED)
@@ -86,7 +86,7 @@ STUDY = """
 [study]
 replicates = 2
 [grid]
-algorithm = ["adaptive", "uniform"]
+algorithm = ["phased", "uniform"]
 environment = ["bernoulli"]
 epsilon = [4.0]
 rounds = [1000]
@@ -109,9 +109,9 @@ def test_a_study_has_guardrails(tmp_path: Path) -> None:
     assert bd.Study.read(path) == study
     table = study.run(tmp_path / "results", workers=1, progress=False).table()
     rows = {row["algorithm"]: row for row in table.iter_rows(named=True)}
-    assert rows["adaptive"]["retired"] == 1.0
-    assert rows["adaptive"]["wrongly_retired"] == 0.0
-    assert json.loads(rows["adaptive"]["options"])["control"] == 0
+    assert rows["phased"]["retired"] == 1.0
+    assert rows["phased"]["wrongly_retired"] == 0.0
+    assert json.loads(rows["phased"]["options"])["control"] == 0
     assert rows["uniform"]["retired"] is rows["uniform"]["options"] is None
 
 

@@ -2,9 +2,9 @@
 
 The arm with the smallest mean so far runs against the rival with the least evidence against it;
 whichever of the two has fewer rounds is played next, for a batch that is a fixed share of its
-rounds. A rival leaves when the evidence that the leader is better reaches ``K / alpha``. The
-evidence is that of ``bandanna.inference``, so a best arm is named wrongly in at most a share
-``alpha`` of runs, however long they are, if losses are steady.
+rounds. A rival leaves when the evidence that the leader is better reaches the level that
+``ErrorBudget`` has for it. The evidence is that of ``bandanna.inference``, so a best arm is named
+wrongly in less than a share ``alpha`` of runs, however long they are, if losses are steady.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.compiled import kernel, step
 from bandanna._core.streams import Stream, binomial, laplace
+from bandanna.error_budget import ErrorBudget
 from bandanna.inference import Law, Totals, law_of, least_evidence, scratch
 from bandanna.learners.base import CompiledLearner, Dropped, RaceReport, Report, aligned_zeros
 from bandanna.learners.prior import Prior, check_prior, weighed
@@ -92,6 +93,8 @@ class Race(CompiledLearner):
         What was released of each arm before, or None.
     before
         Rounds behind a prior that it had with other arms.
+    first, ever
+        Arms that it began with and arms that there ever were, where arms have come and gone.
     """
 
     arms: int
@@ -102,6 +105,8 @@ class Race(CompiledLearner):
     uniform: bool = False
     prior: Prior | None = None
     before: float = 0.0
+    first: int = 0
+    ever: int = 0
     name: ClassVar[str] = "race"
     tells_chance: ClassVar[bool] = False
     grows: ClassVar[bool] = True
@@ -118,16 +123,27 @@ class Race(CompiledLearner):
         checks.within("tolerance", self.tolerance, 0.0, 1.0)
         checks.within("growth", self.growth, 1.01, 100.0)
         checks.within("before", self.before, 0.0, math.inf)
+        checks.within("first", self.first, 0, max(self.ever, 0))
         checks.set_fields(self, prior=check_prior(self.prior, self.arms))
 
     def params(self) -> RaceParams:
         """Return the numbers for the compiled steps."""
-        claims = 2 if self.tolerance > 0.0 else 1  # leaving, and being good enough
-        level = math.log(claims * self.arms / (1.0 - self.confidence))
         first = min(math.ceil(2.0 / self.epsilon), LONGEST)
         law = law_of(1.0 / float(self.epsilon))
         shape = float(self.growth), first, float(self.tolerance), bool(self.uniform)
-        return RaceParams(law, level, *shape, float(self.before + self._known_rounds()))
+        return RaceParams(
+            law, -math.log(self.error()), *shape, float(self.before + self._known_rounds())
+        )
+
+    def error(self) -> float:
+        """Return the error probability of each step, with which an arm leaves or is good enough.
+
+        Once arms have come or gone there is no longer one best of all: what is said of pairs
+        decides, at the strictest of their levels.
+        """
+        budget = ErrorBudget(1.0 - self.confidence, self.first or self.arms)
+        newest = (self.ever or self.arms) - 1
+        return budget.best if not self.ever and budget.best > 0.0 else budget.pair(0, newest)
 
     def _known_rounds(self) -> float:
         if self.prior is None:
@@ -151,7 +167,12 @@ class Race(CompiledLearner):
     def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
         """Return a learner for other arms, which remembers how many rounds were known before."""
         learner, fresh = super().with_arms(state, kept, added)
-        return replace(learner, before=self.before + self._known_rounds()), fresh
+        return replace(
+            learner,
+            before=self.before + self._known_rounds(),
+            first=self.first or self.arms,
+            ever=(self.ever or self.arms) + added,
+        ), fresh
 
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Let new arms race; an arm that had won has to win again."""

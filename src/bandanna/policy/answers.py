@@ -7,22 +7,21 @@ statistics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna._core import checks
 from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, ArmName, InputError
-from bandanna.inference import Totals, point
+from bandanna.error_budget import ErrorBudget
+from bandanna.policy.intervals import Known, Standing, leader_of, standing
 from bandanna.policy.statements import (
-    STEADY,
-    Known,
-    Method,
     Units,
     best_words,
     difference_words,
     digits_for,
+    of_pair,
     sure,
 )
 
@@ -38,8 +37,21 @@ class Settled(NamedTuple):
 
     racing: tuple[int, ...]
     winner: int | None
+    """The arm that is played from then on: the best, or good enough while others race too."""
     tolerance: float
     """By how much another arm may be better than the winner, as a share of the range."""
+
+
+class Shown(NamedTuple):
+    """What was released, and how it may be said."""
+
+    known: Known
+    budget: ErrorBudget
+    """With which probability each statement may be wrong; all of them with ``alpha``."""
+    assumption: str
+    """What must be true."""
+    note: str = ""
+    """What else is said."""
 
 
 class DroppedArm(NamedTuple):
@@ -74,7 +86,7 @@ class ArmAnswer:
     rounds: int
     """Rounds (or slots of people) behind its releases."""
     mean: float | None
-    """The estimated mean, moved into the interval where noise took it out; None if unknown."""
+    """The estimated mean, no further than outcomes go; None if unknown."""
     low: float
     high: float
     """The interval, for sampling and noise together."""
@@ -106,10 +118,13 @@ class Answer(_Statement):
     sentence
         The answer in one sentence, with its assumption.
     confidence
-        The best arm is named wrongly with probability at most one minus this, and each interval
-        misses with at most this probability by itself, at all times together.
+        How sure it is that all of this holds together, with every comparison of two arms, at all
+        times.
     assumption
         What must be true for it to hold.
+    good_enough
+        With a tolerance, the arm that no other is better than by more, if that is known; it need
+        not be the best one.
     """
 
     best: ArmName | None
@@ -122,6 +137,9 @@ class Answer(_Statement):
     """What speaks against the assumption, if anything does."""
     looks: str = ANY_TIME
     """When it may be looked at."""
+    good_enough: ArmName | None = field(default_factory=lambda: None)  # computed when looked at
+    about: str = field(default_factory=str)
+    """What means and differences are taken over, where that must be said."""
 
     @classmethod
     def later(
@@ -160,10 +178,12 @@ class Answer(_Statement):
         """Return it as plain values, for JSON."""
         return {
             "best": self.best,
+            "good_enough": self.good_enough,
             "sentence": self.sentence,
             "confidence": self.confidence,
             "assumption": self.assumption,
             "outcome": self.units.noun,
+            "about": self.about,
             "arms": [arm.to_dict() for arm in self.arms],
             "racing": list(self.racing),
             "warning": self.warning,
@@ -175,8 +195,12 @@ class Answer(_Statement):
         for arm in self.arms:
             seen = f"{arm.rounds:,} {self.units.per}, {self._of(arm)}"
             lines.append(f"  {arm.name!s:{width}}  {seen}")
-        each = f"Each interval holds by itself, {100 * self.confidence:.4g}% sure. {self.looks}"
-        return [*lines, *filter(None, (self.warning, each))]
+        return [*lines, *filter(None, (self.warning, self.about, self.together))]
+
+    @property
+    def together(self) -> str:
+        """How sure all of it is, and when it may be looked at."""
+        return f"All of this holds together, {100 * self.confidence:.4g}% sure. {self.looks}"
 
     def _of(self, arm: ArmAnswer) -> str:
         if arm.mean is None:
@@ -190,9 +214,8 @@ class Answer(_Statement):
             [str(arm.name), f"{arm.rounds:,}", *self.cells(arm), "yes" if arm.racing else "no"]
             for arm in self.arms
         ]
-        interval = f"{100 * self.confidence:.4g}% interval"
-        headings = ["arm", self.units.per, f"mean {self.units.noun}", interval, "may be best"]
-        said = paragraph(f"{self.warning} {self.looks}")
+        headings = ["arm", self.units.per, f"mean {self.units.noun}", "interval", "may be best"]
+        said = paragraph(" ".join(filter(None, (self.warning, self.about, self.together))))
         return paragraph(self.sentence) + table("", headings, rows) + said
 
     def cells(self, arm: ArmAnswer) -> tuple[str, str]:
@@ -236,16 +259,14 @@ class Comparison(_Statement):
         return paragraph(str(self))
 
 
+ABOUT = "An arm's mean is {means}; a difference is {differences}, more precise ones counting more."
+
+
 def answer_from(
-    names: Sequence[ArmName],
-    totals: Mapping[int, Totals],
-    rounds: Mapping[int, float],
-    method: Method | None,
+    shown: Shown,
     units: Units,
     *,
-    confidence: float = 0.95,
     among: Sequence[int] | None = None,
-    assumption: str = STEADY,
     warning: str = "",
     settled: Settled | None = None,
     unsaid: str = "",
@@ -254,201 +275,140 @@ def answer_from(
 
     Parameters
     ----------
-    names
-        Names of the arms, or experts.
-    totals
-        What was released about each, by index; those without a release are left out.
-    rounds
-        How many rounds each arm's releases hold.
-    method
-        How totals become statements; None where they say nothing about means.
+    shown
+        What was released, with which probability each statement may be wrong, and what must be
+        true.
     units
         How the user counts.
-    confidence
-        Of the name of the best arm, and of each interval.
     among
         Indices of the arms that can be best; all by default.
-    assumption, warning
-        What must be true, and what speaks against it.
+    warning
+        What speaks against the assumption.
     settled
         What a race with at least this confidence has settled already: it stays settled.
     unsaid
         Why nothing can be said, where that is so: the whole sentence.
     """
-    alpha = 1.0 - check_confidence(confidence)
+    known, budget, assumption, note = shown
+    names, rounds, intervals = known
     running = range(len(names)) if among is None else among
-    racing = _still_racing(totals, method, running, alpha, settled)
+    found = _standing(known, budget, running, settled)
     arms = []
     for index, name in enumerate(names):
-        seen, may_win = round(rounds.get(index, 0)), index in racing
-        if method is None or index not in totals:
+        seen, may_win = round(rounds.get(index, 0)), index in found.racing
+        if intervals is None or index not in intervals.known:
             arms.append(ArmAnswer(name, seen, None, units.low, units.high, may_win))
             continue
-        found = method.mean(totals[index], alpha)
-        mean = min(max(point(totals[index]), found.low), found.high)
-        arms.append(ArmAnswer(name, seen, units.value(mean), *units.interval(found), may_win))
-    best = _winner(racing, running, settled)
-    if best is not None and len(racing) > 1 and settled is not None:
+        ends = units.interval(intervals.mean(index, budget.mean(index)))
+        mean = units.value(intervals.estimate(index))
+        arms.append(ArmAnswer(name, seen, mean, *ends, may_win))
+    enough, confidence = None, 1.0 - budget.alpha
+    words = best_words(found, running, known, units, budget)
+    if found.best is None and settled is not None and settled.winner is not None:
+        enough = names[settled.winner]
         words = (
-            f"{names[best]} is good enough: no other arm is better by more than "
+            f"{enough} is good enough: no other arm is better by more than "
             f"{units.amount(settled.tolerance)}"
         )
-    else:
-        words = best_words(best, racing, running, names, totals, method, units, alpha)
-    sentence = unsaid or f"{words}, {sure(confidence)}, provided {assumption}."
-    named = None if best is None or units.neutral else names[best]
-    return Answer(named, tuple(arms), sentence, confidence, assumption, units, warning)
+    sentence = f"{words}, {sure(confidence)}, provided {assumption}."
+    about = ""
+    if intervals is not None and intervals.of_means and intervals.known:
+        about = ABOUT.format(means=intervals.of_means, differences=intervals.of_differences)
+    return Answer(
+        None if found.best is None or units.neutral else names[found.best],
+        tuple(arms),
+        unsaid or f"{sentence} {note}".rstrip(),
+        confidence,
+        assumption,
+        units,
+        warning,
+        good_enough=enough,
+        about=about,
+    )
 
 
 def answer_later(
-    known: Callable[[], Known],
+    shown: Callable[[], Shown],
     units: Units,
     *,
-    confidence: float = 0.95,
     among: Sequence[int],
-    assumption: str = STEADY,
     warning: str = "",
     settled: Settled | None = None,
     unsaid: str = "",
 ) -> Answer:
     """Return what ``answer_from`` does, computed when it is looked at: ``best`` takes little.
 
-    ``known`` must return the same whenever it is called.
+    ``shown`` must return the same whenever it is called.
     """
-    alpha = 1.0 - check_confidence(confidence)
 
     def best() -> ArmName | None:
-        names, totals, _, method = known()
-        racing = _still_racing(totals, method, among, alpha, settled)
-        found = _winner(racing, among, settled)
-        return None if found is None or units.neutral else names[found]
+        known, budget, *_ = shown()
+        found = _standing(known, budget, among, settled).best
+        return None if found is None or units.neutral else known.names[found]
 
     def whole() -> Answer:
         return answer_from(
-            *known(),
-            units,
-            confidence=confidence,
-            among=among,
-            assumption=assumption,
-            warning=warning,
-            settled=settled,
-            unsaid=unsaid,
+            shown(), units, among=among, warning=warning, settled=settled, unsaid=unsaid
         )
 
     return Answer.later(best, whole, warning)
 
 
-def with_log(alone: Answer, together: Answer, warning: str) -> Answer:
-    """Return the answer of a run in phases that started from a log.
-
-    The run alone needs the weaker assumption, so its answer is given where it names an arm, and
-    where it has seen outcomes change. Else the log counts, if outcomes are like those in it. Which
-    of the two is given depends on what was released: they must share the error probability.
-    """
-
-    def best() -> ArmName | None:
-        return alone.best if warning or alone.best is not None else together.best
-
-    def whole() -> Answer:
-        if warning or alone.best is not None:
-            return replace(alone)  # computed
-        return replace(together, sentence=f"{together.sentence} {COUNTS_THE_LOG}")
-
-    return Answer.later(best, whole, warning)
-
-
-def compared_with_log(alone: Comparison, together: Comparison, warning: str) -> Comparison:
-    """Return the comparison in a run in phases that started from a log, as ``with_log``."""
-    if warning or alone.low > 0.0 or alone.high < 0.0:
-        return alone
-    return replace(together, sentence=f"{together.sentence} {COUNTS_THE_LOG}")
-
-
-def _still_racing(
-    totals: Mapping[int, Totals],
-    method: Method | None,
-    running: Sequence[int],
-    alpha: float,
-    settled: Settled | None,
-) -> list[int]:
-    """Return the arms that may be the best; what a race has settled stays settled."""
-    racing = in_the_race(totals, method, running, alpha)
+def _standing(
+    known: Known, budget: ErrorBudget, running: Sequence[int], settled: Settled | None
+) -> Standing:
+    """Return which arms may be the best; what a race has settled stays settled."""
+    found = standing(known.intervals, budget, running, len(known.names))
     if settled is None:
-        return racing
-    return [arm for arm in racing if arm in settled.racing] or list(settled.racing)
-
-
-def _winner(racing: Sequence[int], running: Sequence[int], settled: Settled | None) -> int | None:
-    """Return the best arm, if it can be named."""
-    if len(racing) == 1 and len(running) > 1:
-        return racing[0]
-    return None if settled is None else settled.winner
+        return found
+    racing = [arm for arm in found.racing if arm in settled.racing] or list(settled.racing)
+    return Standing(tuple(racing), racing[0] if len(racing) == 1 < len(running) else None)
 
 
 def compare_from(
-    names: Sequence[ArmName],
-    totals: Mapping[int, Totals],
-    method: Method | None,
+    shown: Shown,
     units: Units,
     first: ArmName,
     second: ArmName,
     *,
-    confidence: float = 0.95,
-    assumption: str = STEADY,
+    among: Sequence[int] | None = None,
+    settled: Settled | None = None,
     unsaid: str = "",
 ) -> Comparison:
-    """Compare two arms, by name."""
-    alpha = 1.0 - check_confidence(confidence)
+    """Compare two arms, by name; parameters are those of ``answer_from``."""
+    (names, _, intervals), budget, assumption, note = shown
+    confidence, running = 1.0 - budget.alpha, range(len(names)) if among is None else among
     a, b = index_of(names, first), index_of(names, second)
     if a == b:
         raise InputError(f"compare two different arms; got {first!r} twice.")
-    if method is None or a not in totals or b not in totals:
-        missing = [str(names[arm]) for arm in (a, b) if arm not in totals or method is None]
-        sentence = unsaid or f"Nothing has been released of {' and '.join(missing)} yet."
+    missing = [str(names[arm]) for arm in (a, b) if arm not in shown.known.told]
+    more = None if missing or intervals is None else intervals.apart(a, b)
+    if intervals is None or more is None:
+        never = f"{names[a]} and {names[b]} have never been played in the same phase."
+        if missing:
+            never = f"Nothing has been released of {' and '.join(missing)} yet."
         ends = -units.width, units.width
-        return Comparison(names[a], names[b], None, *ends, sentence, confidence, assumption)
-    found = method.difference(totals[a], totals[b], alpha)
-    more = point(totals[b]) - point(totals[a])
-    more = min(max(more, found.low), found.high)  # of losses, as a share of the range
+        return Comparison(names[a], names[b], None, *ends, unsaid or never, confidence, assumption)
+    best = _standing(shown.known, budget, running, settled).best
+    leads = int(best == a and b in running) - int(best == b and a in running)
+    found = of_pair(intervals, budget, a, b, best if leads else None)
+    if leads:
+        more = min(max(more, found.low), found.high)
     sign = -1.0 if units.reward else 1.0
     low, high = sorted(sign * units.width * end for end in found)
-    words = difference_words(names[a], names[b], more, found, units)
-    sentence = f"{words}, {sure(confidence)}, provided {assumption}."
+    words = difference_words(names[a], names[b], more, found, units, leads=leads)
+    over = f", {intervals.of_differences}" if intervals.of_differences else ""
+    sentence = f"{words}{over}, {sure(confidence)}, provided {assumption}. {note}".rstrip()
     size = sign * units.width * more
     return Comparison(names[a], names[b], size, low, high, sentence, confidence, assumption)
 
 
-def in_the_race(
-    totals: Mapping[int, Totals],
-    method: Method | None,
-    among: Sequence[int],
-    alpha: float,
-    tolerance: float = 0.0,
-) -> list[int]:
-    """Return the arms that may still be the best: no other is better beyond doubt.
-
-    With a ``tolerance``, arms that cannot be better than another by more than it leave as well.
-    """
-    if method is None:
-        return list(among)
-    share = alpha / max(len(among), 1)
-    known = [arm for arm in among if arm in totals]
-    kept = method.racing([totals[arm] for arm in known], share, tolerance)
-    gone = {arm for arm, stays in zip(known, kept, strict=True) if not stays}
-    return [arm for arm in among if arm not in gone] if gone else list(among)
-
-
-def leader_from(
-    names: Sequence[ArmName],
-    totals: Mapping[int, Totals],
-    method: Method | None,
-    among: Sequence[int],
-) -> ArmName | None:
-    """Return the arm with the smallest released mean loss; None while nothing is known."""
-    known = [arm for arm in among if arm in totals]
-    if method is None or not known:
+def leader_from(known: Known, among: Sequence[int]) -> ArmName | None:
+    """Return the arm that looks best by what was released; None while nothing is known."""
+    if known.intervals is None:
         return None
-    return names[min(known, key=lambda arm: point(totals[arm]))]
+    found = leader_of(known.intervals, among)
+    return None if found is None else known.names[found]
 
 
 def index_of(names: Sequence[ArmName], name: ArmName) -> int:

@@ -52,8 +52,8 @@ MIGRATIONS: dict[int, Callable[[JSON], JSON]] = {}
 """From a version to the next one: functions of the whole document."""
 
 DEFAULTS: dict[str, JSON] = {
-    "counters": {"control_rounds": 0, "outstanding": None},
-    "learned": {"metrics": [], "metric_phases": [], "retirements": []},
+    "counters": {"control_rounds": 0, "outstanding": None, "left_out": 0},
+    "learned": {"first_arms": 0, "metrics": [], "metric_phases": [], "retirements": []},
 }
 """What keys mean that documents of this version may lack, by section."""
 
@@ -110,6 +110,7 @@ def counters_to_dict(state: State) -> JSON:
         "overlapped": state.outstanding > 0,
         "outstanding": state.outstanding,
         "missed": state.missed_before,
+        "left_out": state.left_out,
         "rewarded": state.rewarded,
         "control_rounds": state.control_rounds,
         "resumed": state.resumed,
@@ -132,6 +133,7 @@ def learned_to_dict(state: State) -> JSON:
         "played": [[choice, count] for choice, count in state.played.items()],
         "retired": sorted(state.retired),
         "changed": state.changed,
+        "first_arms": state.first_arms,
         "metrics": [
             [arm, [list(one) for one in totals]] for arm, totals in state.metric_totals.items()
         ],
@@ -230,6 +232,7 @@ def load_state(state: State, saved: JSON, limits: Limits, *, latest: bool = Fals
     state.outstanding = checks.whole("outstanding", known, at_least=0)
     state.rewarded = counters["rewarded"] is True
     state.missed_before = checks.whole("missed", counters["missed"], at_least=0)
+    state.left_out = checks.whole("left_out", counters["left_out"], at_least=0)
     given = checks.whole("control_rounds", counters["control_rounds"], at_least=0)
     state.control_rounds = given
     words = np.array(counters["stream"], dtype=np.uint64)
@@ -276,6 +279,7 @@ def _load_learned(state: State, saved: JSON, limits: Limits) -> None:
     if not all(0 <= arm < limits.choices and count > 0 for arm, count in state.played.items()):
         raise ValueError("its shares do not fit together")
     state.changed = saved["changed"] is True or bool(state.retired)
+    state.first_arms = checks.whole("first_arms", saved["first_arms"], 0, limits.choices)
     _load_metrics(state, saved, limits)
 
 

@@ -7,32 +7,43 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypedDict
+from functools import cache
+from typing import TYPE_CHECKING
 
 from bandanna._core.html import paragraph
-from bandanna._core.start import Start
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
+from bandanna.error_budget import ErrorBudget
 from bandanna.inference import Floats
 from bandanna.learners.base import Report
 from bandanna.learners.net import NetReport
 from bandanna.learners.stationarity import GuardReport
 from bandanna.planner.plan import Happened, Plan
 from bandanna.policy.answers import (
+    COUNTS_THE_LOG,
     Answer,
     Comparison,
     DroppedArm,
     Settled,
+    Shown,
     answer_later,
+    check_confidence,
     compare_from,
-    compared_with_log,
     leader_from,
-    with_log,
 )
+from bandanna.policy.intervals import Known, standing
 from bandanna.policy.outcomes import and_start, known_of, metric_known, reason_of, turned_over
 from bandanna.policy.parts import Recipe, algorithm_of, slot_problem
 from bandanna.policy.promises import certificate_of, knows_its_noise, plan_of, promise_of
 from bandanna.policy.state import State
-from bandanna.policy.statements import AS_IN_THE_LOG, FIXED, STEADY, WEIGHED, Known, Units
+from bandanna.policy.statements import (
+    AMONG_SOME,
+    AS_IN_THE_LOG,
+    FIXED,
+    STEADY,
+    THAT_CAME,
+    WEIGHED,
+    Units,
+)
 from bandanna.policy.summary import (
     ArmSummary,
     Summary,
@@ -52,16 +63,6 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 """Default confidence of the intervals that are shown."""
-
-
-class _Said(TypedDict):
-    """What answers of one kind have in common."""
-
-    confidence: float
-    among: tuple[int, ...]
-    warning: str
-    settled: Settled | None
-    unsaid: str
 
 
 class Diagnostics:
@@ -266,15 +267,13 @@ class Diagnostics:
 
     @property
     def leader(self) -> ArmName | None:
-        """The arm, or expert, with the best released mean; None while nothing is known.
+        """The arm, or expert, that looks best by what was released; None while nothing is known.
 
         It may well be ahead by chance: ``answer`` says how sure that is.
         """
         with self._lock:
-            known = self._known()
-            if self._shares_with_log and not self._changes:
-                known = self._with_log()
-        return leader_from(known.names, known.totals, known.method, self._running)
+            shown = self._shown(CONFIDENCE)
+        return leader_from(shown().known, self._running)
 
     @property
     def likeliest(self) -> ArmName | None:
@@ -313,17 +312,10 @@ class Diagnostics:
         True
         """
         with self._lock:
-            if metric is not None:
-                known, units = self._metric(metric)
-                assumption = FIXED if self._metric_phases else STEADY
-                return answer_later(
-                    lambda: known,
-                    units,
-                    confidence=confidence,
-                    among=self._running,
-                    assumption=assumption,
-                )
-            return self._answer(confidence, outcome)
+            if metric is None:
+                return self._answer(confidence, outcome)
+            shown, units = self._shown_metric(metric, confidence)
+            return answer_later(shown, units, among=self._running)
 
     @property
     def answered(self) -> bool:
@@ -352,7 +344,7 @@ class Diagnostics:
                 spec.control,
                 one.rounds,
                 one.log_evidence,
-                reason_of(one, spec.metrics or {}, spec.control, spec.confidence),
+                reason_of(one, spec.metrics or {}, spec.control, spec.confidence, clip=spec.clip),
             )
             for one in retired
             if spec.control is not None
@@ -389,31 +381,15 @@ class Diagnostics:
             As for ``answer``.
         """
         with self._lock:
+            settled, among = None, self._running
             if metric is None:
-                known, units, assumption = self._known(), self._units(outcome), self._assumption
+                shown, units = self._shown(confidence), self._units(outcome)
+                settled = self._settled(confidence)
             else:
-                known, units = self._metric(metric)
-                assumption = FIXED if self._metric_phases else STEADY
-            log = self._with_log() if metric is None and self._shares_with_log else None
-            warning = self._changes
-
-        def compared(known: Known, assumption: str) -> Comparison:
-            return compare_from(
-                known.names,
-                known.totals,
-                known.method,
-                units,
-                first,
-                second,
-                confidence=confidence,
-                assumption=assumption,
-                unsaid=self._unsaid,
-            )
-
-        if log is None:
-            return compared(known, assumption)
-        alone = compared(known.in_part(0.5), assumption)
-        return compared_with_log(alone, compared(log.in_part(0.5), AS_IN_THE_LOG), warning)
+                shown, units = self._shown_metric(metric, confidence)
+        return compare_from(
+            shown(), units, first, second, among=among, settled=settled, unsaid=self._unsaid
+        )
 
     def scorecard(
         self,
@@ -450,6 +426,12 @@ class Diagnostics:
         """Why no answer can be given, where that is so."""
         return WEIGHED if self._parts.runner.weighs else ""
 
+    def error_budget(self, confidence: float, *, transitive: bool = True) -> ErrorBudget:
+        """Return with which probability each statement may be wrong, of arms or of experts."""
+        first = self._state.first_arms or len(self._choices)
+        alpha = 1.0 - check_confidence(confidence)
+        return ErrorBudget(alpha, first, transitive, grows=self.experts is None)
+
     def summary(self) -> Summary:
         """Return what was learned of each arm: chances, and means with 95% intervals.
 
@@ -477,103 +459,88 @@ class Diagnostics:
             return Summary(rows, state.rounds, state.released, *said, known, *also)
 
     def _answer(self, confidence: float, outcome: str) -> Answer:
-        report = self._parts.runner.watched()
-        race, warning = report.race, alarm_words(report.guard)
-        settled = None
-        if race is not None and confidence <= self.spec.confidence:
-            width = self.loss_range[1] - self.loss_range[0]
-            index = [self.active[arm] for arm in race.racing]
-            winner = None if race.winner is None else self.active[race.winner]
-            settled = Settled(tuple(index), winner, self.spec.tolerance / width)
-        known, units = self._released_so_far(), self._units(outcome)
-        said: _Said = {
-            "confidence": confidence,
-            "among": self._running,
-            "warning": warning,
-            "settled": settled,
-            "unsaid": self._unsaid,
-        }
-        if not self._shares_with_log:
-            return answer_later(known, units, assumption=self._assumption, **said)
-        log = self._with_log()
-        alone = answer_later(
-            lambda: known().in_part(0.5), units, assumption=self._assumption, **said
+        return answer_later(
+            self._shown(confidence),
+            self._units(outcome),
+            among=self._running,
+            warning=self._changes,
+            settled=self._settled(confidence),
+            unsaid=self._unsaid,
         )
-        together = answer_later(lambda: log.in_part(0.5), units, assumption=AS_IN_THE_LOG, **said)
-        return with_log(alone, together, warning)
+
+    def _settled(self, confidence: float) -> Settled | None:
+        """Return what a race has settled that is at least as sure as this."""
+        race = self._parts.runner.watched().race
+        if race is None or confidence > self.spec.confidence:
+            return None
+        width = self.loss_range[1] - self.loss_range[0]
+        racing = tuple(self.active[arm] for arm in race.racing)
+        winner = None if race.winner is None else self.active[race.winner]
+        return Settled(racing, winner, self.spec.tolerance / width)
 
     @property
     def _changes(self) -> str:
         """What a guard has seen that speaks against outcomes that do not change; or nothing."""
         return alarm_words(self._parts.runner.watched().guard)
 
-    @property
-    def _shares_with_log(self) -> bool:
-        """Whether answers rest on phases or on the log that the policy started from."""
-        return self.spec.start_from is not None and self._parts.runner.phases
+    def _shown(self, confidence: float) -> Callable[[], Shown]:
+        """Return a function that tells what was released until now, however late it is called.
 
-    def _with_log(self) -> Known:
-        """Return what was released in the run and of the log that it started from."""
-        release, start = self.recipe.release, self.spec.start
-        assert isinstance(release, SumRelease)
-        assert start is not None
-        return and_start(known_of(self._choices, release, dict(self._state.totals)), start)
-
-    def _known(self) -> Known:
-        """Return what was released of each arm, or of each expert that batches follow."""
-        return self._released_so_far()()
-
-    def _released_so_far(self) -> Callable[[], Known]:
-        """Return a function that tells what was released until now, however late it is called."""
-        names, release = self._choices, self.recipe.release
+        A run in phases that started from a log is told alone where that names an arm, and where
+        it has seen outcomes change. Else the log counts, if outcomes are like those in it. Which
+        it is depends on what was released, so the two share the error probability.
+        """
+        names, release, state = self._choices, self.recipe.release, self._state
         if not isinstance(release, SumRelease) or self._parts.runner.weighs:
-            return lambda: Known(names, {}, {}, None)
-        seen = dict(self._state.totals)
-        phases = list(self._state.phases) if self._in_phases else []
-        start = self._counted_start
+            nothing = Known(names, {}, None)
+            return lambda: Shown(nothing, self.error_budget(confidence), STEADY)
+        seen, phases = dict(state.totals), list(state.phases)
+        start, assumed = self.spec.start, self._assumption
+        steady = self.error_budget(confidence)
+        told = self.error_budget(confidence, transitive=not phases)
         if start is None:
-            return lambda: known_of(names, release, seen, phases)
-        return lambda: and_start(known_of(names, release, seen), start)
+            return cache(lambda: Shown(known_of(names, release, seen, phases), told, assumed))
+        if not self._parts.runner.phases:
+            return cache(
+                lambda: Shown(
+                    and_start(known_of(names, release, seen), start), steady, AS_IN_THE_LOG
+                )
+            )
+        running, changes = self._running, self._changes
 
-    @property
-    def _counted_start(self) -> Start | None:
-        """The log that answers count; None where phases are, which may differ from the log."""
-        return None if self._parts.runner.phases else self.spec.start
+        def show() -> Shown:
+            alone = Shown(known_of(names, release, seen, phases), told.half, assumed)
+            best = standing(alone.known.intervals, alone.budget, running, len(names)).best
+            if changes or best is not None:
+                return alone
+            both = and_start(known_of(names, release, seen), start)
+            return Shown(both, steady.half, AS_IN_THE_LOG, COUNTS_THE_LOG)
 
-    def _metric(self, metric: str) -> tuple[Known, Units]:
+        return cache(show)
+
+    def _shown_metric(self, metric: str, confidence: float) -> tuple[Callable[[], Shown], Units]:
         """Return what was released of a metric, and how it is counted."""
         metrics, guardrails = self._parts.metrics, self.spec.guardrails or {}
         if metrics is None:
             raise InputError("this policy has no metrics; make it with metrics=, by name.")
-        phases = self._metric_phases
-        known = metric_known(self._choices, metrics, self._state, metric, in_phases=phases)
+        known = metric_known(self._choices, metrics, self._state, metric)
         limit = guardrails.get(metric)
         neutral, more = limit is None, limit is None or limit < 0.0
         per = "decisions" if self.people is None else "people"
-        ends = metrics.ranges[metric]
         if more:  # ``answers`` counts losses: what is released of a metric is turned over
             known = turned_over(known)
-        return known, Units(*ends, more, metric, per, neutral, clip=self.clip)
-
-    @property
-    def _metric_phases(self) -> bool:
-        """Whether statements about metrics can rest on phases: all feedback came."""
-        return self._in_phases and bool(self._state.metric_phases)
-
-    @property
-    def _in_phases(self) -> bool:
-        """Whether statements can be made that hold for any losses fixed in advance.
-
-        Within a phase arms were played in a random order, and all arms were eligible in each.
-        """
-        state = self._state
-        return bool(state.phases) and not state.restricted and not state.changed
+        budget = self.error_budget(confidence, transitive=not self._state.metric_phases)
+        shown = Shown(known, budget, self._assumption)
+        ends = metrics.ranges[metric]
+        return lambda: shown, Units(*ends, more, metric, per, neutral, clip=self.clip)
 
     @property
     def _assumption(self) -> str:
-        if self._counted_start is not None:
-            return AS_IN_THE_LOG
-        return FIXED if self._in_phases else STEADY
+        """What must be true for what is said of the run alone."""
+        state = self._state
+        in_phases = AMONG_SOME if state.restricted else FIXED
+        assumed = in_phases if state.phases else STEADY
+        return f"{assumed}, and {THAT_CAME}" if state.left_out else assumed
 
     def _units(self, outcome: str) -> Units:
         per = "decisions" if self.people is None else "people"

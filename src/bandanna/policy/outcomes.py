@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,17 +12,11 @@ from bandanna._core.checks import Limits, Ranges
 from bandanna._core.grid import to_units
 from bandanna._core.start import Start, part_within
 from bandanna._core.types import ArmName, InputError
-from bandanna.inference import Totals, evidence_below, point
+from bandanna.error_budget import LATER
+from bandanna.inference import Totals
+from bandanna.policy.intervals import AnyTime, InPhases, Known
 from bandanna.policy.state import Retirement, State
-from bandanna.policy.statements import (
-    FIXED,
-    STEADY,
-    AnyTime,
-    InPhases,
-    Known,
-    PhaseArm,
-    arm_in_phases,
-)
+from bandanna.policy.statements import Units
 from bandanna.privacy.metrics import MetricsRelease
 from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease
@@ -38,24 +33,19 @@ def known_of(
 ) -> Known:
     """Return what a release has told of arms; by phase where statements can rest on phases."""
     law = release.law()
-    if law is None or not phases:
+    rounds = {arm: values.rounds for arm, values in seen.items()}
+    if law is None:
+        return Known(names, rounds, None)
+    if not phases:
         totals = {arm: release.totals(values) for arm, values in seen.items()}
-        rounds = {arm: values.rounds for arm, values in seen.items()}
-        return Known(names, totals, rounds, None if law is None else AnyTime(law))
+        return Known(names, rounds, AnyTime(law, totals))
     counts = np.zeros((len(phases), len(names)))
     sums = np.zeros_like(counts)
     for number, phase in enumerate(phases):
         for arm, count, mean in phase:
             counts[number, arm], sums[number, arm] = count, count * mean
-    totals = {
-        arm: arm_in_phases(
-            Totals(float(sums[:, arm].sum()), float(counts[:, arm].sum()), float(times)), arm
-        )
-        for arm, times in enumerate((counts > 0).sum(axis=0))
-        if times > 0
-    }
-    rounds = {arm: known.terms for arm, known in totals.items()}
-    return Known(names, totals, rounds, InPhases(law, counts, sums))
+    in_phases = InPhases(law, counts, sums)
+    return Known(names, {arm: one.terms for arm, one in in_phases.totals.items()}, in_phases)
 
 
 def and_start(known: Known, start: Start) -> Known:
@@ -63,10 +53,10 @@ def and_start(known: Known, start: Start) -> Known:
 
     The run's noise is on every sum, so a log with more noise counts in part.
     """
-    if not isinstance(known.method, AnyTime):
+    if not isinstance(known.intervals, AnyTime):
         return known
-    totals, rounds = dict(known.totals), dict(known.rounds)
-    part = part_within(start.scale, known.method.law.scale)
+    totals, rounds = dict(known.intervals.totals), dict(known.rounds)
+    part = part_within(start.scale, known.intervals.law.scale)
     for arm, one in start.of(known.names).items():
         own = totals.get(arm, Totals())
         totals[arm] = own._replace(
@@ -75,7 +65,7 @@ def and_start(known: Known, start: Start) -> Known:
             releases=own.releases + one.releases,
         )
         rounds[arm] = rounds.get(arm, 0.0) + one.rows
-    return known._replace(totals=totals, rounds=rounds)
+    return known._replace(rounds=rounds, intervals=replace(known.intervals, totals=totals))
 
 
 # --- metrics ----------------------------------------------------------------------------------
@@ -103,8 +93,6 @@ def metric_known(
     metrics: MetricsRelease,
     state: State,
     metric: str,
-    *,
-    in_phases: bool,
 ) -> Known:
     """Return what was released of one metric."""
     if metric not in metrics.names:
@@ -114,24 +102,29 @@ def metric_known(
     seen = {arm: totals[column] for arm, totals in state.metric_totals.items()}
     phases = [
         [(arm, count, means[column]) for arm, count, means in phase]
-        for phase in (state.metric_phases if in_phases else ())
+        for phase in state.metric_phases
     ]
     return known_of(names, metrics.plain, seen, phases)
 
 
 def turned_over(known: Known) -> Known:
     """Return what is known of the other end of the range: of 1 minus a metric."""
-    totals: dict[int, Totals] = {}
-    for arm, one in known.totals.items():
-        other = one._replace(total=one.terms - one.total)
-        totals[arm] = arm_in_phases(other, arm) if isinstance(one, PhaseArm) else other
-    method = known.method
-    if isinstance(method, InPhases):
-        method = method._replace(sums=method.counts - method.sums)
-    return known._replace(totals=totals, method=method)
+    return known._replace(intervals=known.intervals and known.intervals.turned_over())
 
 
 # --- guardrails -------------------------------------------------------------------------------
+
+
+def guardrail_error(alpha: float, guardrails: int, arms: int, first: int, arm: int) -> float:
+    """Return the error probability of one guardrail for one arm.
+
+    Of all arms that there ever are, and all guardrails, they add up to at most ``alpha``; a share
+    waits for arms that are added, as in ``ErrorBudget``.
+    """
+    rank = max(arm - first + 1, 0)
+    if rank == 0:
+        return alpha * (1.0 - LATER) / (guardrails * max(first - 1, 1))
+    return alpha * LATER / (guardrails * rank * (rank + 1))
 
 
 def breaches(
@@ -139,63 +132,64 @@ def breaches(
     guardrails: Limits,
     ranges: Ranges,
     control: int,
-    arms: Iterable[int],
-    alpha: float,
+    errors: Mapping[int, float],
     rounds: int,
+    assumption: str,
 ) -> list[Retirement]:
     """Return which of some arms are further from the control than a guardrail allows.
 
     Parameters
     ----------
     known
-        What was released of each metric that has a guardrail.
+        What was released of each metric that has a guardrail, by phase: arms are compared where
+        they were played at the same time.
     guardrails, ranges
         The limits, in units of the metric, and the metrics' ranges.
-    control, arms
-        The arm to compare with, and those that are compared.
-    alpha
-        With which probability, at most, each comparison is wrong at any time.
+    control, errors
+        The arm to compare with; and for each that is compared, with which probability, at most,
+        each comparison is wrong at any time.
     rounds
         How many decisions have been made.
+    assumption
+        What must be true.
     """
     found = []
-    for arm in arms:
+    for arm, error in errors.items():
         for metric, limit in guardrails.items():
             low, high = ranges[metric]
-            seen = _breach(known[metric], limit / (high - low), control, arm, alpha)
+            seen = _breach(known[metric], limit / (high - low), control, arm, error)
             if seen is not None:
-                assumption = FIXED if isinstance(known[metric].method, InPhases) else STEADY
                 found.append(Retirement(arm, metric, rounds, *seen, assumption))
                 break
     return found
 
 
 def _breach(
-    known: Known, limit: float, control: int, arm: int, alpha: float
+    known: Known, limit: float, control: int, arm: int, error: float
 ) -> tuple[float, float, float] | None:
     """Return difference, least distance and evidence if an arm is too far from the control."""
-    totals, method = known.totals, known.method
-    if method is None or control not in totals or arm not in totals:
+    intervals = known.intervals
+    if intervals is None or control not in intervals.known or arm not in intervals.known:
         return None
-    difference = point(totals[arm]) - point(totals[control])
-    below, above = (control, arm) if limit > 0.0 else (arm, control)
-    if abs(limit) >= (difference if limit > 0.0 else -difference):
+    difference = intervals.apart(control, arm)
+    if difference is None or abs(limit) >= (difference if limit > 0.0 else -difference):
         return None  # no evidence that it is further away, and no need to compute any
-    ends = totals[below], totals[above]
-    if not method.better(*ends, alpha, -abs(limit)):
+    below, above = (control, arm) if limit > 0.0 else (arm, control)
+    if not intervals.better(below, above, error, -abs(limit)):
         return None
-    evidence = math.log(1.0 / alpha)
-    if isinstance(method, AnyTime):
-        evidence = evidence_below(method.law, *ends, -abs(limit))
-    return difference, max(method.difference(*ends, 2.0 * alpha).low, abs(limit)), evidence
+    least = max(intervals.difference(below, above, error).low, abs(limit))
+    return difference, least, math.log(1.0 / error)
 
 
-def reason_of(one: Retirement, ranges: Ranges, control: ArmName, confidence: float) -> str:
+def reason_of(
+    one: Retirement, ranges: Ranges, control: ArmName, confidence: float, *, clip: bool
+) -> str:
     """Say why a guardrail retired an arm."""
     low, high = ranges[one.metric]
     width, side = high - low, "higher" if one.difference > 0.0 else "lower"
     apart = min(abs(one.difference), 1.0)  # noise may take it out of the range
+    metric = f"{Units(low, high, outcome=one.metric, clip=clip).noun}{',' if clip else ''}"
     return (
-        f"{one.metric} is {side} than with {control} by {width * apart:.4g} (at "
+        f"{metric} is {side} than with {control} by {width * apart:.4g} (at "
         f"least {width * one.least:.4g}), {100.0 * confidence:.4g}% sure, provided {one.assumption}"
     )

@@ -28,6 +28,7 @@ from bandanna.planner.plan import (
     plan,
     problem_of_slot,
 )
+from bandanna.policy.state import MOST_IN_PHASES
 from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.composition import for_person, slot_for
@@ -152,12 +153,16 @@ def _check_outcomes(spec: Spec, recipe: Recipe) -> None:
         raise InputError("devices send one bit for an event and no metrics: leave out metrics=.")
     if metrics := metrics_of(spec):
         metrics.guarantee(recipe.release.guarantee())  # refuses releases that it cannot go with
-    retires = isinstance(learner, CompiledLearner) and bool(learner.per_arm)
-    if spec.guardrails and not retires:
+    if not spec.guardrails:
+        return
+    if not (isinstance(learner, CompiledLearner) and learner.phases and learner.per_arm):
         raise InputError(
-            f"guardrails retire arms, which {learner.name} cannot do; use one of Bandanna's own "
-            f"algorithms, such as adaptive."
+            f"guardrails compare arms that were played at the same time, as in phases; "
+            f"{learner.name} plays one arm for a batch, and what changes for all arms from batch "
+            f"to batch would retire harmless ones. Use phased, phased-net or ab-test."
         )
+    if len(spec.arms) > MOST_IN_PHASES:
+        raise InputError(f"guardrails are for at most {MOST_IN_PHASES} arms.")
 
 
 def _without_experts(spec: Spec) -> tuple[Spec, str]:
@@ -170,6 +175,9 @@ def _without_experts(spec: Spec) -> tuple[Spec, str]:
         return spec.but(
             algorithm=PHASED
         ), "phased starts from the log, and watches whether it fits."
+    if spec.guardrails and spec.algorithm is spec.losses is None and not spec.replaced:
+        why = "Guardrails compare arms that are played at the same time, as phased does."
+        return spec.but(algorithm=PHASED), why
     name, problem, why = resolve(spec.algorithm, spec.losses, problem, in_parts=spec.replaced)
     return spec.but(algorithm=name, changes=problem.changes, memory=problem.memory), why
 

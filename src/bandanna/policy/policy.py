@@ -24,10 +24,11 @@ from bandanna._core.types import (
     InputError,
     without_frames,
 )
+from bandanna.learners.steps import CHOSEN
 from bandanna.policy.codec import VERSION, state_to_dict
 from bandanna.policy.diagnostics import Diagnostics
 from bandanna.policy.files import OneProcess, write_state
-from bandanna.policy.outcomes import breaches, metric_known, metrics_to_units
+from bandanna.policy.outcomes import breaches, guardrail_error, metric_known, metrics_to_units
 from bandanna.policy.parts import Recipe, check_parts, metrics_of
 from bandanna.policy.runner import Runner, start_learner
 from bandanna.policy.state import NOT_LEARNED, Batch, Drawn, EligibleArms, People, State
@@ -40,7 +41,6 @@ from bandanna.policy.transitions import (
     close,
     count_phase,
     decide,
-    evidence,
     finish,
     give_up,
     known_as,
@@ -102,6 +102,7 @@ class Policy(OneProcess, Diagnostics):
         people = None if spec.rule is None else People()
         self._state = State(stream, learned, people, retired=retired)
         self._state.rewarded = spec.start is not None and spec.start.reward
+        self._state.first_arms = 0 if spec.start is None else len(spec.arms)
         runner = Runner(self.recipe, spec.num_experts, self._state, len(spec.arms))
         default = to_units("default_loss", spec.default_loss, spec.loss_range)
         self._parts = Parts(runner, release, spec.rule, default, metrics_of(spec))
@@ -443,15 +444,16 @@ class Policy(OneProcess, Diagnostics):
         arms = [arm for arm in self.active if arm != control and arm not in self.retired]
         if control not in played:
             arms = [arm for arm in arms if arm in played]
-        alpha = (1.0 - spec.confidence) / (len(spec.guardrails) * (len(self.arms) - 1))
-        metrics, phases = self._parts.metrics, self._metric_phases
+        alpha, metrics = 1.0 - spec.confidence, self._parts.metrics
         assert metrics is not None
         known = {
-            name: metric_known(self.arms, metrics, state, name, in_phases=phases)
+            name: metric_known(self.arms, metrics, state, name)
             for name in (spec.guardrails if arms else ())
         }
-        about = spec.guardrails, spec.metrics, control, arms
-        for found in breaches(known, *about, alpha, state.rounds):
+        size = len(spec.guardrails), len(self.arms), state.first_arms or len(self.arms)
+        errors = {arm: guardrail_error(alpha, *size, arm) for arm in arms}
+        about = spec.guardrails, spec.metrics, control, errors, state.rounds, self._assumption
+        for found in breaches(known, *about):
             if len(self.active) > 2:
                 left = tuple(arm for arm in self.active if arm != found.arm)
                 self._change_arms(left, self.arms)
@@ -462,23 +464,30 @@ class Policy(OneProcess, Diagnostics):
     def _learn(self, batch: Batch | None) -> None:
         """Release a complete batch, once, and learn from what came out."""
         if batch is not None:
-            released, runner = close(self._state, batch), self._parts.runner
-            if batch.importance == NOT_LEARNED:
-                pass
-            elif released is None:
-                runner.take_back(batch.credited, batch.importance)
-            elif batch.phase is not None:
-                assert not isinstance(released, float)
-                runner.learn_phase(batch.importance, batch.phase.counts, released)
-            else:
-                value, rounds = released, batch.size
-                if isinstance(value, float):
-                    value, rounds = evidence(value, batch.importance, batch.size, batch.used)
-                runner.learn(batch.credited, batch.importance, batch.ticket, value, rounds)
+            self._state.first_arms = self._state.first_arms or len(self._choices)
+            released, runner = close(self._parts, self._state, batch), self._parts.runner
+            self._teach(runner, batch, released)
             if released is not None:
                 self._guard(batch)
             if self.on_release is not None:
                 self.on_release(batch, released)
+
+    def _teach(self, runner: Runner, batch: Batch, released: Released | None) -> None:
+        """Let the learner learn from a release; those that estimate means, from what came alone."""
+        if batch.importance == NOT_LEARNED:
+            return
+        told = batch.told
+        estimates = batch.phase is not None or batch.importance == CHOSEN
+        if released is None or (estimates and not told):
+            runner.take_back(batch.credited, batch.importance)
+        elif batch.phase is not None:
+            means = np.array([one.mean for one in told])
+            runner.learn_phase(batch.importance, {one.arm: one.losses for one in told}, means)
+        else:
+            value, rounds = released, batch.size
+            if estimates:
+                value, rounds = told[0].mean, told[0].losses
+            runner.learn(batch.credited, batch.importance, batch.ticket, value, rounds)
 
 
 INSTEAD = {

@@ -31,6 +31,9 @@ from bandanna.privacy.release import ArmTotals, Tally
 WAITING = -1
 """In place of a loss."""
 
+MOST_IN_PHASES = 100
+"""Arms for which each phase is remembered, for statements about losses that change."""
+
 NOT_LEARNED = -1.0
 """In place of an importance: a batch that the control was given to keep its share."""
 
@@ -50,6 +53,17 @@ class Drawn(NamedTuple):
     """Whose loss is learned: what was drawn, before another replaced it."""
     chance: float | None
     """The probability with which the arm is played, where that is known."""
+
+
+class Told(NamedTuple):
+    """What a batch has told of an arm, or expert: the default loss is taken out of it."""
+
+    arm: int
+    losses: int
+    """How many came."""
+    mean: float
+    offset: float = 0.0
+    """What bits still hold of the default loss, as ``ArmTotals`` keeps it."""
 
 
 # --- batches ----------------------------------------------------------------------------------
@@ -158,6 +172,10 @@ class Batch:
     """Rounds of people whose slot here had closed: in no slot, and not learned from."""
     used: int = 0
     """Losses that its release counts, once it closed."""
+    lost: dict[int, int] = field(default_factory=dict)
+    """How many of these are the default loss, by arm."""
+    told: list[Told] = field(default_factory=list)
+    """What it told of arms, once it was released."""
     phase: Phase | None = None
     """How arms take turns in it; None where it plays one arm or follows one expert."""
     elsewhere: dict[int, int] | None = None
@@ -214,6 +232,24 @@ class Batch:
         if self.slots is None:
             return self.size
         return sum(slot.counts for slot in self.slots.values())
+
+    def without_feedback(self) -> dict[int, int]:
+        """Return how many losses in its sums are the default loss, by arm: public.
+
+        They are those of rounds given up, and of slots that count and have no feedback at all.
+        """
+        if self.slots is None:
+            return dict(Counter(self._sum_of(position) for position in self.given_up))
+        lost = (
+            slot.rounds[0]
+            for slot in self.slots.values()
+            if slot.counts and slot.rounds and self.given_up.issuperset(slot.rounds)
+        )
+        return dict(Counter(map(self._sum_of, lost)))
+
+    def _sum_of(self, position: int) -> int:
+        """Return in whose sum a round is: its arm's in a phase, else that of the whole batch."""
+        return self.choice if self.phase is None else self.arms[position]
 
     @property
     def missed(self) -> int:
@@ -467,12 +503,17 @@ class State:
     while there were none."""
     missed_before: int = 0
     """What ``missed`` counts, of closed batches."""
+    left_out: int = 0
+    """Rounds and slots without feedback whose default loss was taken out of what was released:
+    public, as who came and what was given up are."""
     resumed: int = 0
     """How often its file was resumed more than once."""
     retired: frozenset[int] = frozenset()
     """Indices of arms that no further batch plays."""
     changed: bool = False
     """Whether arms were added or retired."""
+    first_arms: int = 0
+    """Arms, or experts, that there were when something was first released; 0 before that."""
     played: dict[int, int] = field(default_factory=dict)
     """Decisions of closed batches that each arm, or expert, was given: public."""
     totals: dict[int, ArmTotals] = field(default_factory=dict)

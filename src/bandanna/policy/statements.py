@@ -1,192 +1,25 @@
-"""How totals of released values become statements about means, what each assumes, and its words."""
+"""How statements are worded: what they assume, how a user counts, which arm is better."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from bandanna._core.types import ArmName, plain
-from bandanna.inference import (
-    Interval,
-    Law,
-    Totals,
-    difference_interval,
-    fixed_below,
-    fixed_difference_interval,
-    fixed_mean_interval,
-    is_below,
-    mean_interval,
-    phase_difference,
-    point,
-    still_racing,
-)
+from bandanna.error_budget import ErrorBudget
+from bandanna.inference import Interval
+from bandanna.policy.intervals import Intervals, Known, Standing
 
 STEADY = "each arm's outcomes do not change over time"
 FIXED = "outcomes were fixed in advance (they may change over time)"
+AMONG_SOME = (
+    "outcomes were fixed in advance (they may change over time) and, within a phase, had nothing "
+    "to do with which arms were eligible"
+)
 AS_IN_THE_LOG = "each arm's outcomes are like those in the log and do not change over time"
 AT_RANDOM = "rows are independent and chance decided who got which arm"
-
-
-class Method(Protocol):
-    """How totals become statements."""
-
-    def mean(self, arm: Totals, alpha: float) -> Interval:
-        """Return the interval of an arm's mean loss."""
-
-    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
-        """Return the interval of b's mean loss minus a's."""
-
-    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
-
-    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
-        """Return which arms no arm with a smaller mean is better than."""
-
-
-def pairs_racing(
-    arms: Sequence[Totals],
-    better: Callable[[Totals, Totals, float, float], bool],
-    alpha: float,
-    margin: float,
-) -> list[bool]:
-    """Return which arms are in the race, pair by pair, from the smallest mean on."""
-    left = [True] * len(arms)
-    ranked = sorted(range(len(arms)), key=lambda arm: point(arms[arm]))
-    for rank, arm in enumerate(ranked):
-        for rival in ranked[rank + 1 :]:
-            if left[arm] and left[rival] and better(arms[arm], arms[rival], alpha, margin):
-                left[rival] = False
-    return left
-
-
-class PhaseArm(Totals):
-    """The totals of an arm that was played in phases, and which arm it is."""
-
-    column: int
-
-
-def arm_in_phases(totals: Totals, column: int) -> PhaseArm:
-    """Return totals that know their arm."""
-    arm = PhaseArm(*totals)
-    arm.column = column
-    return arm
-
-
-class InPhases(NamedTuple):
-    """Statements from phases, for any losses that were fixed in advance.
-
-    Means are averages over phases, weighed by the arm's own rounds; differences are averages over
-    the phases in which both arms were played, weighed by how precisely each phase tells them.
-    """
-
-    law: Law
-    counts: NDArray[np.float64]
-    sums: NDArray[np.float64]
-
-    def mean(self, arm: Totals, alpha: float) -> Interval:
-        """Return the interval of an arm's mean loss."""
-        return mean_interval(self.law, arm, alpha)
-
-    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
-        """Return the interval of b's mean loss minus a's."""
-        assert isinstance(a, PhaseArm)
-        assert isinstance(b, PhaseArm)
-        columns = self.counts, self.sums, a.column, b.column
-        found = phase_difference(*columns, scale=self.law.scale, alpha=alpha)
-        return Interval(-1.0, 1.0) if found is None else Interval(found.low, found.high)
-
-    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
-        return self.difference(a, b, 2.0 * alpha).low > -margin
-
-    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
-        """Return which arms no arm with a smaller mean is better than."""
-        return pairs_racing(arms, self.better, alpha, margin)
-
-
-class AnyTime(NamedTuple):
-    """Confidence sequences: intervals that are valid at any time."""
-
-    law: Law
-
-    def mean(self, arm: Totals, alpha: float) -> Interval:
-        """Return the interval of an arm's mean loss."""
-        return mean_interval(self.law, arm, alpha)
-
-    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
-        """Return the interval of b's mean loss minus a's."""
-        return difference_interval(self.law, a, b, alpha)
-
-    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
-        return is_below(self.law, a, b, alpha, margin)
-
-    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
-        """Return which arms no arm with a smaller mean is better than, in one compiled call."""
-        return still_racing(self.law, arms, alpha, margin)
-
-
-class InPart(NamedTuple):
-    """A method with a part of the error probability, where two of them share it."""
-
-    method: Method
-    part: float
-
-    def mean(self, arm: Totals, alpha: float) -> Interval:
-        """Return the interval of an arm's mean loss."""
-        return self.method.mean(arm, self.part * alpha)
-
-    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
-        """Return the interval of b's mean loss minus a's."""
-        return self.method.difference(a, b, self.part * alpha)
-
-    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
-        return self.method.better(a, b, self.part * alpha, margin)
-
-    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
-        """Return which arms no arm with a smaller mean is better than."""
-        return self.method.racing(arms, self.part * alpha, margin)
-
-
-class Once(NamedTuple):
-    """Intervals for totals that are looked at once, of sums with noise of a scale."""
-
-    scale: float
-
-    def mean(self, arm: Totals, alpha: float) -> Interval:
-        """Return the interval of an arm's mean loss."""
-        return fixed_mean_interval(self.scale, arm, alpha)
-
-    def difference(self, a: Totals, b: Totals, alpha: float) -> Interval:
-        """Return the interval of b's mean loss minus a's."""
-        return fixed_difference_interval(self.scale, a, b, alpha)
-
-    def better(self, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin, with error probability alpha."""
-        return fixed_below(self.scale, a, b, alpha, margin)
-
-    def racing(self, arms: Sequence[Totals], alpha: float, margin: float) -> list[bool]:
-        """Return which arms no arm with a smaller mean is better than."""
-        return pairs_racing(arms, self.better, alpha, margin)
-
-
-class Known(NamedTuple):
-    """What was released, as answers are made from it."""
-
-    names: tuple[ArmName, ...]
-    totals: dict[int, Totals]
-    rounds: dict[int, float]
-    method: Method | None
-
-    def in_part(self, part: float) -> Known:
-        """Return the same for statements that have a part of the error probability."""
-        return self if self.method is None else self._replace(method=InPart(self.method, part))
-
+THAT_CAME = "whether feedback came had nothing to do with outcomes (what was given up is left out)"
 
 WEIGHED = (
     "EXP4 weighs all experts in every round, and from what it releases no expert's mean is bounded "
@@ -219,7 +52,7 @@ class Units(NamedTuple):
     @property
     def better(self) -> str:
         """What the sentence says between the better arm and the other."""
-        return f"has more {self.noun} than" if self.neutral else "is better than"
+        return f"has more {self.name} than" if self.neutral else "is better than"
 
     @property
     def noun(self) -> str:
@@ -243,6 +76,11 @@ class Units(NamedTuple):
         """What a sentence adds after a number where outcomes are clipped."""
         return f", {self.noun}" if self.clip else ""
 
+    @property
+    def by(self) -> str:
+        """What arms are ranked by, where no number says it and outcomes are clipped."""
+        return f" by {self.noun}" if self.clip else ""
+
     def value(self, loss: float) -> float:
         """Return a mean loss in [0, 1] as the user counts it."""
         return self.high - self.width * loss if self.reward else self.low + self.width * loss
@@ -260,7 +98,7 @@ class Units(NamedTuple):
         ends = [low] if high is None else [low, high]
         times, per = self._scaled(max(abs(value) for value in (size, *ends)))
         size, *ends = (self.width * times * value for value in (size, *ends))
-        digits = digits_for(max(size, *ends) - min(size, *ends))
+        digits = digits_for(max(max(size, *ends) - min(size, *ends), 1e-3 * abs(size)))
         if low > 0.0:  # a positive end is not shown as 0
             digits = max(digits, digits_for(10.0 * ends[0]))
         shown = [f"{value:,.{digits}f}" for value in ends]
@@ -288,67 +126,67 @@ class Units(NamedTuple):
 
 
 def best_words(
-    best: int | None,
-    racing: Sequence[int],
-    running: Sequence[int],
-    names: Sequence[ArmName],
-    totals: Mapping[int, Totals],
-    method: Method | None,
-    units: Units,
-    alpha: float,
+    found: Standing, running: Sequence[int], known: Known, units: Units, budget: ErrorBudget
 ) -> str:
     """Say which arm is best and by how much, or which may still be."""
-    if best is None or method is None:
-        return _open_words(racing, running, names, totals, method, units)
-    others = [arm for arm in running if arm != best]
-    level = 2.0 * alpha / len(running)
-    found = {arm: method.difference(totals[best], totals[arm], level) for arm in others}
-    nearest = min(others, key=lambda arm: found[arm].low)
-    low, high = max(found[nearest].low, 0.0), found[nearest].high  # the same test named the best
-    more = point(totals[nearest]) - point(totals[best])
-    more = min(max(more, low), high)
-    if len(others) == 1:
+    names, intervals, best = known.names, known.intervals, found.best
+    if best is None or intervals is None:
+        return _open_words(found.racing, running, known, units)
+    others = [arm for arm in running if arm != best and arm in intervals.known]
+    lead = {arm: of_pair(intervals, budget, best, arm, best) for arm in others}
+    nearest = min(others, key=lambda arm: lead[arm].low)
+    low, high = lead[nearest]
+    more = min(max(intervals.apart(best, nearest) or 0.0, low), high)
+    over = f", {intervals.of_differences}" if intervals.of_differences else ""
+    if len(running) == 2:
         than = f"{names[best]} {units.better} {names[nearest]}"
-        return f"{than} by {units.gain(more, low, high)}"
-    # Which arm is nearest is seen in the values: all lower ends hold together, and no upper one.
-    leads = f"has the most {units.noun}" if units.neutral else "is the best"
+        return f"{than} by {units.gain(more, low, high)}{over}"
+    leads = f"has the most {units.name}" if units.neutral else "is the best"
     than = "more than" if units.neutral else "better than"
     return (
         f"{names[best]} {leads} of {len(running)} arms, {than} {names[nearest]}, the "
-        f"nearest, by {units.gain(more, low)}"
+        f"nearest, by {units.gain(more, low)}{over}"
     )
 
 
-def _open_words(
-    racing: Sequence[int],
-    running: Sequence[int],
-    names: Sequence[ArmName],
-    totals: Mapping[int, Totals],
-    method: Method | None,
-    units: Units,
-) -> str:
-    if units.neutral and method is not None and any(arm in totals for arm in running):
+def of_pair(
+    intervals: Intervals, budget: ErrorBudget, a: int, b: int, best: int | None
+) -> Interval:
+    """Return the interval of b's mean loss minus a's; what is known of the best arm counts."""
+    low, high = intervals.difference(a, b, budget.pair(a, b))
+    if best == a:
+        return Interval(max(low, 0.0), max(high, 0.0))
+    return Interval(min(low, 0.0), min(high, 0.0)) if best == b else Interval(low, high)
+
+
+def _open_words(racing: Sequence[int], running: Sequence[int], known: Known, units: Units) -> str:
+    names, intervals = known.names, known.intervals
+    if units.neutral and any(arm in known.told for arm in running):
         return f"It is too early to say which arm has the most {units.noun}"
-    if method is None:
-        return "What was released says nothing about means, so no best arm can be named"
-    if len(running) == 1:
+    if len(running) == 1 and intervals is not None:
         return f"{names[running[0]]} is the only arm"
-    if not any(arm in totals for arm in running):
-        return "Nothing has been released yet, so no best arm can be named"
+    if not any(arm in known.told for arm in running):
+        why = "What was released says nothing about means"
+        why = why if intervals is None else "Nothing has been released yet"
+        return f"{why}, so no best arm can be named"
     some = _listed([names[arm] for arm in racing])
-    if len(racing) == len(running):
-        return f"It is too early to name the best arm: {some} may be the best"
-    return f"The best arm is one of {some}; the others are worse"
+    if len(racing) in (1, len(running)):
+        only = "only " if len(racing) == 1 else ""
+        return f"It is too early to name the best arm: {only}{some} may be the best{units.by}"
+    return f"The best arm is one of {some}{units.by}; the others are worse"
 
 
 def difference_words(
-    first: ArmName, second: ArmName, more: float, found: Interval, units: Units
+    first: ArmName, second: ArmName, more: float, found: Interval, units: Units, *, leads: int = 0
 ) -> str:
-    """Say which of two arms is better, given how much larger the second one's mean loss is."""
-    if found.low > 0.0:
+    """Say which of two arms is better, given how much larger the second one's mean loss is.
+
+    ``leads`` is 1 if the first is known to be the best arm, -1 if the second is.
+    """
+    if found.low > 0.0 or leads > 0:
         gain = units.gain(more, found.low, found.high)
         return f"{first} {units.better} {second} by {gain}"
-    if found.high < 0.0:
+    if found.high < 0.0 or leads < 0:
         gain = units.gain(-more, -found.high, -found.low)
         return f"{second} {units.better} {first} by {gain}"
     if more < 0.0:  # name the one that looks better first: its estimate is then positive

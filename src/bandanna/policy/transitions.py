@@ -18,10 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bandanna._core.advice import Advice, Ticket
+from bandanna._core.grid import UNITS
 from bandanna._core.types import ArmName, Decision, DecisionError, InputError, without_frames
 from bandanna.learners.steps import CHOSEN
 from bandanna.policy.runner import Runner
 from bandanna.policy.state import (
+    MOST_IN_PHASES,
     WAITING,
     Batch,
     Drawn,
@@ -31,14 +33,13 @@ from bandanna.policy.state import (
     Phase,
     Slot,
     State,
+    Told,
     Verdict,
 )
 from bandanna.privacy.metrics import MetricsRelease
 from bandanna.privacy.release import ArmTotals, Release, Released
+from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule
-
-MOST_IN_PHASES = 100
-"""Arms for which each phase is remembered, for statements about losses that change."""
 
 
 @dataclass(slots=True, eq=False)
@@ -447,7 +448,7 @@ def owner_of(state: State, decision: Decision) -> int:
     return batch.owners[decision.position].person
 
 
-def close(state: State, batch: Batch) -> Released | None:
+def close(parts: Parts, state: State, batch: Batch) -> Released | None:
     """Take a full batch out of reach and only then release it; None if nothing counts in it.
 
     The batch is gone before it is released: whatever fails, here or later, cannot bring the same
@@ -459,6 +460,8 @@ def close(state: State, batch: Batch) -> Released | None:
         del state.filling[batch.among]
     state.missed_before += batch.missed
     batch.used, plays = batch.count_used(), batch.plays()
+    batch.lost = batch.without_feedback()
+    state.left_out += sum(batch.lost.values())
     del state.open[batch.number]
     for arm, decided in plays.items():
         state.played[arm] = state.played.get(arm, 0) + decided
@@ -478,37 +481,52 @@ def close(state: State, batch: Batch) -> Released | None:
         metrics = [] if sums is None else [MetricReleased(*one) for one in sums.publish()]
     except BaseException as error:
         raise without_frames(error) from None
-    if isinstance(released, float):
-        _note(state, batch.choice, rescaled(released, batch.size, batch.used), batch.used)
-    elif phase is not None:
-        for (arm, count), value in zip(phase.counts.items(), released, strict=True):
-            _note(state, arm, float(value), count)
-        if len(phase.planned) <= MOST_IN_PHASES:
-            values = zip(phase.counts.items(), released, strict=True)
-            state.phases.append([(arm, count, float(value)) for (arm, count), value in values])
+    batch.told = _told_by(parts, batch, released)
+    for one in batch.told:
+        known = state.totals.get(one.arm, ArmTotals())
+        state.totals[one.arm] = known.and_also(one.mean, one.losses, one.offset)
+    if phase is not None and (len(phase.planned) <= MOST_IN_PHASES or state.phases):
+        state.phases.append([(one.arm, one.losses, one.mean) for one in batch.told])
     if metrics:
         _note_metrics(state, phase, metrics)
     return released
 
 
-def _note(state: State, choice: int, mean: float, count: int) -> None:
-    """Note what was released of an arm or expert."""
-    state.totals[choice] = state.totals.get(choice, ArmTotals()).and_also(mean, count)
+def _told_by(parts: Parts, batch: Batch, released: Released | None) -> list[Told]:
+    """Return what a closed batch has told of arms; of those without feedback, nothing.
+
+    How many of its losses are the default loss is public, and so is that. What is released is a
+    sum with noise, so what they add to it is subtracted exactly. A bit keeps it.
+    """
+    release = parts.release
+    if released is None or not isinstance(release, SumRelease):
+        return []
+    phase, default = batch.phase, parts.default / UNITS
+    if isinstance(released, float):
+        sums = [(batch.choice, batch.size, batch.used, released)]
+    else:
+        assert phase is not None, "a sum for each arm comes from a phase"
+        pairs = zip(phase.counts.items(), released, strict=True)
+        sums = [(arm, count, count, float(value)) for (arm, count), value in pairs]
+    found = []
+    for arm, planned, used, value in sums:
+        lost = batch.lost.get(arm, 0)
+        if used > lost:
+            mean, offset = rescaled(value, planned, used - lost), lost * (default - MIDDLE)
+            if release.adds_up:
+                mean, offset = mean - offset / (used - lost), 0.0
+            found.append(Told(arm, used - lost, mean, offset))
+    return found
 
 
 def _note_metrics(state: State, phase: Phase | None, metrics: list[MetricReleased]) -> None:
-    """Note what was released of metrics; by phase as long as all feedback came."""
+    """Note what was released of metrics, by phase where there are phases."""
     for arm, count, means in metrics:
         known = state.metric_totals.get(arm) or (ArmTotals(),) * len(means)
         pairs = zip(known, means, strict=True)
         state.metric_totals[arm] = tuple(totals.and_also(mean, count) for totals, mean in pairs)
-    if phase is None or len(phase.planned) > MOST_IN_PHASES:
-        return
-    whole = len(state.metric_phases) == len(state.phases) - 1
-    if whole and {arm: count for arm, count, _ in metrics} == phase.counts:
+    if phase is not None and (len(phase.planned) <= MOST_IN_PHASES or state.metric_phases):
         state.metric_phases.append(metrics)
-    else:
-        state.metric_phases = []
 
 
 def _erase(state: State, batch: Batch) -> None:
@@ -530,8 +548,8 @@ def _erase(state: State, batch: Batch) -> None:
 #   every arm. The release is the one for a whole batch, with the same numbers and epsilon.
 # - a learner of losses takes the value as it is: the mean loss of the whole batch, in which missing
 #   slots lose the same whatever is played. Its regret is that of the slots that count.
-# - where means are estimated, by ``summary`` and by learners that count rounds, the middle is taken
-#   out again: ``rescaled``.
+# - where means are estimated, by answers and by learners that count rounds, the middle is taken
+#   out again, and so is the default loss of what was given up: ``Batch.told``.
 # - a batch in which nothing counts publishes nothing and teaches nothing.
 #
 # ``docs/theory/people.md`` has the proofs.
@@ -551,17 +569,6 @@ def rescaled(value: float, planned: int, counted: int) -> float:
     if counted == planned:
         return value
     return MIDDLE + (planned / counted) * (value - MIDDLE)
-
-
-def evidence(value: float, importance: float, planned: int, counted: int) -> tuple[float, int]:
-    """Return the value that a learner is given, and of how many rounds.
-
-    A learner that estimates means and chose the arm by a rule (``dp-klucb``) is given the mean of
-    the slots that count, and how many they are. All others are given the value of the whole batch.
-    """
-    if counted == planned or importance != CHOSEN:
-        return value, planned
-    return rescaled(value, planned, counted), counted
 
 
 def within_reach(drawn: Drawn, people: int, first: int) -> Drawn:

@@ -146,6 +146,7 @@ class OneBitRelease(PureRelease):
 
     name: ClassVar[str] = "one-bit"
     mechanisms: ClassVar = (OneBitMechanism,)
+    adds_up: ClassVar[bool] = False
     a: int = field(init=False, repr=False)
     b: int = field(init=False, repr=False)
 
@@ -215,14 +216,16 @@ class OneBitRelease(PureRelease):
         """Return how many bits were 1, of how many, and how their mean depends on the mean loss.
 
         Slots that are missing from a batch count 1/2 (``policy/transitions.py``): the mean of the
-        bits then follows the mean loss less strongly. For batches of different sizes the mean
-        slope is taken, which ``docs/theory/answers.md`` allows.
+        bits then follows the mean loss less strongly. Default losses move it by what they differ
+        from 1/2. For batches of different sizes the mean slope and offset are taken, which
+        ``docs/theory/answers.md`` allows.
         """
         bits = seen.batches
         ones = (seen.total - 0.5 * seen.rounds) / self.batch + 0.5 * bits
         counted = seen.rounds / (bits * self.batch)
         slope = self.slope * counted
-        return Totals(ones, bits, 0.0, 0.5 * (1.0 - slope), slope)
+        moved = self.slope * seen.offset / (bits * self.batch)
+        return Totals(ones, bits, 0.0, 0.5 * (1.0 - slope) + moved, slope)
 
     def guess(self, published: NDArray[np.float64]) -> NDArray[np.int64]:
         """Guess a canary where a bit is 1: among zeros, that is where it tells most."""

@@ -184,10 +184,13 @@ class ArmTotals(NamedTuple):
     """Sum of the values, each times the size of its batch."""
     rounds: float = 0.0
     """Sum of the sizes."""
+    offset: float = 0.0
+    """How much larger the total is because default losses differ from the middle of the range."""
 
-    def and_also(self, value: float, size: int) -> ArmTotals:
+    def and_also(self, value: float, size: int, offset: float = 0.0) -> ArmTotals:
         """Add the value of a batch."""
-        return ArmTotals(self.batches + 1, self.total + size * value, self.rounds + size)
+        total, rounds = self.total + size * value, self.rounds + size
+        return ArmTotals(self.batches + 1, total, rounds, self.offset + offset)
 
     @property
     def mean(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +92,9 @@ class PhaseTally(Tally):
 
 class SumRelease(Release):
     """A release that needs only the sum of a batch's losses, and publishes one number."""
+
+    adds_up: ClassVar[bool] = True
+    """Whether it publishes the sum with noise, so that a known loss can be taken out of it."""
 
     @abstractmethod
     def release(self, total: int, size: int | None = None) -> float:

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bandanna._core.types import JSON
-from bandanna.inference import mean_interval
-from bandanna.inference import point as estimate
+from bandanna.inference import estimate, mean_interval
 from bandanna.policy.diagnostics import CONFIDENCE
 from bandanna.policy.policy import Policy
 from bandanna.policy.promises import own_row
@@ -92,7 +91,9 @@ def _means(policy: Policy, count: int, points: Sequence[Point]) -> list[JSON]:
     law = release.law() if isinstance(release, SumRelease) else None
     if law is None or not isinstance(release, SumRelease):
         return []
-    units = policy.answer().units
+    if any(totals.offset for totals in policy.state.totals.values()):
+        return []  # bits hold default losses that these points do not tell
+    units, budget = policy.answer().units, policy.error_budget(CONFIDENCE)
     seen: dict[int, ArmTotals] = {}
     known: list[list[float] | None] = [None] * count
     found: list[JSON] = []
@@ -103,9 +104,8 @@ def _means(policy: Policy, count: int, points: Sequence[Point]) -> list[JSON]:
                 before.batches + batches, before.total + total, before.rounds + rounds[arm]
             )
             told = release.totals(seen[arm])
-            ends = mean_interval(law, told, 1.0 - CONFIDENCE)
-            middle = min(max(estimate(told), ends.low), ends.high)
-            known[arm] = [units.value(middle), *units.interval(ends)]
+            ends = mean_interval(law, told, budget.mean(arm))
+            known[arm] = [units.value(estimate(told)), *units.interval(ends)]
         found.append({"at": moment(at), "means": list(known)})
     return found
 

@@ -9,6 +9,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from bandanna._core.grid import feedback_to_units
 from bandanna._core.types import JSON, ArmName, Decision, InputError
 from bandanna.policy.codec import batch_to_dict, counters_to_dict, phase_to_dict
@@ -17,7 +19,7 @@ from bandanna.policy.outcomes import metrics_to_units
 from bandanna.policy.policy import Policy
 from bandanna.policy.state import KEY_BYTES, WAITING, Batch
 from bandanna.policy.state import State as PolicyState
-from bandanna.policy.transitions import MIDDLE, check_bit, rescaled
+from bandanna.policy.transitions import MIDDLE, check_bit
 from bandanna.privacy.release import Released
 from bandanna.store.contract import ConflictError, refusals_only
 from bandanna.store.rows import (
@@ -381,18 +383,15 @@ class PolicyUnit(UnitOfWork):
         return Decision(self.policy.arms[arm], arm, *numbers, self.policy.state.identity)
 
     def _note_release(self, batch: Batch, released: Released | None) -> None:
-        """Note what a batch released, and of how many losses; of none, if nothing in it counted."""
-        if batch.phase is not None and not isinstance(released, float | None):
-            for (arm, count), mean in zip(batch.phase.counts.items(), released, strict=True):
-                note = Release(batch.number, arm, count, float(mean), self._now)
-                self._releases.append(note)
-            return
-        value: float | list[float] = MIDDLE
-        if isinstance(released, float):
-            value = rescaled(released, batch.size, batch.used)
-        elif released is not None:
-            value = released.tolist()
-        self._releases.append(Release(batch.number, batch.choice, batch.used, value, self._now))
+        """Note what a batch told, and of how many losses; of none, if none of them came."""
+        for one in batch.told:
+            note = Release(batch.number, one.arm, one.losses, one.mean, self._now)
+            self._releases.append(note)
+        if not batch.told:
+            size, value = 0, MIDDLE
+            if isinstance(released, np.ndarray) and batch.phase is None:
+                size, value = batch.used, released.tolist()
+            self._releases.append(Release(batch.number, batch.choice, size, value, self._now))
 
 
 def _digest(learned: object) -> bytes | None:

@@ -1,0 +1,346 @@
+"""What released values say of arms: estimates, intervals, and which of two is better.
+
+There is one kind of these for each way in which feedback was released. Everything that is said or
+ranked is computed by them: answers, comparisons, leaders, guardrails. Arms go by their index, and
+losses are shares of their range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core.types import ArmName
+from bandanna.error_budget import ErrorBudget
+from bandanna.inference import (
+    Interval,
+    Law,
+    PhaseEvidence,
+    Totals,
+    difference_interval,
+    estimate,
+    evidence_below,
+    fixed_below,
+    fixed_difference_interval,
+    fixed_mean_interval,
+    is_below,
+    mean_interval,
+    phase_difference,
+    phase_evidence,
+    point,
+    still_racing,
+)
+
+ANY_DIFFERENCE = Interval(-1.0, 1.0)
+
+
+class Intervals(Protocol):
+    """Statements about mean losses, each with its probability of being wrong at any time."""
+
+    transitive: ClassVar[bool]
+    """Whether arms have an order, so that an arm that is better than a better one is better."""
+    of_means: ClassVar[str]
+    """What a mean is taken over, if it must be said."""
+    of_differences: ClassVar[str]
+    """What a difference is taken over, if it must be said."""
+
+    @property
+    def known(self) -> Collection[int]:
+        """The arms of which something was released."""
+
+    def estimate(self, arm: int) -> float:
+        """Return the estimated mean loss of an arm."""
+
+    def apart(self, a: int, b: int) -> float | None:
+        """Return the estimate of b's mean loss minus a's; None where they were never compared."""
+
+    def mean(self, arm: int, error: float) -> Interval:
+        """Return the interval of an arm's mean loss, with this error probability on both sides."""
+
+    def difference(self, a: int, b: int, error: float) -> Interval:
+        """Return the interval of b's mean loss minus a's, with this error on each side."""
+
+    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin."""
+
+    def unbeaten(self, arms: Sequence[int], errors: NDArray[np.float64]) -> list[int]:
+        """Return the arms than which no other is better; ``errors`` of pairs, by the newer arm."""
+
+    def turned_over(self) -> Self:
+        """Return the same of the other end of the range: of 1 minus the losses."""
+
+
+@dataclass(frozen=True)
+class AnyTime:
+    """Confidence sequences for arms whose outcomes do not change over time."""
+
+    law: Law
+    totals: Mapping[int, Totals]
+    transitive: ClassVar[bool] = True
+    of_means: ClassVar[str] = ""
+    of_differences: ClassVar[str] = ""
+
+    @property
+    def known(self) -> Collection[int]:
+        """The arms of which something was released."""
+        return self.totals.keys()
+
+    def estimate(self, arm: int) -> float:
+        """Return the estimated mean loss of an arm."""
+        return estimate(self.totals[arm])
+
+    def apart(self, a: int, b: int) -> float | None:
+        """Return the estimate of b's mean loss minus a's."""
+        return self.estimate(b) - self.estimate(a)
+
+    def mean(self, arm: int, error: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+        return mean_interval(self.law, self.totals[arm], error)
+
+    def difference(self, a: int, b: int, error: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        return difference_interval(self.law, self.totals[a], self.totals[b], 2.0 * error)
+
+    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin."""
+        return is_below(self.law, self.totals[a], self.totals[b], error, margin)
+
+    def unbeaten(self, arms: Sequence[int], errors: NDArray[np.float64]) -> list[int]:
+        """Return the arms than which no other is better, in one compiled call."""
+        known = [arm for arm in arms if arm in self.totals]
+        kept = still_racing(self.law, [self.totals[arm] for arm in known], errors[known])
+        gone = {arm for arm, stays in zip(known, kept, strict=True) if not stays}
+        return [arm for arm in arms if arm not in gone]
+
+    def evidence(self, a: int, b: int, margin: float) -> float:
+        """Return the log evidence that a's mean loss is below b's plus a margin."""
+        return evidence_below(self.law, self.totals[a], self.totals[b], margin)
+
+    def turned_over(self) -> Self:
+        """Return the same of 1 minus the losses."""
+        turned = {
+            arm: one._replace(total=one.terms - one.total) for arm, one in self.totals.items()
+        }
+        return replace(self, totals=turned)
+
+
+@dataclass(frozen=True)
+class InPhases:
+    """Statements from phases, for any losses that were fixed in advance.
+
+    An arm's mean is over its own rounds. A difference is the average of the phases in which both
+    arms were played, weighed by how precisely each phase tells it: what moves all arms together
+    cancels.
+    """
+
+    law: Law
+    counts: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    """Rounds and released sums of every phase (row) and arm (column)."""
+    transitive: ClassVar[bool] = False
+    of_means: ClassVar[str] = "over its own rounds"
+    of_differences: ClassVar[str] = "on average over the phases that played both"
+
+    @cached_property
+    def totals(self) -> dict[int, Totals]:
+        """What was released of each arm in all."""
+        times = (self.counts > 0).sum(axis=0)
+        sums, rounds = self.sums.sum(axis=0), self.counts.sum(axis=0)
+        return {
+            arm: Totals(float(sums[arm]), float(rounds[arm]), float(often))
+            for arm, often in enumerate(times)
+            if often > 0
+        }
+
+    @property
+    def known(self) -> Collection[int]:
+        """The arms of which something was released."""
+        return self.totals.keys()
+
+    def estimate(self, arm: int) -> float:
+        """Return the estimated mean loss of an arm over its own rounds."""
+        return estimate(self.totals[arm])
+
+    def apart(self, a: int, b: int) -> float | None:
+        """Return the phases' estimate of b's mean loss minus a's."""
+        found = self.evidence_of(a, b)
+        return None if found is None else found.difference
+
+    def mean(self, arm: int, error: float) -> Interval:
+        """Return the interval of an arm's mean loss over its own rounds."""
+        return mean_interval(self.law, self.totals[arm], error)
+
+    def difference(self, a: int, b: int, error: float) -> Interval:
+        """Return the interval of the average difference over phases that played both."""
+        columns = self.counts, self.sums, a, b
+        found = phase_difference(*columns, scale=self.law.scale, alpha=2.0 * error)
+        return ANY_DIFFERENCE if found is None else Interval(found.low, found.high)
+
+    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, on that average."""
+        found = self.evidence_of(a, b)
+        if found is None:
+            return False
+        away = found.difference + margin
+        return away > 0.0 and found.against(away) >= -np.log(error)
+
+    def unbeaten(self, arms: Sequence[int], errors: NDArray[np.float64]) -> list[int]:
+        """Return the arms than which no other is better, pair by pair."""
+        known = [arm for arm in arms if arm in self.known]
+
+        def beaten(arm: int) -> bool:
+            return any(
+                self.better(other, arm, float(errors[max(arm, other)]))
+                for other in known
+                if other != arm
+            )
+
+        return [arm for arm in arms if arm not in self.known or not beaten(arm)]
+
+    def evidence_of(self, a: int, b: int) -> PhaseEvidence | None:
+        """Return what phases that played both say of their difference."""
+        if max(a, b) >= self.counts.shape[1]:
+            return None
+        return phase_evidence(self.counts, self.sums, a, b, scale=self.law.scale)
+
+    def turned_over(self) -> Self:
+        """Return the same of 1 minus the losses."""
+        return replace(self, sums=self.counts - self.sums)
+
+
+@dataclass(frozen=True)
+class Once:
+    """Intervals for totals that are looked at once, of sums with noise of a scale."""
+
+    scale: float
+    totals: Mapping[int, Totals]
+    transitive: ClassVar[bool] = True
+    of_means: ClassVar[str] = ""
+    of_differences: ClassVar[str] = ""
+
+    @property
+    def known(self) -> Collection[int]:
+        """The arms of which something was released."""
+        return self.totals.keys()
+
+    def estimate(self, arm: int) -> float:
+        """Return the estimated mean loss of an arm."""
+        return estimate(self.totals[arm])
+
+    def apart(self, a: int, b: int) -> float | None:
+        """Return the estimate of b's mean loss minus a's."""
+        return self.estimate(b) - self.estimate(a)
+
+    def mean(self, arm: int, error: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+        return fixed_mean_interval(self.scale, self.totals[arm], error)
+
+    def difference(self, a: int, b: int, error: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        return fixed_difference_interval(self.scale, self.totals[a], self.totals[b], 2.0 * error)
+
+    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin."""
+        return fixed_below(self.scale, self.totals[a], self.totals[b], error, margin)
+
+    def unbeaten(self, arms: Sequence[int], errors: NDArray[np.float64]) -> list[int]:
+        """Return the arms than which no arm with a smaller mean is better."""
+        left = dict.fromkeys(arms, True)
+        ranked = sorted((arm for arm in arms if arm in self.totals), key=self._rank)
+        for rank, arm in enumerate(ranked):
+            for rival in ranked[rank + 1 :]:
+                if left[arm] and left[rival]:
+                    error = float(errors[max(arm, rival)])
+                    left[rival] = not self.better(arm, rival, error)
+        return [arm for arm in arms if left[arm]]
+
+    def _rank(self, arm: int) -> float:
+        return point(self.totals[arm])
+
+    def turned_over(self) -> Self:
+        """Return the same of 1 minus the losses."""
+        turned = {
+            arm: one._replace(total=one.terms - one.total) for arm, one in self.totals.items()
+        }
+        return replace(self, totals=turned)
+
+
+class Known(NamedTuple):
+    """What was released, as answers are made from it."""
+
+    names: tuple[ArmName, ...]
+    rounds: Mapping[int, float]
+    """How many rounds each arm's releases hold."""
+    intervals: Intervals | None
+    """What they say; None where they say nothing about means."""
+
+    @property
+    def told(self) -> Collection[int]:
+        """The arms of which something is known."""
+        return () if self.intervals is None else self.intervals.known
+
+
+# --- which arm is best --------------------------------------------------------------------------
+
+
+class Standing(NamedTuple):
+    """Which arms may be the best, by index, and which one is."""
+
+    racing: tuple[int, ...]
+    best: int | None
+
+
+def standing(
+    intervals: Intervals | None, budget: ErrorBudget, running: Sequence[int], arms: int
+) -> Standing:
+    """Return which of the running arms may be the best of them.
+
+    Of the ``arms`` that there ever were, one is best whatever was retired since, so arms leave at
+    the level for the best one. If an arm that was retired may be it, and where arms have been
+    added, or have no order, what is said of pairs decides.
+    """
+    if intervals is None:
+        return Standing(tuple(running), None)
+    if budget.best > 0.0 and arms == budget.first:
+        left = intervals.unbeaten(range(arms), np.full(arms, budget.best))
+        if set(left) <= set(running):
+            return Standing(tuple(left), left[0] if len(left) == 1 and arms > 1 else None)
+    left = intervals.unbeaten(running, budget.of_pairs(arms))
+    if not left:  # each is worse than another, on averages over different phases
+        return Standing(tuple(running), None)
+    if len(left) > 1 or len(running) < 2:
+        return Standing(tuple(left), None)
+    best = left[0]
+    sure = intervals.transitive or all(
+        intervals.better(best, arm, budget.pair(best, arm)) for arm in running if arm != best
+    )
+    return Standing((best,), best if sure else None)
+
+
+def leader_of(intervals: Intervals, among: Sequence[int]) -> int | None:
+    """Return the arm that no other looks better than, by the estimates that are printed.
+
+    Where each looks worse than another, the one that looks the least worse.
+    """
+    known = [arm for arm in among if arm in intervals.known]
+    if not known:
+        return None
+    if intervals.transitive:
+        return min(known, key=intervals.estimate)
+
+    def behind(arm: int, other: int) -> float:
+        return -(intervals.apart(arm, other) or 0.0)
+
+    first = known[0]
+    for arm in known[1:]:
+        first = arm if behind(first, arm) > 0.0 else first
+
+    def worst(arm: int) -> float:
+        return max((behind(arm, other) for other in known if other != arm), default=0.0)
+
+    return first if worst(first) <= 0.0 else min(known, key=worst)
