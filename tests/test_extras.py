@@ -28,11 +28,6 @@ def bandanna(*arguments: str) -> str:
     ("missing", "arguments", "said"),
     [
         (
-            ("joblib", "polars"),
-            ("study", "run", "study.toml", "-o", "r"),
-            "a study needs joblib and polars: pip install 'bandanna[studies]'",
-        ),
-        (
             ("distributed",),
             ("study", "run", "study.toml", "-o", "r", "--cluster", "tcp://127.0.0.1:1"),
             "a cluster needs distributed: pip install 'bandanna[cluster]'",
@@ -66,8 +61,11 @@ bandit = bd.PrivateBandit(arms=2, epsilon=0.5)
 bandit.observe(bandit.decide(), loss=0.3)
 results = bd.simulate(bd.PrivateBandit(2, 1.0), [[0.1, 0.9]] * 50, replicates=2)
 assert "mean" in repr(results)
+assert results.table().height == 1
+log = {"plan": ["A", "B"] * 50, "visits": [1, 0] * 50}
+assert bd.answer(log, arm="plan", outcome="visits", epsilon=1.0).guarantee.epsilon == 1.0
 try:
-    results.table()
+    results.plot()
 except bd.BandannaError as error:
     assert isinstance(error, ImportError)
     print(error)
@@ -76,7 +74,10 @@ except bd.BandannaError as error:
         OPTIONAL, code + bandanna("plan", "--arms=2", "--rounds=1e4", "--epsilon=1"), tmp_path
     )
     assert done.returncode == 0, done.stderr
-    said = "Results.table() needs joblib and polars: pip install 'bandanna[studies]'\n"
+    said = (
+        "Results.plot() needs altair and jinja2 and vl-convert-python: "
+        "pip install 'bandanna[report]'\n"
+    )
     assert done.stdout.startswith(said)
 
 

@@ -101,7 +101,7 @@ def test_doctor_says_what_is_there_and_what_is_missing(monkeypatch: pytest.Monke
     assert done.exit_code == 0, done.output
     assert done.output.startswith(f"bandanna {__version__}, CPython {sys.version_info.major}.")
     assert "machine code: compiled in" in done.output
-    assert "extra studies: ready" in done.output
+    assert "extra report: ready" in done.output
     found = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).output)
     assert found["packages"]["opendp"]["good"]
     monkeypatch.setattr(doctor, "_required", lambda: {"numba": "999.0", "no-such": None})

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.grid import UNITS, LossRange
 from bandanna._core.html import paragraph, table
+from bandanna._core.private_inputs import private_inputs
 from bandanna._core.start import Start, StartArm
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
 from bandanna.counted import Counted
@@ -146,6 +147,7 @@ class LogAnswer(Answer):
         )
 
 
+@private_inputs
 def answer(
     log: object,
     *,
@@ -165,9 +167,9 @@ def answer(
     ----------
     log
         One row for each decision that was made: a CSV or Parquet file (also .gz), a folder or a
-        pattern of such, a pandas or polars frame, an Arrow table, a dict of columns, or
-        ``bandanna.Table`` in a database. Or ``bandanna.Exposures``: who met which arm when, and
-        facts about them. Files and databases are counted where they are.
+        pattern of such, a frame of pandas or polars, an Arrow table, a relation of DuckDB or Ibis,
+        a dict of columns, or ``bandanna.Table`` in a database. Or ``bandanna.Exposures``: who met
+        which arm when, and facts about them. Files and databases are counted where they are.
     arm, outcome
         Names of the columns with the arm and with the outcome.
     epsilon
@@ -214,8 +216,17 @@ def answer(
             confidence=confidence,
             by={one.column: one.names for one in bins},
         )
+    wanted = [arm, outcome, person, *(by if isinstance(by, Mapping) else ())]
+    # All at once: a query may give its rows in another order the next time.
+    log = read_columns(log, [name for name in wanted if isinstance(name, str)])
     rows = read_log(log, **columns, **kinds)  # type: ignore[arg-type]
     data, kept = (rows, np.arange(rows.size)) if person is None else once_each(rows)
+    alone = len(data.arm_names) - np.unique(data.arms).size
+    if alone:
+        raise InputError(
+            f"nobody is left with {alone} of the {len(data.arm_names)} arms: with person= people "
+            f"count with the arm of their first row. Leave out the rows of such arms."
+        )
     cells = _cells(log, by or {}, kept, len(data.arm_names))
     counted = Counted.of_rows(
         data.arm_names,

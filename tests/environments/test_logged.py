@@ -187,7 +187,7 @@ def test_experts_advise_in_a_file(tmp_path: Path) -> None:
     given = bd.simulate(policy, losses, advice=said, replicates=2)
     np.testing.assert_array_equal(read.regret("policy"), given.regret("policy"))
     (tmp_path / "advice.csv").write_text("\n".join(["ann", *(["c"] * 200)]))
-    with pytest.raises(bd.InputError, match="expert 'ann' names an unknown arm, 'c'"):
+    with pytest.raises(bd.InputError, match="expert 'ann' names an unknown arm in row"):
         bd.simulate(policy, files[0], advice=files[1])
 
 

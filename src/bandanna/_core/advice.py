@@ -162,8 +162,8 @@ def _by_name(advice: Sequence[object], names: Sequence[ArmName]) -> list[int]:
 def _as_array(advice: object) -> Advice:
     try:
         table = np.asarray(advice)
-    except ValueError as error:
-        raise InputError(f"advice must be a table of numbers: {error}.") from None
+    except ValueError:
+        raise InputError("advice must be a table of numbers, all rows as long.") from None
     if table.dtype.kind not in "iuf":
         raise InputError(f"advice must be a table of numbers; got {table.dtype} values.")
     return table

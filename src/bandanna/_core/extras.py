@@ -1,4 +1,4 @@
-"""Optional dependencies: studies, reports, clusters and more."""
+"""Optional dependencies: reports, clusters, the service and more."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from importlib.util import find_spec
 from bandanna._core.types import InputError
 
 EXTRAS = {
-    "studies": ("joblib", "polars"),
-    "report": ("altair", "jinja2", "polars", "vl_convert"),
-    "cluster": ("distributed", "joblib", "polars"),
+    "report": ("altair", "jinja2", "vl_convert"),
+    "cluster": ("distributed",),
     "digits": ("sklearn",),
     "signatures": ("cryptography",),
     "warehouse": ("ibis", "duckdb", "pyarrow"),
@@ -27,7 +26,7 @@ EXTRAS = {
         *(() if sys.platform == "win32" else ("uvloop",)),  # there is none for Windows
     ),
 }
-"""Packages by the name of what asks for them: ``pip install 'bandanna[studies]'``."""
+"""Packages by the name of what asks for them: ``pip install 'bandanna[report]'``."""
 
 NAMES = {
     "ibis": "ibis-framework",

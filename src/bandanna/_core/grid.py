@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +41,14 @@ def to_units(name: str, value: object, loss_range: LossRange, *, clip: bool = Fa
     if clip and not math.isnan(number):
         number = min(max(number, low), high)
     if not low <= number <= high:
+        got = f"a value of type {type(value).__name__} that is none"
+        if not math.isnan(number):
+            got = "a number outside it (clip=True counts such as the nearer end)"
+        elif isinstance(value, Real):
+            got = "NaN"
         raise InputError(
             f"{name} must be a number from {plain(low)} to {plain(high)}, the range fixed when the "
-            f"policy was made; got something else of type {type(value).__name__}. The value is not "
-            f"repeated here because it is private."
+            f"policy was made; got {got}. The value is not repeated here because it is private."
         )
     units = round((number - low) / (high - low) * UNITS)
     return min(max(units, 0), UNITS)
@@ -75,10 +80,7 @@ def array_to_units(
     """
     if np.ma.isMaskedArray(losses) or getattr(getattr(losses, "dtype", None), "kind", "") == "c":
         raise InputError("losses must be a plain table of real numbers, not masked or complex.")
-    try:
-        table = np.asarray(losses, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"losses must be a table of numbers: {error}.") from None
+    table = _as_table(losses)
     if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
         raise InputError(
             f"losses must have shape (rounds, arms) with at least 1 round and 2 arms; "
@@ -101,6 +103,17 @@ def array_to_units(
                 f"{int(wrong.sum()):,} that are {what}"
             )
     return np.rint((table - low) / (high - low) * UNITS).astype(np.int64)
+
+
+def _as_table(losses: object) -> NDArray[np.float64]:
+    try:
+        return np.asarray(losses, dtype=np.float64)
+    except (TypeError, ValueError):
+        pass  # what NumPy says repeats values
+    raise InputError(
+        "losses must be a table of numbers, a row for each round and a column for each arm; some "
+        "rows are longer than others, or something is no number."
+    )
 
 
 def _where(row: int, column: int) -> str:

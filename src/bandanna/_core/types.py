@@ -55,7 +55,7 @@ def without_frames(error: BaseException) -> BaseException:
 
     Their variables hold feedback, and an error reporter may report variables too.
     """
-    error.__context__ = None
+    error.__context__ = error.__cause__ = None
     return error.with_traceback(None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -99,17 +100,38 @@ def _options(
     be_quiet(quiet)
 
 
+MOST_FRAMES = 5
+"""Lines of the source that are shown where something went wrong here."""
+
+
 def main() -> None:
     """Run the command line; a mistake of the user's gets a sentence, not a traceback."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    """Run the command line and return how it ended, without the error that ended it."""
     try:
         app()
     except BandannaError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(2)
+        return _say(f"error: {error}", 2)
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
     except BrokenPipeError:  # the reader closed the pipe
-        sys.exit(141)
+        return 141
     except (OSError, UnicodeEncodeError) as error:
-        typer.echo(f"error: cannot write the output: {error}", err=True)
-        sys.exit(2)
+        why = getattr(error, "strerror", None) or "the terminal cannot show a letter of it"
+        return _say(f"error: cannot write the output: {why}", 2)
+    except Exception as error:
+        frames = "".join(traceback.format_tb(error.__traceback__)[-MOST_FRAMES:])
+        return _say(
+            f"{frames}error: {type(error).__name__}, by a fault of Bandanna's. What it says is "
+            f"left out, as it may repeat private values; the lines above tell where it is.",
+            1,
+        )
+    return 0
+
+
+def _say(error: str, code: int) -> int:
+    typer.echo(error, err=True)
+    return code

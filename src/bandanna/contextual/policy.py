@@ -14,6 +14,7 @@ from bandanna._core import checks
 from bandanna._core.checks import MAX_SLOTS
 from bandanna._core.grid import UNNAMED_FEEDBACK, check_range, feedback_to_units
 from bandanna._core.html import paragraph
+from bandanna._core.private_inputs import private_feedback, private_inputs
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import (
     JSON,
@@ -175,6 +176,7 @@ class PrivateContextual(OneProcess):
 
     # --- what a user calls ----------------------------------------------------------------
 
+    @private_inputs
     def decide(self, context: Context, *, person: str | int | None = None) -> Decision:
         """Choose an arm for a person.
 
@@ -235,6 +237,7 @@ class PrivateContextual(OneProcess):
             self.observe(self._note(phi, arm, chance), reward=reward)
             return True
 
+    @private_feedback
     def observe(
         self,
         decision: Decision | Mapping[str, object],

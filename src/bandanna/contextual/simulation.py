@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.extras import need
 from bandanna._core.grid import UNITS, array_to_units
+from bandanna._core.private_inputs import private_inputs
 from bandanna._core.streams import new_stream
 from bandanna._core.types import JSON, InputError
 from bandanna.contextual.features import Encoder, Fitted, as_encoder
@@ -38,7 +39,7 @@ CHUNK = 2**16
 """Rounds whose losses are laid out at a time."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ContextTable:
     """People with their encoded features and a reward for every arm: who comes is drawn from them.
 
@@ -60,6 +61,7 @@ class ContextTable:
     about: str
 
     @classmethod
+    @private_inputs
     def from_rewards(cls, table: object, features: object, rewards: object) -> ContextTable:
         """Take a table of features and a reward in [0, 1] for every person and arm.
 
@@ -74,6 +76,7 @@ class ContextTable:
         return cls(phi, np.ascontiguousarray(losses), encoder, "a reward for every arm is known")
 
     @classmethod
+    @private_inputs
     def from_labels(cls, table: object, features: object, labels: Sequence[object]) -> ContextTable:
         """Take a table for classification: classes are arms, and the right one has reward 1."""
         classes, which = np.unique(np.asarray(labels), return_inverse=True)
@@ -82,6 +85,7 @@ class ContextTable:
         return cls(made.phi, made.losses, made.encoder, "classes are arms: the right one earns 1")
 
     @classmethod
+    @private_inputs
     def from_log(
         cls,
         log: object,
@@ -252,6 +256,7 @@ class Replay:
     about: str = "replay: rounds of the log count where the policy played the same arm"
 
 
+@private_inputs
 def replay(
     log: object,
     features: object,

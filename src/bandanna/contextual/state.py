@@ -69,7 +69,7 @@ VERSION = 1
 WAITING, GIVEN_UP = -1, -2
 
 
-@dataclass
+@dataclass(repr=False)
 class Waiting:
     """A decision without feedback."""
 
@@ -79,7 +79,7 @@ class Waiting:
     """Whose slot it is, by their hash, for those who store it."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Epoch:
     """Rounds that are released together."""
 
@@ -115,7 +115,7 @@ class Epoch:
         return self.numbers[position]
 
 
-@dataclass
+@dataclass(repr=False)
 class Past:
     """One epoch that was released: public numbers."""
 
@@ -125,7 +125,7 @@ class Past:
     """Feedback by arm; where contexts are protected, all of it at index 0."""
 
 
-@dataclass
+@dataclass(repr=False)
 class State:
     """Everything that a policy knows."""
 

@@ -26,6 +26,7 @@ from bandanna._core.grid import (
     feedback_to_units,
 )
 from bandanna._core.html import table as html_table
+from bandanna._core.private_inputs import private_feedback, private_inputs
 from bandanna._core.streams import Stream, new_stream, uniform
 from bandanna._core.types import (
     JSON,
@@ -234,6 +235,7 @@ class PrivateTrees(PrivateContextual):
 
     # --- what a user calls ----------------------------------------------------------------
 
+    @private_inputs
     def decide(self, context: Context, *, person: str | int | None = None) -> Decision:
         """Choose an arm for a person, whose context is public."""
         if person is not None:
@@ -248,6 +250,7 @@ class PrivateTrees(PrivateContextual):
             self._open[number] = arm, chance, path
             return Decision(self.arms[arm], arm, number, number, 0, self._identity, chance)
 
+    @private_feedback
     def observe(
         self,
         decision: Decision | Mapping[str, object],

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bandanna._core.grid import LossRange
+from bandanna._core.private_inputs import private_inputs
 from bandanna._core.types import InputError
 from bandanna.environments.adaptive import PunishLeader, PunishRepeats
 from bandanna.environments.base import COMPARATORS, Environment, World
@@ -119,6 +120,7 @@ def check_environment(name: str, options: Iterable[str] = ()) -> list[str]:
     return parameters
 
 
+@private_inputs
 def as_environment(
     losses: object, advice: object = None, loss_range: LossRange = (0.0, 1.0)
 ) -> Environment | ExpertEnvironment:

@@ -30,7 +30,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Log:
     """One row for each decision that was made, in order of time where that is known."""
 
@@ -106,7 +106,7 @@ def read_log(
         raise InputError("the log has no rows; give one for each decision that was made.")
     codes, names = _codes("arm", arm, found[arm])
     if len(names) < 2:
-        raise InputError(f"a log needs at least 2 arms; column {arm!r} has only {names[0]!r}.")
+        raise InputError(f"a log needs at least 2 arms; column {arm!r} has one value in all rows.")
     losses = _outcomes(outcome, found[outcome], (low, high), clip=clip)
     units = np.rint((losses - low) / (high - low) * UNITS).astype(np.int64)
     chances = None if propensity is None else _propensities(propensity, found[propensity])
@@ -142,11 +142,11 @@ def _advised(
     said = []
     for column in columns:
         codes, named = _codes("advice", column, found[column])
-        unknown = [name for name in named if name not in indices]
-        if unknown:
+        unknown = np.array([name not in indices for name in named])[codes]
+        if unknown.any():
             raise InputError(
-                f"expert {column!r} advises {unknown[0]!r}, an arm that was never played; there "
-                f"are {', '.join(map(repr, arms))}."
+                f"expert {column!r} advises an arm that was never played, first in row "
+                f"{int(unknown.argmax()) + 1:,}."
             )
         said.append(np.array([indices[name] for name in named], dtype=np.int64)[codes])
     return np.stack(said, axis=1)
@@ -157,15 +157,23 @@ def _codes(what: str, column: str, values: Column) -> tuple[Integers, tuple[str,
     _refuse_missing(what, column, _missing(values))
     if values.dtype.kind == "f" and (values == np.floor(values)).all():
         values = values.astype(np.int64)
-    names, codes = np.unique(values, return_inverse=True)
+    try:
+        names, codes = np.unique(values, return_inverse=True)
+    except TypeError:
+        names = None
+    if names is None:
+        raise InputError(
+            f"column {column!r} mixes texts, numbers or other things, which have no order; make "
+            f"all of its values texts."
+        )
     return codes.astype(np.int64).ravel(), tuple(str(name) for name in names)
 
 
 def _outcomes(column: str, values: Column, loss_range: LossRange, *, clip: bool) -> Floats:
-    try:
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"column {column!r} must hold numbers, or true and false.") from None
+    _refuse_missing("outcome", column, _missing(values))
+    numbers = as_numbers(values)
+    if numbers is None:
+        raise InputError(f"column {column!r} must hold numbers, or true and false.")
     _refuse_missing("outcome", column, np.isnan(numbers))
     low, high = loss_range
     if clip:
@@ -182,11 +190,8 @@ def _outcomes(column: str, values: Column, loss_range: LossRange, *, clip: bool)
 
 
 def _propensities(column: str, values: Column) -> Floats:
-    try:
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError):
-        numbers = np.full(values.shape, np.nan)
-    if not ((numbers > 0.0) & (numbers <= 1.0)).all():
+    numbers = as_numbers(values)
+    if numbers is None or not ((numbers > 0.0) & (numbers <= 1.0)).all():
         raise InputError(f"propensities in column {column!r} must be above 0 and at most 1.")
     return numbers
 
@@ -208,8 +213,17 @@ def _refuse_missing(what: str, column: str, missing: NDArray[np.bool_]) -> None:
         )
 
 
+def as_numbers(values: Column) -> Floats | None:
+    """Return a column as numbers; None if it holds anything else."""
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def _is_nothing(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    missing = value is None or type(value).__name__ == "NAType"  # of pandas
+    return missing or (isinstance(value, float) and math.isnan(value))
 
 
 YEAR_FIRST = re.compile(r"\d{4}(\D|\d{2,}|$)")

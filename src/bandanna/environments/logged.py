@@ -13,6 +13,7 @@ from bandanna._core import checks
 from bandanna._core.advice import Advice, vote_type
 from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS, LossRange
+from bandanna._core.private_inputs import private_inputs
 from bandanna._core.streams import Stream, binomial, uniform
 from bandanna._core.types import InputError
 from bandanna.environments.base import Environment, Memory, edges_of_best, register
@@ -250,6 +251,7 @@ class Logged(Environment):
     name = "log"
     comparator = "expected"
 
+    @private_inputs
     def __init__(
         self,
         log: object,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS, LossRange, array_to_units, check_range
+from bandanna._core.private_inputs import private_inputs
 from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
 from bandanna.environments.base import Environment, Memory, register
@@ -83,7 +84,7 @@ def _sum_losses(
 register(TableParams, _sum_losses)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LossFile:
     """A (rounds, arms) table of losses, with its file's name and its content's hash."""
 
@@ -109,7 +110,7 @@ class LossFile:
         return ExpertTable(losses, advice, self.loss_range, self.arms, self.expert_names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Table:
     """What a file holds."""
 
@@ -126,6 +127,7 @@ class _Table:
         return f"row {row + 1}{line}, column {self.arms[column]!r}"
 
 
+@private_inputs
 def read_losses(
     path: Path,
     loss_range: LossRange = (0.0, 1.0),
@@ -181,9 +183,11 @@ def _read_numpy(path: Path) -> _Table:
 def _load_array(path: Path) -> NDArray[np.generic]:
     try:
         array: NDArray[np.generic] = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise InputError(f"not a NumPy array of numbers: {error}.") from None
-    return array
+    except (ValueError, EOFError):
+        pass
+    else:
+        return array
+    raise InputError("not a NumPy array of numbers: write it with numpy.save.")
 
 
 def _by_person(
@@ -245,10 +249,10 @@ def _read_advice(path: Path, arms: tuple[str, ...]) -> tuple[NDArray[np.generic]
         if values.dtype.is_integer() and not values.has_nulls():
             said[:, column] = values.to_numpy()
             continue
-        unknown = [arm for arm in values.unique().to_list() if str(arm) not in indices]
+        unknown = [row for row, arm in enumerate(values, start=1) if str(arm) not in indices]
         if unknown:
             raise InputError(
-                f"{path}: expert {experts[column]!r} names an unknown arm, {unknown[0]!r}; "
+                f"{path}: expert {experts[column]!r} names an unknown arm in row {unknown[0]:,}; "
                 f"there are {', '.join(map(repr, arms))}, or their indices from 0."
             )
         said[:, column] = [indices[str(arm)] for arm in values]

@@ -16,6 +16,7 @@ import numpy as np
 from bandanna._core import checks
 from bandanna._core.advice import check_advice
 from bandanna._core.grid import UNNAMED_FEEDBACK, feedback_to_units, to_units
+from bandanna._core.private_inputs import private_feedback
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import (
     JSON,
@@ -162,6 +163,7 @@ class Policy(OneProcess, Diagnostics):
                 batch = self._open_batch(among)
             return decide(self._parts, state, batch, self.spec.arms, said, who, among)
 
+    @private_feedback
     def observe(
         self,
         decision: Decision | Mapping[str, object],
@@ -191,6 +193,7 @@ class Policy(OneProcess, Diagnostics):
             del loss, reward, metrics, units, also
             self._learn(batch)
 
+    @private_feedback
     def observe_bit(self, decision: Decision | Mapping[str, object], bit: int) -> None:
         """Take the bit that a person's device released for a decision: once, as ``observe`` does.
 

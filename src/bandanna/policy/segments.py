@@ -10,6 +10,7 @@ from textwrap import indent
 from typing import Never, TypeVar
 
 from bandanna._core.html import paragraph
+from bandanna._core.private_inputs import private_feedback
 from bandanna._core.types import (
     JSON,
     ArmName,
@@ -119,6 +120,7 @@ class Segments(Mapping[ArmName, Policy]):
         """Choose an arm for the next round of a segment."""
         return self[segment].decide(advice, person=person, eligible=eligible)
 
+    @private_feedback
     def observe(
         self,
         decision: Decision | Mapping[str, object],

@@ -69,7 +69,7 @@ class Told(NamedTuple):
 # --- batches ----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Slot:
     """One person's slot in a batch: all its rounds count once, by their mean."""
 
@@ -131,7 +131,7 @@ class Phase:
         return float(self.planned[arm]) / len(self.order)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Batch:
     """Rounds that are released together; with a rule for people, slots that are.
 
@@ -473,7 +473,7 @@ class Retirement(NamedTuple):
 # --- the whole --------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class State:
     """Everything that changes while a policy runs."""
 

@@ -23,6 +23,7 @@ import numpy as np
 from bandanna._core import checks
 from bandanna._core.checks import MAX_EPSILON, MIN_EPSILON
 from bandanna._core.grid import LossRange, check_range
+from bandanna._core.private_inputs import private_inputs
 from bandanna._core.types import JSON, Guarantee, InaccurateWarning, InputError, plain
 from bandanna.privacy.composition import float_above
 from bandanna.privacy.mechanism import Finding, float_of
@@ -201,6 +202,7 @@ def _group_with_range(
     return lambda size, delta: float_above(size * Fraction(own) + Fraction(group(size, delta)))
 
 
+@private_inputs
 def private_range(
     values: Iterable[float],
     epsilon: float,
@@ -282,7 +284,7 @@ def _off_by(values: int, points: int, scale: float, epsilon: float) -> int:
             f"an end of the range may be off by {off_by:,} of the {values:,} values at epsilon "
             f"{epsilon:g}; more values or a larger epsilon make it sharper."
         )
-        warnings.warn(message, InaccurateWarning, stacklevel=3)
+        warnings.warn(message, InaccurateWarning, stacklevel=4)
     return off_by
 
 

@@ -377,7 +377,6 @@ class Results:
 
     def table(self) -> pl.DataFrame:
         """Return mean, standard error, quantiles, and the share of the uniform player's regret."""
-        need("studies", "Results.table()")
         import polars as pl
 
         return pl.DataFrame(self.summary())

@@ -230,7 +230,7 @@ class Snapshot(NamedTuple):
     """Open batches that have not changed."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Changes:
     """What one transaction changes in one experiment."""
 

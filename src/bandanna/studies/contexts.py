@@ -44,7 +44,7 @@ ROUNDS = 100_000
 ROUND_SECONDS = 2e-6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ContextData:
     """A table of people with their features and a loss for every arm."""
 

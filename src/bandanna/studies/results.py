@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bandanna._core.documents import to_text, write_whole
-from bandanna._core.extras import need
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.studies.cell import Part, Skipped
 from bandanna.studies.play import Played
@@ -162,7 +161,6 @@ class StudyResults:
     @classmethod
     def read(cls, path: str | Path) -> StudyResults:
         """Open a results folder."""
-        need("studies", "a study")
         folder = ResultsFolder(path)
         return cls(folder, folder.read_index())
 

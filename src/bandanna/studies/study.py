@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Self
 
 from bandanna._core import checks
-from bandanna._core.extras import need
 from bandanna._core.types import JSON, InputError
 from bandanna.spec import parameters
 from bandanna.studies.cell import Cell, Skipped
@@ -220,7 +219,6 @@ class Study:
         progress
             Show a progress bar; by default on a terminal.
         """
-        need("studies", "a study")
         count = worker_count(workers)
         if not self.cells:
             raise InputError(

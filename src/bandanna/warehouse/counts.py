@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bandanna._core.extras import missing_for
 from bandanna._core.grid import LossRange, check_range
 from bandanna._core.types import InputError, plain
 from bandanna.counted import Counted
+from bandanna.environments.frames import FRAMES
 from bandanna.warehouse.query import Asked, Bins, first_exposures, of_exposures, of_rows
 from bandanna.warehouse.source import (
     Exposures,
@@ -106,12 +108,18 @@ def sql_of(
 
 
 def source_of(log: object) -> Source | None:
-    """Return a source for what is not columns in memory; None for those."""
+    """Return a source for what is not columns in memory; None for those.
+
+    Where the ``warehouse`` extra is not installed a single file, and a table of Arrow's, are read
+    into memory.
+    """
     if isinstance(log, Table | Exposures):
         return log
-    if isinstance(log, str | Path) or hasattr(log, "to_batches"):
-        return Table(log)
-    return None
+    file = isinstance(log, str | Path)
+    if (not file and not hasattr(log, "to_batches")) or isinstance(log, Mapping):
+        return None
+    in_memory = not file or (Path(log).is_file() and Path(log).suffix in FRAMES)  # type: ignore[arg-type]
+    return None if in_memory and missing_for("warehouse") else Table(log)
 
 
 def _where(source: Source) -> str:

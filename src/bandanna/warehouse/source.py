@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from bandanna._core.extras import need
 from bandanna._core.types import InputError
-from bandanna.environments.frames import MISSING, check_first_line
+from bandanna.environments.frames import MISSING, check_first_line, require_names
 
 if TYPE_CHECKING:
     import ibis
@@ -278,7 +278,4 @@ def _memory(place: object) -> ibis.Table:
 
 def require(table: ibis.Table, names: Sequence[str], where: str) -> None:
     """Refuse a table that lacks a column."""
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        known = ", ".join(map(repr, table.columns[:20]))
-        raise InputError(f"{where} has no column {', '.join(map(repr, missing))}; it has {known}.")
+    require_names(names, table.columns, where)
