@@ -9,13 +9,13 @@ import pytest
 import bandanna as bd
 
 
-def played(algorithm: str = "phased") -> bd.PrivateBandit:
+def played() -> bd.PrivateBandit:
     people = random.Random(1)
     bandit = bd.PrivateBandit(
         ["A", "B"],
         epsilon=2.0,
         rounds=6_000,
-        algorithm=algorithm,
+        algorithm="phased",
         metrics={"refund": (0, 1)},
         guardrails={"refund": 0.2},
         control="A",
@@ -53,3 +53,15 @@ def test_before_anything_was_released() -> None:
     assert "not known yet" in str(card)
     with pytest.raises(bd.InputError, match="control must be one of 'A', 'B'; got 'C'"):
         bandit.scorecard("C")
+
+
+def test_phases_are_drawn_over_time() -> None:
+    card = played().scorecard(outcome="conversion")
+    assert card.followed == "B"
+    last = card.moments[-1]
+    treated = card.metrics[0].effects[1]
+    assert last.rounds == 6_000
+    assert (last.lift, last.low, last.high) == (treated.lift, treated.lift_low, treated.lift_high)
+    assert all(sum(moment.shares) == pytest.approx(1.0) for moment in card.moments)
+    assert "Lift of B over time" in card._repr_html_()
+    assert not bd.PrivateBandit(["A", "B"], epsilon=1.0, rounds=900).scorecard().moments

@@ -8,7 +8,7 @@ statistics.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna._core import checks
@@ -290,18 +290,13 @@ def answer_from(
         Why nothing can be said, where that is so: the whole sentence.
     """
     known, budget, assumption, note = shown
-    names, rounds, intervals = known
+    names, _, intervals = known
     running = range(len(names)) if among is None else among
     found = _standing(known, budget, running, settled)
-    arms = []
-    for index, name in enumerate(names):
-        seen, may_win = round(rounds.get(index, 0)), index in found.racing
-        if intervals is None or index not in intervals.known:
-            arms.append(ArmAnswer(name, seen, None, units.low, units.high, may_win))
-            continue
-        ends = units.interval(intervals.mean(index, budget.mean(index)))
-        mean = units.value(intervals.estimate(index))
-        arms.append(ArmAnswer(name, seen, mean, *ends, may_win))
+    arms = [
+        replace(answer_arm(shown, units, index), racing=index in found.racing)
+        for index in range(len(names))
+    ]
     enough, confidence = None, 1.0 - budget.alpha
     words = best_words(found, running, known, units, budget)
     if found.best is None and settled is not None and settled.winner is not None:
@@ -325,6 +320,16 @@ def answer_from(
         good_enough=enough,
         about=about,
     )
+
+
+def answer_arm(shown: Shown, units: Units, index: int) -> ArmAnswer:
+    """Return what is known of one arm, by index."""
+    (names, rounds, intervals), budget, *_ = shown
+    name, seen = names[index], round(rounds.get(index, 0))
+    if intervals is None or index not in intervals.known:
+        return ArmAnswer(name, seen, None, units.low, units.high)
+    ends = units.interval(intervals.mean(index, budget.mean(index)))
+    return ArmAnswer(name, seen, units.value(intervals.estimate(index)), *ends)
 
 
 def answer_later(

@@ -483,6 +483,10 @@ class Diagnostics:
         """What a guard has seen that speaks against outcomes that do not change; or nothing."""
         return alarm_words(self._parts.runner.watched().guard)
 
+    def shown(self, confidence: float) -> Shown:
+        """Return what was released until now, and how it may be said."""
+        return self._shown(confidence)()
+
     def _shown(self, confidence: float) -> Callable[[], Shown]:
         """Return a function that tells what was released until now, however late it is called.
 

@@ -5,15 +5,31 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
+
 from bandanna._core.types import ArmName, Guarantee, InputError
 from bandanna.inference import Interval
 from bandanna.planner.plan import Happened
-from bandanna.policy.answers import ANY_TIME, Answer, ArmAnswer, Comparison, check_confidence
+from bandanna.policy.answers import (
+    Answer,
+    ArmAnswer,
+    Comparison,
+    Shown,
+    answer_arm,
+    check_confidence,
+    compare_from,
+    index_of,
+)
+from bandanna.policy.intervals import InPhases
+from bandanna.policy.statements import Units
 from bandanna.scorecard.card import Scorecard
 from bandanna.scorecard.lift import from_intervals
 from bandanna.scorecard.recommend import recommend, verdict_of
-from bandanna.scorecard.view import Check, Effect, Goal, Metric
+from bandanna.scorecard.view import Check, Effect, Goal, Metric, Moment
 from bandanna.spec import Spec
+
+MOMENTS = 40
+"""After how many phases, at most, a lift is drawn."""
 
 
 class Policy(Protocol):
@@ -42,6 +58,9 @@ class Policy(Protocol):
     @property
     def choices(self) -> tuple[ArmName, ...]:
         """The arms, or the experts."""
+
+    def shown(self, confidence: float) -> Shown:
+        """Return what was released, and how it may be said."""
 
     def answer(self, confidence: float, *, outcome: str = "", metric: str | None = None) -> Answer:
         """Say which arm is best."""
@@ -77,18 +96,59 @@ def scorecard_of(
         answer = policy.answer(each, metric=name)
         found.append(_metric(policy, answer, name, control, each, "neither", limit))
     health = tuple(_health(policy, main))
-    promise = policy.guarantee
+    promise, advice = policy.guarantee, recommend(found, health)
+    others = [effect for effect in found[0].effects[1:] if effect.difference is not None]
+    followed = advice.arm if advice.arm not in {None, control} else None
+    if followed is None and others:
+        best = max if goal == "more" else min
+        followed = best(others, key=lambda effect: effect.difference or 0.0).arm
+    moments = () if followed is None else over_phases(policy, main.units, control, followed, each)
     return Scorecard(
-        recommend(found, health),
+        advice,
         tuple(found),
         confidence,
         promise.epsilon,
         promise.delta,
         promise.protects,
-        f"All of it holds together, provided {main.assumption}.",
-        ANY_TIME,
+        f"All of it holds together, however often you look, provided {main.assumption}.",
+        main.about,
         health,
+        moments=moments,
+        followed=followed if moments else None,
     )
+
+
+def over_phases(
+    policy: Policy, units: Units, control: ArmName, arm: ArmName, confidence: float
+) -> tuple[Moment, ...]:
+    """Return how an arm stood against the control after each phase, and the shares in it.
+
+    All of it holds together: what is said of a run in phases holds at all times.
+    """
+    shown = policy.shown(confidence)
+    intervals = shown.known.intervals
+    if not isinstance(intervals, InPhases):
+        return ()
+    names = [control, *(name for name in policy.choices if name != control)]
+    columns = [index_of(policy.choices, name) for name in names]
+    phases, found = len(intervals.counts), []
+    rounds = np.cumsum(intervals.counts.sum(axis=1))
+    for number in sorted({round(phases * part / MOMENTS) for part in range(1, MOMENTS + 1)} - {0}):
+        then = replace(intervals, counts=intervals.counts[:number], sums=intervals.sums[:number])
+        one = shown._replace(known=shown.known._replace(intervals=then))
+        compared = compare_from(one, units, control, arm)
+        lift = None
+        if compared.difference is not None:
+            base = answer_arm(one, units, columns[0])
+            apart, around = Interval(compared.low, compared.high), Interval(base.low, base.high)
+            lift = from_intervals(compared.difference, apart, base.mean or 0.0, around, units.low)
+        played = intervals.counts[number - 1, columns]
+        shares = tuple(float(share) for share in played / max(played.sum(), 1.0))
+        after = int(rounds[number - 1])
+        found.append(
+            Moment(after, None, 0.0, 0.0, shares) if lift is None else Moment(after, *lift, shares)
+        )
+    return tuple(found)
 
 
 def _control(policy: Policy, control: ArmName | None) -> ArmName:
@@ -113,10 +173,10 @@ def _metric(
 ) -> Metric:
     """Return one outcome of every arm of which something was released, the control first."""
     units = answer.units
-    counted = f"counted from {units.low:g} to {units.high:g}" if units.clip else ""
+    counted = units.counted if units.clip else ""
     binary = units.low == 0.0 and units.high == 1.0
     shell = Metric(
-        name or units.noun,
+        name or units.name,
         (),
         units.per,
         100 if binary else 1,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 
 from bandanna._core.types import JSON, ArmName
@@ -33,6 +33,8 @@ class Scorecard:
     moments: tuple[Moment, ...] = ()
     followed: ArmName | None = None
     """The arm whose lift over time is drawn."""
+    certificates: tuple[JSON, ...] = field(default=(), repr=False)
+    """What ``bandanna verify`` checks, one for each outcome."""
 
     @property
     def control(self) -> ArmName:

@@ -8,11 +8,10 @@ from bandanna._core.types import ArmName
 from bandanna.scorecard.text import interval, lift_of
 from bandanna.scorecard.view import Check, Effect, Metric, Recommendation, Verdict
 
-RULE = (
-    "The rule: ship an arm that is better than the control in {first} while all guardrails are "
-    "kept; keep the control when every other arm is worse or breaks a guardrail; stop when the "
-    "experiment is not healthy; else go on."
-)
+SHIP = "Rule: ship an arm that is better than the control while all guardrails are kept."
+KEEP = "Rule: keep the control when all other arms are worse or break a guardrail."
+GO_ON = "Rule: go on until an arm is better and keeps its guardrails, or all are worse."
+STOP = "Rule: stop when people are not divided as planned."
 
 
 def verdict_of(metric: Metric, low: float, high: float) -> Verdict:
@@ -30,10 +29,9 @@ def verdict_of(metric: Metric, low: float, high: float) -> Verdict:
 def recommend(metrics: Sequence[Metric], health: Sequence[Check] = ()) -> Recommendation:
     """Recommend from the first metric, the guardrails among the others, and the health checks."""
     first, control = metrics[0], metrics[0].effects[0].arm
-    rule = RULE.format(first=first.name)
     ill = next((check for check in health if not check.good and check.name == "division"), None)
     if ill is not None:
-        return Recommendation("stop", None, "Stop: do not decide from this", f"{ill.text} {rule}")
+        return Recommendation("stop", None, "Stop: do not decide from this", STOP)
     guards = {
         effect.arm: [_in(metric, effect.arm) for metric in metrics[1:] if metric.limit is not None]
         for effect in first.effects[1:]
@@ -42,7 +40,7 @@ def recommend(metrics: Sequence[Metric], health: Sequence[Check] = ()) -> Recomm
     fit = [e for e in better if all(guard == "kept" for guard in guards[e.arm])]
     if fit:
         chosen = max(fit, key=lambda effect: abs(effect.difference or 0.0))
-        return Recommendation("ship", chosen.arm, f"Ship {_by(chosen, first)}", rule)
+        return Recommendation("ship", chosen.arm, f"Ship {_by(chosen, first)}", SHIP)
     out = [
         effect
         for effect in first.effects[1:]
@@ -51,7 +49,7 @@ def recommend(metrics: Sequence[Metric], health: Sequence[Check] = ()) -> Recomm
     if len(out) == len(first.effects) - 1:
         broken = any("broken" in guards[effect.arm] for effect in out)
         why = "every other arm is worse" + (" or breaks a guardrail" if broken else "")
-        return Recommendation("keep", control, f"Keep {control}: {why}", rule)
+        return Recommendation("keep", control, f"Keep {control}: {why}", KEEP)
     waiting = [effect for effect in better if "broken" not in guards[effect.arm]]
     if waiting:
         best = waiting[0]
@@ -61,9 +59,9 @@ def recommend(metrics: Sequence[Metric], health: Sequence[Check] = ()) -> Recomm
             if metric.limit is not None and _in(metric, best.arm) == "open"
         )
         words = f"Go on: {best.arm} is better than {control}, but {open_} may break its guardrail"
-        return Recommendation("go on", None, words, rule)
+        return Recommendation("go on", None, words, GO_ON)
     words = f"Too early to tell: no arm is surely better than {control}"
-    return Recommendation("go on", None, words, rule)
+    return Recommendation("go on", None, words, GO_ON)
 
 
 def _in(metric: Metric, arm: ArmName) -> Verdict:

@@ -51,7 +51,8 @@ class Metric:
     @property
     def heading(self) -> str:
         """The metric and what it is counted per."""
-        each = f"of {self.times} {self.per}" if self.times > 1 else f"mean of {self.per}"
+        one = {"people": "person"}.get(self.per, self.per.removesuffix("s"))
+        each = f"of {self.times} {self.per}" if self.times > 1 else f"mean per {one}"
         parts = [f"{self.name}, {each}"]
         if self.limit is not None:
             side = "more" if self.limit > 0.0 else "less"
