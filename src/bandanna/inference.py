@@ -641,9 +641,7 @@ def phase_difference(
     found = phase_evidence(counts, sums, a, b, scale=scale)
     if found is None:
         return None
-    mean, level = found.difference, math.log(2.0 / alpha)
-    radius = found.radius(level)
-    return PhaseDifference(mean, max(mean - radius, -1.0), min(mean + radius, 1.0), found.phases)
+    return PhaseDifference(found.difference, *found.interval(0.5 * alpha), found.phases)
 
 
 class PhaseEvidence(NamedTuple):
@@ -661,6 +659,11 @@ class PhaseEvidence(NamedTuple):
         if not self.values.size:
             return -math.inf
         return float(np.logaddexp.reduce(self.values + self.slopes * away))
+
+    def interval(self, error: float) -> Interval:
+        """Return the effects that are not refuted, with an error probability on each side."""
+        radius, mean = self.radius(-math.log(error)), self.difference
+        return Interval(max(mean - radius, -1.0), min(mean + radius, 1.0))
 
     def radius(self, level: float) -> float:
         """Return from where on effects are refuted: Newton's method, from the refuted side.

@@ -181,6 +181,12 @@ class Race(CompiledLearner):
         state.answer[:] = 0.0
         state.beaten[:] = 0.0
 
+    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+        """Wait no more for a batch that taught nothing."""
+        assert isinstance(state, RaceState)
+        if importance == CHOSEN:
+            state.waiting[arm] -= 1.0
+
     def report(self, state: NamedTuple) -> Report:
         """Say who is still in the race, and who left it why."""
         assert isinstance(state, RaceState)

@@ -20,6 +20,8 @@ from bandanna.inference import law_of
 from bandanna.learners.race import Race, run_race
 
 RUNS = 100
+POWER = 0.8
+"""How often so many people must be enough for a gap, or an epsilon, to be stated."""
 MOST = 1e10
 """Rounds after which a race is given up."""
 RACE, UNIFORM, PLAIN = "race", "uniform allocation", "no privacy"
@@ -72,6 +74,8 @@ class TimeToAnswer:
     """Nine of ten were done by then."""
     wrong: float
     """Share in which the best arm left the race, after so many rounds."""
+    told: float = 1.0
+    """Share in which the best arm was named before races were given up."""
 
     def to_dict(self) -> JSON:
         """Return it as plain values."""
@@ -85,9 +89,9 @@ class AnswerPlan:
     problem: AnswerProblem
     rows: tuple[TimeToAnswer, ...]
     detectable: float | None = None
-    """The smallest gap that so many people tell, where it was asked."""
+    """The smallest gap that so many people tell with probability ``POWER``, where it was asked."""
     smallest_epsilon: float | None = None
-    """The smallest epsilon with which so many people tell the gap, where it was asked."""
+    """The smallest epsilon with which they tell the gap as often, where it was asked."""
     people: int | None = None
 
     @property
@@ -104,9 +108,10 @@ class AnswerPlan:
         people = f"{self.people:,} people"
         gap, least = self.detectable, self.smallest_epsilon
         found += f" With {people} at epsilon {self.problem.epsilon:g} "
-        found += "no gap can be told" if gap is None else f"a gap of {gap:.2g} can be told"
+        often = f"with probability {POWER:g}"
+        found += f"no gap is told {often}" if gap is None else f"a gap of {gap:.2g} is told {often}"
         if least is None:
-            return f"{found}; no epsilon up to 100 tells a gap of {self.problem.gap:g}."
+            return f"{found}; no epsilon up to 100 tells a gap of {self.problem.gap:g} so often."
         return f"{found}; a gap of {self.problem.gap:g} from epsilon {least:.2g} on."
 
     def to_dict(self) -> JSON:
@@ -117,6 +122,7 @@ class AnswerPlan:
             "people": self.people,
             "detectable_gap": self.detectable,
             "smallest_epsilon": self.smallest_epsilon,
+            "power": None if self.people is None else POWER,
             "sentence": self.sentence,
         }
 
@@ -135,7 +141,7 @@ def plan_answer(problem: AnswerProblem, people: int | None = None, runs: int = R
         return AnswerPlan(problem, rows)
 
     def enough(asked: AnswerProblem) -> bool:
-        return time_to_answer(asked, RACE, runs // 3, most=4.0 * people).mean <= people
+        return time_to_answer(asked, RACE, runs, most=float(people)).told >= POWER
 
     def with_gap(gap: float) -> AnswerProblem:
         return replace(problem, gap=gap)
@@ -172,13 +178,15 @@ def race_for(
     params, scale = learner.params(), 1.0 / epsilon
     if how == PLAIN:
         params, scale = params._replace(law=law_of(), first=2, growth=1.2), 0.0
-    took, wrong = [], 0
+    took, wrong, told = [], 0, 0
     for run in range(runs):
         state = learner.start()
         found = run_race(params, state, means, scale, float(most), new_stream(run))
         took.append(found if found >= 0.0 else most)
         wrong += int(state.racing[0] == 0.0)
-    return TimeToAnswer(how, float(np.mean(took)), float(np.quantile(took, 0.9)), wrong / runs)
+        told += int(0.0 <= found <= most and state.racing[0] > 0.0)
+    mean, late = float(np.mean(took)), float(np.quantile(took, 0.9))
+    return TimeToAnswer(how, mean, late, wrong / runs, told / runs)
 
 
 def _smallest(enough: Callable[[float], bool], low: float, high: float) -> float | None:

@@ -75,6 +75,8 @@ class Diagnostics:
     _lock: threading.RLock
     _state: State
     _parts: Parts
+    _kept: tuple[tuple[str, int, int], Callable[[], Known]] | None = None
+    """What phases told, for as long as none is added."""
 
     # --- what it is -----------------------------------------------------------------------
 
@@ -502,8 +504,9 @@ class Diagnostics:
         start, assumed = self.spec.start, self._assumption
         steady = self.error_budget(confidence)
         told = self.error_budget(confidence, transitive=not phases)
+        alone = self._told(lambda: known_of(names, release, seen, phases), bool(phases))
         if start is None:
-            return cache(lambda: Shown(known_of(names, release, seen, phases), told, assumed))
+            return cache(lambda: Shown(alone(), told, assumed))
         if not self._parts.runner.phases:
             return cache(
                 lambda: Shown(
@@ -513,14 +516,24 @@ class Diagnostics:
         running, changes = self._running, self._changes
 
         def show() -> Shown:
-            alone = Shown(known_of(names, release, seen, phases), told.half, assumed)
-            best = standing(alone.known.intervals, alone.budget, running, len(names)).best
+            known = alone()
+            best = standing(known.intervals, told.half, running, len(names)).best
             if changes or best is not None:
-                return alone
+                return Shown(known, told.half, assumed)
             both = and_start(known_of(names, release, seen), start)
             return Shown(both, steady.half, AS_IN_THE_LOG, COUNTS_THE_LOG)
 
         return cache(show)
+
+    def _told(self, known: Callable[[], Known], in_phases: bool) -> Callable[[], Known]:
+        """Return it as it was made before, if nothing was released since: phases take time."""
+        if not in_phases:
+            return known
+        state = self._state
+        key = state.identity, len(state.phases), len(self._choices)
+        if self._kept is None or self._kept[0] != key:
+            self._kept = key, cache(known)
+        return self._kept[1]
 
     def _shown_metric(self, metric: str, confidence: float) -> tuple[Callable[[], Shown], Units]:
         """Return what was released of a metric, and how it is counted."""

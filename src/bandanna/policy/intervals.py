@@ -30,7 +30,6 @@ from bandanna.inference import (
     fixed_mean_interval,
     is_below,
     mean_interval,
-    phase_difference,
     phase_evidence,
     point,
     still_racing,
@@ -177,9 +176,8 @@ class InPhases:
 
     def difference(self, a: int, b: int, error: float) -> Interval:
         """Return the interval of the average difference over phases that played both."""
-        columns = self.counts, self.sums, a, b
-        found = phase_difference(*columns, scale=self.law.scale, alpha=2.0 * error)
-        return ANY_DIFFERENCE if found is None else Interval(found.low, found.high)
+        found = self.evidence_of(a, b)
+        return ANY_DIFFERENCE if found is None else found.interval(error)
 
     def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
         """Whether a's mean loss is below b's plus a margin, on that average."""
@@ -204,9 +202,15 @@ class InPhases:
 
     def evidence_of(self, a: int, b: int) -> PhaseEvidence | None:
         """Return what phases that played both say of their difference."""
-        if max(a, b) >= self.counts.shape[1]:
-            return None
-        return phase_evidence(self.counts, self.sums, a, b, scale=self.law.scale)
+        if (a, b) not in self._pairs:
+            found = phase_evidence(self.counts, self.sums, a, b, scale=self.law.scale)
+            self._pairs[a, b] = found
+        return self._pairs[a, b]
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[int, int], PhaseEvidence | None]:
+        """What was computed of pairs so far."""
+        return {}
 
     def turned_over(self) -> Self:
         """Return the same of 1 minus the losses."""
