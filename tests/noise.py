@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from bandanna.privacy import noise
+from bandanna.privacy import log_release, noise
 
 
 def repeatable_noise(monkeypatch: pytest.MonkeyPatch, seed: str) -> None:
@@ -29,6 +29,10 @@ def repeatable_noise(monkeypatch: pytest.MonkeyPatch, seed: str) -> None:
 
         return add
 
+    def chooser(scale: float) -> Callable[[list[int]], int]:
+        return lambda scores: int(np.argmax(scores + sums.exponential(scale, len(scores))))
+
     monkeypatch.setattr(noise, "_sampler", sampler)
+    monkeypatch.setattr(log_release, "_chooser", chooser)
     monkeypatch.setattr(noise, "_reserve", {})
     monkeypatch.setattr("secrets.randbelow", bits.randrange)

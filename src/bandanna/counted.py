@@ -25,15 +25,15 @@ HALF = UNITS // 2
 LARGEST_SQUARE = HALF * HALF // UNITS
 
 
-def squares_of(units: Integers) -> Integers:
-    """Return squares around the middle of the range, in grid units.
+def squares_of(units: Integers, grid: int = UNITS) -> Integers:
+    """Return squares around the middle of the range, in units of an even grid.
 
     Examples
     --------
     >>> squares_of(np.array([0, HALF, UNITS])).tolist()
     [262144, 0, 262144]
     """
-    found: Integers = (units - HALF) ** 2 // UNITS
+    found: Integers = (units - grid // 2) ** 2 // grid
     return found
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,14 @@ from bandanna.signatures import make_key, private_from_pem, public_from_pem, to_
 from tests import command
 from tests.soak import mostly_slow
 
-CERTIFICATES = {
+
+def answered(**asked: Any) -> bd.logs.LogAnswer:
+    """Answer a log whose outcomes are no secret."""
+    log = {"plan": ["A", "B"] * 40, "rev": [0.0, 1.0] * 40, "before": [0.0, 1.0, 2.0, 3.0] * 20}
+    return bd.answer(log, arm="plan", outcome="rev", epsilon=0.7, **asked)
+
+
+CERTIFICATES: dict[str, Any] = {
     "one-bit": bd.PrivateBandit(3, 0.5, batch=4).certificate(),
     "one-bit, local": bd.PrivateBandit(3, 2.0, batch=1).certificate(),
     "device": bd.PrivateBandit(3, 2.0, release="device").certificate(),
@@ -40,6 +48,8 @@ CERTIFICATES = {
         *(40, 3, 0.5, 1e-6, 10**6, "calibrated-exp4"), per_person=5
     ).certificate(),
     "paper": bd.PrivateExperts(5, 3, 0.5, 1e-6, 10**8, "batched-exp4").certificate(),
+    "log": answered().certificate,
+    "log, more bought": answered(loss_range="auto", bounds=(0, 9), adjust="before").certificate,
 } | {
     f"context, {protects}, delta {delta:g}, {slots} slots": bd.PrivateContextual(
         3, {"age": (0, 99)}, 0.5, delta, 10_000, protects, per_person=slots
@@ -58,7 +68,7 @@ pinned by it."""
 
 QUICK = (
     *("one-bit", "laplace", "vector-laplace", "one-bit-exp4", "device", "persons", "metrics"),
-    *("gaussian", "context, feedback, delta 0, 3 slots"),
+    *("gaussian", "context, feedback, delta 0, 3 slots", "log", "log, more bought"),
 )
 every_kind = pytest.mark.parametrize("kind", mostly_slow(CERTIFICATES, QUICK))
 assert set(QUICK) <= set(CERTIFICATES)

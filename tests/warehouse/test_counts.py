@@ -21,7 +21,7 @@ import bandanna as bd
 from bandanna._core.types import InputError
 from bandanna.counted import Counted
 from bandanna.environments.log import read_log
-from bandanna.logs import once_each
+from bandanna.logs.rows import once_each
 from bandanna.warehouse import Exposures, Found, Table, count
 from tests.browser import missing
 from tests.command import bandanna

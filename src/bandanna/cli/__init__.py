@@ -41,6 +41,8 @@ one_screen(
     app,
     "bandanna answer visits.csv --arm plan --outcome visits --range 0,20 --clip \\",
     "  --epsilon 0.5 --reward",
+    usual="arm outcome epsilon loss_range bounds clip reward binary adjust control interval person "
+    "table exposures facts unit time window as_json html certificate",
 )(answer.answer)
 one_screen(
     app,

@@ -34,7 +34,11 @@ def answer(
     epsilon: Annotated[float, typer.Option(help="The privacy parameter; 0.1 to 1 is common.")],
     log: Log = None,
     loss_range: Annotated[
-        str | None, typer.Option("--range", help="Smallest and largest outcome, such as 0,20.")
+        str | None,
+        typer.Option("--range", help="Smallest and largest outcome, such as 0,20; or auto."),
+    ] = None,
+    bounds: Annotated[
+        str | None, typer.Option(help="What surely holds all outcomes; for --range auto.")
     ] = None,
     clip: Annotated[
         bool, typer.Option("--clip", help="Count outcomes outside the range as its nearer end.")
@@ -42,6 +46,23 @@ def answer(
     reward: Annotated[
         bool, typer.Option("--reward", help="Large outcomes are good; otherwise losses.")
     ] = False,
+    binary: Annotated[
+        bool, typer.Option("--binary", help="Outcomes are the ends of the range: exact intervals.")
+    ] = False,
+    adjust: Annotated[
+        str | None,
+        typer.Option(help="Column to subtract: what was known beforehand."),
+    ] = None,
+    slope: Annotated[
+        float | None, typer.Option(help="Times this; else found with a part of epsilon.")
+    ] = None,
+    adjusted_range: Annotated[
+        str | None, typer.Option(help="The range of what is left, where the slope is given.")
+    ] = None,
+    control: Annotated[
+        str | None, typer.Option(help="The arm to compare others with, fixed beforehand.")
+    ] = None,
+    interval: Annotated[str, typer.Option(help="normal (an approximation) or proved.")] = "normal",
     person: Annotated[
         str | None, typer.Option(help="Column with whose row it is: everyone counts once.")
     ] = None,
@@ -69,24 +90,34 @@ def answer(
 ) -> None:
     """Say which arm of a finished log is best, and how sure that is.
 
-    Each arm is released once, with noise.
+    Sums of outcomes and of their squares are released once for each arm, with noise.
     """
     from bandanna.logs import answer as answer_log
 
     source = Asked(log, table, exposures, facts, unit, time, window, arms).source()
     declared = _declared(columns_of(by), values or [])
     if show_sql:
-        _print_sql(source, arm, outcome, read_range(loss_range), person, declared)
+        known = bounds if loss_range == "auto" else loss_range
+        _print_sql(source, arm, outcome, read_range(known), person, declared)
         return
     found = answer_log(
         source,
         arm=arm,
         outcome=outcome,
         epsilon=epsilon,
-        loss_range=read_range(loss_range),
+        loss_range="auto" if loss_range == "auto" else read_range(loss_range),
+        bounds=None if bounds is None else read_range(bounds, "--bounds"),
         clip=clip,
         reward=reward,
+        binary=binary or None,
         person=person,
+        adjust=adjust,
+        slope=slope,
+        adjusted_range=None
+        if adjusted_range is None
+        else read_range(adjusted_range, "--adjusted-range"),
+        control=control,
+        interval=interval,  # type: ignore[arg-type]
         by=declared,
         confidence=confidence,
     )
@@ -159,7 +190,9 @@ def _print(found: LogAnswer) -> None:
         f"epsilon = {promise.epsilon:g}; protects {promise.protects}.",
     )
     typer.echo(found.sentence)
-    for one in found.differences[0 if found.best is None else 1 :]:
+    for note in found.notes:
+        typer.echo(note)
+    for one in found.shown:
         typer.echo(one.sentence)
     for gain in found.gains:
         typer.echo(gain.sentence)

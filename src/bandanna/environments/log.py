@@ -52,6 +52,8 @@ class Log:
     advice: Integers | None = None
     """The arm that each expert advised, by its index, shape (rows, experts)."""
     expert_names: tuple[str, ...] = ()
+    boolean: bool = False
+    """Whether the column of outcomes holds true and false."""
 
     @property
     def size(self) -> int:
@@ -131,6 +133,7 @@ def read_log(
         (low, high),
         _advised(advice, found, names)[order] if advice else None,
         tuple(advice),
+        found[outcome].dtype.kind == "b",
     )
 
 

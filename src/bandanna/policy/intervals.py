@@ -25,13 +25,9 @@ from bandanna.inference import (
     difference_interval,
     estimate,
     evidence_below,
-    fixed_below,
-    fixed_difference_interval,
-    fixed_mean_interval,
     is_below,
     mean_interval,
     phase_evidence,
-    point,
     still_racing,
 )
 
@@ -215,63 +211,6 @@ class InPhases:
     def turned_over(self) -> Self:
         """Return the same of 1 minus the losses."""
         return replace(self, sums=self.counts - self.sums)
-
-
-@dataclass(frozen=True)
-class Once:
-    """Intervals for totals that are looked at once, of sums with noise of a scale."""
-
-    scale: float
-    totals: Mapping[int, Totals]
-    transitive: ClassVar[bool] = True
-    of_means: ClassVar[str] = ""
-    of_differences: ClassVar[str] = ""
-
-    @property
-    def known(self) -> Collection[int]:
-        """The arms of which something was released."""
-        return self.totals.keys()
-
-    def estimate(self, arm: int) -> float:
-        """Return the estimated mean loss of an arm."""
-        return estimate(self.totals[arm])
-
-    def apart(self, a: int, b: int) -> float | None:
-        """Return the estimate of b's mean loss minus a's."""
-        return self.estimate(b) - self.estimate(a)
-
-    def mean(self, arm: int, error: float) -> Interval:
-        """Return the interval of an arm's mean loss."""
-        return fixed_mean_interval(self.scale, self.totals[arm], error)
-
-    def difference(self, a: int, b: int, error: float) -> Interval:
-        """Return the interval of b's mean loss minus a's."""
-        return fixed_difference_interval(self.scale, self.totals[a], self.totals[b], 2.0 * error)
-
-    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin."""
-        return fixed_below(self.scale, self.totals[a], self.totals[b], error, margin)
-
-    def unbeaten(self, arms: Sequence[int], errors: NDArray[np.float64]) -> list[int]:
-        """Return the arms than which no arm with a smaller mean is better."""
-        left = dict.fromkeys(arms, True)
-        ranked = sorted((arm for arm in arms if arm in self.totals), key=self._rank)
-        for rank, arm in enumerate(ranked):
-            for rival in ranked[rank + 1 :]:
-                if left[arm] and left[rival]:
-                    error = float(errors[max(arm, rival)])
-                    left[rival] = not self.better(arm, rival, error)
-        return [arm for arm in arms if left[arm]]
-
-    def _rank(self, arm: int) -> float:
-        return point(self.totals[arm])
-
-    def turned_over(self) -> Self:
-        """Return the same of 1 minus the losses."""
-        turned = {
-            arm: one._replace(total=one.terms - one.total) for arm, one in self.totals.items()
-        }
-        return replace(self, totals=turned)
 
 
 class Known(NamedTuple):

@@ -57,6 +57,8 @@ LAWS = {
     "one-bit": "one random bit for each batch (randomised response on a sum)",
     "device-bit": "one random bit for each value, drawn on the person's own device",
     "laplace": "discrete Laplace noise on the sum of each batch",
+    "laplace-moments": "discrete Laplace noise on each sum and on the squares beside it",
+    "log-answer": "discrete Laplace noise on sums; parts of epsilon bought what they are made of",
     "with-metrics": "the outcome, and each metric's sum with discrete Laplace noise of its own",
     "vector-laplace": "discrete Laplace noise on one sum for each expert",
     "vector-laplace-composed": "discrete Laplace noise on one sum for each expert",
@@ -291,6 +293,11 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
             Entry("Epsilon of the range", plain(certificate["range_epsilon"]), "certificate"),
             Entry("Epsilon with the range", plain(epsilon), "certificate"),
         ]
+    if certificate["mechanism"] == "log-answer":
+        spent_on = [("sums", certificate["sums_epsilon"])]
+        spent_on += [(part["what"], part["epsilon"]) for part in certificate["parts"]]
+        shown = ", ".join(f"{what} {plain(each)}" for what, each in spent_on)
+        found.append(Entry("Spent on", shown, "certificate"))
     if "start_certificate" in certificate:
         log = plain(certificate["start_certificate"]["epsilon"])
         found += [
@@ -343,7 +350,8 @@ def _mechanism(certificate: JSON) -> tuple[Entry, ...]:
         + (", on the person's device" if device else "; the operator sees it before"),
     }
     low, high = plain(certificate["loss_low"]), plain(certificate["loss_high"])
-    chosen = "chosen privately from people's values" if "range_epsilon" in certificate else "public"
+    bought = "range_epsilon" in certificate or bool(certificate.get("bounds"))
+    chosen = "chosen privately from people's values" if bought else "public"
     law: str = (
         LAWS.get(str(certificate["mechanism"]).removesuffix("-person")) or certificate["mechanism"]
     )

@@ -33,6 +33,7 @@ from bandanna.privacy.range import RANGE_ENTRIES, check_bought, impossible_range
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.statements import (
     PERSON_ENTRIES,
+    PUBLIC_ROWS,
     Assumed,
     batches_in_words,
     composes_slots,
@@ -148,6 +149,8 @@ def _signed_part(certificate: JSON) -> bytes:
 FORMAT = "bandanna certificate"
 FORMAT_TOGETHER = "bandanna certificates of segments"
 VERSION = 1
+OF_LOGS = "answer"
+"""What stands for the algorithm in the certificate of a log."""
 
 ENTRIES = (
     *("format", "version", "software", "policy", "algorithm", "arms", "experts"),
@@ -387,15 +390,18 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     good = mechanism.good_sampler(data["sampler_version"])
     yield Finding("sampler_version", good, f"{name} from {oldest} on draws as it should")
     low, high, stated = data["loss_low"], data["loss_high"], data["assumptions"]
-    yield Finding("loss_low", True, f"a public range, {low} to {high}")
+    how = "a range bought within the bounds" if mechanism.bought else "a public range"
+    yield Finding("loss_low", True, f"{how}, {low} to {high}")
     said = stated if isinstance(stated, list) else [None]
     about = Assumed(
         *(low, high, data["experts"], slots or mechanism.per_person),
         in_epochs=mechanism.per_person is not None,
-        bought="range_epsilon" in data,
+        bought="range_epsilon" in data or mechanism.bought,
         on_device=mechanism.on_device,
     )
-    wrong = wrong_assumptions(said, about, (*mechanism.assumptions(), *stated_of_start(data)))
+    rows = (PUBLIC_ROWS,) if data["algorithm"] == OF_LOGS else ()
+    also = (*mechanism.assumptions(), *stated_of_start(data), *rows)
+    wrong = wrong_assumptions(said, about, also)
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
     model = mechanism.model if slots is None else "central"
     yield Finding("model", data["model"] == model, f"{batches_in_words(mechanism.batch)}: {model}")

@@ -113,6 +113,11 @@ class Mechanism(ABC):
         return None
 
     @property
+    def bought(self) -> bool:
+        """Whether the range of losses was bought with a part of its epsilon."""
+        return False
+
+    @property
     def grid(self) -> float:
         """How much epsilon integers may cost beyond the law that ``loss`` accounts for."""
         return 0.0

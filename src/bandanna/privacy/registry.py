@@ -7,8 +7,10 @@ from typing import TypeVar
 from bandanna._core.types import JSON, InputError
 from bandanna.privacy.epochs import EPOCH_MECHANISMS
 from bandanna.privacy.laplace import LaplaceRelease
+from bandanna.privacy.log_release import LogMechanism
 from bandanna.privacy.mechanism import Mechanism
 from bandanna.privacy.metrics import MetricsMechanism
+from bandanna.privacy.moments import MomentsMechanism
 from bandanna.privacy.one_bit import DeviceRelease, OneBitRelease
 from bandanna.privacy.plain import PlainRelease, SilentRelease
 from bandanna.privacy.release import Release
@@ -48,3 +50,4 @@ for _release in (
 
 MECHANISMS.update({mechanism.name: mechanism for mechanism in EPOCH_MECHANISMS})
 MECHANISMS[MetricsMechanism.name] = MetricsMechanism
+MECHANISMS |= {mechanism.name: mechanism for mechanism in (MomentsMechanism, LogMechanism)}

@@ -98,6 +98,14 @@ def range_assumed(low: float, high: float, *, clip: bool = False, bought: bool =
     return f"losses are from {plain(low)} to {plain(high)}, a range {how}{outside}"
 
 
+def frozen_assumed(column: str) -> str:
+    """Return the sentence about a column that is subtracted from outcomes."""
+    return (
+        f"the column {column!r}, which is subtracted, was frozen before anyone met an arm; where "
+        f"it holds feedback that was released before, the epsilon of that adds up with this one"
+    )
+
+
 def batches_in_words(batch: int) -> str:
     """Say how many rounds are released together, given the most that can be.
 

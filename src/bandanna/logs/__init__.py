@@ -1,0 +1,478 @@
+"""A private A/B test on a log that exists: what is counted is released once, and answered from.
+
+Every outcome is in exactly one sum, the sum of its arm, or of its arm and category, and its square
+in the one beside it. Both are released once with discrete Laplace noise, for epsilon together. A
+part of epsilon may buy a range or a slope first. Which rows there are, their arms and their
+categories are public; outcomes are protected, and what is subtracted from them.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core import checks
+from bandanna._core.grid import UNITS, LossRange, check_range
+from bandanna._core.private_inputs import private_inputs
+from bandanna._core.start import Start, StartArm
+from bandanna._core.types import ArmName, Guarantee, InputError, plain
+from bandanna.counted import LARGEST_SQUARE, Counted
+from bandanna.environments.frames import FRAMES
+from bandanna.inference import Interval
+from bandanna.logs.answers import LogAnswer, comparison, how_made
+from bandanna.logs.bought import Bought, buy, check_asked
+from bandanna.logs.needed import rows_needed
+from bandanna.logs.rows import Categories, Rows, Scale, bins_of, check_cells
+from bandanna.logs.rules import Gain, rule_gain
+from bandanna.one_look import Arm, Kind, OneLook, Term, statistic
+from bandanna.policy.answers import ArmAnswer, check_confidence, index_of
+from bandanna.policy.statements import AT_RANDOM, Units, sure
+from bandanna.privacy.certificate import OF_LOGS, Setting, make_certificate
+from bandanna.privacy.composition import for_person
+from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
+from bandanna.privacy.log_release import with_parts
+from bandanna.privacy.moments import MomentsRelease
+from bandanna.privacy.statements import PUBLIC_ROWS, assumed_by_all
+from bandanna.warehouse import Exposures, Table, count, source_of
+
+__all__ = ["Gain", "LogAnswer", "answer", "answer_counted"]
+
+WRONG_CUT = math.log(10.0)
+"""Scales of Laplace noise that are exceeded, on one side, with probability 5%."""
+
+
+@private_inputs
+def answer(
+    log: object,
+    *,
+    arm: str,
+    outcome: str,
+    epsilon: float,
+    loss_range: LossRange | Literal["auto"] = (0.0, 1.0),
+    bounds: LossRange | None = None,
+    clip: bool = False,
+    reward: bool = False,
+    binary: bool | None = None,
+    person: str | None = None,
+    adjust: str | None = None,
+    slope: float | None = None,
+    adjusted_range: LossRange | None = None,
+    control: ArmName | None = None,
+    by: Categories | None = None,
+    interval: Literal["normal", "proved"] = "normal",
+    confidence: float = 0.95,
+) -> LogAnswer:
+    """Answer which arm of a finished log is best, privately: noisy sums of each arm.
+
+    Parameters
+    ----------
+    log
+        One row for each decision that was made: a CSV or Parquet file (also .gz), a folder or a
+        pattern of such, a frame of pandas or polars, an Arrow table, a relation of DuckDB or Ibis,
+        a dict of columns, or ``bandanna.Table`` in a database. Or ``bandanna.Exposures``: who met
+        which arm when, and facts about them. Files and databases are counted where they are.
+    arm, outcome
+        Names of the columns with the arm and with the outcome.
+    epsilon
+        The privacy parameter, for the outcome of one row; with ``person`` for all of a person's.
+    loss_range, clip
+        Smallest and largest outcome, known beforehand; ``clip`` counts others as the nearer end.
+        ``"auto"`` finds a range inside of ``bounds`` with a fifth of epsilon, and clips.
+    bounds
+        Surely hold all outcomes, known without looking at them; for ``loss_range="auto"``.
+    reward
+        Whether large outcomes are good. By default outcomes are losses.
+    binary
+        Whether outcomes are the two ends of the range and nothing else, such as 0 and 1: then
+        intervals are exact. Columns of true and false are.
+    person
+        The column with whose row it is. Then a person counts once: by the mean of their rows with
+        the arm they met first. Other rows of theirs are left out.
+    adjust
+        A column to subtract from outcomes, times a slope: what was known of each before they met an
+        arm, such as the same outcome last month or a prediction of it, in the same units and the
+        same range (what is outside counts as the nearer end). You state that it was frozen before
+        anyone met an arm.
+    slope, adjusted_range
+        The slope, and the range of what is left. What is not given is found with a part of epsilon.
+    control
+        The arm that all others are compared with, fixed before looking. Without it every pair of
+        arms is compared, and differences are wider for that.
+    by
+        Columns to decide by, each with its categories, or with the edges of its bins for numbers:
+        ``{"plan": ["basic", "gold"], "age": [18, 40, 65, 90]}``. Declare them; they are not read
+        off the log. Three and more numbers are edges. What is not among the categories is
+        ``"other"``.
+    interval
+        ``"normal"``: by the normal approximation. ``"proved"``: for any outcomes in the range and
+        any number of them, about twice as wide.
+    confidence
+        Confidence of the answer.
+
+    Examples
+    --------
+    >>> import bandanna as bd
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> plan = rng.choice(["A", "B"], 10_000)
+    >>> visits = rng.random(10_000) < np.where(plan == "A", 0.3, 0.4)
+    >>> found = bd.answer({"plan": plan, "visits": visits}, arm="plan", outcome="visits",
+    ...                   epsilon=0.5, reward=True)
+    >>> found.best, found.guarantee.epsilon
+    ('B', 0.5)
+    """
+    checks.epsilon(epsilon)
+    auto = isinstance(loss_range, str)
+    if auto and loss_range != "auto":
+        raise InputError(f'loss_range must be (low, high) or "auto"; got {loss_range!r}.')
+    check_asked(
+        auto=auto,
+        bounds=bounds,
+        adjust=adjust,
+        slope=slope,
+        adjusted_range=adjusted_range,
+        binary=bool(binary),
+    )
+    ends = check_range(bounds if auto else loss_range)
+    if adjusted_range is not None:
+        adjusted_range = check_range(adjusted_range)
+    asked = {"arm": arm, "outcome": outcome, "person": person, "loss_range": ends}
+    told = {"reward": reward, "confidence": confidence, "interval": interval, "control": control}
+    bins, source = bins_of(by or {}), source_of(log)
+    named = {one.column: one.names for one in bins}
+    rows_wanted = auto or adjust is not None
+    if source is not None and not rows_wanted:
+        counted = count(source, **asked, clip=clip, bins=bins).counted  # type: ignore[arg-type]
+        check_cells(counted.counts.size)
+        counted = as_binary(counted) if binary else counted
+        return answer_counted(counted, epsilon=epsilon, by=named, **told)  # type: ignore[arg-type]
+    clip = clip or auto
+    rows = Rows.read(_in_memory(log), **asked, clip=clip, by=by or {}, adjust=adjust)  # type: ignore[arg-type]
+    if not rows_wanted:
+        whole = rows.log.boolean and person is None if binary is None else binary
+        counted = as_binary(rows.counted()) if whole else rows.counted()
+        return answer_counted(counted, epsilon=epsilon, by=named, **told)  # type: ignore[arg-type]
+    bought = buy(
+        rows, epsilon, auto=auto, adjust=adjust, slope=slope, adjusted_range=adjusted_range
+    )
+    counted = rows.counted(bought.scale, clip=True)
+    return _answered(counted, bought, epsilon, named, **told)  # type: ignore[arg-type]
+
+
+def _in_memory(log: object) -> object:
+    """Return a log whose rows can be read into memory."""
+    if isinstance(log, Table) and log.table is None and str(log.place).endswith(FRAMES):
+        return Path(str(log.place))
+    if isinstance(log, Table | Exposures):
+        raise InputError(
+            "a range or a slope is found from rows in memory: give a CSV or Parquet file or a data "
+            "frame; or give the range, and the slope of a column that the table has subtracted."
+        )
+    return log
+
+
+def as_binary(counted: Counted) -> Counted:
+    """Return what was counted of outcomes that are all at the ends of the range."""
+    squares = counted.squares
+    if squares is not None and (squares != counted.counts * LARGEST_SQUARE).any():
+        low, high = (plain(end) for end in counted.outcome_range)
+        raise InputError(
+            f"some outcomes are neither {low} nor {high}, so they are not binary: leave binary out."
+        )
+    return replace(counted, squares=None)
+
+
+def answer_counted(
+    counted: Counted,
+    *,
+    epsilon: float,
+    reward: bool = False,
+    confidence: float = 0.95,
+    by: Mapping[str, tuple[str, ...]] | None = None,
+    interval: Literal["normal", "proved"] = "normal",
+    control: ArmName | None = None,
+) -> LogAnswer:
+    """Answer which arm is best from what was counted, privately: see ``answer``.
+
+    ``by`` names the categories of each column behind the cells, in the order of the cells.
+    """
+    checks.epsilon(epsilon)
+    nothing = Bought(Scale(*counted.outcome_range))
+    told = {"reward": reward, "confidence": confidence, "interval": interval, "control": control}
+    return _answered(counted, nothing, epsilon, by or {}, **told)  # type: ignore[arg-type]
+
+
+def _answered(
+    counted: Counted,
+    bought: Bought,
+    epsilon: float,
+    by: Mapping[str, tuple[str, ...]],
+    *,
+    reward: bool,
+    confidence: float,
+    interval: Literal["normal", "proved"],
+    control: ArmName | None,
+) -> LogAnswer:
+    alpha = 1.0 - check_confidence(confidence)
+    if interval not in ("normal", "proved"):
+        raise InputError(f"interval must be normal or proved; got {interval!r}.")
+    if counted.size == 0:
+        raise InputError("the log has no rows; give one for each decision that was made.")
+    names, binary = counted.names, counted.squares is None
+    against = None if control is None else index_of(names, control)
+    release = _release(counted, bought.left(epsilon))
+    sums, squares = _released(release, counted, reward=reward)
+    arms = _arms(counted, sums, squares, laplace_scale(release.epsilon) / UNITS)
+    kind: Kind = "exact" if binary and interval == "normal" else interval
+    look = OneLook(arms, kind, binary)
+    adjusted = f"{counted.outcome} adjusted by {bought.adjusted}".strip()
+    what = adjusted if bought.adjusted else counted.outcome
+    units = Units(*counted.outcome_range, reward, what, counted.per, clip=counted.clip)
+    told = _told(look, alpha, against)
+    best = told.racing[0] if len(told.racing) == 1 else None
+    means = [look.mean(k, alpha) for k in range(len(names))]
+    listed = list(names)
+    pairs = tuple(
+        comparison(look, listed, told.base, k, told.level, units, confidence) for k in told.apart
+    )
+    needed = None if best is not None else rows_needed(look, told.leader, told.apart, told.level)
+    if best is not None:
+        words = _best_words(look, told, best, names, units)
+        sentence = f"{words}, {sure(confidence)}, provided {AT_RANDOM}."
+    else:
+        some = [names[k] for k in told.racing]
+        sentence = _too_close(some, units, confidence)
+        more = "" if needed is None else needed.words(units.per)
+        sentence += f"{more.removesuffix('.')} (there are {counted.size:,})." if more else ""
+    promise = _promise(release, counted, bought, epsilon)
+    setting = Setting(secrets.token_hex(8), OF_LOGS, len(names), None, *counted.outcome_range)
+    certificate = make_certificate(promise, setting)
+    known = [(name, arm) for name, arm in zip(names, arms, strict=True) if arm.size]
+    start = Start(
+        tuple(StartArm(name, arm.size, arm.total, arm.releases) for name, arm in known),
+        arms[0].scale,
+        counted.outcome_range,
+        reward,
+        certificate,
+    )
+    few = [name for name, arm in zip(names, arms, strict=True) if arm.size < few_rows(epsilon)]
+    columns = tuple(by.items())
+    return LogAnswer(
+        None if best is None else names[best],
+        tuple(
+            ArmAnswer(
+                name,
+                round(arms[k].size),
+                units.value(min(max(arms[k].mean, means[k].low), means[k].high))
+                if arms[k].size
+                else None,
+                *units.interval(means[k]),
+                k in told.racing,
+            )
+            for k, name in enumerate(names)
+        ),
+        sentence,
+        confidence,
+        AT_RANDOM,
+        units,
+        warning=_few_words(few, few_rows(epsilon), units.per),
+        looks=how_made(kind),
+        differences=pairs,
+        gains=tuple(
+            rule_gain(index, columns, counted.counts, sums, names, arms[0].scale, units, alpha)
+            for index in range(len(columns))
+        ),
+        needed=needed,
+        dropped=counted.dropped,
+        guarantee=promise,
+        certificate=certificate,
+        start=None if bought.adjusted else start,
+        notes=_notes(bought, look, told, counted, alpha),
+        interval=kind,
+        control=control,
+        look=look,
+    )
+
+
+# --- what is released -------------------------------------------------------------------------
+
+
+def _release(counted: Counted, epsilon: float) -> MomentsRelease | LaplaceRelease:
+    longest = max(2, counted.size)
+    if counted.squares is None:
+        return LaplaceRelease(epsilon, 1, longest=longest)
+    return MomentsRelease(epsilon, longest)
+
+
+def _released(
+    release: MomentsRelease | LaplaceRelease, counted: Counted, *, reward: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return each arm's noisy sums of losses and of squares, one column for each cell.
+
+    Every row is in one sum, and every sum is released once. Sums of no rows are not released.
+    Squares of outcomes that are 0 or 1 are known.
+    """
+    counts = counted.counts
+    sums, squares = np.zeros(counts.shape), counts / 4.0
+    for arm, cell in zip(*np.nonzero(counts), strict=True):
+        size, total = int(counts[arm, cell]), int(counted.sums[arm, cell])
+        if isinstance(release, MomentsRelease):
+            assert counted.squares is not None
+            found = release.release(total, int(counted.squares[arm, cell]), size)
+            sums[arm, cell], squares[arm, cell] = found.total / UNITS, found.square / UNITS
+        else:
+            sums[arm, cell] = size * release.release(total, size)
+        if reward:
+            sums[arm, cell] = size - sums[arm, cell]
+    return sums, squares
+
+
+def _arms(
+    counted: Counted, sums: NDArray[np.float64], squares: NDArray[np.float64], scale: float
+) -> tuple[Arm, ...]:
+    return tuple(
+        Arm(
+            float(counts.sum()),
+            float(total.sum()),
+            float(square.sum()),
+            scale,
+            float((counts > 0).sum()),
+        )
+        for counts, total, square in zip(counted.counts, sums, squares, strict=True)
+    )
+
+
+def _promise(
+    release: MomentsRelease | LaplaceRelease, counted: Counted, bought: Bought, epsilon: float
+) -> Guarantee:
+    slots, bounds = 1 if counted.persons else None, bought.bounds
+    promise = release.guarantee()
+    if bought.parts:
+        promise = with_parts(promise, bought.parts, bounds, bought.adjusted)
+    ends = counted.outcome_range
+    assumed = assumed_by_all(*ends, clip=counted.clip, slots=slots, bought=bounds is not None)
+    promise = promise.assuming(*assumed, PUBLIC_ROWS)
+    return for_person(promise, epsilon, 0.0, 1) if counted.persons else promise
+
+
+# --- what it says -----------------------------------------------------------------------------
+
+
+class Told(NamedTuple):
+    """Which arms may be the best, and how all others differ from one of them, together."""
+
+    leader: int
+    """The arm with the best released mean."""
+    base: int
+    """The arm that others are compared with: the leader, or the control."""
+    apart: dict[int, Interval]
+    """How much larger the mean loss of each other arm is."""
+    level: float
+    """The error probability of each pair."""
+    racing: list[int]
+
+
+def _told(look: OneLook, alpha: float, control: int | None) -> Told:
+    """Compare arms so that everything holds together.
+
+    The leader was picked by looking, so its pairs have the error probability of all pairs there
+    are. A control was fixed beforehand: only pairs with it count.
+    """
+    count = len(look.arms)
+    seen = [k for k in range(count) if look.arms[k].size > 0.0]
+    leader = min(seen, key=lambda k: look.arms[k].mean)
+    base = leader if control is None else control
+    level = alpha / (count * (count - 1) / 2 if control is None else count - 1)
+    order = sorted(range(count), key=lambda k: look.arms[k].mean if k in seen else math.inf)
+    apart = {k: look.difference(base, k, level) for k in order if k != base}
+    surest = min([0.0, *(found.high for found in apart.values())]) if control is not None else 0.0
+    racing = [k for k, found in apart.items() if found.low <= surest]
+    racing += [base] if surest >= 0.0 else []
+    return Told(leader, base, apart, level, sorted(racing))
+
+
+def _best_words(
+    look: OneLook, told: Told, best: int, names: Sequence[ArmName], units: Units
+) -> str:
+    """Say which arm is best, and by how much."""
+    if best == told.base:
+        nearest = min(told.apart, key=lambda k: told.apart[k].low)
+        low, high = told.apart[nearest]
+    else:
+        nearest, (low, high) = told.base, (-end for end in reversed(told.apart[best]))
+    more = min(max(look.apart(best, nearest), low), high)
+    if len(names) == 2:
+        return f"{names[best]} is better than {names[nearest]} by {units.gain(more, low, high)}"
+    which = "the nearest" if best == told.base else "the control"
+    return (
+        f"{names[best]} is the best of {len(names)} arms, better than {names[nearest]}, {which}, "
+        f"by {units.gain(more, low)}"
+    )
+
+
+def _too_close(some: Sequence[ArmName], units: Units, confidence: float) -> str:
+    listed = f"{', '.join(map(str, some[:-1]))} and {some[-1]}"
+    what = f" in {units.noun}" if units.clip else ""
+    return (
+        f"Too close to tell: {listed} may be the best{what}, {sure(confidence)}, provided "
+        f"{AT_RANDOM}."
+    )
+
+
+def _notes(
+    bought: Bought, look: OneLook, told: Told, counted: Counted, alpha: float
+) -> tuple[str, ...]:
+    """Say what was bought, and what it did."""
+    said, (low, high) = [], counted.outcome_range
+    if bought.adjusted:
+        said.append(
+            f"{plain(round(bought.scale.slope, 4))} times {bought.adjusted} is subtracted from "
+            f"{counted.outcome}; {_narrower(bought, look, told, alpha)}."
+        )
+    if bought.kept:
+        said.append(
+            f"Too few {counted.per} are not 0 to find a range at this epsilon: everything from "
+            f"{plain(low)} to {plain(high)} is counted."
+        )
+    if bought.cut is not None:
+        spent = sum(part.epsilon for part in bought.parts if "slope" not in part.what)
+        most = min(100.0 * (bought.cut + WRONG_CUT * bought.cut_noise), 100.0)
+        said.append(
+            f"The range, {low:.6g} to {high:.6g}, was found with {spent:.3g} of epsilon; about "
+            f"{100.0 * bought.cut:.2g} in a hundred {counted.per} are cut by it, 95% sure at most "
+            f"{most:.2g}."
+        )
+    return tuple(said)
+
+
+def _narrower(bought: Bought, look: OneLook, told: Told, alpha: float) -> str:
+    if bought.related is None:
+        return "there are too few people to tell how much narrower that makes intervals"
+    first, second = told.leader, next(k for k in (*told.apart, told.base) if k != told.leader)
+    terms = [Term(-1.0, look.arms[first]), Term(1.0, look.arms[second])]
+    found = statistic(terms)
+    before = found._replace(variance=found.variance / (1.0 - bought.related))
+    less = 1.0 - found.radius(alpha) / before.radius(alpha)
+    return f"that makes intervals about {100.0 * less:.0f}% narrower"
+
+
+def few_rows(epsilon: float) -> int:
+    """Return how many rows an arm needs for its mean to say something: noise below a tenth."""
+    return math.ceil(max(100.0, 10.0 * math.sqrt(2.0) / epsilon))
+
+
+def _few_words(few: Sequence[ArmName], least: int, per: str) -> str:
+    if not few:
+        return ""
+    some = ", ".join(map(str, few[:5])) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
+    return (
+        f"{some} {'has' if len(few) == 1 else 'have'} fewer than {least:,} {per}: mistyped names, "
+        f"or a column of numbers taken as arms?"
+    )

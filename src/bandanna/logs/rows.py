@@ -1,0 +1,248 @@
+"""Rows in memory, and what is counted of them: sums, and what a range or a slope is chosen by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core.grid import UNITS, LossRange
+from bandanna._core.types import InputError
+from bandanna.counted import Counted, Integers
+from bandanna.environments.frames import Column, read_columns
+from bandanna.environments.log import Log, read_log
+from bandanna.environments.returning import mean_units, slots_of
+from bandanna.warehouse import Bins
+
+MOST_CELLS = 5_000
+PAIRING = 20_261_118
+"""People are put into pairs at random, the same way whatever their outcomes are."""
+
+Floats = NDArray[np.float64]
+Categories = Mapping[str, Sequence[object]]
+
+
+class Scale(NamedTuple):
+    """How outcomes are counted: what is subtracted, and the range of what is left."""
+
+    low: float
+    high: float
+    slope: float = 0.0
+
+    @property
+    def ends(self) -> LossRange:
+        """The range."""
+        return self.low, self.high
+
+
+class Sides(NamedTuple):
+    """How many values are below, and how many above, each of some points. Private."""
+
+    below: Integers
+    above: Integers
+
+
+def sides_of(values: Floats, points: Floats) -> Sides:
+    """Count values on either side of points; one value more or less moves each count by 1."""
+    ordered = np.sort(values)
+    below = np.searchsorted(ordered, points, side="left")
+    above = ordered.size - np.searchsorted(ordered, points, side="right")
+    return Sides(below.astype(np.int64), above.astype(np.int64))
+
+
+class Cells(NamedTuple):
+    """Which category of every column each row belongs to, all columns in one number."""
+
+    codes: NDArray[np.int64]
+    columns: tuple[str, ...] = ()
+    categories: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many categories each column has."""
+        return tuple(len(names) for names in self.categories)
+
+    @property
+    def by(self) -> dict[str, tuple[str, ...]]:
+        """The categories of each column."""
+        return dict(zip(self.columns, self.categories, strict=True))
+
+
+def once_each(log: Log) -> tuple[Log, NDArray[np.int64]]:
+    """Return a log in which everyone counts once, and the first row of each person.
+
+    A person counts by the mean of their rows with the arm that they met first.
+    """
+    assert log.people is not None, "the log does not know its people"
+    _, arrival = slots_of(log.people)
+    first_arm = np.empty(int(log.people.max()) + 1, dtype=np.int64)
+    first_arm[log.people[arrival]] = log.arms[arrival]
+    mine = log.arms == first_arm[log.people]
+    slot, first = slots_of(log.people[mine])
+    kept = np.flatnonzero(mine)[first]
+    units = mean_units(log.units[mine], slot, first.size)
+    return replace(
+        log,
+        arms=log.arms[kept],
+        units=units,
+        propensity=None,
+        people=log.people[kept],
+        segments=log.segments[kept],
+    ), kept
+
+
+def bins_of(by: Categories) -> tuple[Bins, ...]:
+    """Read how columns divide rows."""
+    if not isinstance(by, Mapping):
+        raise InputError(
+            f'by must say the categories of each column, such as {{"plan": ["basic", "gold"]}}, or '
+            f'the edges of its bins, such as {{"age": [18, 40, 65, 90]}}; got {by!r}.'
+        )
+    found = tuple(Bins.of(column, declared) for column, declared in by.items())
+    check_cells(2 * math.prod(one.size for one in found))
+    return found
+
+
+def check_cells(cells: int) -> None:
+    """Refuse to release more sums than say anything."""
+    if cells > MOST_CELLS:
+        raise InputError(
+            f"{cells:,} sums would be released, one for each arm and category of all columns; at "
+            f"most {MOST_CELLS:,}. Declare fewer categories, or ask for fewer columns."
+        )
+
+
+def _cells(log: object, by: Categories, kept: NDArray[np.int64], arms: int) -> Cells:
+    bins, codes = bins_of(by), np.zeros(kept.size, dtype=np.int64)
+    check_cells(arms * math.prod(one.size for one in bins))
+    found = read_columns(log, list(by)) if by else {}
+    for one in bins:
+        codes = codes * one.size + _codes(one, found[one.column][kept])
+    return Cells(codes, tuple(by), tuple(one.names for one in bins))
+
+
+def _codes(bins: Bins, values: Column) -> NDArray[np.int64]:
+    """Number the declared category, or bin, of each value."""
+    other = bins.size - 1
+    if bins.edges:
+        try:
+            numbers = values.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"column {bins.column!r} must hold numbers, as bins need.") from None
+        codes = np.clip(np.searchsorted(bins.edges, numbers, side="right") - 1, 0, other - 1)
+        return np.where(np.isnan(numbers), other, codes).astype(np.int64)
+    known = {name: index for index, name in enumerate(bins.categories)}
+    names, where = np.unique(values.astype(str), return_inverse=True)
+    return np.array([known.get(name, other) for name in names], dtype=np.int64)[where.ravel()]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """People or rows of a log in memory. Private but for arms, cells and how many there are."""
+
+    log: Log
+    cells: Cells
+    outcome: str
+    clip: bool
+    dropped: int
+    before: Floats | None = None
+    """What was known of each before."""
+
+    @classmethod
+    def read(
+        cls,
+        log: object,
+        *,
+        arm: str,
+        outcome: str,
+        loss_range: LossRange,
+        clip: bool,
+        person: str | None,
+        by: Categories,
+        adjust: str | None,
+    ) -> Rows:
+        """Read a log; with a person, everyone once."""
+        wanted = [arm, outcome, person, adjust, *by]
+        # All at once: a query may give its rows in another order the next time.
+        log = read_columns(log, [name for name in wanted if isinstance(name, str)])
+        columns = {"arm": arm, "outcome": outcome, "person": person}
+        rows = read_log(log, **columns, loss_range=loss_range, clip=clip)  # type: ignore[arg-type]
+        data, kept = (rows, np.arange(rows.size)) if person is None else once_each(rows)
+        alone = len(data.arm_names) - np.unique(data.arms).size
+        if alone:
+            raise InputError(
+                f"nobody is left with {alone} of the {len(data.arm_names)} arms: with person= "
+                f"people count with the arm of their first row. Leave out the rows of such arms."
+            )
+        cells = _cells(log, by, kept, len(data.arm_names))
+        before = None if adjust is None else _before(adjust, log)[kept]
+        return cls(data, cells, outcome, clip, rows.size - data.size, before)
+
+    def values(self, slope: float = 0.0) -> Floats:
+        """Return outcomes, with a slope times what was known before subtracted."""
+        low, high = self.log.loss_range
+        found: Floats = low + (high - low) * (self.log.units / UNITS)
+        return found if self.before is None else found - slope * self._before
+
+    @property
+    def _before(self) -> Floats:
+        assert self.before is not None, "nothing is known of before"
+        return np.clip(self.before, *self.log.loss_range)
+
+    def counted(self, scale: Scale | None = None, *, clip: bool | None = None) -> Counted:
+        """Add up outcomes by arm and cell, on a scale; by default on the log's own."""
+        units, ends = self.log.units, self.log.loss_range
+        if scale is not None:
+            ends = scale.ends
+            inside = np.clip(self.values(scale.slope), *ends)
+            units = np.rint((inside - ends[0]) / (ends[1] - ends[0]) * UNITS).astype(np.int64)
+        return Counted.of_rows(
+            self.log.arm_names,
+            self.log.arms,
+            units,
+            cells=self.cells.codes,
+            width=math.prod(self.cells.shape),
+            outcome_range=ends,
+            outcome=self.outcome,
+            clip=self.clip if clip is None else clip,
+            persons=self.log.people is not None,
+            dropped=self.dropped,
+        )
+
+    def sides(self, points: Floats, slope: float = 0.0) -> Sides:
+        """Count outcomes on either side of points."""
+        return sides_of(self.values(slope), points)
+
+    def pair_slopes(self, points: Floats, *, backwards: bool = False) -> Sides:
+        """Count, on either side of points, the slopes of lines through pairs of people.
+
+        Everyone is in one pair, of two who met the same arm where that is possible.
+        ``backwards`` takes the slopes of what was known before on the outcome.
+        """
+        order = np.random.default_rng(PAIRING).permutation(self.log.size)
+        order = order[np.argsort(self.log.arms[order], kind="stable")]
+        first, second = order[0 : order.size - 1 : 2], order[1::2]
+        outcome, before = self.values(), self._before
+        up, along = outcome[second] - outcome[first], before[second] - before[first]
+        if backwards:
+            up, along = along, up
+        there = along != 0.0
+        return sides_of(up[there] / along[there], points)
+
+
+def _before(column: str, log: object) -> Floats:
+    values = read_columns(log, [column])[column]
+    try:
+        found = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"column {column!r} must hold numbers to be subtracted.") from None
+    if np.isnan(found).any():
+        raise InputError(
+            f"some rows have no value in column {column!r}; fill in the same value for all of "
+            f"them, such as the middle of the range."
+        )
+    return found

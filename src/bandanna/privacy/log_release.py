@@ -1,0 +1,256 @@
+"""What an answer from a log costs where more is bought than sums: a range, a slope, a count.
+
+Every part is released once, by one of two mechanisms, and their epsilons add up:
+
+- a *choice* of one candidate by scores of which one person moves each by at most 1: OpenDP's noisy
+  maximum (permute and flip, McKenna and Sheldon 2020) with noise of a scale costs two over it;
+- a *count* that one person moves by at most 1: discrete Laplace noise costs one over its scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandanna._core.checks import MAX_EPSILON, MIN_EPSILON
+from bandanna._core.grid import LossRange
+from bandanna._core.types import JSON, Guarantee, plain
+from bandanna.privacy.composition import float_above
+from bandanna.privacy.laplace import LaplaceMechanism
+from bandanna.privacy.mechanism import (
+    Finding,
+    Numerics,
+    PrivacyLoss,
+    PureMechanism,
+    float_of,
+    is_positive,
+)
+from bandanna.privacy.moments import MomentsMechanism, pure_loss
+from bandanna.privacy.noise import laplace_vector, within_reach
+from bandanna.privacy.statements import POST_PROCESSING, frozen_assumed
+
+if TYPE_CHECKING:
+    from opendp.mod import Measurement
+
+COSTS = {"choice": 2, "count": 1}
+"""What a part costs, times its scale."""
+
+SUMS: dict[str, type[LaplaceMechanism | MomentsMechanism]] = {
+    LaplaceMechanism.name: LaplaceMechanism,
+    MomentsMechanism.name: MomentsMechanism,
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something that is released besides sums: what, how, and for how much."""
+
+    what: str
+    """Such as ``range``."""
+    kind: str
+    epsilon: float
+
+    @property
+    def scale(self) -> float:
+        """The least noise that keeps epsilon, in exact fractions."""
+        return part_scale(self.kind, self.epsilon)
+
+    def to_dict(self) -> JSON:
+        """Return the entry in a certificate."""
+        return {
+            "what": self.what,
+            "kind": self.kind,
+            "epsilon": self.epsilon,
+            "scale": self.scale,
+        }
+
+    def choose(self, scores: NDArray[np.int64]) -> int:
+        """Return the index of the highest score, with noise. Call it once."""
+        assert self.kind == "choice"
+        return int(_chooser(self.scale)(scores.tolist()))
+
+    def count(self, exact: int) -> int:
+        """Return a count with noise. Call it once."""
+        assert self.kind == "count"
+        return within_reach(int(exact) + laplace_vector(self.scale, 1)[0])
+
+
+@lru_cache(maxsize=256)
+def part_scale(kind: str, epsilon: float) -> float:
+    """Return the smallest scale that costs epsilon at most."""
+    scale = COSTS[kind] / epsilon
+    while COSTS[kind] > Fraction(epsilon) * Fraction(scale):
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+@lru_cache(maxsize=64)
+def _chooser(scale: float) -> Callable[[list[int]], int]:
+    import opendp.prelude as dp  # loaded when first used
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
+    made: Measurement = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale)
+    assert made.map(1) <= COSTS["choice"] / scale * (1 + 1e-9), "OpenDP's map says so too"
+    chooser: Callable[[list[int]], int] = made
+    return chooser
+
+
+@dataclass(frozen=True)
+class LogMechanism(PureMechanism):
+    """Sums of a log, and parts that were bought before or beside them."""
+
+    sums: JSON
+    """The facts of their mechanism."""
+    sums_epsilon: float
+    parts: list[JSON]
+    bounds: list[float]
+    """What a range was chosen within; empty where none was."""
+    frozen: str
+    """The column that was subtracted; empty where none was."""
+
+    name: ClassVar[str] = "log-answer"
+    sampler: ClassVar[str] = "OpenDP discrete Laplace and noisy maximum, i64"
+    reasons: ClassVar[tuple[str, ...]] = (
+        f"the sums and each part are released once by mechanisms of their own, whose epsilons add "
+        f"up (Lemma 'Basic Composition'), checked in exact arithmetic; {POST_PROCESSING}",
+    )
+
+    @property
+    def main(self) -> LaplaceMechanism | MomentsMechanism:
+        """The mechanism of the sums."""
+        return SUMS[self.sums["mechanism"]].read(self.sums)
+
+    @property
+    def bought(self) -> bool:
+        """Whether the range of outcomes was chosen privately."""
+        return bool(self.bounds)
+
+    @property
+    def grid(self) -> float:
+        """How much epsilon integers may cost beyond the laws that ``loss`` accounts for."""
+        return self.main.grid
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what is assumed of bounds and of what was known before."""
+        low, high = self.bounds or (0.0, 1.0)
+        said = [f"the bounds, {plain(low)} to {plain(high)}, were known without looking at values"]
+        return (
+            *(said if self.bought else ()),
+            *([frozen_assumed(self.frozen)] if self.frozen else ()),
+        )
+
+    def prove(self, epsilon: float) -> Iterator[Finding]:
+        """Prove that each part keeps its epsilon, and that they add up to no more than is said."""
+        for finding in self.main.prove(self.sums_epsilon):
+            entry = "sums_epsilon" if finding.entry == "epsilon" else "sums"
+            yield finding._replace(entry=entry)
+        same = (self.main.batch, self.main.units) == (self.batch, self.units)
+        yield Finding("sums", same, "are of the same log")
+        for part in self.parts:
+            cost = COSTS[part["kind"]]
+            holds = cost <= Fraction(part["epsilon"]) * Fraction(part["scale"])
+            why = f"{part['what']}: {cost} / scale <= epsilon, in exact fractions"
+            yield Finding("parts", holds, why)
+            if holds and part["scale"] != part_scale(part["kind"], part["epsilon"]):
+                yield Finding("parts", False, f"{part['what']}: not the scale of this epsilon")
+        names = [part["what"] for part in self.parts]
+        if names != sorted(set(names)):
+            yield Finding("parts", False, "are named in the order of the alphabet, each once")
+        all_parts = [self.sums_epsilon, *(part["epsilon"] for part in self.parts)]
+        together = sum(map(Fraction, all_parts), Fraction(0))
+        holds = float_above(together) == epsilon
+        yield Finding("epsilon", holds, f"{len(all_parts)} parts add up to {float(together):.6g}")
+
+    def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
+        """Return the privacy loss of any mechanism with this epsilon."""
+        return pure_loss(epsilon, rounds)
+
+    @classmethod
+    def impossible(cls, facts: JSON) -> Iterator[Finding]:
+        """Entries must have their types before anything is computed from them."""
+        for key in ("batch", "units"):
+            if type(facts.get(key)) is not int or facts[key] < 1:
+                yield Finding(key, False, "must be a whole number, at least 1")
+        if not _is_epsilon(facts.get("sums_epsilon")):
+            why = f"must be a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}"
+            yield Finding("sums_epsilon", False, why)
+        sums = facts.get("sums")
+        kind = SUMS.get(str(sums.get("mechanism"))) if isinstance(sums, dict) else None
+        if kind is None or not isinstance(sums, dict):
+            yield Finding("sums", False, f"must hold the numbers of one of {', '.join(SUMS)}")
+        else:
+            named = set(sums) == {"mechanism", "sampler", *kind.entries()}
+            if not named or sums["sampler"] != kind.sampler:
+                yield Finding("sums", False, "has entries that are missing or not known")
+            yield from (one._replace(entry="sums") for one in kind.impossible(sums))
+        parts = facts.get("parts")
+        if not isinstance(parts, list) or not parts or not all(map(_possible, parts)):
+            yield Finding("parts", False, "must list what, kind, epsilon and scale of each")
+        bounds = facts.get("bounds")
+        good = isinstance(bounds, list) and all(type(end) in (int, float) for end in bounds)
+        if not good or len(bounds or []) not in (0, 2):
+            yield Finding("bounds", False, "must be two numbers, or none")
+        if not isinstance(facts.get("frozen"), str):
+            yield Finding("frozen", False, "must be a text")
+
+
+def _is_epsilon(value: object) -> bool:
+    return is_positive(value) and MIN_EPSILON <= float_of(value) <= MAX_EPSILON
+
+
+def _possible(part: object) -> bool:
+    return (
+        isinstance(part, dict)
+        and set(part) == {"what", "kind", "epsilon", "scale"}
+        and isinstance(part["what"], str)
+        and part["kind"] in COSTS
+        and _is_epsilon(part["epsilon"])
+        and is_positive(part["scale"])
+    )
+
+
+def with_parts(
+    sums: Guarantee,
+    parts: Sequence[Part],
+    bounds: LossRange | None = None,
+    frozen: str = "",
+) -> Guarantee:
+    """Return what holds for the sums of a log and all that was bought with them.
+
+    Examples
+    --------
+    >>> from bandanna.privacy.moments import MomentsRelease
+    >>> sums = MomentsRelease(0.5, 100).guarantee()
+    >>> with_parts(sums, [Part("range", "choice", 0.25)], (0.0, 9.0)).epsilon
+    0.75
+    """
+    facts = dict(sums.facts)
+    law = LogMechanism(
+        facts["batch"],
+        facts["units"],
+        facts,
+        sums.epsilon,
+        sorted((part.to_dict() for part in parts), key=lambda part: str(part["what"])),
+        [] if bounds is None else [float(end) for end in bounds],
+        frozen,
+    )
+    listed = "; ".join(f"{part.what} (epsilon {plain(part.epsilon)})" for part in parts)
+    together = [sums.epsilon, *(part.epsilon for part in parts)]
+    return Guarantee(
+        epsilon=float_above(sum(map(Fraction, together), Fraction(0))),
+        delta=0.0,
+        protects=sums.protects,
+        model=law.model,
+        mechanism=f"{sums.mechanism} (epsilon {plain(sums.epsilon)}); and {listed}",
+        because=law.reasons[0],
+        assumptions=(*sums.assumptions, *law.assumptions()),
+        facts=law.facts(),
+    )

@@ -1,0 +1,119 @@
+"""The release of a sum and of the squares beside it, for what the sum alone costs.
+
+An outcome y in [0, 1] is in two sums, of y and of (y - 1/2)^2. If it becomes y', d = |y - y'|
+away, the two move together by d (1 + |y + y' - 1|) <= d (2 - d) <= 1, because |y + y' - 1| is at
+most 1 - d. So Laplace noise of scale 1/epsilon on *both* costs epsilon in all. On a grid of N units
+and with squares rounded down, k and k' that are d apart move them by d (2 N - d) / N before
+rounding, which is at most N. Rounding changes a difference by less than 1, and the whole move is a
+whole number: so it is at most N too. Every pair on smaller grids is tried in
+``tests/privacy/test_moments.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, NamedTuple
+
+from bandanna._core import checks
+from bandanna._core.grid import UNITS
+from bandanna._core.types import Guarantee
+from bandanna.counted import LARGEST_SQUARE
+from bandanna.privacy.laplace import laplace_scale
+from bandanna.privacy.mechanism import Finding, Numerics, PrivacyLoss, PureMechanism, on_the_grid
+from bandanna.privacy.noise import laplace_vector, within_reach
+from bandanna.privacy.statements import POST_PROCESSING, PROTECTED
+
+
+class Moments(NamedTuple):
+    """A released sum and sum of squares around the middle, in grid units."""
+
+    total: int
+    square: int
+
+
+@dataclass(frozen=True)
+class MomentsMechanism(PureMechanism):
+    """Independent noise of one scale on a sum and on the squares beside it."""
+
+    scale: float
+
+    name: ClassVar[str] = "laplace-moments"
+    sampler: ClassVar[str] = "OpenDP discrete Laplace, i64"
+    reasons: ClassVar[tuple[str, ...]] = (
+        f"one loss moves a sum and the squares beside it by at most {UNITS} together and "
+        f"{UNITS}/scale <= epsilon; {POST_PROCESSING}",
+    )
+
+    def prove(self, epsilon: float) -> Iterator[Finding]:
+        """Prove the promise in exact arithmetic."""
+        yield on_the_grid(self.units, UNITS)
+        holds = self.units <= Fraction(epsilon) * Fraction(self.scale)
+        yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
+        if holds and self.scale != laplace_scale(epsilon):
+            yield Finding("scale", False, "is not the scale of this epsilon")
+
+    def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
+        """Return the privacy loss distribution of any mechanism with this epsilon."""
+        return pure_loss(epsilon, rounds)
+
+
+def pure_loss(epsilon: float, rounds: int = 1) -> PrivacyLoss:
+    """Return dp-accounting's loss of randomised response: no pure mechanism loses more."""
+    from dp_accounting.pld import common  # loaded when first used
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    worst = common.DifferentialPrivacyParameters(epsilon, 0.0)
+    single: PrivacyLoss = pld.from_privacy_parameters(worst, value_discretization_interval=epsilon)
+    return single if rounds == 1 else single.self_compose(rounds)
+
+
+@dataclass(frozen=True)
+class MomentsRelease:
+    """Publish sums with the squares beside them, each once.
+
+    Examples
+    --------
+    >>> release = MomentsRelease(0.5, longest=1000)
+    >>> release.guarantee().epsilon, isinstance(release.release(5, 3, 10), Moments)
+    (0.5, True)
+    """
+
+    epsilon: float
+    longest: int
+
+    def __post_init__(self) -> None:
+        checks.set_fields(
+            self,
+            epsilon=checks.epsilon(self.epsilon),
+            longest=checks.whole("longest", self.longest, at_least=2),
+        )
+
+    @property
+    def mechanism(self) -> MomentsMechanism:
+        """What the promise rests on."""
+        return MomentsMechanism(self.longest, UNITS, laplace_scale(self.epsilon))
+
+    def release(self, total: int, square: int, size: int) -> Moments:
+        """Publish the sums of ``size`` outcomes, in grid units, with fresh noise."""
+        first, second = laplace_vector(laplace_scale(self.epsilon), 2)
+        total = min(max(total, 0), size * UNITS)
+        square = min(max(square, 0), size * LARGEST_SQUARE)
+        return Moments(within_reach(total + first), within_reach(square + second))
+
+    def guarantee(self) -> Guarantee:
+        """Return the exact promise."""
+        law = self.mechanism
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=0.0,
+            protects=PROTECTED,
+            model=law.model,
+            mechanism=(
+                f"discrete Laplace noise of scale {law.scale!r} on each sum and on the squares "
+                f"beside it, in units of 1/{UNITS}"
+            ),
+            because=law.reasons[0],
+            facts=law.facts(),
+        )
