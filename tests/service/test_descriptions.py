@@ -71,6 +71,7 @@ def test_experiments_are_found_by_name_owner_tag_and_state(here: Here) -> None:
     assert listed(here, "search=100%25") == ["Find me 100%"]
     assert listed(here, "search=x_y") == ["Find me 100%"]
     assert listed(here, "search=xay") == []
+    assert here.http.get("/v1/experiments?search=%00").status_code == 422
     assert listed(here, "owner=search") == ["Find me 100%", "find also"]
     assert listed(here, "owner=searc") == []
     assert listed(here, "tag=top") == ["Find me 100%"]

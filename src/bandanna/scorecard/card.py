@@ -72,9 +72,13 @@ class Scorecard:
 
     def _repr_html_(self) -> str:
         """Return it as one HTML element, with its style."""
+        return f"<div><style>{STYLE}</style>{self.element()}</div>"
+
+    def element(self) -> str:
+        """Return it as one HTML element, for pages that have ``STYLE`` already."""
         sure = f"{100.0 * self.confidence:.4g}% sure"
         lines = [
-            f'<section class="scorecard"><style>{STYLE}</style>',
+            '<section class="scorecard">',
             f'<p class="soft">{escape(self.about)}</p>' if self.about else "",
             f"<h1>{escape(self.recommendation.headline)}</h1>",
             f'<p>{escape(self.recommendation.rule)} <span class="pill">{sure}</span></p>',

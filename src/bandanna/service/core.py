@@ -274,6 +274,13 @@ class Core:
         outcome = (await self.described(part.id)).outcome
         return await run_in_threadpool(self.views.results, part.number, outcome)
 
+    async def scorecard(self, part: Experiment, control: str | None, confidence: float) -> JSON:
+        """Return what a team decides from, in its own words for the feedback."""
+        await asyncio.sleep(self.views.pause(part.number))
+        outcome = (await self.described(part.id)).outcome
+        asked = part.number, control, outcome, confidence
+        return await run_in_threadpool(self.views.scorecard, *asked)
+
     async def guarantee(self, identity: str) -> Guarantee:
         """Return what an experiment promises, all its segments together."""
         parts = await self.find(identity)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bandanna._core.types import JSON
@@ -52,6 +53,19 @@ def summary(
         "metrics": [_metric(policy, name) for name in policy.spec.metrics or {}],
         "dropped": [one._asdict() for one in policy.dropped],
     }
+
+
+def scorecard(policy: Policy, control: str | None, outcome: str, confidence: float) -> JSON:
+    """Return what a team decides from, as values and as HTML.
+
+    It is of releases alone. How much feedback waits changes between them, so it stands elsewhere.
+    """
+    named = {str(name): name for name in policy.choices}
+    arm = None if control is None else named.get(control, control)
+    card = policy.scorecard(arm, outcome=outcome, confidence=confidence)
+    kept = tuple(check for check in card.health if check.name not in ("feedback", "waiting"))
+    card = replace(card, health=kept)
+    return {"scorecard": card.to_dict(), "html": card.element()}
 
 
 def _metric(policy: Policy, name: str) -> JSON:

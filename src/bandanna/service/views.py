@@ -23,7 +23,7 @@ from bandanna._core.types import JSON, InputError
 from bandanna.audits.releases import audit_release
 from bandanna.policy.policy import Policy
 from bandanna.service.models import experiment_answer, moment
-from bandanna.service.summary import context_results, summary
+from bandanna.service.summary import context_results, scorecard, summary
 from bandanna.store import SqlStore
 from bandanna.store.policy_unit import without_batches
 from bandanna.store.rows import Committed, Experiment
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 KEPT = 256
 """Experiments whose views are kept."""
+
+CARDS = 8
+"""Scorecards of one experiment that are kept, for different controls and confidences."""
 
 REST = 20.0
 """Adding up releases takes at most one part in so many of the time."""
@@ -98,6 +101,8 @@ class _Entry:
         self.next_totals = 0.0
         self.results: tuple[int, int, str, JSON] | None = None
         """Version, number of releases, words for feedback, and the results at that point."""
+        self.cards: OrderedDict[tuple[object, ...], JSON] = OrderedDict()
+        """Scorecards of what is released now, by what was asked for."""
 
     @property
     def tired(self) -> bool:
@@ -149,6 +154,21 @@ class Views:
                     said = _summary(view, totals, outcome)
                     entry.results = *key, said | {"health": _health(view.committed)}
             return entry.results[-1]
+
+    def scorecard(self, number: int, control: str | None, outcome: str, confidence: float) -> JSON:
+        """Return the scorecard of an experiment, drawn anew once something was released."""
+        entry = self._entry(number)
+        with entry.lock:
+            view = self._view(entry, number)
+            policy, part = view.policy, view.part
+            now = policy.released, part.resumed, policy.choices, len(policy.dropped)
+            key = *now, control, outcome, confidence
+            if key not in entry.cards:
+                with entry.working():
+                    entry.cards[key] = scorecard(policy, control, outcome, confidence)
+                if len(entry.cards) > CARDS:
+                    entry.cards.popitem(last=False)
+            return entry.cards[key]
 
     def _entry(self, number: int) -> _Entry:
         with self._lock:

@@ -39,7 +39,7 @@ from bandanna.store.rows import Experiment
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
-Words = partial(Query, min_length=1, max_length=200)
+Words = partial(Query, min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")
 
 LATENESS = {"deadline_seconds", "decisions_per_second"}
 """How a plan is told of late feedback."""

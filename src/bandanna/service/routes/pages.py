@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from bandanna._core.types import JSON
 from bandanna.device import MODULE
+from bandanna.scorecard.page import STYLE
 from bandanna.service.routes import CoreHere
 
 router = APIRouter(include_in_schema=False)
@@ -30,8 +31,16 @@ def index() -> Response:
     return _file("index.html")
 
 
+@router.get("/page/scorecard.css")
+def scorecard_style() -> Response:
+    """Return the style of scorecards."""
+    return Response(STYLE, media_type="text/css; charset=utf-8")
+
+
 @router.get("/page/{name}")
-def page_file(name: Literal["page.css", "page.js", "charts.js", "icon.svg"]) -> Response:
+def page_file(
+    name: Literal["page.css", "page.js", "common.js", "home.js", "charts.js", "icon.svg"],
+) -> Response:
     """Return a part of the page."""
     return _file(name)
 

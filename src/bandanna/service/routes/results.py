@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON, Guarantee, InputError
@@ -164,6 +165,31 @@ async def answer(
 
 
 ArmQuery = Annotated[str, Query(min_length=1, max_length=200)]
+
+
+class ScorecardAnswer(BaseModel):
+    """What a team decides from."""
+
+    scorecard: JSON
+    html: str = Field(description="The same as one HTML element; /page/scorecard.css is its style.")
+
+
+@router.get("/scorecard")
+async def scorecard(
+    experiment: ExperimentPath,
+    core: CoreHere,
+    _: CanRead,
+    control: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
+    segment: Segment = None,
+    confidence: Confidence = CONFIDENCE,
+) -> ScorecardAnswer:
+    """Compare every arm with the control, and say what to do: ship, keep, go on or stop.
+
+    By default the control is the experiment's, or its first arm. It follows from released values;
+    all of it holds together, however often you look.
+    """
+    part = part_for(await core.find(experiment), segment)
+    return ScorecardAnswer(**await core.scorecard(part, control, confidence))
 
 
 @router.get("/compare")
