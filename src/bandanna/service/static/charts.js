@@ -1,4 +1,4 @@
-// Three charts as plain SVG: shares over time, means with intervals, and these over time.
+// What the scorecard does not draw, as plain SVG: shares and intervals over time.
 const SPACE = "http://www.w3.org/2000/svg";
 const DASHES = ["", "8 3", "3 3", "10 3 2 3", "1 3"];
 
@@ -103,32 +103,4 @@ export function intervalsChart(place, points, names, [low, high], label) {
   });
   dates(svg, points, left, width, height);
   place.replaceChildren(svg, legendOf(names));
-}
-
-// Each arm has its name and numbers above its interval, so that long names have room on a phone.
-export function meansChart(place, choices, range, label) {
-  if (!choices.some((choice) => choice.mean !== null)) { empty(place); return; }
-  const [low, high] = range, width = room(place), row = 44, edge = 14;
-  const height = row * choices.length + 24;
-  const short = (value) => String(Number(value.toPrecision(3)));
-  const words = (c) => c.mean === null ? "nothing released yet" : `${short(c.mean)}, between ${short(c.low)} and ${short(c.high)}`;
-  const said = choices.map((choice) => `${isolated(choice.name)}: ${words(choice)}`);
-  const svg = picture(width, height, `${label}. ${said.join("; ")}`);
-  const inside = (value) => Math.min(high, Math.max(low, value));
-  const x = (value) => edge + ((inside(value) - low) / (high - low)) * (width - 2 * edge);
-  for (const value of [low, (low + high) / 2, high]) {
-    svg.append(draw("line", { x1: x(value), x2: x(value), y1: 0, y2: height - 20, class: "axis" }));
-    svg.append(draw("text", { x: x(value), y: height - 4, "text-anchor": "middle" }, short(value)));
-  }
-  const fits = Math.floor((width - 2 * edge) / 6.5);
-  choices.forEach((choice, k) => {
-    const y = row * k + 30, name = String(choice.name), rest = `: ${words(choice)}`;
-    const cut = Math.max(8, fits - rest.length);
-    const shown = name.length > cut ? `${isolated(`${name.slice(0, cut - 1)}…`)}${rest}` : said[k];
-    svg.append(draw("text", { x: edge + 4, y: y - 14, class: "over" }, shown));
-    if (choice.mean === null) return;
-    svg.append(draw("line", { x1: x(choice.low), x2: x(choice.high), y1: y, y2: y, class: `line ${colour(k)}` }));
-    svg.append(draw("circle", { cx: x(choice.mean), cy: y, r: 5, class: colour(k) }));
-  });
-  place.replaceChildren(svg);
 }

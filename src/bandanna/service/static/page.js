@@ -1,8 +1,8 @@
 // The page: everything on it comes from the API, with the reader's key.
-import { intervalsChart, meansChart, sharesChart } from "/page/charts.js";
+import { intervalsChart, sharesChart } from "/page/charts.js";
+import { $, ask, element, guarded, isolated, json, number, say } from "/page/common.js";
+import { planned, search, tagsOf } from "/page/home.js";
 
-const $ = (id) => document.getElementById(id);
-const number = (value) => Number(value).toLocaleString("en", { maximumSignificantDigits: 6 });
 let watching = null;
 
 // Writes a sentence of the service: names in it, which anyone may have chosen, cannot turn it around.
@@ -14,122 +14,20 @@ function write(place, text) {
   return place;
 }
 
-function isolated(text) {
-  const made = document.createElement("bdi");
-  made.textContent = text;
-  return made;
-}
-
-function say(text) { $("message").textContent = text; }
-
 function show(id) {
   for (const part of ["enter", "home", "one"]) $(part).hidden = part !== id;
   $("forget").hidden = id === "enter";
 }
 
-async function ask(path, body, signal) {
-  const headers = { Authorization: `Bearer ${sessionStorage.getItem("key") ?? ""}` };
-  const options = { headers, signal };
-  if (body !== undefined) {
-    options.method = "POST";
-    options.body = JSON.stringify(body);
-    headers["Content-Type"] = "application/json";
-  }
-  const answer = await fetch(path, options);
-  if (answer.ok) return answer;
-  let detail = `The service answered ${answer.status}.`;
-  try { detail = (await answer.json()).detail ?? detail; } catch { /* not a document */ }
-  const error = new Error(detail);
-  error.status = answer.status;
-  throw error;
-}
-
-async function json(path, body) {
-  const answer = await ask(path, body);
-  return answer.status === 204 ? null : answer.json();
-}
-
-function guarded(work) {
-  return async (event) => {
-    event?.preventDefault?.();
-    try {
-      say("");
-      await work(event);
-    } catch (error) {
-      if (error.name === "AbortError") return;
-      if (error.status === 401) {
-        sessionStorage.removeItem("key");
-        show("enter");
-        $("key").focus();
-      }
-      say(error.message);
-    }
-  };
-}
-
-function row(one) {
-  const line = document.createElement("tr");
-  const link = document.createElement("a");
-  link.href = `#${encodeURIComponent(one.id)}`;
-  link.append(isolated(one.name));
-  const cells = [link, number(one.epsilon), number(one.decided), number(one.released), one.stopped ? "stopped" : "running"];
-  for (const cell of cells) {
-    const place = document.createElement("td");
-    place.append(cell);
-    line.append(place);
-  }
-  return line;
-}
-
 let mine = { scopes: [], experiment: null };
 const may = (scope) => mine.scopes.includes(scope) || mine.scopes.includes("manage");
 
-// A page of experiments, the newest first; returns where the next page is.
-async function list(path) {
-  const answer = await ask(path);
-  const found = await answer.json();
-  $("list").append(...found.map(row));
-  const next = /<([^>]*)>/.exec(answer.headers.get("Link") ?? "");
-  $("more").hidden = next === null;
-  $("more").onclick = guarded(() => list(next[1]));
-  return found.length;
-}
-
 async function home() {
-  $("list").replaceChildren();
-  $("none").hidden = (await list("/v1/experiments?newest=true&limit=100")) > 0;
   $("making").hidden = !may("manage") || mine.experiment !== null;
   show("home");
+  await search();
   if (!$("making").hidden) planned();
 }
-
-const lines = (id) => $(id).value.split("\n").map((line) => line.trim()).filter(Boolean);
-
-// What the plan and the experiment are both told: how many rounds, how private, how late.
-function asked() {
-  const found = { rounds: Number($("rounds").value), epsilon: Number($("epsilon").value) };
-  if ($("deadline").value) found.deadline_seconds = Number($("deadline").value);
-  if ($("deadline").value && $("often").value) found.decisions_per_second = Number($("often").value);
-  return found;
-}
-
-const planned = guarded(async () => {
-  const problem = { ...asked(), arms: lines("arms").length, local: $("privacy").value === "local" };
-  if (problem.arms < 2 || !(problem.epsilon > 0) || !(problem.rounds >= 1)) {
-    $("plan").textContent = "Give at least two arms, an epsilon and a number of decisions.";
-    return;
-  }
-  const found = await json("/v1/plan", problem);
-  const each = lines("segments").length ? "In each segment:" : "";
-  $("plan").textContent = [each, found.why, found.default, found.condition].filter(Boolean).join(" ");
-});
-
-const make = guarded(async () => {
-  const body = { ...asked(), name: $("name").value, arms: lines("arms") };
-  body.privacy = $("privacy").value;
-  if (lines("segments").length) body.segments = lines("segments");
-  location.hash = encodeURIComponent((await json("/v1/experiments", body)).id);
-});
 
 const ago = (at) => {
   const seconds = Math.max(0, (Date.now() - Date.parse(at)) / 1000);
@@ -140,6 +38,7 @@ const ago = (at) => {
 
 // Feedback, open batches and the last release, with a word about what needs attention.
 function healthy(now, { health }) {
+  if (now.shipped) return ["It has ended: everyone gets the arm that was shipped.", false];
   if (now.stopped) return ["It was stopped: it decides nothing more.", false];
   if (!health.decided) return ["Nothing has been decided yet.", false];
   const share = health.observed / health.decided;
@@ -155,10 +54,11 @@ function healthy(now, { health }) {
 function fill(now, results) {
   named = [...now.arms.map(String), ...results.choices.map(({ name }) => String(name)), ...(results.metrics ?? []).map(({ name }) => name)];
   named = [...new Set(named)].filter((name) => /\D/.test(name)).sort((a, b) => b.length - a.length);
-  $("title").replaceChildren(isolated(now.name), now.stopped ? " (stopped)" : "");
+  $("title").replaceChildren(isolated(now.name), now.shipped ? " (shipped)" : now.stopped ? " (stopped)" : "");
   $("stop").disabled = now.stopped;
-  $("stop").hidden = !may("manage");
-  write($("answer"), [results.answer.sentence, results.answer.warning].filter(Boolean).join(" "));
+  for (const id of ["stop", "ship", "describe"]) $(id).hidden = !may("manage");
+  describe(now);
+  if (released !== results.batches_released) guarded(() => decide(now, results))();
   const [health, attention] = healthy(now, results);
   $("health").textContent = health;
   $("health").classList.toggle("attention", attention);
@@ -174,7 +74,6 @@ function fill(now, results) {
     ...(results.control != null && { "Control": results.control }),
   };
   $("condition").textContent = results.regret_condition;
-  outcomes(results.metrics ?? [], results.control, results.confidence);
   departed(results.dropped ?? []);
   $("numbers").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => {
     const term = document.createElement("dt"), data = document.createElement("dd"), pair = document.createElement("div");
@@ -184,34 +83,42 @@ function fill(now, results) {
     return [pair];
   }));
   sharesChart($("shares"), results.shares, results.choices.map((choice) => choice.name));
-  const mean = `Mean ${results.answer.outcome} with ${Math.round(100 * results.confidence)}% intervals`;
+  const counted = results.choices.filter(({ rounds }) => rounds).flatMap(({ name, rounds, share }, k) => [k ? ", " : "", isolated(String(name)), ` ${number(rounds)} (${Math.round(100 * share)}%)`]);
+  $("counts").replaceChildren(...(counted.length ? ["Decisions whose feedback is released: ", ...counted, "."] : []));
+  const mean = `Mean of ${results.answer.outcome} with ${Math.round(100 * results.confidence)}% intervals`;
   const range = now.settings.loss_range ?? [0, 1];
-  $("means-title").textContent = `${mean}, from released values`;
-  meansChart($("means"), results.choices, range, mean);
   $("intervals-title").textContent = `${mean}, over time`;
   intervalsChart($("intervals"), results.means ?? [], results.choices.map((choice) => choice.name), range, mean);
   const p = results.steadiness.p_value;
   write($("steady"), results.steadiness.says + (p === null ? "" : ` (p = ${p.toPrecision(2)})`));
 }
 
-function element(name, text, ...inside) {
-  const made = document.createElement(name);
-  made.append(...(text ? [text] : []), ...inside);
-  return made;
+const DESCRIBED = ["outcome", "owner", "hypothesis", "starts_on", "ends_on"];
+let shown = null;
+
+// What the team says of it, which arm it shipped and when.
+function describe(now) {
+  shown = now;
+  const parts = [["owner: ", now.owner], ["starts on ", now.starts_on], ["ends on ", now.ends_on], ["tags: ", now.tags.join(", ")]];
+  const said = parts.filter(([, text]) => text).map(([name, text]) => [name, isolated(text)]);
+  $("shipment").replaceChildren(...(now.shipped ? [isolated(String(now.shipped.arm)), ` was shipped on ${now.shipped.at.slice(0, 10)} by the key ${now.shipped.by}: everyone gets it. What follows is what the experiment said.`] : []));
+  $("ship").textContent = now.shipped ? "Ship another arm" : "Ship an arm";
+  if (!now.stopped && now.ends_on && now.ends_on < new Date().toISOString().slice(0, 10)) said.push(["the day it was to end has passed"]);
+  $("about").replaceChildren(...said.flatMap((part, k) => (k ? [" · ", ...part] : part)));
+  $("hypothesis").replaceChildren(...(now.hypothesis ? ["Hypothesis: ", isolated(now.hypothesis)] : []));
 }
 
-// Further outcomes, each with its guardrail, its sentence and its means.
-function outcomes(metrics, control, confidence) {
-  $("outcomes").hidden = metrics.length === 0;
-  const charts = [];
-  $("metrics").replaceChildren(...metrics.map(({ name, range, guardrail, answer }) => {
-    const mean = `Mean ${name} with ${Math.round(100 * confidence)}% intervals`;
-    const limit = guardrail === null ? "No guardrail." : `Guardrail: an arm is retired if its mean is ${guardrail > 0 ? "above" : "below"} that of ${control} by more than ${number(Math.abs(guardrail))}.`;
-    const place = document.createElement("div");
-    charts.push(() => meansChart(place, answer.arms, range, mean));
-    return element("div", "", write(element("h4", ""), mean), write(element("p", ""), answer.sentence), write(element("p", ""), limit), place);
+async function history(id) {
+  const found = [];
+  for (let after = 0; after !== null;) {
+    const page = await json(`/v1/experiments/${id}/trail?after=${after}`);
+    found.push(...page.entries);
+    after = page.next;
+  }
+  $("trail").replaceChildren(...found.map(({ at, who, name, action, details }) => {
+    const told = Object.entries(details).filter(([what]) => what !== "name").map(([what, value]) => [`, ${what} `, isolated([value].flat().join(", "))]);
+    return element("li", `${at.slice(0, 16).replace("T", " ")} UTC: `, action, ...told.flat(), ", by ", isolated(name === null ? who : `${name} (${who})`));
   }));
-  for (const chart of charts) chart(); // once they are in the page, and have a width
 }
 
 // Arms that a guardrail retired or that left the race, with the reason.
@@ -250,7 +157,7 @@ async function watch(id) {
   let wait = 500;
   while (!stop.signal.aborted) {
     try {
-      const answer = await ask(`/v1/experiments/${id}/live${which()}`, undefined, stop.signal);
+      const answer = await ask(`/v1/experiments/${id}/live${which()}`, undefined, { signal: stop.signal });
       $("connection").textContent = "";
       wait = 500;
       await follow(answer.body.pipeThrough(new TextDecoderStream()).getReader());
@@ -290,25 +197,33 @@ function offer(segments) {
   if (names.includes(chosen)) $("segment").value = chosen;
 }
 
-// Two arms to compare, at first the first two; experiments that decide by context have no such answer.
-function offerArms(names, contextual) {
-  $("comparing").hidden = contextual || names.length < 2;
-  for (const [place, id] of ["first", "second"].entries()) {
-    const chosen = $(id).value;
-    $(id).replaceChildren(...names.map((name) => new Option(name, name)));
-    $(id).value = names.includes(chosen) ? chosen : names[place];
+// The scorecard: drawn by the service, and asked for again once something was released.
+let released = null;
+async function decide(now, results) {
+  const id = here(), asked = new URLSearchParams(which());
+  released = results.batches_released;
+  if (now.settings.features) {
+    $("card").replaceChildren(write(element("h3", ""), [results.answer.sentence, results.answer.warning].filter(Boolean).join(" ")));
+    return;
   }
+  if ($("with").value) asked.set("control", $("with").value);
+  const { html, scorecard } = await json(`/v1/experiments/${id}/scorecard?${asked}`);
+  if (id !== here()) return;
+  $("card").innerHTML = html; // every text in it is escaped
+  for (const place of $("card").querySelectorAll("h1, h2, p:not(:has(*))")) write(place, place.textContent);
+  $("charts").hidden = scorecard.moments.length > 0; // it has drawn them
+  recommended = scorecard.recommendation.arm ?? results.answer.best;
+  offerArms(results.choices.map(({ name }) => String(name)), String(scorecard.control));
 }
 
-async function compare() {
-  const [first, second] = ["first", "second"].map((id) => $(id).value);
-  $("difference").textContent = "";
-  if ($("comparing").hidden || first === second) return;
-  const asked = new URLSearchParams({ first, second });
-  const found = await json(`/v1/experiments/${here()}/compare?${asked}${which().replace("?", "&")}`);
-  write($("difference"), found.sentence);
+let recommended = null;
+function offerArms(names, control) {
+  $("against").hidden = names.length < 3;
+  if ([...$("with").options].map(({ value }) => value).join("\n") !== names.join("\n")) $("with").replaceChildren(...names.map((name) => new Option(name, name)));
+  if (!$("with").matches(":focus") || !$("with").value) $("with").value = control;
 }
 
+let opened = null;
 async function one(id) {
   const [now, privacy] = await Promise.all(["", "/privacy"].map((part) => json(`/v1/experiments/${id}${part}`)));
   offer(now.segments);
@@ -318,14 +233,16 @@ async function one(id) {
   $("device").hidden = privacy.device === null;
   $("device").textContent = privacy.device ? told(privacy.device) : "";
   $("certificate").disabled = privacy.certificate === null && !which();
+  if (opened !== id) { $("with").replaceChildren(); $("charts").hidden = false; }
+  opened = id;
+  released = null;
   show("one");
   fill(now, results);
-  offerArms(results.choices.map((choice) => String(choice.name)), Boolean(now.settings.features));
-  compare().catch((error) => { $("difference").textContent = error.message; });
   json(`/v1/experiments/${id}/audit`).then((found) => {
     const short = (value) => String(Number(value.toPrecision(3)));
     $("audit").textContent = `Claimed epsilon ${short(found.claimed)} for ${found.about}; an attack with ${number(found.draws)} draws shows at least ${short(found.audited)}. ${found.note}`;
   }, (error) => { $("audit").textContent = error.message; });
+  guarded(() => history(id))();
   guarded(() => watch(id))();
 }
 
@@ -350,6 +267,7 @@ const go = guarded(async () => {
   await (here() ? one(here()) : home());
 });
 
+addEventListener("locked", () => { show("enter"); $("key").focus(); });
 addEventListener("hashchange", () => { go(); $("main").focus(); });
 $("enter").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -358,10 +276,8 @@ $("enter").addEventListener("submit", (event) => {
   go();
 });
 $("forget").addEventListener("click", () => { sessionStorage.removeItem("key"); go(); });
-$("make").addEventListener("submit", make);
-for (const id of ["privacy", "arms", "epsilon", "rounds", "deadline", "often", "segments"]) $(id).addEventListener("change", planned);
 $("segment").addEventListener("change", go);
-for (const id of ["first", "second"]) $(id).addEventListener("change", guarded(compare));
+$("with").addEventListener("change", go);
 $("certificate").addEventListener("click", guarded(async () => {
   const found = await json(`/v1/experiments/${here()}/privacy${which()}`);
   save(`${here()}-certificate.json`, new Blob([JSON.stringify(found.certificate, null, 2)]));
@@ -373,6 +289,27 @@ $("stop").addEventListener("click", () => $("sure").showModal());
 $("sure").addEventListener("close", guarded(async () => {
   if ($("sure").returnValue !== "yes") return;
   await json(`/v1/experiments/${here()}/stop`, {});
+  await go();
+}));
+$("ship").addEventListener("click", () => {
+  $("shipped").replaceChildren(...shown.arms.map((arm) => new Option(arm, arm)));
+  if (recommended !== null) $("shipped").value = String(recommended);
+  $("shipping").showModal();
+});
+$("shipping").addEventListener("close", guarded(async () => {
+  if ($("shipping").returnValue !== "yes") return;
+  await json(`/v1/experiments/${here()}/ship`, { arm: $("shipped").value });
+  await go();
+}));
+$("describe").addEventListener("click", () => {
+  for (const name of DESCRIBED) $(`edit_${name}`).value = shown[name];
+  $("edit_tags").value = shown.tags.join(", ");
+  $("describing").showModal();
+});
+$("describing").addEventListener("close", guarded(async () => {
+  if ($("describing").returnValue !== "yes") return;
+  const said = Object.fromEntries(DESCRIBED.map((name) => [name, $(`edit_${name}`).value.trim().replace(/\s+/g, " ")]));
+  await json(`/v1/experiments/${here()}`, { ...said, tags: tagsOf($("edit_tags").value) }, "PATCH");
   await go();
 }));
 go();
