@@ -435,7 +435,7 @@ class Diagnostics:
         return ErrorBudget(alpha, first, transitive, grows=self.experts is None)
 
     def summary(self) -> Summary:
-        """Return what was learned of each arm: chances, and means with 95% intervals.
+        """Return what was learned of each arm: chances, and means with the intervals of ``answer``.
 
         It follows from released values, so it costs no privacy and may be shown to anyone.
         """

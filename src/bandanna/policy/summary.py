@@ -31,8 +31,8 @@ class ArmSummary(NamedTuple):
     """The estimated mean, in the user's units and direction; None before the first release."""
     low: float | None
     high: float | None
-    """The 95% interval of the mean, for sampling and noise together, valid at any time;
-    provided the arm's outcomes do not change over time."""
+    """Its interval, for sampling and noise together, as ``answer`` has it: all of them hold
+    together, 95% sure and at any time."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Summary:
         ]
         said = f"{self.decided:,} decided, {self.released:,} batches released"
         mean = f"mean {self.outcome}"
-        headings = ["arm", "chance", "share so far", "batches", mean, "95% interval"]
+        headings = ["arm", "chance", "share so far", "batches", mean, "interval"]
         sentence = "" if self.answer is None else self.answer.sentence
         return (
             table(said, headings, rows)
