@@ -4,6 +4,7 @@
     python -m benchmarks.sharp coverage  how often each kind of interval covers, and its width
     python -m benchmarks.sharp found     the same where the range is found, or outcomes are adjusted
     python -m benchmarks.sharp arms      logs of equal arms in which anything false is said
+    python -m benchmarks.sharp planned   how often planned people tell the gap they were planned for
     python -m benchmarks.sharp others    the same table as tea-tasting has it
 
 RUNS as a second argument (by default 200 for the trial, 2,000 otherwise). Worlds are those of
@@ -208,6 +209,40 @@ def arms(runs: int) -> None:
         print(f"| {count} | 400 | 1 | {100 * false / runs:.1f} |", flush=True)
 
 
+def planned(runs: int) -> None:
+    """How often as many people as are planned tell the gap, and 5% fewer and more."""
+    from bandanna.planner.finished import FinishedProblem
+
+    print("| outcomes | epsilon | gap | people for 80% | told with 95% of them | 100% | 105% |")
+    print("|---|---|---|---|---|---|---|")
+    lab, coin = worlds()["lab values"], (0.05, 0.06)
+    mean = float(lab[0] @ lab[1])
+    sd = math.sqrt(float(lab[0] ** 2 @ lab[1]) - mean**2)
+    for epsilon in (0.2, 0.5, 2.0):
+        problem = FinishedProblem(epsilon, sd)
+        moved = np.clip(lab[0] + 0.03, 0, 1)
+        laws: Any = (lab, (moved, lab[1]))
+        gap = float(moved @ lab[1]) - mean
+        _planned("lab values", problem, gap, laws, runs)
+        rates = FinishedProblem(epsilon, base_rate=coin[0])
+        _planned("rate .05", rates, coin[1] - coin[0], (rate(coin[0]), rate(coin[1])), runs)
+
+
+def _planned(name: str, problem: Any, gap: float, laws: Any, runs: int) -> None:
+    from bandanna.planner.finished import PRIVATE
+
+    people, binary = problem.people(gap, PRIVATE, 0.8), problem.base_rate is not None
+    cells = []
+    for share in (0.95, 1.0, 1.05):
+        told, size = 0, round(people * share / 2)
+        for _ in range(runs):
+            arms = tuple(released(one, size, problem.epsilon, binary=binary) for one in laws)
+            look = OneLook(arms, "exact" if binary else "normal", binary)
+            told += look.difference(0, 1, 0.05).low > 0.0
+        cells.append(f"{100 * told / runs:.1f}%")
+    print(f"| {name} | {problem.epsilon:g} | {gap:.3g} | {people:,} | {' | '.join(cells)} |")
+
+
 def others(runs: int) -> None:
     """The trial without any noise to speak of, beside tea-tasting."""
     import polars as pl
@@ -236,6 +271,11 @@ def others(runs: int) -> None:
 if __name__ == "__main__":
     asked = sys.argv[1] if len(sys.argv) > 1 else "trial"
     runs = int(sys.argv[2]) if len(sys.argv) > 2 else (200 if asked == "trial" else 2_000)
-    {"trial": trial, "coverage": coverage, "found": found, "arms": arms, "others": others}[asked](
-        runs
-    )
+    {
+        "trial": trial,
+        "coverage": coverage,
+        "found": found,
+        "arms": arms,
+        "planned": planned,
+        "others": others,
+    }[asked](runs)

@@ -22,6 +22,7 @@ from bandanna.cli.options import (
     without_log,
 )
 from bandanna.cli.output import note_weak, print_sample, print_table
+from bandanna.cli.plan_finished import print_finished_plan
 from bandanna.planner.plan import FOR_SLOTS, percent
 
 if TYPE_CHECKING:
@@ -381,7 +382,18 @@ def plan(
         str | None,
         typer.Option(help="answer: how many people until the best arm is known?"),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="With --goal answer: its confidence.")] = 0.95,
+    finished: Annotated[
+        bool, typer.Option("--answer", help="How many people does a finished log take?")
+    ] = False,
+    sd: Annotated[
+        float | None, typer.Option(help="With --answer: standard deviation of outcomes.")
+    ] = None,
+    correlation: Annotated[
+        float, typer.Option(help="With --answer: with a column that is subtracted.")
+    ] = 0.0,
+    confidence: Annotated[
+        float, typer.Option(help="With --answer, --goal answer: its confidence.")
+    ] = 0.95,
     like: Annotated[
         Path | None, typer.Option(help="Expected on losses like a log's; with --arm and --outcome.")
     ] = None,
@@ -394,6 +406,20 @@ def plan(
     find out what it takes.
     """
     note_weak(epsilon, quiet=as_json)
+    if finished:
+        print_finished_plan(
+            arms=arms,
+            people=people or rounds,
+            epsilon=epsilon,
+            gap=gap,
+            base_rate=base_rate,
+            sd=sd,
+            loss_range=columns.loss_range,
+            correlation=correlation,
+            confidence=confidence,
+            as_json=as_json,
+        )
+        return
     if goal is not None:
         size = "2" if arms is None else arms, people or rounds
         print_answer_plan(goal, size, epsilon, gap, base_rate, confidence, as_json=as_json)
@@ -433,12 +459,11 @@ def plan(
             shown["log"] = None if log is None else log.sample.to_dict()
         typer.echo(json.dumps(shown, indent=2, allow_nan=False))
         return
+    if log is not None:
+        print_sample(log.sample)
     if ahead is not None:
-        if log is not None:
-            print_sample(log.sample)
         print_forecast(ahead)
-    if answer:
-        typer.echo(answer)
+    typer.echo(answer or "", nl=bool(answer))
     print_plan(found, explain, everything or explain)
     if trees is not None:
         typer.echo(
