@@ -13,6 +13,10 @@ demo: $(VENV)/ready
 	$(BIN)/bandanna study run examples/trial.toml -o demo/results
 	$(BIN)/bandanna audit --epsilon 0.1,0.3,1 --draws 2e5 --json > demo/audit.json
 	$(BIN)/bandanna study report demo/results --audit demo/audit.json -o demo/report.html
+	$(BIN)/bandanna answer examples/trial.csv --arm treatment --control zidovudine --outcome cd4 \
+	  --outcome progressed --range cd4=0,1000 --clip --reward --guardrail progressed=0.05 \
+	  --epsilon 1 --html demo/scorecard.html
+	@echo "Open demo/scorecard.html: what a team decides from; and demo/report.html: what privacy costs."
 
 # For working: lint and the tests that find most mistakes, in less than a minute.
 check: $(VENV)/ready
@@ -95,8 +99,9 @@ fresh:
 	cd build/fresh/bandanna && export HOME=$(CURDIR)/build/fresh/home && \
 	  $(MAKE) demo && $(MAKE) test && rm -r demo && $(MAKE) demo
 
-# The picture in the README and in the guide: the three worlds, and what privacy costs there.
+# The pictures in the README and in the guide: a scorecard (needs Chromium), and what privacy costs in three worlds.
 picture: $(VENV)/ready
+	$(BIN)/python docs/card.py docs/images/scorecard.png
 	$(BIN)/python docs/worlds.py docs/images/worlds.svg
 
 # Every reproduction with its full settings, one after the other: an hour or so.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -45,6 +46,8 @@ all_pages = pytest.mark.parametrize("page", [README, *DOCS, *OTHERS], ids=name_o
 def test_what_is_shown_happens(
     page: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "trial.csv", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     printed = ""

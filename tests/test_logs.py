@@ -53,7 +53,7 @@ def test_the_best_arm_of_a_log_is_found_with_a_certificate() -> None:
     assert found.certificate is not None
     assert all(finding.holds for finding in verify(to_text(found.certificate)))
     assert json.loads(json.dumps(found.to_dict()))["best"] == "B"
-    assert "<h1>Answer</h1>" in found.html()
+    assert "Against A (control)" in found.html()
     assert found.sentence in str(found)
 
 

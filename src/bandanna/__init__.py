@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bandanna.contextual import PrivateContextual
     from bandanna.loading import load
     from bandanna.logs import answer
+    from bandanna.logs.compare import compare
     from bandanna.phases import PhasedExperiment
     from bandanna.planner.plan import plan
     from bandanna.policy import (
@@ -56,6 +57,7 @@ _HOMES = {
     "PrivateExperts": "bandanna.policy",
     "Segments": "bandanna.policy",
     "answer": "bandanna.logs",
+    "compare": "bandanna.logs.compare",
     "audit": "bandanna.audits.attack",
     "load": "bandanna.loading",
     "private_range": "bandanna.privacy.range",
@@ -104,6 +106,7 @@ __all__ = [
     "__version__",
     "answer",
     "audit",
+    "compare",
     "contextual",
     "environments",
     "learners",

@@ -25,17 +25,22 @@ from bandanna.cli.sources import (
 )
 
 if TYPE_CHECKING:
+    from bandanna._core.types import ArmName
     from bandanna.logs import LogAnswer
+    from bandanna.logs.compare import Outcome
+    from bandanna.scorecard.card import Scorecard
 
 
 def answer(
     arm: Annotated[str, typer.Option(help="Column with the arm.")],
-    outcome: Annotated[str, typer.Option(help="Column with the outcome.")],
+    outcome: Annotated[
+        list[str], typer.Option(help="Column with the outcome; several with --control, to compare.")
+    ],
     epsilon: Annotated[float, typer.Option(help="The privacy parameter; 0.1 to 1 is common.")],
     log: Log = None,
     loss_range: Annotated[
-        str | None,
-        typer.Option("--range", help="Smallest and largest outcome, such as 0,20; or auto."),
+        list[str] | None,
+        typer.Option("--range", help="Smallest and largest outcome, 0,20 or visits=0,20; or auto."),
     ] = None,
     bounds: Annotated[
         str | None, typer.Option(help="What surely holds all outcomes; for --range auto.")
@@ -61,6 +66,13 @@ def answer(
     ] = None,
     control: Annotated[
         str | None, typer.Option(help="The arm to compare others with, fixed beforehand.")
+    ] = None,
+    guardrail: Annotated[
+        list[str] | None,
+        typer.Option(help="How much more of an outcome than with the control: refunds=0.01."),
+    ] = None,
+    shares: Annotated[
+        str | None, typer.Option(help="How people were meant to be divided: A=1,B=1.")
     ] = None,
     interval: Annotated[str, typer.Option(help="normal (an approximation) or proved.")] = "normal",
     person: Annotated[
@@ -88,24 +100,47 @@ def answer(
         Path | None, typer.Option(help="Write a certificate that bandanna verify checks.")
     ] = None,
 ) -> None:
-    """Say which arm of a finished log is best, and how sure that is.
-
-    Sums of outcomes and of their squares are released once for each arm, with noise.
-    """
+    """Say which arm of a finished log is best, and how sure that is."""
     from bandanna.logs import answer as answer_log
 
     source = Asked(log, table, exposures, facts, unit, time, window, arms).source()
     declared = _declared(columns_of(by), values or [])
+    parts = _numbers("--shares", shares.split(",") if shares else [])
+    planned: dict[ArmName, float] = dict(parts.items())
+    if len(outcome) > 1 or guardrail:
+        limits = _numbers("--guardrail", guardrail or [])
+        asked = _outcomes(outcome, loss_range or [], limits, clip=clip, reward=reward)
+        if control is None or adjust is not None or show_sql:
+            raise InputError(
+                "several outcomes are compared with a control, one by one as they are: give "
+                "--control, and leave out --adjust and --show-sql."
+            )
+        from bandanna.logs.compare import compare
+
+        card = compare(
+            source,
+            arm=arm,
+            outcomes=asked,
+            epsilon=epsilon,
+            control=control,
+            person=person,
+            by=declared,
+            shares=planned or None,
+            confidence=confidence,
+        )
+        _write(card, None, html, certificate, as_json=as_json)
+        return
+    one = _range_of(outcome[0], loss_range or [])
     if show_sql:
-        known = bounds if loss_range == "auto" else loss_range
-        _print_sql(source, arm, outcome, read_range(known), person, declared)
+        known = bounds if one == "auto" else one
+        _print_sql(source, arm, outcome[0], read_range(known), person, declared)
         return
     found = answer_log(
         source,
         arm=arm,
-        outcome=outcome,
+        outcome=outcome[0],
         epsilon=epsilon,
-        loss_range="auto" if loss_range == "auto" else read_range(loss_range),
+        loss_range="auto" if one == "auto" else read_range(one),
         bounds=None if bounds is None else read_range(bounds, "--bounds"),
         clip=clip,
         reward=reward,
@@ -121,17 +156,81 @@ def answer(
         by=declared,
         confidence=confidence,
     )
+    _write(found.scorecard(shares=planned or None), found, html, certificate, as_json=as_json)
+
+
+def _write(
+    card: Scorecard,
+    found: LogAnswer | None,
+    html: Path | None,
+    certificate: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Write the page and the certificates, and print the answer."""
     if html is not None:
-        html.write_text(found.html(), encoding="utf-8")
+        html.write_text(card.html(), encoding="utf-8")
     if certificate is not None:
         from bandanna._core.documents import to_text, write_whole
 
-        assert found.certificate is not None, "answers from logs have one"
-        write_whole(certificate, to_text(found.certificate))
+        for number, one in enumerate(card.certificates, start=1):
+            name = certificate.stem if number == 1 else f"{certificate.stem}-{number}"
+            write_whole(certificate.with_stem(name), to_text(one))
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        shown = card.to_dict() if found is None else found.to_dict()
+        typer.echo(json.dumps(shown, indent=2, allow_nan=False))
+    elif found is None or found.control is not None:
+        typer.echo(str(card))
     else:
         _print(found)
+
+
+def _range_of(outcome: str, ranges: list[str]) -> str | None:
+    """Return the range that is given for an outcome, by name or for all."""
+    named = dict(one.split("=", 1) for one in ranges if "=" in one)
+    plain = [one for one in ranges if "=" not in one]
+    return named.get(outcome, plain[0] if plain else None)
+
+
+def _outcomes(
+    names: list[str],
+    ranges: list[str],
+    limits: dict[str, float],
+    *,
+    clip: bool,
+    reward: bool,
+) -> dict[str, Outcome]:
+    """Return the options of each outcome; those without a range are 0 or 1."""
+    named = {one.split("=", 1)[0] for one in ranges if "=" in one}
+    for option, given in (("--range", named), ("--guardrail", set(limits))):
+        if given - set(names):
+            raise InputError(f"{option} is for outcomes; got {sorted(given - set(names))}.")
+    found: dict[str, Outcome] = {}
+    for name in names:
+        ends = _range_of(name, ranges)
+        options: Outcome = {"reward": reward}
+        if ends is None:
+            options["binary"] = True
+        else:
+            options["loss_range"], options["clip"] = read_range(ends), clip
+        if name in limits:
+            options["limit"] = limits[name]
+        found[name] = options
+    return found
+
+
+def _numbers(option: str, given: list[str]) -> dict[str, float]:
+    """Read numbers by name."""
+    found = {}
+    for text in given:
+        name, equals, number = text.rpartition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InputError(f"{option} is a name and a number, such as A=0.5; got {text!r}.")
+    return found
 
 
 def _print_sql(

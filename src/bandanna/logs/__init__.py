@@ -298,6 +298,7 @@ def _answered(
         interval=kind,
         control=control,
         look=look,
+        groups=_groups(counted.counts, sums, squares, arms[0].scale, look, columns),
     )
 
 
@@ -347,6 +348,31 @@ def _arms(
         )
         for counts, total, square in zip(counted.counts, sums, squares, strict=True)
     )
+
+
+def _groups(
+    counts: NDArray[np.int64],
+    sums: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    scale: float,
+    look: OneLook,
+    columns: Sequence[tuple[str, tuple[str, ...]]],
+) -> tuple[tuple[str, OneLook], ...]:
+    """Return what was released of each category of each column."""
+    shape = tuple(len(names) for _, names in columns)
+    found = []
+    for axis, (column, names) in enumerate(columns):
+        for category, name in enumerate(names):
+            cells = np.take(np.arange(counts.shape[1]).reshape(shape), category, axis).ravel()
+            tables = counts[:, cells], sums[:, cells], squares[:, cells]
+            if not tables[0].any():
+                continue
+            arms = tuple(
+                Arm(float(n.sum()), float(y.sum()), float(z.sum()), scale, float((n > 0).sum()))
+                for n, y, z in zip(*tables, strict=True)
+            )
+            found.append((f"{column} = {name}", look._replace(arms=arms)))
+    return tuple(found)
 
 
 def _promise(

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
+from typing import TypedDict
 
-from bandanna._core.html import paragraph, table
+from bandanna._core.html import paragraph
 from bandanna._core.start import Start
 from bandanna._core.types import JSON, ArmName, Guarantee, InputError
+from bandanna.logs.effects import metric_of
 from bandanna.logs.needed import Needed
 from bandanna.logs.rules import Gain
 from bandanna.one_look import HOW, Kind, OneLook
 from bandanna.policy.answers import Answer, Comparison, check_confidence, index_of
 from bandanna.policy.statements import AT_RANDOM, Units, difference_words, sure
+from bandanna.scorecard.card import Scorecard
+from bandanna.scorecard.health import sample_ratio
+from bandanna.scorecard.recommend import recommend
+from bandanna.scorecard.view import Check, Goal, Metric
+
+TOGETHER = "All differences hold together, and so do all lifts, provided {}."
+
+
+class _Told(TypedDict):
+    """What the metrics of one answer have in common."""
+
+    goal: Goal
+    limit: float | None
+    lifts: bool
 
 
 @dataclass(frozen=True)
@@ -39,6 +55,92 @@ class LogAnswer(Answer):
     """The arm that all others are compared with, fixed beforehand."""
     look: OneLook | None = field(default=None, repr=False, compare=False)
     """Released sums of losses, and intervals from them."""
+    groups: tuple[tuple[str, OneLook], ...] = field(default=(), repr=False, compare=False)
+    """The same of each group of people, by its name."""
+
+    def scorecard(
+        self,
+        control: ArmName | None = None,
+        *,
+        shares: Mapping[ArmName, float] | None = None,
+    ) -> Scorecard:
+        """Return what a team decides from: every arm against the control, in one view.
+
+        Parameters
+        ----------
+        control
+            The arm to compare with; by default the one that was fixed, or the first.
+        shares
+            How people were meant to be divided over arms; in equal parts by default.
+        """
+        metric, groups = self.effects(control)
+        checks = self.checks(shares)
+        promise = self.guarantee
+        assert promise is not None, "answers from logs have one"
+        return Scorecard(
+            recommend([metric], checks if shares is not None else ()),
+            (metric,),
+            self.confidence,
+            promise.epsilon,
+            promise.delta,
+            promise.protects,
+            TOGETHER.format(self.assumption),
+            self.looks,
+            checks,
+            groups=groups,
+            certificates=() if self.certificate is None else (self.certificate,),
+        )
+
+    def effects(
+        self,
+        control: ArmName | None,
+        limit: float | None = None,
+        goal: Goal | None = None,
+    ) -> tuple[Metric, tuple[tuple[str, Metric], ...]]:
+        """Return every arm against the control, over all people and in each group.
+
+        Differences hold together with the answer's confidence, and so do those of all groups.
+        """
+        look, names = self.look, [arm.name for arm in self.arms]
+        assert look is not None, "answers from logs have one"
+        base = self.control if control is None else control
+        against = 0 if base is None else index_of(names, base)
+        pairs = len(names) - 1
+        if self.control is None or names[against] != self.control:
+            pairs = len(names) * pairs // 2  # whatever was looked at before it was named
+        alpha = (1.0 - self.confidence) / pairs
+        if goal is None:
+            goal = "more" if self.units.reward else "less"
+        told: _Told = {"goal": goal, "limit": limit, "lifts": self.start is not None}
+        metric = metric_of(
+            names,
+            look,
+            self.units,
+            against,
+            alpha,
+            note=self.units.counted if self.units.clip else "",
+            **told,
+        )
+        groups = tuple(
+            (name, metric_of(names, one, self.units, against, alpha / len(self.groups), **told))
+            for name, one in self.groups
+        )
+        return metric, groups
+
+    def checks(self, shares: Mapping[ArmName, float] | None) -> tuple[Check, ...]:
+        """Return what public counts say of how the experiment went."""
+        names, sizes = [arm.name for arm in self.arms], [arm.rounds for arm in self.arms]
+        found = [sample_ratio(names, sizes, shares, self.units.per)]
+        if self.dropped:
+            text = (
+                f"{self.dropped:,} rows were left out: everyone counts once, with the arm they met "
+                f"first."
+            )
+            found.append(Check("dropped", self.dropped <= 0.01 * sum(sizes), text))
+        found += [Check("counted", True, note) for note in self.notes]
+        if self.warning:
+            found.append(Check("small", False, self.warning))
+        return tuple(found)
 
     def compare(
         self, first: ArmName, second: ArmName, *, confidence: float | None = None
@@ -98,33 +200,12 @@ class LogAnswer(Answer):
         return lines
 
     def _repr_html_(self) -> str:
-        found = super()._repr_html_()
-        rows = [
-            [
-                f"{one.second} minus {one.first}",
-                *(f"{value:.4g}" for value in (one.difference or 0.0, one.low, one.high)),
-            ]
-            for one in self.differences
-        ]
-        found += table("Differences of means", ["arms", "difference", "low", "high"], rows)
-        found += "".join(paragraph(gain.sentence) for gain in self.gains)
-        return found + ("" if self.guarantee is None else self.guarantee._repr_html_())
+        said = "".join(paragraph(gain.sentence) for gain in self.gains)
+        return self.scorecard()._repr_html_() + said
 
     def html(self) -> str:
         """Return a whole page for a browser."""
-        style = (
-            "body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto;"
-            "padding:0 1rem}"
-            "table{border-collapse:collapse;margin:1rem 0}td,th{border-bottom:1px solid #bbb;"
-            "padding:.3rem .8rem .3rem 0;text-align:left;vertical-align:top}"
-            "caption{text-align:left;font-weight:600}h1+p{font-size:1.2em}"
-        )
-        return (
-            '<!doctype html><html lang="en"><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width,initial-scale=1">'
-            f"<title>{escape(self.sentence.partition('. ')[0])}</title>"
-            f"<style>{style}</style><body><h1>Answer</h1>{self._repr_html_()}</body></html>"
-        )
+        return self.scorecard().html()
 
 
 def comparison(

@@ -1,0 +1,90 @@
+"""Every arm of a finished log against the control: differences, and lifts by Fieller's interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bandanna._core.types import ArmName
+from bandanna.one_look import FEWEST, OneLook, Term, proved_radius, statistic
+from bandanna.policy.statements import Units
+from bandanna.scorecard.lift import Lift, fieller
+from bandanna.scorecard.recommend import verdict_of
+from bandanna.scorecard.view import Effect, Goal, Metric
+
+
+def metric_of(
+    names: Sequence[ArmName],
+    look: OneLook,
+    units: Units,
+    control: int,
+    alpha: float,
+    *,
+    name: str = "",
+    goal: Goal = "neither",
+    limit: float | None = None,
+    note: str = "",
+    lifts: bool = True,
+) -> Metric:
+    """Return one outcome of every arm, the control first.
+
+    ``alpha`` is the error probability of each difference, and of each lift. Without ``lifts`` the
+    means are not of the outcome itself, so their ratio would say nothing.
+    """
+    times = 100 if look.binary and units.low == 0.0 else 1
+    shell = Metric(name or units.name, (), units.per, times, goal, limit, note)
+    arms = [control, *(arm for arm in range(len(names)) if arm != control)]
+    return shell.with_effects(
+        [_effect(shell, names, look, units, arm, control, alpha, lifts=lifts) for arm in arms]
+    )
+
+
+def _effect(
+    metric: Metric,
+    names: Sequence[ArmName],
+    look: OneLook,
+    units: Units,
+    arm: int,
+    control: int,
+    alpha: float,
+    *,
+    lifts: bool,
+) -> Effect:
+    one, base = look.arms[arm], look.arms[control]
+    size = round(one.size)
+    mean = units.value(min(max(one.mean, 0.0), 1.0)) if size else None
+    if arm == control:
+        return Effect(names[arm], size, mean, verdict="control")
+    if not size or not base.size:
+        return Effect(names[arm], size, mean)
+    sign = -1.0 if units.reward else 1.0
+    ends = look.difference(control, arm, alpha)
+    low, high = sorted(sign * units.width * end for end in ends)
+    apart = min(max(sign * units.width * look.apart(control, arm), low), high)
+    verdict = verdict_of(metric, low, high)
+    found = lift_of(look, units, arm, control, alpha) if lifts else None
+    if found is None:
+        return Effect(names[arm], size, mean, apart, low, high, verdict=verdict)
+    return Effect(names[arm], size, mean, apart, low, high, *found, verdict)
+
+
+def lift_of(look: OneLook, units: Units, arm: int, control: int, alpha: float) -> Lift | None:
+    """Return how much larger an arm's mean is than the control's, as a share of it."""
+    one, base = look.arms[arm], look.arms[control]
+    if min(one.size, base.size) < FEWEST:
+        return None
+
+    def radius(terms: Sequence[Term]) -> float:
+        if look.kind == "proved":
+            return units.width * proved_radius(terms, alpha)
+        return units.width * statistic(terms).radius(alpha)
+
+    least = -1.0 if units.low >= 0.0 else None
+    found = fieller(
+        units.value(one.mean),
+        units.value(base.mean),
+        lambda ratio: radius([Term(1.0, one), Term(-ratio, base)]),
+        radius([Term(1.0, base)]),
+    )
+    if found is None or least is None:
+        return found
+    return Lift(*(max(end, least) for end in found))
