@@ -58,6 +58,12 @@ def test_what_is_said_is_kept_changed_and_checked(here: Here) -> None:
         assert refused.status_code == 422, wrong
         assert why in refused.json()["detail"]
     assert here.http.get(path).json()["starts_on"] == "2030-01-01"
+    assert here.http.patch(path, json={"owner": "growth", "tags": ["new"]}).status_code == 200
+    trail = here.http.get(f"{path}/trail").json()["entries"]
+    assert [line["details"].get("fields") for line in trail[1:]] == [
+        ["hypothesis", "owner", "tags"],
+        ["tags"],
+    ]
     reader = bearer(here.key("read"))
     assert here.http.patch(path, json={"owner": "x"}, headers=reader).status_code == 403
 

@@ -122,26 +122,26 @@ def over_time(moments: Sequence[Moment], arms: Sequence[ArmName], followed: str)
     """Draw the lift of one arm after each phase, and the shares of all arms."""
     last = moments[-1].rounds or 1
     said = [m for m in moments if m.lift is not None]
-    left, right = 44.0, 836.0
+    left, right = 44.0, 896.0
     across = {m.rounds: left + (right - left) * m.rounds / last for m in moments}
-    lines = []
+    lines, zero = [], 100.0
     if said:
-        spread = sorted(max(abs(m.low), abs(m.high)) for m in said)
-        most = min(spread[-1], 3.0 * spread[len(spread) // 2]) or 0.01
+        top = max(0.0, _farthest([m.high for m in said]))
+        bottom = min(0.0, _farthest([m.low for m in said]))
+        room = top - bottom or 0.01
 
         def down(lift: float) -> float:
-            return 100.0 - 90.0 * min(max(lift / most, -1.0), 1.0)
+            return 10.0 + 180.0 * min(max((top - lift) / room, 0.0), 1.0)
 
+        zero = down(0.0)
         upper = [f"{across[m.rounds]:.1f} {down(m.high):.1f}" for m in said]
         lower = [f"{across[m.rounds]:.1f} {down(m.low):.1f}" for m in reversed(said)]
         middle = [f"{across[m.rounds]:.1f} {down(m.lift or 0.0):.1f}" for m in said]
+        ends = [(end, y) for end, y in ((top, 32.0), (bottom, 184.0)) if abs(y - zero) > 30.0]
         lines = [
             f'<path class="share1" d="M{" L".join(upper + lower)} Z"/>',
             f'<path d="M{" L".join(middle)}" fill="none" stroke="var(--good)" stroke-width="2"/>',
-            f'<text x="{left - 6}" y="{down(most) + 4:.0f}" text-anchor="end">'
-            f"{percent(most)}</text>",
-            f'<text x="{left - 6}" y="{down(-most) + 4:.0f}" text-anchor="end">'
-            f"{percent(-most)}</text>",
+            *(f'<text x="{left + 4}" y="{y:.0f}">{percent(end)}</text>' for end, y in ends),
         ]
     marks = "".join(
         f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="200"/>' for x in across.values()
@@ -155,10 +155,18 @@ def over_time(moments: Sequence[Moment], arms: Sequence[ArmName], followed: str)
         )
     shares = _shares(moments, arms, across)
     return (
-        f'<svg viewBox="0 0 900 210" role="img" aria-label="{escape(label)}">{marks}'
-        f'<line class="axis" x1="{left}" x2="{right}" y1="100" y2="100"/>{"".join(lines)}'
-        f'<text x="{left - 6}" y="104" text-anchor="end">0%</text></svg>{shares}'
+        f'<svg class="time" viewBox="0 0 900 210" role="img" aria-label="{escape(label)}">{marks}'
+        f'<line class="axis" x1="{left}" x2="{right}" y1="{zero:.0f}" y2="{zero:.0f}"/>'
+        f'{"".join(lines)}<text x="{left - 6}" y="{zero + 4:.0f}" text-anchor="end">0%</text></svg>'
+        f"{shares}"
     )
+
+
+def _farthest(ends: Sequence[float]) -> float:
+    """Return how far an axis goes for these ends: to the farthest, if the others come near it."""
+    ordered = sorted(ends, key=abs)
+    usual, last = 3.0 * abs(ordered[len(ordered) // 2]), ordered[-1]
+    return math.copysign(min(abs(last), usual), last)
 
 
 def _shares(moments: Sequence[Moment], arms: Sequence[ArmName], across: dict[int, float]) -> str:
@@ -175,11 +183,13 @@ def _shares(moments: Sequence[Moment], arms: Sequence[ArmName], across: dict[int
         before = here
     names = list(zip(map(str, arms), moments[-1].shares, strict=True))
     alone = ", ".join(f"{name} {100.0 * share:.0f}%" for name, share in names)
-    key = "".join(
-        f'<tspan x="842" dy="13">{escape(str(name))[:10]}</tspan>' for name, _ in names[:6]
+    key = ", ".join(
+        f'<svg class="key" viewBox="0 0 10 10" aria-hidden="true"><rect class="share{arm % 6}" '
+        f'width="10" height="10"/></svg> <bdi>{escape(name)}</bdi> {100.0 * share:.0f}%'
+        for arm, (name, share) in enumerate(names)
     )
     return (
         f'<svg viewBox="0 0 900 84" role="img" aria-label="shares in the last phase: '
-        f'{escape(alone)}">{"".join(boxes)}<text x="842" y="0">{key}</text></svg>'
-        f'<p class="soft">Lines mark where phases ended. In the last one: {escape(alone)}.</p>'
+        f'{escape(alone)}">{"".join(boxes)}</svg>'
+        f'<p class="soft">Lines mark where phases ended. In the last one: {key}.</p>'
     )

@@ -209,11 +209,15 @@ class Core:
         found = await run_in_threadpool(self.store.descriptions, ids)
         return {identity: found.get(identity, Description()) for identity in ids}
 
-    async def describe(self, identity: str, changed: JSON) -> None:
-        """Change what is said of an experiment."""
+    async def describe(self, identity: str, asked: JSON) -> JSON:
+        """Change what is said of an experiment; returns what is not as it was."""
         await self.find(identity)
-        check_days(replace(await self.described(identity), **changed))
-        await run_in_threadpool(self.store.describe, identity, changed)
+        known = await self.described(identity)
+        changed = {name: value for name, value in asked.items() if getattr(known, name) != value}
+        check_days(replace(known, **changed))
+        if changed:
+            await run_in_threadpool(self.store.describe, identity, changed)
+        return changed
 
     async def ship(self, identity: str, name: str, by: str) -> tuple[Shipped, bool]:
         """End an experiment, and give everyone one arm; returns that, and whether it is new."""

@@ -119,9 +119,9 @@ async def describe(
     experiment: ExperimentPath, new: ChangedDescription, core: CoreHere, key: CanManage
 ) -> ExperimentAnswer:
     """Change what is said of an experiment; what is left out stays as it is."""
-    changed = new.changed()
-    await core.describe(experiment, changed)
-    await core.note(key.id, "description changed", experiment, {"fields": sorted(changed)})
+    changed = await core.describe(experiment, new.changed())
+    if changed:
+        await core.note(key.id, "description changed", experiment, {"fields": sorted(changed)})
     return await _shown(core, await core.current(experiment))
 
 
