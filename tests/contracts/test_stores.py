@@ -352,38 +352,58 @@ def test_what_was_never_shown_expires_without_counting(store: Store, restarts: b
     here.writer.close()
 
 
-def test_only_what_changed_since_a_version_is_read(store: Store) -> None:
+def test_batches_deadlines_and_free_positions_are_read_when_they_are_needed(store: Store) -> None:
     number = put(store, experiment())
-    second = BATCH._replace(number=1)
-    first = [event("one", number, 0, 0), event("two", number, 0, 1)]
-    people = {"00ff": 1, "00fe": 1}
-    write(store, number, batches=[BATCH], events=first, people=people)
-    later = [event("three", number, 1, 0)]
-    write(store, number, batches=[second], events=later, people={"00ff": 2})
-    write(store, number, feedback=[Feedback(0, 1, 7, False, None)])
-    expected = {  # the versions are 1 after create, then 2, 3 and 4
-        0: ([0, 1], 3, 1, {"00ff": 2, "00fe": 1}, set()),
-        2: ([0, 1], 3, 1, {"00ff": 2}, set()),
-        3: ([0], 2, 1, {}, {1}),
-        4: ([], 0, 0, {}, {0, 1}),
-    }
+    head = store.experiments()[0].head
+    counters = head["counters"] | {"filling": [1]}
+    later = {"expires_at": 9.0, "round": 4}
+    events = [
+        event("one", number, 0, 0, expires_at=7.0),
+        event("two", number, 0, 1, expires_at=5.0, state=State.DEFERRED),
+        event("three", number, 0, 2, expires_at=6.0, state=State.HEARD),
+        event("four", number, 1, 0, **later),
+        event("five", number, 1, 1, expires_at=9.0, round=5),
+    ]
+    batches = [BATCH, BATCH._replace(number=1)]
+    heard = [Feedback(0, 2, 7, False, None)]
+    write(store, number, counters=counters, batches=batches, events=events, feedback=heard)
     with store.transaction() as transaction:
         transaction.lock([number])
-        for since, (batches, events, feedback, persons, unchanged) in expected.items():
-            saved = transaction.read(number, since)
-            assert sorted(batch.number for batch in saved.batches) == batches
-            assert (len(saved.events), len(saved.feedback)) == (events, feedback)
-            assert saved.people == persons
-            assert saved.unchanged == unchanged
-            assert saved.experiment.version == 4
-    write(store, number, states={(1, 0): State.EXPIRED})
-    write(store, number, releases=[Release(0, 1, 3, 0.5, 3.5)])
+        saved = transaction.read(number, whole=False)
+        assert ([batch.number for batch in saved.batches], saved.opened) == ([1], 2)
+        assert [one.id for one in saved.events] == ["four", "five"]
+        assert len(transaction.read(number).events) == 5
+        found = transaction.open_batch(number, 0)
+        assert found is not None
+        assert (found[0], len(found[1]), found[2]) == (BATCH, 3, heard)
+        assert transaction.open_batch(number, 2) is None
+        due = transaction.due(number, (-1.0, 0), 3)
+        assert [one.at for one in due] == [5.0, 7.0, 9.0]
+        assert [one.deferred for one in due] == [True, False, False]
+        assert [one.round for one in transaction.due(number, (9.0, 4), 3)] == [5]
+        assert transaction.free(number, 5) == []
+    assert store.next_deadlines([number]) == {number: 5.0}
+    write(store, number, counters=counters, states={(0, 1): State.VOID, (0, 0): State.HEARD})
+    assert store.next_deadlines([number]) == {number: 9.0}
     with store.transaction() as transaction:
         transaction.lock([number])
-        saved = transaction.read(number, 4)
-        assert [batch.number for batch in saved.batches] == [1]
-        assert saved.unchanged == set()
-        assert transaction.read(number, 5).unchanged == {1}
+        assert transaction.free(number, 5) == [((0, 1), 0.5)]
+    again = event("six", number, 0, 1, state=State.HEARD)
+    write(store, number, counters=counters, events=[again])
+    with store.transaction() as transaction:
+        transaction.lock([number])
+        assert transaction.free(number, 5) == []
+    write(store, number, counters=counters, releases=[Release(1, 1, 3, 0.5, 3.5)])
+    assert store.next_deadlines([number]) == {}, "nothing waits in a batch that was released"
+
+
+def everything(policy: bd.Policy) -> Any:
+    """Return what a policy knows once all its open batches were read."""
+    for number in range(policy.state.batches):
+        policy.state.open.get(number)
+    found = policy.to_dict()
+    found["open_batches"].sort(key=lambda batch: batch["number"])
+    return found
 
 
 @pytest.mark.parametrize("with_what", ["nothing", "persons", "few persons", "eligible arms"])
@@ -413,7 +433,7 @@ def test_two_processes_that_take_turns_know_what_a_fresh_one_reads(
         waiting = [name for name in waiting if step < int(name) + 40]
         if step % 5 == 0:
             fresh.restart()
-            states = [one.look(bd.Policy.to_dict) for one in (*offices, fresh)]
+            states = [one.look(everything) for one in (*offices, fresh)]
             for counts in (state["people"] for state in states):
                 if counts is not None:  # their order means nothing
                     counts["slots"] = {k: sorted(some) for k, some in counts["slots"].items()}

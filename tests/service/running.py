@@ -23,6 +23,9 @@ from bandanna.service.settings import Settings, settings_beside
 from tests.service.loaded import loaded
 
 JSON = dict[str, Any]
+LATER = "lead", "start"
+"""Checks of a service that answers, and does not lead or is not warm."""
+
 SWEEP = 0.1
 """Seconds between two looks for what is due, of services in this process."""
 
@@ -129,7 +132,9 @@ class Process:
                 raise AssertionError(self.log.read_text()[-3000:])
             try:
                 checks = httpx.get(f"{self.url}/healthz", timeout=5).json()["checks"]
-                if all(said == "ok" for name, said in checks.items() if name != "lead"):
+                if all(
+                    said == "ok" for name, said in checks.items() if name not in ("lead", "start")
+                ):
                     return  # it serves, or stands by
             except httpx.TransportError:
                 pass

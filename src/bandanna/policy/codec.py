@@ -214,8 +214,6 @@ class Limits(NamedTuple):
 def load_state(state: State, saved: JSON, limits: Limits, *, latest: bool = False) -> None:
     """Fill a fresh state with what ``state_to_dict`` gave, checking every value anew.
 
-    Among the open batches may be some that were loaded before and have not changed.
-
     What is decided from here on has a new identity: the rounds that follow may have been given out
     before, after the state was saved, and their feedback must not be credited here. Only who
     records every decision before giving it out knows that this is the ``latest`` state, and keeps
@@ -323,9 +321,9 @@ def _load_issuers(state: State, saved: Iterable[Any], *, latest: bool) -> None:
     state.issuers.append(Issuer(state.identity, state.batches, joined))
 
 
-def _load_batches(state: State, saved: Iterable[JSON | Batch], limits: Limits) -> None:
+def _load_batches(state: State, saved: Iterable[JSON], limits: Limits) -> None:
     for entry in saved:
-        batch = entry if isinstance(entry, Batch) else _batch_from(entry, state.rounds, limits)
+        batch = batch_from_dict(entry, state.rounds, limits)
         for person in batch.slots or ():
             assert state.people is not None, "slots belong to persons"
             state.people.find_in(person, batch)
@@ -334,7 +332,7 @@ def _load_batches(state: State, saved: Iterable[JSON | Batch], limits: Limits) -
         state.open[batch.number] = batch
 
 
-def _batch_from(saved: JSON, decided: int, limits: Limits) -> Batch:
+def batch_from_dict(saved: JSON, decided: int, limits: Limits) -> Batch:
     """Read what ``batch_to_dict`` gave, refusing impossible values.
 
     After an interrupt a batch may be without rounds, and a round given up but not yet counted.

@@ -405,11 +405,17 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
     retired = [checks.whole("retired", arm, 0, last) for arm in data["learned"]["retired"]]
     why = "It was loaded from a file."
     Policy.__init__(policy, spec, recipe, why=why, retired=retired)
+    load_state(policy.state, data, limits_of(policy), latest=latest)
+    return policy
+
+
+def limits_of(policy: Policy) -> Limits:
+    """Return what the saved state of a policy must fit."""
+    spec = policy.spec
+    choices = spec.arms if spec.experts is None else spec.experts
     as_ticket = partial(ticket_from_dict, arms=len(spec.arms), experts=len(choices))
     size = len(spec.arms), len(choices)
-    limits = Limits(*size, spec.rule, recipe.release, as_ticket, metrics_of(spec))
-    load_state(policy.state, data, limits, latest=latest)
-    return policy
+    return Limits(*size, spec.rule, policy.recipe.release, as_ticket, metrics_of(spec))
 
 
 def _saved_recipe(data: JSON, choices: tuple[ArmName, ...], learner: object) -> Recipe:

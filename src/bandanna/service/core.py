@@ -111,6 +111,8 @@ class Core:
         self._tidied = -1, 0
         """Releases and erasures when it was last tidied; whoever was here before may not have come
         to it."""
+        self.warm = True
+        """Whether what a release needs is loaded."""
         self.leads = False
         """Whether this process decides and counts; otherwise it stands by until the other ends."""
         self.closing = threading.Event()

@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import ClassVar
@@ -20,8 +21,8 @@ import uvicorn
 from starlette.concurrency import run_in_threadpool
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from bandanna._core.types import StateFileError
-from bandanna.policy.facade import PrivateBandit
+from bandanna._core.types import BandannaError, StateFileError
+from bandanna.policy.facade import PrivateBandit, PrivateExperts
 from bandanna.service.app import make_app
 from bandanna.service.core import Core
 from bandanna.service.keys import make_first_key
@@ -32,7 +33,7 @@ from bandanna.service.middleware import (
     is_trusted,
     visitor,
 )
-from bandanna.service.policies import grouped
+from bandanna.service.policies import grouped, make_policy
 from bandanna.service.routes.operations import look
 from bandanna.service.settings import Settings
 from bandanna.store import ConflictError, StoreUnavailableError
@@ -46,6 +47,10 @@ OPEN_TO_ALL = (
     "way, unless only a proxy with TLS reaches it; see deploy/nginx.conf"
 )
 BACKLOG = 1024
+MOST_WARMED, MOST_ROUNDS = 200, 2_000
+"""Experiments whose algorithms are warmed up, and rounds that each is played for."""
+
+DEFAULT = {"arms": ["a", "b"], "epsilon": 1.0, "rounds": 1_000_000}
 YOUNG = 20_000
 """Objects made between two looks for garbage: those of several transactions, not of one request."""
 SWITCH_SECONDS = 0.001
@@ -82,10 +87,34 @@ def write_first_key(core: Core, path: Path) -> bool:
     return text is not None
 
 
-def warm_up() -> None:
-    """Decide once: compiled code is loaded, and few visitors have to wait for it."""
-    policy = PrivateBandit(2, 1.0, 100)
-    policy.observe(policy.decide(), loss=0.0)
+def warm_up(core: Core) -> None:
+    """Decide and release as the running experiments do: compiled code is loaded, nobody waits."""
+    known = {"": DEFAULT} | {
+        one.settings["algorithm"]: one.settings
+        for one in core.store.overview(running=True, newest=True, limit=MOST_WARMED)
+        if one.settings.get("features") is None
+    }
+    for settings in known.values():
+        with suppress(BandannaError):  # made by an earlier version: it is refused when it is used
+            _play(make_policy(settings))
+
+
+def _play(policy: PrivateBandit | PrivateExperts) -> None:
+    """Play until something is released."""
+    experts = None if policy.experts is None else [0] * len(policy.expert_names)
+    persons = policy.people is not None
+    for k in range(MOST_ROUNDS):
+        decision = policy.decide(experts, person=k if persons else None)
+        if policy.spec.release == "device":
+            policy.observe_bit(decision, 0)
+        else:
+            metrics = {name: low for name, (low, _) in (policy.spec.metrics or {}).items()}
+            policy.observe(decision, loss=policy.default_loss, metrics=metrics or None)
+        if persons:
+            with suppress(BandannaError):  # it is over
+                policy.finish(k)
+        if policy.released:
+            return
 
 
 def serve(
@@ -119,7 +148,7 @@ def serve(
         backlog=BACKLOG,
     )
     server = Server(config)
-    server.core = core
+    server.core, core.warm = core, False
 
     # What was loaded stays: to look through it for garbage would only keep requests waiting.
     gc.collect()
@@ -132,7 +161,8 @@ def serve(
     async def warm() -> None:
         while not server.started:
             await asyncio.sleep(0.01)
-        await run_in_threadpool(warm_up)
+        await run_in_threadpool(warm_up, core)
+        core.warm = True
 
     async def run() -> None:
         beside = [asyncio.create_task(warm())]

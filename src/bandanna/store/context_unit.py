@@ -16,7 +16,7 @@ from bandanna._core.types import JSON, ArmName, Decision, InputError
 from bandanna.contextual.policy import PrivateContextual
 from bandanna.contextual.state import GIVEN_UP, WAITING, Epoch, Past
 from bandanna.contextual.state import Waiting as WaitingRound
-from bandanna.store.contract import ConflictError, refusals_only
+from bandanna.store.contract import ConflictError, Transaction, refusals_only
 from bandanna.store.policy_unit import HASHED_BEFORE, by_count
 from bandanna.store.rows import (
     Changes,
@@ -29,7 +29,14 @@ from bandanna.store.rows import (
     Snapshot,
     State,
 )
-from bandanna.store.unit_of_work import NewFeedback, UnitOfWork, Waiting, holders_of, reading
+from bandanna.store.unit_of_work import (
+    NewFeedback,
+    UnitOfWork,
+    Waiting,
+    due_of,
+    holders_of,
+    reading,
+)
 
 FIXED_ARMS = "arms of an experiment that decides by context cannot be changed."
 
@@ -161,12 +168,12 @@ class ContextUnit(UnitOfWork):
         if state.people is not None:
             state.people.admitted = set()
             self._know_persons(saved)
-        self._waiting = Waiting({p: e for p, e in holders.items() if self._waits(p)})
-        self.begin()
+        waiting = (one for location, one in holders.items() if self._waits(location))
+        self._waiting = Waiting(due_of(one) for one in waiting if one.expires_at is not None)
 
-    def begin(self) -> None:
+    def begin(self, transaction: Transaction) -> None:
         """Start to collect what one transaction changes."""
-        super().begin()
+        super().begin(transaction)
         self._rows: dict[Location, Feedback] = {}
         self._changed: set[int] = set()
 
@@ -226,11 +233,12 @@ class ContextUnit(UnitOfWork):
         waited = self._find(location)
         if waited is not None:
             self._touch(location, waited, units)
+            self._waiting.deferred.pop(location, None)
+            self._set_state(location, State.HEARD)
         sent = {"loss": given.loss, "reward": given.reward}
         taken = self._tell(event, lambda decision: policy.observe(decision, **sent))
         if taken and waited is not None:
             self.experiment.observed += 1
-            self._show(location)
 
     def add_arm(self, name: ArmName) -> list[ArmName]:
         """Refuse it."""

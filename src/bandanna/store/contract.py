@@ -9,7 +9,7 @@ asked, in one transaction for everything that arrived together, to remember it.
    experiment. Its version grows by one with each transaction that wrote to it: a policy that was
    kept in memory under another version or another step is read again.
 3. **What was written is read back.** ``read`` gives the head, the open batches, their events and
-   their feedback exactly as they were written; since a version, those that changed after it.
+   their feedback exactly as they were written: all of them, those that fill, or a single one.
 4. **A batch is released once.** A second release of the same batch is refused, whoever writes it.
 5. **An identity is given once.** A second event of the same id is refused in the same experiment,
    in any of its segments. Other experiments may use it too.
@@ -34,7 +34,17 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 from bandanna._core.types import BandannaError, DecisionError
-from bandanna.store.rows import Changes, Event, Experiment, Release, Snapshot
+from bandanna.store.rows import (
+    Changes,
+    Due,
+    Event,
+    Experiment,
+    Feedback,
+    Location,
+    OpenBatch,
+    Release,
+    Snapshot,
+)
 
 
 class StoreUnavailableError(BandannaError):
@@ -93,8 +103,22 @@ class Transaction(ABC):
         """Keep others out of experiments until the end; returns their versions and steps."""
 
     @abstractmethod
-    def read(self, experiment: int, since: int = 0) -> Snapshot:
-        """Return all that is needed to go on with a locked experiment, known as of a version."""
+    def read(self, experiment: int, *, whole: bool = True) -> Snapshot:
+        """Return a locked experiment with all open batches, or with those that fill alone."""
+
+    @abstractmethod
+    def open_batch(
+        self, experiment: int, number: int
+    ) -> tuple[OpenBatch, list[Event], list[Feedback]] | None:
+        """Return an open batch of a locked experiment, if it is one, as it was committed."""
+
+    @abstractmethod
+    def due(self, experiment: int, after: tuple[float, int], limit: int) -> list[Due]:
+        """Return events that wait, by deadline and round: the first so many after these two."""
+
+    @abstractmethod
+    def free(self, experiment: int, limit: int) -> list[tuple[Location, float | None]]:
+        """Return positions of open batches whose event was never shown, and chances of arms."""
 
     @abstractmethod
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
@@ -143,10 +167,7 @@ class Store(ABC):
 
     @abstractmethod
     def next_deadlines(self, experiments: Sequence[int]) -> dict[int, float]:
-        """Return when the first deadline passes in the open batches of experiments.
-
-        It may be the deadline of an event whose feedback has come. Those without are left out.
-        """
+        """Return when the first deadline passes in experiments; those without are left out."""
 
     @abstractmethod
     def stop(self, identity: str) -> None:

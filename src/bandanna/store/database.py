@@ -93,6 +93,12 @@ DESCRIPTIONS = Table(
     Column("shipped_by", String(100)),
 )
 
+def _only(condition: str) -> dict[str, Any]:
+    """Index some rows alone."""
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
+
+
+
 EVENTS = Table(
     "events",
     metadata,
@@ -108,6 +114,8 @@ EVENTS = Table(
     Column("expires_at", Float),
     Column("state", SmallInteger, nullable=False),
     Index("events_by_place", "experiment", "batch", "position"),
+    Index("events_that_wait", "experiment", "expires_at", "round", **_only("state IN (0, 3)")),
+    Index("events_never_shown", "experiment", "batch", **_only("state = 2")),
 )
 
 BATCHES = Table(
@@ -119,7 +127,6 @@ BATCHES = Table(
     Column("choice", Integer, nullable=False),
     Column("importance", Float, nullable=False),
     Column("tally", LargeBinary),
-    Column("changed", BigInteger, nullable=False),  # the version of the experiment that did
 )
 
 FEEDBACK = Table(
@@ -155,8 +162,6 @@ PEOPLE = Table(
     Column("experiment", BigInteger, primary_key=True, autoincrement=False),
     Column("person", String(16), primary_key=True),
     Column("places", BigInteger, nullable=False),
-    Column("changed", BigInteger, nullable=False),
-    Index("people_by_change", "experiment", "changed"),
 )
 
 KEYS = Table(

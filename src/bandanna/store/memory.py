@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Transaction, new_step
 from bandanna.store.rows import (
+    WAITING_STATES,
     Changes,
+    Due,
     Event,
     EventKey,
     Experiment,
@@ -37,8 +39,6 @@ class Shelf:
         self.steps: list[str] = []
         """Random steps of the transactions that recorded releases, one for each release."""
         self.people: dict[str, int] = {}
-        self.changed: dict[int | str, int] = {}
-        """The versions that open batches and persons have been changed in."""
 
 
 class MemoryStore(Store):
@@ -95,7 +95,7 @@ class MemoryStore(Store):
             found: dict[int, float] = {}
             for number in experiments:
                 events = (self._events[key] for key in self._shelves[number].events.values())
-                due = [e.expires_at for e in events if e.state in (State.SHOWN, State.DEFERRED)]
+                due = [e.expires_at for e in events if e.state in WAITING_STATES]
                 known = [at for at in due if at is not None]
                 if known:
                     found[number] = min(known)
@@ -185,18 +185,45 @@ class MemoryTransaction(Transaction):
         steps = {n: self._shelves[n].steps if n in self._shelves else [] for n in marks}
         return {n for n, (k, step) in marks.items() if steps[n][k : k + 1] != [step]}
 
-    def read(self, experiment: int, since: int = 0) -> Snapshot:
-        """Return all that is needed to go on with an experiment."""
+    def read(self, experiment: int, *, whole: bool = True) -> Snapshot:
+        """Return an experiment with all open batches, or with those that fill alone."""
         shelf = self._shelves[experiment]
-        new = {which for which, version in shelf.changed.items() if version > since}
-        return Snapshot(
-            deepcopy(shelf.experiment),
-            [batch for number, batch in shelf.batches.items() if number in new],
-            [self._events[name] for location, name in shelf.events.items() if location[0] in new],
-            [row for location, row in shelf.feedback.items() if location[0] in new],
-            {person: slots for person, slots in shelf.people.items() if person in new},
-            frozenset(shelf.batches) - new,
+        here = deepcopy(shelf.experiment)
+        filling = here.head["counters"].get("filling", [])
+        some = list(shelf.batches) if whole else [n for n in filling if n in shelf.batches]
+        people = dict(shelf.people) if whole else {}
+        return Snapshot(here, *self._opened(shelf, some), people, len(shelf.batches))
+
+    def open_batch(
+        self, experiment: int, number: int
+    ) -> tuple[OpenBatch, list[Event], list[Feedback]] | None:
+        """Return an open batch, if it is one."""
+        shelf = self._shelves[experiment]
+        batches, events, feedback = self._opened(shelf, [number])
+        return (batches[0], events, feedback) if batches else None
+
+    def _opened(
+        self, shelf: Shelf, some: Sequence[int]
+    ) -> tuple[list[OpenBatch], list[Event], list[Feedback]]:
+        return (
+            [shelf.batches[number] for number in some if number in shelf.batches],
+            [self._events[name] for location, name in shelf.events.items() if location[0] in some],
+            [row for location, row in shelf.feedback.items() if location[0] in some],
         )
+
+    def due(self, experiment: int, after: tuple[float, int], limit: int) -> list[Due]:
+        """Return events that wait, by deadline and round: the first so many after these two."""
+        found = [
+            Due(e.expires_at, e.round, e.location, e.chance, e.state is State.DEFERRED)
+            for e in (self._events[name] for name in self._shelves[experiment].events.values())
+            if e.expires_at is not None and e.state in WAITING_STATES
+        ]
+        return sorted(one for one in found if one[:2] > after)[:limit]
+
+    def free(self, experiment: int, limit: int) -> list[tuple[Location, float | None]]:
+        """Return positions of open batches whose event was never shown, and chances of arms."""
+        events = (self._events[name] for name in self._shelves[experiment].events.values())
+        return [(e.location, e.chance) for e in events if e.state is State.VOID][:limit]
 
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
         """Check changes; they are kept when the transaction ends."""
@@ -234,12 +261,11 @@ class MemoryTransaction(Transaction):
             shelf.feedback |= {(row.batch, row.position): row for row in changes.feedback}
             shelf.people |= changes.people
             shelf.releases += changes.releases
-            new = changes.touched | set(changes.people)
-            shelf.changed |= dict.fromkeys(new, here.version)
             gone = {release.batch for release in changes.releases}
             for number in gone:
                 shelf.batches.pop(number, None)
-                shelf.changed.pop(number, None)
             for location in [location for location in shelf.events if location[0] in gone]:
-                del shelf.events[location]
+                name = shelf.events.pop(location)
+                if self._events[name].state in WAITING_STATES:
+                    self._events[name] = self._events[name]._replace(state=State.HEARD)
                 shelf.feedback.pop(location, None)

@@ -8,20 +8,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from bandanna._core.grid import feedback_to_units
 from bandanna._core.types import JSON, ArmName, Decision, InputError
-from bandanna.policy.codec import batch_to_dict, counters_to_dict, phase_to_dict
-from bandanna.policy.facade import policy_from_dict
+from bandanna.policy.codec import (
+    batch_from_dict,
+    batch_to_dict,
+    counters_to_dict,
+    phase_to_dict,
+)
+from bandanna.policy.facade import limits_of, policy_from_dict
 from bandanna.policy.outcomes import metrics_to_units
 from bandanna.policy.policy import Policy
-from bandanna.policy.state import KEY_BYTES, WAITING, Batch
+from bandanna.policy.state import KEY_BYTES, WAITING, Batch, EligibleArms
 from bandanna.policy.state import State as PolicyState
 from bandanna.policy.transitions import MIDDLE, check_bit
 from bandanna.privacy.release import Released
-from bandanna.store.contract import ConflictError, refusals_only
+from bandanna.store.contract import ConflictError, Transaction, refusals_only
 from bandanna.store.rows import (
     Changes,
     Event,
@@ -33,7 +39,15 @@ from bandanna.store.rows import (
     Snapshot,
     State,
 )
-from bandanna.store.unit_of_work import NewFeedback, UnitOfWork, Waiting, holders_of, reading
+from bandanna.store.unit_of_work import (
+    PAGE,
+    NewFeedback,
+    UnitOfWork,
+    Waiting,
+    due_of,
+    holders_of,
+    reading,
+)
 
 
 def check_feedback(given: NewFeedback, policy: Policy) -> None:
@@ -59,22 +73,17 @@ HASHED_BEFORE = bytes(KEY_BYTES).hex()
 here, so a key beside the hashes would protect nobody: this one is no secret."""
 
 
-def assemble(saved: Snapshot, before: Policy | None = None) -> tuple[Policy, dict[Location, Event]]:
-    """Return the policy, checked anew, and for each position that was read the event that holds it.
-
-    Batches that are the same as ``before`` come from there, and ``before`` is used no more.
-    """
+def assemble(saved: Snapshot) -> tuple[Policy, dict[Location, Event]]:
+    """Return the policy, checked anew, and for each position that was read whose it is."""
     holders = holders_of(saved.events)
     by_batch: dict[int, list[Event]] = {batch.number: [] for batch in saved.batches}
     feedback = {(row.batch, row.position): row for row in saved.feedback}
     with reading(saved.experiment):
         for location in sorted(holders):
             by_batch[location[0]].append(holders[location])
-        opened: dict[int, JSON | Batch] = {
+        opened = {
             batch.number: _batch(batch, by_batch[batch.number], feedback) for batch in saved.batches
         }
-        if before is not None:
-            opened |= {number: before.state.open[number] for number in saved.unchanged}
         head = saved.experiment.head
         data = head | {"open_batches": [opened[number] for number in sorted(opened)]}
         if data["people"] is not None:
@@ -82,10 +91,63 @@ def assemble(saved: Snapshot, before: Policy | None = None) -> tuple[Policy, dic
         counters = head["counters"]
         resumed = counters["resumed"] + saved.experiment.resumed
         data["counters"] = counters | {"resumed": resumed}
-        policy = policy_from_dict(data, latest=True)
-        if before is not None:
-            policy.state.join(before.state)
-        return policy, holders
+        return policy_from_dict(data, latest=True), holders
+
+
+class OpenBatches(dict[int, Batch]):
+    """The open batches of a policy: those that were used last, others are read when asked for.
+
+    Iterating yields those in memory; their number is that of all.
+    """
+
+    def __init__(
+        self, here: Mapping[int, Batch], count: int, read: Callable[[int], Batch | None]
+    ) -> None:
+        super().__init__(here)
+        self._elsewhere, self._read = count - len(here), read
+        self._closed: set[int] = set()
+        """Those that closed in this transaction: the store has them until it ends."""
+
+    def __len__(self) -> int:
+        return super().__len__() + self._elsewhere
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def __missing__(self, number: int) -> Batch:
+        found = None if number in self._closed else self._read(number)
+        if found is None:
+            raise KeyError(number)
+        self._elsewhere -= 1
+        self[number] = found
+        return found
+
+    def __delitem__(self, number: int) -> None:
+        super().__delitem__(number)
+        self._closed.add(number)
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and self.get(number) is not None
+
+    def get(self, number: int, default: Any = None) -> Any:
+        """Return an open batch, or the default if there is none of this number."""
+        try:
+            return self[number]
+        except KeyError:
+            return default
+
+    def forget(self, kept: Iterable[int], most: int) -> None:
+        """Begin a transaction with some batches and so many others: those that came last."""
+        self._closed.clear()
+        here, always = list(self), set(kept)
+        for number in here[: max(0, len(here) - most)]:
+            if number not in always:
+                super().__delitem__(number)
+                self._elsewhere += 1
+
+
+MOST_BATCHES = 256
+"""Open batches that stay in memory after a transaction."""
 
 
 def without_batches(experiment: Experiment) -> Policy:
@@ -182,36 +244,43 @@ def begins_slot(state: PolicyState, location: Location) -> bool:
 class PolicyUnit(UnitOfWork):
     """A policy that decides by rounds, with or without experts.
 
-    Where others have changed the experiment meanwhile, a new unit takes from the one ``before``
-    what is still the same.
+    Open batches and deadlines are counted, and read when they are needed. Only where persons have
+    slots all of them are in memory: any of them may be the one that someone comes back to.
     """
 
-    def __init__(self, saved: Snapshot, before: PolicyUnit | None = None) -> None:
+    def __init__(self, saved: Snapshot) -> None:
         self.experiment = saved.experiment
-        policy = None if before is None else before.policy
         self.policy: Policy
-        self.policy, holders = assemble(saved, policy)
+        self.policy, holders = assemble(saved)
         self.policy.on_release = self._note_release
         self._learned: bytes | None = None
         """A digest of what was learned, as it was last written."""
-        if self.policy.state.people is not None:
-            self.policy.state.people.admitted = set()
-        state = self.policy.state
-        self._waiting = Waiting(
-            {location: event for location, event in holders.items() if waits(state, location)},
-            {
-                location: event
-                for location, event in holders.items()
-                if begins_slot(state, location)
-            },
-        )
-        if before is not None:
-            self._waiting.join(before._waiting, saved.unchanged)
-        self.begin()
+        state, self._waiting = self.policy.state, Waiting()
+        if state.people is None:
+            state.open = OpenBatches(state.open, saved.opened, self._read_batch)
+            return
+        state.people.admitted = set()
+        begun = (one for at, one in holders.items() if waits(state, at) or begins_slot(state, at))
+        self._waiting = Waiting(due_of(one) for one in begun if one.expires_at is not None)
 
-    def begin(self) -> None:
+    def _read_batch(self, number: int) -> Batch | None:
+        """Read an open batch, if it is one."""
+        found = self._transaction.open_batch(self.experiment.number, number)
+        if found is None:
+            return None
+        row, events, feedback = found
+        holders = holders_of(events)
+        given = {(one.batch, one.position): one for one in feedback}
+        with reading(self.experiment):
+            saved = _batch(row, [holders[at] for at in sorted(holders)], given)
+            return batch_from_dict(saved, self.policy.state.rounds, limits_of(self.policy))
+
+    def begin(self, transaction: Transaction) -> None:
         """Start to collect what one transaction changes."""
-        super().begin()
+        super().begin(transaction)
+        state = self.policy.state
+        if isinstance(state.open, OpenBatches):
+            state.open.forget([batch.number for batch in state.filling.values()], MOST_BATCHES)
         self._arms_changed = False
 
     # --- what is asked of it --------------------------------------------------------------
@@ -237,10 +306,8 @@ class PolicyUnit(UnitOfWork):
         if defer and not (self.policy.experts is None is self.policy.people):
             raise InputError("defer is for experiments without experts and without per_person.")
         among = None if eligible is None else self.policy.among(eligible)
-        opened = self.policy.state.open
-        free = next((one for one in self._waiting.free if opened[one[0][0]].among == among), None)
+        free = self._take_free(among)
         if free is not None:
-            self._waiting.free.remove(free)
             location, chance = free
         else:
             made = self.policy.decide(advice, person=person, eligible=eligible)
@@ -258,11 +325,16 @@ class PolicyUnit(UnitOfWork):
         """Count the feedback of an event."""
         check_feedback(given, self.policy)
         location = self._check_shown_in_time(event, now)
+        if self._state_of(event) is State.HEARD:
+            return
         waited = waits(self.policy.state, location)
+        if self.policy.state.people is None and waited:
+            self._waiting.deferred.pop(location, None)
+            self._set_state(location, State.HEARD)
         taken = self._tell(event, lambda decision: hand_over(given, self.policy, decision))
         if taken and waited:
             self.experiment.observed += 1
-            self._show(location)
+            self._show(event)
             self._touched.add(location)
 
     def add_arm(self, name: ArmName) -> list[ArmName]:
@@ -331,6 +403,19 @@ class PolicyUnit(UnitOfWork):
         return self.policy.to_dict(private=False) | {"counters": {}}
 
     # --- how it works ---------------------------------------------------------------------
+
+    def _take_free(self, among: EligibleArms | None) -> tuple[Location, float | None] | None:
+        """Return a position that was never shown to anybody, for a round among the same arms."""
+        waiting, opened = self._waiting, self.policy.state.open
+        if not waiting.free and waiting.more_free and self.policy.state.people is None:
+            page = self._transaction.free(self.experiment.number, PAGE)
+            waiting.more_free = len(page) == PAGE
+            waiting.free.extend(one for one in page if one[0] not in self._holders)
+        for one in waiting.free:
+            if opened[one[0][0]].among == among:
+                waiting.free.remove(one)
+                return one
+        return None
 
     def _change_arms(self, change: Callable[[], object]) -> None:
         """Change arms; open batches go on with those they began with."""

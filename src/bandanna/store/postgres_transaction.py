@@ -40,8 +40,9 @@ WHERE events.experiment = %s AND events.batch = new.batch AND events.position = 
 AND events.state <> {State.VOID.value}
 """  # noqa: S608
 _NEWEST = "SELECT coalesce(max(sequence), -1) FROM releases WHERE experiment = %s"
-_TOUCH = "UPDATE batches SET changed = %s WHERE experiment = %s AND number = ANY(%s::bigint[])"
 _ERASE = (
+    "UPDATE events SET state = 4 WHERE experiment = %s AND batch = ANY(%s::bigint[]) "
+    "AND state IN (0, 3)",
     "DELETE FROM feedback WHERE experiment = %s AND batch = ANY(%s::bigint[])",
     "DELETE FROM batches WHERE experiment = %s AND number = ANY(%s::bigint[])",
 )
@@ -137,9 +138,6 @@ class PostgresTransaction(SqlTransaction):
     def _newest(self, experiment: int) -> int:
         ((found,),) = self._ask(_NEWEST, experiment)
         return int(found)
-
-    def _touch(self, experiment: int, batches: Iterable[int], version: int) -> None:
-        self._later.append((_TOUCH, [version, experiment, list(batches)]))
 
     def _erase(self, experiment: int, batches: Iterable[int]) -> None:
         gone = list(batches)

@@ -17,7 +17,7 @@ EventKey = tuple[str, int]
 
 
 class State(IntEnum):
-    """Where an event stands. It does not say whether feedback has come."""
+    """Where an event stands."""
 
     SHOWN = 0
     EXPIRED = 1
@@ -26,6 +26,12 @@ class State(IntEnum):
     """It was never shown: it counts for nothing, and its position went to another event."""
     DEFERRED = 3
     """Decided, and not yet shown to anybody."""
+    HEARD = 4
+    """Its feedback has come. In experiments with persons, whose slots have deadlines, events are
+    marked so when their batch is released."""
+
+
+WAITING_STATES = (State.SHOWN, State.DEFERRED)
 
 
 @dataclass
@@ -214,20 +220,29 @@ class Measured(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """All that is needed to go on with an experiment, from nothing or from an earlier version."""
+    """What is needed to go on with an experiment."""
 
     experiment: Experiment
     batches: list[OpenBatch]
-    """That have changed since then, in themselves, their events or their feedback."""
+    """Those that were asked for."""
     events: list[Event]
     """Events of these batches."""
     feedback: list[Feedback]
     """Feedback of these batches."""
     people: dict[str, int]
-    """Slots that each person has had, of persons who took one since then; persons are hashes of
-    16 hexadecimal digits."""
-    unchanged: frozenset[int] = frozenset()
-    """Open batches that have not changed."""
+    """Slots that each person has had; persons are hashes of 16 hexadecimal digits."""
+    opened: int = 0
+    """How many batches are open."""
+
+
+class Due(NamedTuple):
+    """An event that waits for feedback: when that is due, and where it is."""
+
+    at: float
+    round: int
+    location: Location
+    chance: float | None
+    deferred: bool
 
 
 @dataclass(repr=False)
@@ -251,13 +266,3 @@ class Changes:
     """Whatever was kept of their batches is deleted."""
     people: dict[str, int] = field(default_factory=dict)
     """Persons who took a slot, and how many they have had now."""
-
-    @property
-    def touched(self) -> set[int]:
-        """Batches of which anything changes."""
-        rows = {event.batch for event in self.events} | {row.batch for row in self.feedback}
-        return (
-            rows
-            | {batch.number for batch in self.batches}
-            | {location[0] for location in self.states}
-        )

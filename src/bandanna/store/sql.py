@@ -20,6 +20,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    text,
     update,
 )
 
@@ -226,12 +227,11 @@ class SqlStore(Store):
     def measured(self, limit: int = 2_000) -> list[Measured]:
         """Return numbers of running experiments, the newest first."""
         one, batch, event = EXPERIMENTS.c, BATCHES.c, EVENTS.c
-        here = (event.experiment == batch.experiment) & (event.batch == batch.number)
-        oldest = select(batch.experiment, func.min(event.made_at).label("begun"))
-        oldest = oldest.join(EVENTS, here).where(event.position == 0, event.state != State.VOID)
-        since = oldest.group_by(batch.experiment).subquery()
-        query = select(EXPERIMENTS, since.c.begun).where(~one.stopped, one.counters != "")
-        query = query.outerjoin(since, since.c.experiment == one.number)
+        first = select(func.min(batch.number)).where(batch.experiment == one.number)
+        here = (event.experiment == one.number) & (event.batch == first.scalar_subquery())
+        begun = select(func.min(event.made_at)).where(here, event.position == 0)
+        query = select(EXPERIMENTS, begun.scalar_subquery().label("begun"))
+        query = query.where(~one.stopped, one.counters != "")
         rows = self._rows(query.order_by(one.number.desc()).limit(limit))
         return [_measured(row) for row in rows]
 
@@ -267,14 +267,12 @@ class SqlStore(Store):
 
     def next_deadlines(self, experiments: Sequence[int]) -> dict[int, float]:
         """Return when the first deadline passes in the open batches of experiments."""
-        event, batch = EVENTS.c, BATCHES.c
-        here = (event.experiment == batch.experiment) & (event.batch == batch.number)
-        query = select(batch.experiment, func.min(event.expires_at).label("first"))
-        query = query.join(EVENTS, here).where(event.expires_at.isnot(None))
-        query = query.where(event.state.in_((State.SHOWN, State.DEFERRED)))
+        event = EVENTS.c
+        query = select(event.experiment, func.min(event.expires_at).label("first"))
+        query = query.where(text("state IN (0, 3)"), event.expires_at.isnot(None))
         if len(experiments) <= AT_ONCE:
-            query = query.where(batch.experiment.in_(experiments))
-        rows = self._rows(query.group_by(batch.experiment))
+            query = query.where(event.experiment.in_(experiments))
+        rows = self._rows(query.group_by(event.experiment))
         wanted = set(experiments)
         return {row.experiment: row.first for row in rows if row.experiment in wanted}
 
@@ -334,11 +332,12 @@ class SqlStore(Store):
             ),
         }
         event, release = EVENTS.c, RELEASES.c
-        begun = (event.experiment == batch.experiment) & (event.batch == batch.number)
-        oldest = select(func.min(event.made_at)).select_from(BATCHES).join(EVENTS, begun)
+        first = select(func.min(batch.number)).where(batch.experiment == experiment)
+        begun = (event.experiment == experiment) & (event.batch == first.scalar_subquery())
+        oldest = select(func.min(event.made_at)).where(begun, event.position == 0)
         newest = select(release.released_at).where(release.experiment == experiment)
         times = {
-            "open_since": oldest.where(batch.experiment == experiment, event.position == 0),
+            "open_since": oldest,
             "released_at": newest.order_by(release.sequence.desc()).limit(1),
         }
         queries = counts | times

@@ -9,6 +9,7 @@ from functools import cache
 from typing import cast
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Insert,
     Table,
@@ -16,7 +17,9 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
+    or_,
     select,
+    text,
     tuple_,
     update,
 )
@@ -34,7 +37,9 @@ from bandanna.store.database import (
     SqlRow,
 )
 from bandanna.store.rows import (
+    WAITING_STATES,
     Changes,
+    Due,
     Event,
     Experiment,
     Feedback,
@@ -109,14 +114,6 @@ _LOCK = (
     .where(EXPERIMENTS.c.number.in_(bindparam("numbers", expanding=True)))
     .order_by(EXPERIMENTS.c.number)
 )
-_TOUCH = (
-    update(BATCHES)
-    .where(
-        BATCHES.c.experiment == bindparam("here"),
-        BATCHES.c.number.in_(bindparam("numbers", expanding=True)),
-    )
-    .values(changed=bindparam("version"))
-)
 _MOVE = (
     update(EVENTS)
     .where(
@@ -128,6 +125,47 @@ _MOVE = (
     .values(state=bindparam("new"))
 )
 
+
+_DUE = (
+    select(*(EVENTS.c[name] for name in ("expires_at", "round", "batch", "position")))
+    .add_columns(EVENTS.c.chance, EVENTS.c.state)
+    .where(
+        EVENTS.c.experiment == bindparam("here"),
+        text("state IN (0, 3)"),  # as the index says it
+        EVENTS.c.expires_at >= bindparam("at"),
+        or_(EVENTS.c.expires_at > bindparam("at"), EVENTS.c.round > bindparam("round")),
+    )
+    .order_by(EVENTS.c.expires_at, EVENTS.c.round)
+    .limit(bindparam("most"))
+)
+_HOLDER = EVENTS.alias()
+_OLDEST = (
+    select(func.min(BATCHES.c.number))
+    .where(BATCHES.c.experiment == bindparam("here"))
+    .scalar_subquery()
+)
+_FREE = (
+    select(EVENTS.c.batch, EVENTS.c.position, func.max(EVENTS.c.chance).label("chance"))
+    .join(
+        BATCHES,
+        (BATCHES.c.experiment == EVENTS.c.experiment) & (BATCHES.c.number == EVENTS.c.batch),
+    )
+    .where(
+        EVENTS.c.experiment == bindparam("here"),
+        text("events.state = 2"),
+        EVENTS.c.batch >= _OLDEST,
+        ~select(_HOLDER.c.id)
+        .where(
+            _HOLDER.c.experiment == EVENTS.c.experiment,
+            _HOLDER.c.batch == EVENTS.c.batch,
+            _HOLDER.c.position == EVENTS.c.position,
+            _HOLDER.c.state != State.VOID,
+        )
+        .exists(),
+    )
+    .group_by(EVENTS.c.batch, EVENTS.c.position)
+    .limit(bindparam("most"))
+)
 
 MARKS_AT_ONCE = 400
 
@@ -177,14 +215,40 @@ class SqlTransaction(Transaction):
         self._flush()
         return missing_marks(self._connection, marks)
 
-    def read(self, experiment: int, since: int = 0) -> Snapshot:
-        """Return all that is needed to go on with an experiment."""
+    def read(self, experiment: int, *, whole: bool = True) -> Snapshot:
+        """Return an experiment with all open batches, or with those that fill alone."""
         self._flush()
-        run = self._connection.execute
+        run, of, person = self._connection.execute, BATCHES.c, PEOPLE.c
         here = EXPERIMENTS.c.number == experiment
         head = experiment_of(run(select(EXPERIMENTS).where(here)).one())
-        of = BATCHES.c
-        mine = (of.experiment == experiment) & (of.changed > since)
+        filling = head.head["counters"].get("filling", [])
+        some = None if whole else of.number.in_(filling)
+        count = select(func.count()).where(of.experiment == experiment)
+        slots = select(person.person, person.places).where(person.experiment == experiment)
+        known = run(slots) if whole else ()
+        return Snapshot(
+            head,
+            *self._opened(experiment, some),
+            {row.person: row.places for row in known},
+            int(run(count).scalar_one()),
+        )
+
+    def open_batch(
+        self, experiment: int, number: int
+    ) -> tuple[OpenBatch, list[Event], list[Feedback]] | None:
+        """Return an open batch, if it is one, as it was committed."""
+        self._flush()
+        batches, events, feedback = self._opened(experiment, BATCHES.c.number == number)
+        return (batches[0], events, feedback) if batches else None
+
+    def _opened(
+        self, experiment: int, some: ColumnElement[bool] | None
+    ) -> tuple[list[OpenBatch], list[Event], list[Feedback]]:
+        """Return open batches, with their events and feedback."""
+        run, of = self._connection.execute, BATCHES.c
+        mine = of.experiment == experiment
+        if some is not None:
+            mine &= some
         batches = [
             OpenBatch(
                 row.number,
@@ -195,23 +259,29 @@ class SqlTransaction(Transaction):
             )
             for row in run(select(BATCHES).where(mine).order_by(of.number))
         ]
-        same = run(select(of.number).where(of.experiment == experiment, of.changed <= since))
-        event, feedback, person = EVENTS.c, FEEDBACK.c, PEOPLE.c
+        event, feedback = EVENTS.c, FEEDBACK.c
         join = (of.experiment == event.experiment) & (of.number == event.batch)
         query = select(EVENTS).join(BATCHES, join).where(mine)
         events = [_event_of(row) for row in run(query.order_by(event.round))]
         join = (of.experiment == feedback.experiment) & (of.number == feedback.batch)
         found = run(select(FEEDBACK).join(BATCHES, join).where(mine))
-        theirs = (person.experiment == experiment) & (person.changed > since)
-        known = run(select(person.person, person.places).where(theirs))
-        return Snapshot(
-            head,
-            batches,
-            events,
-            [self._feedback(row) for row in found],
-            {row.person: row.places for row in known},
-            frozenset(row.number for row in same),
-        )
+        return batches, events, [self._feedback(row) for row in found]
+
+    def due(self, experiment: int, after: tuple[float, int], limit: int) -> list[Due]:
+        """Return events that wait, by deadline and round: the first so many after these two."""
+        self._flush()
+        values = {"here": experiment, "at": after[0], "round": after[1], "most": limit}
+        return [
+            Due(row.expires_at, row.round, (row.batch, row.position), row.chance, row.state != 0)
+            for row in self._connection.execute(_DUE, values)
+        ]
+
+    def free(self, experiment: int, limit: int) -> list[tuple[Location, float | None]]:
+        """Return positions of open batches whose event was never shown, and chances of arms."""
+        self._flush()
+        values = {"here": experiment, "most": limit}
+        rows = self._connection.execute(_FREE, values)
+        return [((row.batch, row.position), row.chance) for row in rows]
 
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
         """Change an experiment; the order lets a new event replace a void one."""
@@ -233,19 +303,14 @@ class SqlTransaction(Transaction):
         if changes.events:
             self._insert(EVENTS, [event._asdict() for event in changes.events])
         if changes.batches:
-            rows = [
-                self._batch_row(experiment, batch) | {"changed": version}
-                for batch in changes.batches
-            ]
+            rows = [self._batch_row(experiment, batch) for batch in changes.batches]
             self._insert(BATCHES, rows, replace=True)
-        if others := changes.touched - {batch.number for batch in changes.batches}:
-            self._touch(experiment, others, version)
         if changes.feedback:
             feedback = [self._feedback_row(experiment, row) for row in changes.feedback]
             self._insert(FEEDBACK, feedback, replace=True)
         if changes.people:
             counts = [
-                {"experiment": experiment, "person": person, "places": slots, "changed": version}
+                {"experiment": experiment, "person": person, "places": slots}
                 for person, slots in changes.people.items()
             ]
             self._insert(PEOPLE, counts, replace=True)
@@ -291,12 +356,10 @@ class SqlTransaction(Transaction):
     def _flush(self) -> None:
         """Let the database know what was written so far."""
 
-    def _touch(self, experiment: int, batches: Iterable[int], version: int) -> None:
-        values = {"here": experiment, "numbers": list(batches), "version": version}
-        self._connection.execute(_TOUCH, values)
-
     def _erase(self, experiment: int, batches: Iterable[int]) -> None:
-        run, gone = self._connection.execute, list(batches)
+        run, gone, event = self._connection.execute, list(batches), EVENTS.c
+        left = update(EVENTS).where(event.experiment == experiment, event.batch.in_(gone))
+        run(left.where(event.state.in_(WAITING_STATES)).values(state=State.HEARD))
         feedback, of = FEEDBACK.c, BATCHES.c
         run(delete(FEEDBACK).where(feedback.experiment == experiment, feedback.batch.in_(gone)))
         run(delete(BATCHES).where(of.experiment == experiment, of.number.in_(gone)))

@@ -6,17 +6,27 @@ Here is what both kinds share: events, where they stand, and their deadlines. ``
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from typing import Any, NamedTuple
 
 from bandanna._core.types import ArmName, Decision, DecisionError, StateFileError
 from bandanna.policy.facade import DAMAGE
-from bandanna.store.contract import gone, refusals_only
-from bandanna.store.rows import Changes, Event, Experiment, Location, Release, State
+from bandanna.store.contract import Transaction, gone, refusals_only
+from bandanna.store.rows import (
+    WAITING_STATES,
+    Changes,
+    Due,
+    Event,
+    Experiment,
+    Location,
+    Release,
+    State,
+)
 
 
 class NewFeedback(NamedTuple):
@@ -38,6 +48,13 @@ def holders_of(events: Iterable[Event]) -> dict[Location, Event]:
     return holders
 
 
+def due_of(event: Event) -> Due:
+    """Return when an event's feedback is due."""
+    assert event.expires_at is not None, "it has no deadline"
+    deferred = event.state is State.DEFERRED
+    return Due(event.expires_at, event.round, event.location, event.chance, deferred)
+
+
 @contextmanager
 def reading(experiment: Experiment) -> Iterator[None]:
     """Say of what cannot be read only whose it is, and no content."""
@@ -49,36 +66,65 @@ def reading(experiment: Experiment) -> Iterator[None]:
         ) from None
 
 
+PAGE = 1_000
+"""Deadlines, and positions that are free, that are read at once."""
+
+MOST_DUE = 20_000
+"""Deadlines that are kept in memory: the first ones."""
+
+AT_ONCE = 500
+"""Deadlines that pass in one step, so that others wait for no longer."""
+
+NEVER = math.inf, 0
+
+
 class Waiting:
-    """Deadlines and positions of one experiment.
+    """Deadlines and free positions of one experiment: the first of them, others when they come.
 
     Parameters
     ----------
-    waiting
-        The events that hold positions whose feedback has not come.
-    begun
-        Those that began a person's slot which is still open.
+    due
+        All deadlines; None if they are to be read as time goes on.
     """
 
-    def __init__(
-        self, waiting: Mapping[Location, Event], begun: Mapping[Location, Event] | None = None
-    ) -> None:
-        self.free = deque((p, e.chance) for p, e in waiting.items() if e.state is State.VOID)
+    def __init__(self, due: Iterable[Due] | None = None) -> None:
+        self.free: deque[tuple[Location, float | None]] = deque()
         """Locations of events that were never shown, and the chances of their arms."""
-        self.deferred = {p: e.chance for p, e in waiting.items() if e.state is State.DEFERRED}
-        """Locations of events that have not been shown yet."""
-        open_rounds = {**waiting, **(begun or {})}
-        due = [(e.expires_at, p) for p, e in open_rounds.items() if e.state is not State.VOID]
-        self.due = [(at, location) for at, location in due if at is not None]
+        self.more_free = True
+        """Whether there may be more of them than are known here."""
+        self.deferred: dict[Location, float | None] = {}
+        """Locations, among those that are due, of events that have not been shown yet."""
+        self.due: list[tuple[float, int, Location]] = []
         """Deadlines, as a heap: where the clock was set back, later decisions may be due first."""
-        heapify(self.due)
+        self.known = (-math.inf, 0) if due is None else NEVER
+        """Deadlines up to this one, and rounds at that one, are in the heap; later ones are not."""
+        for one in due or ():
+            self._put(one)
 
-    def join(self, before: Waiting, same: Container[int]) -> None:
-        """Add what was known before of batches that are still the same."""
-        self.free.extend(one for one in before.free if one[0][0] in same)
-        self.deferred |= {p: chance for p, chance in before.deferred.items() if p[0] in same}
-        self.due += [one for one in before.due if one[1][0] in same]
-        heapify(self.due)
+    def add(self, one: Due) -> None:
+        """Wait for another event, unless it will be read when its time comes."""
+        if one[:2] <= self.known:
+            self._put(one)
+            if len(self.due) > MOST_DUE:
+                self._shorten()
+
+    def _put(self, one: Due) -> None:
+        heappush(self.due, one[:3])
+        if one.deferred:
+            self.deferred[one.location] = one.chance
+
+    def _shorten(self) -> None:
+        """Keep the first deadlines alone."""
+        self.due = nsmallest(MOST_DUE // 2, self.due)
+        self.known = self.due[-1][:2]
+        kept = {location for *_, location in self.due}
+        self.deferred = {at: chance for at, chance in self.deferred.items() if at in kept}
+
+    def read_on(self, page: list[Due], limit: int, written: Iterable[Due]) -> None:
+        """Add a page of deadlines, the next ones; ``written`` are not in the store yet."""
+        before, self.known = self.known, page[-1][:2] if len(page) == limit else NEVER
+        for one in (*page, *(one for one in written if before < one[:2] <= self.known)):
+            self._put(one)
 
 
 class UnitOfWork(ABC):
@@ -93,8 +139,9 @@ class UnitOfWork(ABC):
     """Its policy, of the kind that the unit is for."""
     _waiting: Waiting
 
-    def begin(self) -> None:
-        """Start to collect what one transaction changes."""
+    def begin(self, transaction: Transaction) -> None:
+        """Start to collect what one transaction changes; what is needed is read in it."""
+        self._transaction = transaction
         self._events: dict[str, Event] = {}
         self._holders: dict[Location, str] = {}
         self._states: dict[Location, State] = {}
@@ -151,24 +198,34 @@ class UnitOfWork(ABC):
         A deferred event that nobody was shown counts for nothing from its deadline on, as before.
         """
         self.expire(now)
-        void = self._states.get(event.location) is State.VOID
-        over = void or event.state in (State.EXPIRED, State.VOID)
-        if not over and event.location not in self._waiting.deferred:
+        if self._state_of(event) is State.SHOWN:
             self._give_up(event.location)
 
     def activate(self, event: Event, *, now: float) -> None:
         """Say that a decision has been shown to somebody."""
-        self._show(self._check_shown_in_time(event, now))
+        self._check_shown_in_time(event, now)
+        self._show(event)
 
     def expire(self, now: float) -> float | None:
-        """Stop waiting where the deadline has passed.
+        """Stop waiting where the deadline has passed, for a while.
 
-        Returns the next deadline, if there is one.
+        Returns the next deadline, if there is one; it has passed where more is left to do.
         """
-        self._now = now
-        while self._waiting.due and self._waiting.due[0][0] <= now:
-            self._pass_deadline(heappop(self._waiting.due)[1])
-        return self._waiting.due[0][0] if self._waiting.due else None
+        self._now, waiting = now, self._waiting
+        for _ in range(AT_ONCE):
+            if not waiting.due and waiting.known != NEVER:
+                page = self._transaction.due(self.experiment.number, waiting.known, PAGE)
+                waiting.read_on(page, PAGE, map(due_of, self._waiting_events()))
+            if not waiting.due or waiting.due[0][0] > now:
+                break
+            self._pass_deadline(heappop(waiting.due)[2])
+        return waiting.due[0][0] if waiting.due else None
+
+    def _waiting_events(self) -> Iterator[Event]:
+        """Yield the events of this transaction that have deadlines."""
+        for event in self._events.values():
+            if event.expires_at is not None and event.state in WAITING_STATES:
+                yield event
 
     # --- how it works ---------------------------------------------------------------------
 
@@ -209,10 +266,8 @@ class UnitOfWork(ABC):
 
     def _wait_for(self, event: Event) -> None:
         """Wait for an event's feedback until its deadline, if it has one."""
-        if event.state is State.DEFERRED:
-            self._waiting.deferred[event.location] = event.chance
         if event.expires_at is not None:
-            heappush(self._waiting.due, (event.expires_at, event.location))
+            self._waiting.add(due_of(event))
 
     def _decision(self, event: Event) -> Decision:
         arm, identity = self.policy.arms[event.arm], self.policy.state.identity
@@ -234,15 +289,23 @@ class UnitOfWork(ABC):
     def _check_shown_in_time(self, event: Event, now: float) -> Location:
         """Refuse what comes too late; the clock is the only judge."""
         self.expire(now)
-        over = State.EXPIRED, State.VOID
-        if event.state in over or self._states.get(event.location) in over:
+        state = self._state_of(event)
+        late = event.expires_at is not None and event.expires_at <= now
+        if state in (State.EXPIRED, State.VOID) or (late and state is not State.HEARD):
             raise gone(event)
         return event.location
 
-    def _show(self, location: Location) -> None:
-        if location in self._waiting.deferred:
-            del self._waiting.deferred[location]
-            self._set_state(location, State.SHOWN)
+    def _state_of(self, event: Event) -> State:
+        """Return where an event stands, with what this transaction changed."""
+        if event.state is State.VOID:
+            return State.VOID
+        here = self._events.get(event.id, event)
+        return self._states.get(event.location, here.state)
+
+    def _show(self, event: Event) -> None:
+        if self._state_of(event) is State.DEFERRED:
+            self._waiting.deferred.pop(event.location, None)
+            self._set_state(event.location, State.SHOWN)
 
     def _set_state(self, location: Location, state: State) -> None:
         name = self._holders.get(location)

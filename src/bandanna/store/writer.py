@@ -28,7 +28,7 @@ from bandanna.store.contract import (
 )
 from bandanna.store.guard import Guard, name_of
 from bandanna.store.policy_unit import PolicyUnit
-from bandanna.store.rows import Event, Snapshot
+from bandanna.store.rows import Event, Experiment, Snapshot
 from bandanna.store.unit_of_work import UnitOfWork
 
 MOST_TOGETHER = 1_000
@@ -208,28 +208,30 @@ class Writer:
             unit = self._units.pop(number, None)  # whatever fails below, it is not used again
             known = None if unit is None else Stamp(unit.experiment.version, unit.experiment.step)
             if unit is None or known != stamp:
-                unit = self._read(transaction, number, stamp, unit)
+                unit = self._read(transaction, number)
             self._units[number] = unit
-            unit.begin()
+            unit.begin(transaction)
             used[number] = unit
 
-    def _read(
-        self, transaction: Transaction, number: int, stamp: Stamp, before: UnitOfWork | None
-    ) -> UnitOfWork:
-        """Read an experiment, or what has changed in it.
+    def _read(self, transaction: Transaction, number: int) -> UnitOfWork:
+        """Read an experiment; refuses one that lacks a release which the rollback guard knows of.
 
-        Refuses one that lacks a release which the rollback guard knows of.
+        Where all open batches are needed they are read too.
         """
-        if isinstance(before, PolicyUnit) and before.experiment.version < stamp.version:
-            saved = transaction.read(number, since=before.experiment.version)
-            unit: UnitOfWork = PolicyUnit(saved, before=before)
-        else:
-            unit = unit_for(transaction.read(number))
+        saved = transaction.read(number, whole=False)
+        if needs_all(saved.experiment):
+            saved = transaction.read(number)
+        unit = unit_for(saved)
         here = unit.experiment
         mark = self._guard and self._guard.marks.get(name_of(here.id, here.segment))
         if self._guard is not None and mark and transaction.missing({here.number: mark}):
             raise self._guard.refuse("the database was put back from an older copy.")
         return unit
+
+
+def needs_all(experiment: Experiment) -> bool:
+    """Whether all open batches are kept in memory: where persons have slots, and with contexts."""
+    return "kind" in experiment.head or experiment.head.get("people") is not None
 
 
 def unit_for(saved: Snapshot) -> UnitOfWork:

@@ -164,12 +164,17 @@ def _lead(core: Core) -> str | None:
     return None if core.leads else STANDS_BY
 
 
+def _warm(core: Core) -> str | None:
+    return None if core.warm else "what releases need is being loaded."
+
+
 CHECKS: dict[str, Callable[[Core], str | None]] = {
     "database": _database,
     "disk": _disk,
     "rollback guard": _guard,
     "writer": _writer,
     "lead": _lead,
+    "start": _warm,
 }
 """Each returns what is wrong, if anything is. Tables are brought up to date before the start."""
 

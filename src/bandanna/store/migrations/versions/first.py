@@ -32,6 +32,12 @@ def _small_key(name: str, server_default: sa.TextClause | None = None) -> sa.Col
     )
 
 
+def _index_some(name: str, columns: list[str], condition: str) -> None:
+    """Index some events alone."""
+    some = sa.text(condition)
+    op.create_index(name, "events", columns, sqlite_where=some, postgresql_where=some)
+
+
 def _experiments() -> None:
     op.create_table(
         "facts",
@@ -86,6 +92,8 @@ def _rounds() -> None:
         sa.Column("state", sa.SmallInteger, nullable=False),
     )
     op.create_index("events_by_place", "events", ["experiment", "batch", "position"])
+    _index_some("events_that_wait", ["experiment", "expires_at", "round"], "state IN (0, 3)")
+    _index_some("events_never_shown", ["experiment", "batch"], "state = 2")
     op.create_table(
         "batches",
         *_numbers("experiment", "number", key=True),
@@ -93,7 +101,6 @@ def _rounds() -> None:
         sa.Column("choice", sa.Integer, nullable=False),
         sa.Column("importance", sa.Float, nullable=False),
         sa.Column("tally", sa.LargeBinary),
-        *_numbers("changed"),
     )
     op.create_table(
         "feedback",
@@ -119,9 +126,8 @@ def _rounds() -> None:
         "people",
         *_numbers("experiment", key=True),
         sa.Column("person", sa.String(16), primary_key=True),
-        *_numbers("places", "changed"),
+        *_numbers("places"),
     )
-    op.create_index("people_by_change", "people", ["experiment", "changed"])
 
 
 def _access() -> None:
