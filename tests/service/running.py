@@ -44,7 +44,7 @@ class Here:
     """A service in this process, with a key that opens everything."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
-        self.clock = Clock()
+        self.clock, self._made = Clock(), 0
         given: JSON = {"database": str(folder / "here.db"), "guard": folder / "guard"} | settings
         self.settings: Settings = settings_beside(**given)
         self.core = Core(self.settings, self.clock)
@@ -55,7 +55,9 @@ class Here:
         return make_key(self.core.store, self.core.secret, "test", scopes, experiment)[1]
 
     def create(self, **fields: Any) -> str:
-        body = {"name": "test", "arms": ["a", "b"], "epsilon": 1.0, "rounds": 100} | fields
+        self._made += 1
+        name = f"test {self._made}"
+        body = {"name": name, "arms": ["a", "b"], "epsilon": 1.0, "rounds": 100} | fields
         answer = self.http.post("/v1/experiments", json=body)
         assert answer.status_code == 201, answer.text
         return str(answer.json()["id"])

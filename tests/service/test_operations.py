@@ -310,28 +310,6 @@ def test_an_experiment_is_erased_and_the_service_starts_again(tmp_path: Path) ->
         assert [one["id"] for one in here.http.get("/v1/experiments").json()] == [other]
 
 
-def test_polling_all_flags_decides_once(here: Here) -> None:
-    here.create(name="button", deadline_seconds=100)
-    same = [here.create(name="twice"), here.create(name="twice")]
-    path = "/ofrep/v1/evaluate/flags"
-    body = {"context": {"targetingKey": "user", "event_id": "request-1"}}
-    first = here.http.post(path, json=body)
-    flags = {flag["key"]: flag for flag in first.json()["flags"]}
-    assert set(flags) == {"button", *same}
-    assert {flag["metadata"]["event_id"] for flag in flags.values()} == {"request-1"}
-    tag = {"If-None-Match": first.headers["etag"]}
-    again = here.http.post(path, json=body, headers=tag)
-    assert (again.status_code, again.content) == (304, b"")
-    assert here.http.post(path, json=body).json() == first.json(), "the same event"
-    decided = [one["decided"] for one in here.http.get("/v1/experiments").json()]
-    assert decided == [1, 1, 1]
-    here.clock.now += 60
-    assert here.http.post(path, json=body, headers=tag).status_code == 200
-    new = here.create(name="new")
-    assert here.http.post(path, json=body, headers=tag).status_code == 200
-    here.http.post(f"/v1/experiments/{new}/stop")
-
-
 def test_pages_of_named_origins_decide_and_send_feedback_and_nothing_else(tmp_path: Path) -> None:
     with service_here(tmp_path, origins=("https://shop.example",)) as here:
         here.create(name="button")

@@ -94,6 +94,7 @@ class Core:
             raise
         self.writer = Writer(self.store, self.guard)
         self.views, self.live, self.audits = Views(self.store), Live(self), Audits()
+        self._creating = threading.Lock()
         self._known: dict[str, list[Experiment]] = {}
         self._newest = 0
         """The largest number of an experiment that was seen."""
@@ -139,6 +140,8 @@ class Core:
 
         What was made with the same ``again`` before is returned as it is.
         """
+        if not self.leads:
+            raise StandByError(STANDS_BY)
         described = Description(**said or {})
         check_days(described)
         made, new = await run_in_threadpool(self._create, name, settings, again, described)
@@ -156,10 +159,16 @@ class Core:
             if is_local(kept):
                 kept["device_release"] = device_release(kept)
             parts.append(Experiment(identity, name, kept, head, self.clock(), segment=segment))
-        try:
+        with self._creating:
+            if again is not None and (known := self.store.experiments(identity)):
+                return same_as_made(known, parts), False
+            for other, stopped in self.store.named(name):
+                if not stopped:
+                    raise ConflictError(
+                        f"an experiment called {name!r} is running, {other}: stop it first, or "
+                        f"give this one another name. A flag's key means the one that runs."
+                    )
             numbers = self.store.create(parts, said)
-        except ConflictError:
-            return same_as_made(self.store.experiments(identity), parts), False
         for part, number in zip(parts, numbers, strict=True):
             part.number, part.owner = number, numbers[0]
         if is_local(parts[0].settings):
@@ -342,21 +351,29 @@ class Core:
         segment: str | None = None,
         eligible: list[str | int] | None = None,
         context: dict[str, object] | None = None,
+        visitor: str | None = None,
         defer: bool = False,
     ) -> Event:
         """Decide for an event; the same id gets the same answer.
 
-        Persons are hashed with the secret before anything else sees them.
+        A ``visitor`` gets the decision that they had before, while it is theirs. Persons and
+        visitors are hashed with the secret before anything else sees them.
         """
         parts = await self.find(identity)
         number = part_for(parts, segment).number
         if person is not None:
             person = self.secret.hash("people", f"{identity} {person}").hex()
         fresh = name or f"evt_{secrets.token_hex(12)}"
-        asked = (advice, person, eligible, context)
+        asked, sticky = (advice, person, eligible, context), parts[0].settings.get("sticky_seconds")
+        who = None
+        if visitor is not None and name is None and sticky != 0:
+            who = self.secret.hash("people", f"visitor {identity} {segment} {visitor}").hex()[:32]
 
         def decided(unit: UnitOfWork, known: Event | None) -> Event:
-            return known or unit.decide(fresh, *asked, defer=defer, now=self.clock())
+            when: JSON = {"defer": defer, "now": self.clock()}
+            if who is not None:
+                return unit.decide_for(who, fresh, *asked, sticky=sticky, **when)
+            return known or unit.decide(fresh, *asked, **when)
 
         try:
             return await self._do(Task(decided, number, name))

@@ -197,6 +197,11 @@ class NewExperiment(SpecBody, ChangedDescription):
     deadline_seconds: Seconds | None = Field(
         default=None, description="When feedback has not come by then, the default loss is counted."
     )
+    sticky_seconds: Annotated[float, Field(ge=0, le=10**9)] | None = Field(
+        default=None,
+        description="As a flag: for how long the same targetingKey gets the same decision. Until "
+        "its deadline, if left out; 0 decides at every evaluation.",
+    )
     decisions_per_second: Often | None = Field(default=None, description=LATE)
     keep_seconds: Seconds | None = Field(
         default=None,

@@ -117,6 +117,10 @@ class Transaction(ABC):
         """Return events that wait, by deadline and round: the first so many after these two."""
 
     @abstractmethod
+    def latest(self, owner: int, visitor: str) -> Event | None:
+        """Return the last event of a visitor in an experiment, of any of its segments."""
+
+    @abstractmethod
     def free(self, experiment: int, limit: int) -> list[tuple[Location, float | None]]:
         """Return positions of open batches whose event was never shown, and chances of arms."""
 

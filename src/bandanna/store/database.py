@@ -93,10 +93,10 @@ DESCRIPTIONS = Table(
     Column("shipped_by", String(100)),
 )
 
+
 def _only(condition: str) -> dict[str, Any]:
     """Index some rows alone."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
-
 
 
 EVENTS = Table(
@@ -113,6 +113,8 @@ EVENTS = Table(
     Column("made_at", Float, nullable=False),
     Column("expires_at", Float),
     Column("state", SmallInteger, nullable=False),
+    Column("visitor", String(32)),
+    Index("events_of_visitors", "owner", "visitor", "round", **_only("visitor IS NOT NULL")),
     Index("events_by_place", "experiment", "batch", "position"),
     Index("events_that_wait", "experiment", "expires_at", "round", **_only("state IN (0, 3)")),
     Index("events_never_shown", "experiment", "batch", **_only("state = 2")),

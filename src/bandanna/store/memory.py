@@ -220,6 +220,11 @@ class MemoryTransaction(Transaction):
         ]
         return sorted(one for one in found if one[:2] > after)[:limit]
 
+    def latest(self, owner: int, visitor: str) -> Event | None:
+        """Return the last event of a visitor in an experiment."""
+        theirs = (e for e in self._events.values() if (e.owner, e.visitor) == (owner, visitor))
+        return max(theirs, key=lambda event: event.round, default=None)
+
     def free(self, experiment: int, limit: int) -> list[tuple[Location, float | None]]:
         """Return positions of open batches whose event was never shown, and chances of arms."""
         events = (self._events[name] for name in self._shelves[experiment].events.values())

@@ -103,6 +103,8 @@ class Event(NamedTuple):
     made_at: float
     expires_at: float | None
     state: State
+    visitor: str | None = None
+    """A keyed hash of whose flag it is, if it is one: until it is over they get it again."""
 
     @property
     def key(self) -> EventKey:

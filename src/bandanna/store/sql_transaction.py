@@ -138,6 +138,13 @@ _DUE = (
     .order_by(EVENTS.c.expires_at, EVENTS.c.round)
     .limit(bindparam("most"))
 )
+_LATEST = (
+    select(EVENTS)
+    .where(EVENTS.c.owner == bindparam("here"), EVENTS.c.visitor == bindparam("visitor"))
+    .where(EVENTS.c.visitor.isnot(None))
+    .order_by(EVENTS.c.round.desc())
+    .limit(1)
+)
 _HOLDER = EVENTS.alias()
 _OLDEST = (
     select(func.min(BATCHES.c.number))
@@ -275,6 +282,12 @@ class SqlTransaction(Transaction):
             Due(row.expires_at, row.round, (row.batch, row.position), row.chance, row.state != 0)
             for row in self._connection.execute(_DUE, values)
         ]
+
+    def latest(self, owner: int, visitor: str) -> Event | None:
+        """Return the last event of a visitor in an experiment."""
+        self._flush()
+        row = self._connection.execute(_LATEST, {"here": owner, "visitor": visitor}).one_or_none()
+        return None if row is None else _event_of(row)
 
     def free(self, experiment: int, limit: int) -> list[tuple[Location, float | None]]:
         """Return positions of open batches whose event was never shown, and chances of arms."""

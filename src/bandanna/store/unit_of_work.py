@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import heappop, heappush, nsmallest
 from typing import Any, NamedTuple
@@ -143,6 +143,7 @@ class UnitOfWork(ABC):
         """Start to collect what one transaction changes; what is needed is read in it."""
         self._transaction = transaction
         self._events: dict[str, Event] = {}
+        self._visits: dict[str, Event] = {}
         self._holders: dict[Location, str] = {}
         self._states: dict[Location, State] = {}
         self._touched: set[Location] = set()
@@ -171,6 +172,42 @@ class UnitOfWork(ABC):
         now: float,
     ) -> Event:
         """Decide for an event; one of the same id in this transaction gets the same answer."""
+
+    def decide_for(
+        self,
+        visitor: str,
+        name: str,
+        *asked: Any,
+        sticky: float | None,
+        defer: bool = False,
+        now: float,
+    ) -> Event:
+        """Return the decision that a visitor has, or decide under a name.
+
+        It is theirs for so many ``sticky`` seconds, or until its deadline. One that was never shown
+        in time is nobody's any more, nor is one whose arm is not eligible now.
+        """
+        known = self._visits.get(visitor)
+        if known is None:
+            known = self._transaction.latest(self.experiment.owner, visitor)
+        if known is None or self.experiment.stopped or not self._holds(known, asked, sticky, now):
+            made = self.decide(name, *asked, defer=defer, now=now)
+            known = self._events[made.id] = made._replace(visitor=visitor)
+        elif not defer:
+            self._show(known)
+        self._visits[visitor] = known
+        return known
+
+    def _holds(self, event: Event, asked: Sequence[Any], sticky: float | None, now: float) -> bool:
+        """Whether a visitor still has a decision."""
+        state, eligible = self._state_of(event), asked[2] if len(asked) > 2 else None
+        late = event.expires_at is not None and event.expires_at <= now
+        if state is State.VOID or (state is State.DEFERRED and late):
+            return False
+        if eligible is not None and self.policy.arms[event.arm] not in list(eligible):
+            return False
+        until = event.expires_at if sticky is None else event.made_at + sticky
+        return until is None or now < until
 
     @abstractmethod
     def observe(self, event: Event, given: NewFeedback, *, now: float) -> None:

@@ -2,23 +2,26 @@
 
 The flag's key is the experiment's id or its name, which means the running experiment of that
 name; the value is the arm. The metadata hold the event's id and the experiment's: a reward is sent
-to ``/v1/experiments/{experiment}/events/{event_id}/reward``. Every evaluation is a decision, unless
-the context holds an ``event_id`` that this experiment has seen before.
+to ``/v1/experiments/{experiment}/events/{event_id}/reward``. A decision belongs to its targeting
+key until its deadline, or for the experiment's ``sticky_seconds``: one round, one feedback.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+import secrets
 from asyncio import gather
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from bandanna._core.types import JSON, BandannaError, InputError
+from bandanna._core.types import JSON, ArmName, BandannaError, InputError
 from bandanna.service.core import Core
 from bandanna.service.errors import PROBLEMS, Problem
 from bandanna.service.models import EventId, is_local
@@ -76,7 +79,8 @@ async def evaluate(
     """Evaluate one flag: decide."""
     try:
         experiment = await _find(core, key, access.experiment)
-        return JSONResponse(await _decide(core, key, experiment, request.context))
+        visitor = request.context.targetingKey
+        return JSONResponse(await _decide(core, key, experiment, request.context, visitor))
     except UnknownError as error:
         content = {"key": key, "errorCode": "FLAG_NOT_FOUND", "errorDetails": str(error)}
         return JSONResponse(content, status_code=404)
@@ -95,29 +99,38 @@ async def evaluate_all(
     access: CanDecide,
     known: Annotated[str | None, Header(alias="If-None-Match", max_length=1000)] = None,
 ) -> Response:
-    """Evaluate every flag that needs neither advice nor a person, as deferred decisions.
+    """Evaluate every flag that needs no advice, as deferred decisions.
 
     They are the experiments that run, and those that ended because an arm was shipped.
     A flag's key is its experiment's name, or its id where several that run have the same name.
-    Those with segments are evaluated if the context's segment is one of theirs.
+    Those with segments are evaluated if the context's segment is one of theirs, those with
+    ``per_person`` if there is a targeting key; what these decide counts at once.
 
     A client that shows one activates its event, or rewards it; the others expire without
-    counting. With the ``ETag`` of an earlier answer in ``If-None-Match`` nothing is decided (304)
-    while the context and the flags are the same and the decisions have at least half their time
-    left.
+    counting. With the ``ETag`` of an earlier answer in ``If-None-Match`` the answer is 304 while
+    all decisions are the same. Without a targeting key the tag stands for whom they were made.
     """
-    context = request.context
-    flags = await core.all_experiments(running=True, shipped=True, newest=True)
-    chosen = [one for one in reversed(_by_name(flags)) if _fits(one, context, access)]
-    tag = _tag(context, chosen, core.clock())
-    if known is not None and tag in [one.strip() for one in known.split(",")]:
-        return Response(status_code=304, headers={"ETag": tag})
+    context, visitor = request.context, request.context.targetingKey
+    anonymous = visitor is None and context.event_id is None
+    if anonymous:
+        found = ANONYMOUS.search(known or "")
+        visitor = found[1] if found else secrets.token_hex(16)
+    asked = await core.all_experiments(running=True, shipped=True, newest=True)
+    chosen = [one for one in reversed(_by_name(asked)) if _fits(one, context, access)]
     names = Counter(parts[0].name for parts in chosen)
     keys = [p[0].name if names[p[0].name] == 1 else p[0].id for p in chosen]
-    found = await gather(
-        *(_flag(core, key, parts[0], context) for key, parts in zip(keys, chosen, strict=True))
+    flags = await gather(
+        *(
+            _flag(core, key, parts[0], context, visitor)
+            for key, parts in zip(keys, chosen, strict=True)
+        )
     )
-    return JSONResponse({"flags": found}, headers={"ETag": tag})
+    same = [flag if flag.get("reason") != STATIC else flag["value"] for flag in flags]
+    digest = hashlib.sha256(json.dumps(same).encode()).hexdigest()[:32]
+    tag = f'"{visitor}.{digest}"' if anonymous else f'"{digest}"'
+    if known is not None and tag in [one.strip() for one in known.split(",")]:
+        return Response(status_code=304, headers={"ETag": tag})
+    return JSONResponse({"flags": flags}, headers={"ETag": tag})
 
 
 def _by_name(flags: list[list[Experiment]]) -> list[list[Experiment]]:
@@ -131,33 +144,39 @@ def _by_name(flags: list[list[Experiment]]) -> list[list[Experiment]]:
     return found
 
 
+STATIC = "STATIC"
+"""The reason of flags whose arm was shipped: they decide nothing any more."""
+
+ANONYMOUS = re.compile(r'"([0-9a-f]{32})\.[0-9a-f]{32}"')
+
+
 def _fits(parts: list[Experiment], context: Context, access: KeyRow) -> bool:
     """Whether a flag can be evaluated in a context, and may be with a key."""
     one = parts[0]
-    asks = any(one.settings.get(name) is not None for name in ("experts", "per_person"))
+    asks = one.settings.get("experts") is not None
+    asks |= one.settings.get("per_person") is not None and context.targetingKey is None
     here = not one.segment or context.segment in [part.segment for part in parts]
     return not asks and not is_local(one.settings) and here and access.experiment in (None, one.id)
 
 
-def _tag(context: Context, chosen: list[list[Experiment]], now: float) -> str:
-    """Return what stays the same while the same decisions can be shown."""
-    deadlines = [parts[0].settings.get("deadline_seconds") for parts in chosen]
-    shortest = min((one for one in deadlines if one is not None), default=None)
-    period = 0 if shortest is None else int(now // (shortest / 2))
-    flags = [(one.id, one.version if one.stopped else 0) for one, *_ in chosen]
-    about = [context.model_dump_json(), period, *sorted(flags)]
-    return f'"{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]}"'
-
-
-async def _flag(core: Core, key: str, experiment: Experiment, context: Context) -> JSON:
+async def _flag(
+    core: Core, key: str, experiment: Experiment, context: Context, visitor: str | None
+) -> JSON:
+    by_person = experiment.settings.get("per_person") is not None
     try:
-        return await _decide(core, key, experiment, context, defer=True)
+        return await _decide(core, key, experiment, context, visitor, defer=not by_person)
     except BandannaError as error:
         return {"key": key, "errorCode": "GENERAL", "errorDetails": str(error)}
 
 
 async def _decide(
-    core: Core, key: str, experiment: Experiment, context: Context, *, defer: bool = False
+    core: Core,
+    key: str,
+    experiment: Experiment,
+    context: Context,
+    visitor: str | None,
+    *,
+    defer: bool = False,
 ) -> JSON:
     if is_local(experiment.settings):
         raise InputError(
@@ -172,6 +191,7 @@ async def _decide(
         segment=context.segment if experiment.segment else None,
         eligible=context.eligible,
         context=own_features(experiment.settings, context.model_dump(exclude_unset=True)),
+        visitor=visitor,
         defer=defer,
     )
     arm = await core.arm_of(experiment.id, event)
@@ -180,11 +200,29 @@ async def _decide(
         metadata["chance"] = event.chance
     return {
         "key": key,
-        "value": arm,
+        "value": value_of(arm, experiment.settings["arms"]),
         "variant": str(arm),
-        "reason": "STATIC" if event.batch == NO_BATCH else "SPLIT",
+        "reason": STATIC if event.batch == NO_BATCH else "SPLIT",
         "metadata": metadata,
     }
+
+
+def value_of(arm: ArmName, arms: Sequence[ArmName]) -> ArmName | bool | float:
+    """Return the value of a flag: of its own type where all arms are booleans, or numbers.
+
+    Examples
+    --------
+    >>> value_of("true", ["true", "false"]), value_of("1.5", ["1.5", "2"]), value_of("a", ["a"])
+    (True, 1.5, 'a')
+    """
+    texts = [one if isinstance(one, str) else str(one) for one in arms]
+    if set(texts) <= {"true", "false"} or all(map(NUMBER.fullmatch, texts)):
+        value: bool | float = json.loads(str(arm))
+        return value
+    return arm
+
+
+NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?")
 
 
 async def _find(core: Core, key: str, only: str | None) -> Experiment:

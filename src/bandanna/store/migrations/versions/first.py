@@ -90,9 +90,11 @@ def _rounds() -> None:
         sa.Column("made_at", sa.Float, nullable=False),
         sa.Column("expires_at", sa.Float),
         sa.Column("state", sa.SmallInteger, nullable=False),
+        sa.Column("visitor", sa.String(32)),
     )
     op.create_index("events_by_place", "events", ["experiment", "batch", "position"])
     _index_some("events_that_wait", ["experiment", "expires_at", "round"], "state IN (0, 3)")
+    _index_some("events_of_visitors", ["owner", "visitor", "round"], "visitor IS NOT NULL")
     _index_some("events_never_shown", ["experiment", "batch"], "state = 2")
     op.create_table(
         "batches",
