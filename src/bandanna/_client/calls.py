@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import secrets
 from collections.abc import Iterable, Mapping
@@ -13,6 +14,9 @@ JSON = dict[str, Any]
 
 PASSING = (429, 500, 502, 503, 504)
 """Answers that another attempt may change."""
+
+MOST_LINES = 5_000
+"""Feedback that is sent in one request."""
 
 LONGEST_PAUSE = 2.0
 """Seconds between two attempts, unless the service asks for more."""
@@ -81,6 +85,15 @@ class Call(NamedTuple):
     again: bool = True
     """Whether it may be sent again when it is not known whether it arrived."""
     headers: dict[str, str] | None = None
+    lines: list[JSON] | None = None
+    """In place of a body: documents, one a line."""
+
+    @property
+    def content(self) -> bytes | None:
+        """What is sent where it is no single document."""
+        return (
+            None if self.lines is None else b"\n".join(json.dumps(x).encode() for x in self.lines)
+        )
 
 
 class Attempts:
@@ -175,6 +188,23 @@ def reward(
     if metrics is not None:
         body["metrics"] = dict(metrics)
     return Call("POST", f"{path}/events/{quote(event, safe='')}/reward", body)
+
+
+def reward_lines(
+    path: str, rewards: Mapping[str, float], losses: Mapping[str, float]
+) -> list[Call]:
+    """Send feedback in bulk, some thousand lines at a time."""
+    rows = [{"event_id": event, "reward": value} for event, value in rewards.items()]
+    rows += [{"event_id": event, "loss": value} for event, value in losses.items()]
+    return [
+        Call("POST", f"{path}/rewards", lines=rows[k : k + MOST_LINES])
+        for k in range(0, len(rows), MOST_LINES)
+    ]
+
+
+def verdicts(answer: JSON) -> dict[str, str]:
+    """Read the answer to feedback in bulk: what was refused, by event."""
+    return {one["event_id"]: one["detail"] for one in answer["lines"] if one["status"] != 204}
 
 
 def about_event(path: str, decision: Decision | str, verb: str) -> Call:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,6 +45,8 @@ class _Connection(Generic[Connected]):
     def _read(self, answer: httpx.Response) -> JSON:
         """Return what was answered, or raise what a policy would."""
         if answer.is_success:
+            if answer.headers.get("Content-Type", "").startswith("application/x-ndjson"):
+                return {"lines": [json.loads(line) for line in answer.text.splitlines()]}
             found: JSON = answer.json() if answer.content else {}
             return found
         try:
@@ -118,7 +121,11 @@ class Client(_Connection["httpx.Client"]):
             answer, trouble = None, ""
             try:
                 answer = self._http.request(
-                    call.method, self._url(call), json=call.body, headers=call.headers
+                    call.method,
+                    self._url(call),
+                    json=call.body,
+                    content=call.content,
+                    headers=call.headers,
                 )
             except self._lost as error:
                 trouble = type(error).__name__
@@ -197,6 +204,21 @@ class Experiment:
         if unnamed:
             raise errors.input(calls.UNNAMED_FEEDBACK)
         self._client.run(calls.reward(event, loss, reward, errors, self._path, metrics))
+
+    def observe_all(
+        self,
+        rewards: Mapping[str, float] | None = None,
+        *,
+        losses: Mapping[str, float] | None = None,
+    ) -> dict[str, str]:
+        """Send the feedback of many events, by their ids; returns what was refused, and why.
+
+        Every event is treated as if it was sent alone: the others count.
+        """
+        refused: dict[str, str] = {}
+        for call in calls.reward_lines(self._path, rewards or {}, losses or {}):
+            refused |= calls.verdicts(self._client.run(call))
+        return refused
 
     def give_up(self, decision: Decision | str) -> None:
         """Count the default loss for feedback that has not come; where it has, nothing happens."""
@@ -304,7 +326,11 @@ class AsyncClient(_Connection["httpx.AsyncClient"]):
             answer, trouble = None, ""
             try:
                 answer = await self._http.request(
-                    call.method, self._url(call), json=call.body, headers=call.headers
+                    call.method,
+                    self._url(call),
+                    json=call.body,
+                    content=call.content,
+                    headers=call.headers,
                 )
             except self._lost as error:
                 trouble = type(error).__name__
@@ -383,6 +409,21 @@ class AsyncExperiment:
         if unnamed:
             raise errors.input(calls.UNNAMED_FEEDBACK)
         await self._client.run(calls.reward(event, loss, reward, errors, self._path, metrics))
+
+    async def observe_all(
+        self,
+        rewards: Mapping[str, float] | None = None,
+        *,
+        losses: Mapping[str, float] | None = None,
+    ) -> dict[str, str]:
+        """Send the feedback of many events, by their ids; returns what was refused, and why.
+
+        Every event is treated as if it was sent alone: the others count.
+        """
+        refused: dict[str, str] = {}
+        for call in calls.reward_lines(self._path, rewards or {}, losses or {}):
+            refused |= calls.verdicts(await self._client.run(call))
+        return refused
 
     async def give_up(self, decision: Decision | str) -> None:
         """Count the default loss for feedback that has not come; where it has, nothing happens."""

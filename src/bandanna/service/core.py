@@ -12,11 +12,11 @@ from asyncio import wrap_future
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from starlette.concurrency import run_in_threadpool
 
-from bandanna._core.types import JSON, ArmName, Guarantee, InputError
+from bandanna._core.types import JSON, ArmName, BandannaError, Guarantee, InputError
 from bandanna.service.keys import read_signer
 from bandanna.service.metrics import Metrics
 from bandanna.service.models import check_days, is_local
@@ -35,7 +35,14 @@ from bandanna.store.descriptions import Description, Shipped
 from bandanna.store.guard import Guard, default_guard, name_of
 from bandanna.store.rows import Event, Experiment, without_batch
 from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
-from bandanna.store.writer import OverloadedError, Task, UnknownError, Writer, about_event
+from bandanna.store.writer import (
+    MOST_TOGETHER,
+    OverloadedError,
+    Task,
+    UnknownError,
+    Writer,
+    about_event,
+)
 
 logger = logging.getLogger("bandanna.service")
 
@@ -388,6 +395,56 @@ class Core:
             arm = parts[0].settings["arms"].index(shipped.arm)
             return without_batch(fresh, parts[0].owner, number, arm, self.clock())
 
+    async def decide_block(
+        self,
+        identity: str,
+        names: Sequence[str],
+        segment: str | None = None,
+        eligible: list[str | int] | None = None,
+    ) -> list[Event]:
+        """Decide for many events at once, as deferred decisions."""
+        number = part_for(await self.find(identity), segment).number
+
+        def deciding(name: str) -> Callable[[UnitOfWork, Event | None], Event]:
+            return lambda unit, known: (
+                known or unit.decide(name, None, None, eligible, defer=True, now=self.clock())
+            )
+
+        found = await self._do_all([Task(deciding(name), number, name) for name in names])
+        if found and isinstance(found[0], ConflictError):  # it ended; perhaps an arm was shipped
+            asked: JSON = {"segment": segment, "eligible": eligible, "defer": True}
+            return [await self.decide(identity, name, **asked) for name in names]
+        for one in found:
+            if not isinstance(one, Event):
+                raise one
+        return cast(list[Event], found)
+
+    async def reward_all(
+        self, experiment: str, given: Sequence[tuple[str, NewFeedback]]
+    ) -> list[BandannaError | None]:
+        """Count the feedback of many events; returns for each what was refused, if it was."""
+        owner = (await self.find(experiment))[0].owner
+
+        def rewarding(feedback: NewFeedback) -> Callable[[UnitOfWork, Event], None]:
+            return lambda unit, event: unit.observe(event, feedback, now=self.clock())
+
+        tasks = [about_event(name, rewarding(feedback), owner) for name, feedback in given]
+        return await self._do_all(tasks)
+
+    async def _do_all(self, tasks: Sequence[Task[Any]]) -> list[Any]:
+        """Do tasks, some at a time so that others need not wait for all of them."""
+        found: list[object] = []
+        for begin in range(0, len(tasks), MOST_TOGETHER):
+            self._check_free()
+            some = tasks[begin : begin + MOST_TOGETHER]
+            found.extend(await wrap_future(self.writer.submit_together(some)))
+        for one in found:
+            if isinstance(one, StoreUnavailableError) or (
+                isinstance(one, BaseException) and not isinstance(one, BandannaError)
+            ):
+                raise one  # what was counted stays; the same may be sent again
+        return found
+
     async def reward(self, name: str, given: NewFeedback, experiment: str | None = None) -> None:
         """Count the feedback of an event; in experiments with local privacy, a device's bit."""
         await self._about(
@@ -493,11 +550,15 @@ class Core:
         self._noting.add(noting)
         noting.add_done_callback(self._noting.discard)
 
-    async def _do(self, task: Task[T]) -> T:
+    def _check_free(self) -> None:
+        """Refuse more where another process leads, or too much waits."""
         if not self.leads:
             raise StandByError(STANDS_BY)
         if self.writer.waiting >= self.settings.most_waiting:
             raise OverloadedError("too much is asked at once; nothing was changed.")
+
+    async def _do(self, task: Task[T]) -> T:
+        self._check_free()
         return await wrap_future(self.writer.submit(task))
 
     def _begin(self) -> list[str]:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -74,27 +74,40 @@ def problem(
     )
 
 
+def status_of(error: BandannaError) -> int:
+    """Return the status that says what was refused."""
+    return next((code for kind, code in STATUS if isinstance(error, kind)), 500)
+
+
+def said_of(error: RequestValidationError | ValidationError) -> JSON:
+    """Return the status and the reason why a document is refused, without what it holds."""
+    if any(one["type"] == "json_invalid" for one in error.errors()):
+        return {"status": 400, "detail": "the request is not valid JSON."}
+    why = "; ".join(f"{one['where']}: {one['why']}" for one in _places(error))
+    return {"status": 422, "detail": why}
+
+
+def _places(error: RequestValidationError | ValidationError) -> list[JSON]:
+    return [
+        {"where": ".".join(map(str, one["loc"])), "why": str(one["msg"])} for one in error.errors()
+    ]
+
+
 def add_problems(app: FastAPI) -> None:
     """Answer every error with a problem document."""
 
     @app.exception_handler(BandannaError)
     async def _refused(_: Request, error: BandannaError) -> JSONResponse:
-        status = next((code for kind, code in STATUS if isinstance(error, kind)), 500)
+        status = status_of(error)
         retry = {"Retry-After": "1"} if status == 503 else None
         return problem(status, str(error), retry)
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         # Where and why, never what was sent: it may be someone's feedback.
-        found = [
-            {"where": ".".join(map(str, one["loc"])), "why": str(one["msg"])}
-            for one in error.errors()
-        ]
-        bad_json = any(one["type"] == "json_invalid" for one in error.errors())
-        if bad_json:
-            return problem(400, "the request is not valid JSON.")
-        detail = "; ".join(f"{one['where']}: {one['why']}" for one in found)
-        return problem(422, detail, errors=found)
+        found = said_of(error)
+        more: JSON = {"errors": _places(error)} if found["status"] == 422 else {}
+        return problem(found["status"], found["detail"], None, **more)
 
     @app.exception_handler(HTTPException)
     async def _http(_: Request, error: HTTPException) -> JSONResponse:

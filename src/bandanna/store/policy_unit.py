@@ -255,7 +255,8 @@ class PolicyUnit(UnitOfWork):
         self.policy.on_release = self._note_release
         self._learned: bytes | None = None
         """A digest of what was learned, as it was last written."""
-        state, self._waiting = self.policy.state, Waiting()
+        state = self.policy.state
+        self._waiting = Waiting(None if self.deadline is not None else ())
         if state.people is None:
             state.open = OpenBatches(state.open, saved.opened, self._read_batch)
             return

@@ -90,7 +90,7 @@ class Waiting:
     def __init__(self, due: Iterable[Due] | None = None) -> None:
         self.free: deque[tuple[Location, float | None]] = deque()
         """Locations of events that were never shown, and the chances of their arms."""
-        self.more_free = True
+        self.more_free = due is None
         """Whether there may be more of them than are known here."""
         self.deferred: dict[Location, float | None] = {}
         """Locations, among those that are due, of events that have not been shown yet."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from bandanna._core.types import BandannaError
 from bandanna.store.contract import (
@@ -42,6 +42,41 @@ class UnknownError(BandannaError):
 
 class OverloadedError(BandannaError):
     """More waits than can be done soon. Nothing was changed."""
+
+
+class Together:
+    """The answers of tasks that were handed in together, as one: what each returned or refused."""
+
+    def __init__(self, count: int) -> None:
+        self._found: list[object] = [None] * count
+        self._left = count
+        self.answer: Future[list[object]] = Future()
+
+    def part(self, place: int) -> Future[Any]:
+        """Return where the answer of one of them is put."""
+        return cast(Future[Any], _Part(self, place))
+
+    def put(self, place: int, found: object) -> None:
+        """Put an answer in its place."""
+        self._found[place] = found
+        self._left -= 1
+        if not self._left:
+            self.answer.set_result(self._found)
+
+
+class _Part:
+    """One place of ``Together``: as much of a future as the writer uses, and cheaper."""
+
+    def __init__(self, whole: Together, place: int) -> None:
+        self._whole, self._place = whole, place
+
+    def set_running_or_notify_cancel(self) -> bool:
+        return True
+
+    def set_result(self, found: object) -> None:
+        self._whole.put(self._place, found)
+
+    set_exception = set_result
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -98,6 +133,14 @@ class Writer:
         """Hand in a task; its answer comes when it is durable."""
         self._tasks.put(task)
         return task.answer
+
+    def submit_together(self, tasks: Sequence[Task[Any]]) -> Future[list[object]]:
+        """Hand in tasks; one answer comes when all of them are durable: what each returned."""
+        together = Together(len(tasks))
+        for place, task in enumerate(tasks):
+            task.answer = together.part(place)
+            self._tasks.put(task)
+        return together.answer
 
     def close(self) -> None:
         """Finish what was handed in, and stop."""

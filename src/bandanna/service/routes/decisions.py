@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from asyncio import gather
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
-from bandanna._core.types import InputError
+from bandanna._core.types import JSON, InputError
 from bandanna.service.core import Core
-from bandanna.service.errors import PROBLEMS
+from bandanna.service.errors import PROBLEMS, said_of, status_of
 from bandanna.service.models import (
     DecisionAnswer,
     DeviceDecisionAnswer,
@@ -26,6 +26,7 @@ from bandanna.service.models import (
 from bandanna.service.routes import (
     CanDecide,
     CanManage,
+    CanReward,
     CoreHere,
     EventPath,
     ExperimentPath,
@@ -120,10 +121,8 @@ async def block(
             "blocks need an experiment with deadline_seconds: what is not used is freed then."
         )
     said = await gather(*(_use(core, experiment, name) for name in new.used))
-    decide = partial(
-        core.decide, experiment, segment=new.segment, eligible=new.eligible, defer=True
-    )
-    made = await gather(*(decide(f"{new.block_id}.{k}") for k in range(new.count)))
+    names = [f"{new.block_id}.{k}" for k in range(new.count)]
+    made = await core.decide_block(experiment, names, new.segment, new.eligible)
     return BlockAnswer(
         decisions=[decision_answer(one, await core.arm_of(experiment, one)) for one in made],
         use_within_seconds=deadline / 2,
@@ -177,6 +176,59 @@ async def reward(event: EventPath, request: Request) -> Response:
     given = NewFeedback(new.loss, new.reward, metrics=new.metrics)
     await request.app.state.core.reward(event, given, _experiment(request, key))
     return Response(status_code=204)
+
+
+MOST_LINES = 10_000
+NDJSON = "application/x-ndjson"
+
+
+class RewardLine(NewReward):
+    """A line of feedback in bulk."""
+
+    event_id: EventId
+
+
+@router.post(
+    "/experiments/{experiment}/rewards",
+    response_class=Response,
+    responses={200: {"content": {NDJSON: {"schema": {"type": "string"}}}}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {NDJSON: {"schema": {"type": "string"}}},
+            "description": f"At most {MOST_LINES:,} lines, each a document such as "
+            '{"event_id": "order-17", "reward": 1}, as for a single reward.',
+        }
+    },
+)
+async def rewards(
+    experiment: ExperimentPath, request: Request, core: CoreHere, _: CanReward
+) -> Response:
+    """Count the feedback of many events, each as if it was sent alone; the answer has a line each.
+
+    A line of the answer holds the event's id and the status that a single reward would have had,
+    204 or what was refused with the reason. The same lines may be sent again.
+    """
+    given = [line for line in (await request.body()).split(b"\n") if line.strip()]
+    if len(given) > MOST_LINES:
+        raise InputError(f"send at most {MOST_LINES:,} lines at once; got {len(given):,}.")
+    verdicts: list[JSON] = []
+    good: list[tuple[int, str, NewFeedback]] = []
+    for place, line in enumerate(given):
+        try:
+            new = RewardLine.model_validate_json(line)
+        except ValidationError as error:
+            verdicts.append({"event_id": None, **said_of(error)})
+        else:
+            verdicts.append({"event_id": new.event_id, "status": 204})
+            feedback = NewFeedback(new.loss, new.reward, metrics=new.metrics)
+            good.append((place, new.event_id, feedback))
+    found = await core.reward_all(experiment, [one[1:] for one in good])
+    for (place, _name, _given), refused in zip(good, found, strict=True):
+        if refused is not None:
+            verdicts[place] |= {"status": status_of(refused), "detail": str(refused)}
+    text = "".join(f"{json.dumps(one)}\n" for one in verdicts)
+    return Response(text, media_type=NDJSON)
 
 
 @events.post(
