@@ -437,7 +437,8 @@ class Core:
         for begin in range(0, len(tasks), MOST_TOGETHER):
             self._check_free()
             some = tasks[begin : begin + MOST_TOGETHER]
-            found.extend(await wrap_future(self.writer.submit_together(some)))
+            answered: list[object] = await wrap_future(self.writer.submit_together(some))
+            found += answered
         for one in found:
             if isinstance(one, StoreUnavailableError) or (
                 isinstance(one, BaseException) and not isinstance(one, BandannaError)
