@@ -49,7 +49,7 @@ def play(bandit: Any) -> None:
 
 def test_a_program_moves_to_the_service_by_changing_a_line(client: bd.Client) -> None:
     play(bd.PrivateBandit(["a", "b"], 0.2, 1000))
-    play(client.create("test", ["a", "b"], 0.2, rounds=1000))
+    play(client.create("moved", ["a", "b"], 0.2, rounds=1000))
 
 
 def test_what_fails_for_a_while_is_tried_again_with_the_same_ids(

@@ -32,7 +32,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
 def test_nothing_that_is_sent_makes_it_fail(running: Process, mode: str) -> None:
     headers = {"Authorization": f"Bearer {running.key}"}
     with bd.Client(running.url, running.key) as client:
-        experiment = client.create("test", ["a", "b"], 0.2, rounds=1000)
+        experiment = client.create(f"test {mode}", ["a", "b"], 0.2, rounds=1000)
         event = experiment.decide().event_id
     document = httpx.get(f"{running.url}/openapi.json", headers=headers).json()
     for path, item in document["paths"].items():  # half of what is sent is about something real
