@@ -152,6 +152,18 @@ def serve(
             help="Address or network of a proxy whose X-Forwarded-For is believed; repeatable.",
         ),
     ] = None,
+    people_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="BANDANNA_PEOPLE_FROM",
+            help="Address or network of a proxy that says who signed in; repeatable. Off by "
+            "default.",
+        ),
+    ] = None,
+    roles: Annotated[
+        Path | None,
+        typer.Option(envvar="BANDANNA_ROLES", help="TOML file: what people may do, by project."),
+    ] = None,
     most_connections: Annotated[
         int,
         typer.Option(
@@ -208,6 +220,8 @@ def serve(
         device_rate=device_rate,
         most_waiting=most_waiting,
         proxies=tuple(trusted_proxy or ()) or None,
+        people_from=tuple(people_from or ()),
+        roles=roles,
         origins=tuple(allow_origin or ()),
     )
     if show_config:

@@ -113,9 +113,12 @@ def _expired(row: KeyRow) -> bool:
     return row.expires_at is not None and row.expires_at <= time.time()
 
 
-def opens(row: KeyRow, scope: str, experiment: str | None = None) -> bool:
-    """Say whether a key opens something."""
+def opens(
+    row: KeyRow, scope: str, experiment: str | None = None, project: str | None = None
+) -> bool:
+    """Say whether a key, or a person, opens something: everywhere or in a project."""
     may = scope in row.scopes or "manage" in row.scopes
+    may = may or (project is not None and scope in (row.projects or {}).get(project, ()))
     return may and (row.experiment is None or row.experiment == experiment)
 
 

@@ -22,10 +22,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bandanna._core.types import InputError
 from bandanna.service.errors import problem
+from bandanna.service.identity import Roles, from_elsewhere, named_by, read_roles
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.metrics import Metrics
 from bandanna.service.routes.decisions import decide, reward
 from bandanna.service.routes.pages import API_PATH
+from bandanna.service.settings import Settings
 from bandanna.store import KeyRow, StoreUnavailableError
 
 logger = logging.getLogger("bandanna.service")
@@ -51,6 +53,30 @@ SAFE_HEADERS = (
 )
 
 
+class People:
+    """Who signed in, as some proxies say: no others are believed."""
+
+    def __init__(self, proxies: tuple[str, ...], roles: Roles) -> None:
+        self._proxies, self._roles = check_networks(proxies), roles
+
+    @classmethod
+    def of(cls, settings: Settings) -> People | None:
+        """Return what the settings say, if people sign in at all."""
+        if not settings.people_from and settings.roles is None:
+            return None
+        if not settings.people_from or settings.roles is None:
+            raise InputError("give --people-from and --roles together: who says it, and what for.")
+        return cls(settings.people_from, read_roles(settings.roles))
+
+    def find(self, scope: Scope) -> KeyRow | None:
+        """Return what the person of a request may do, if a proxy named one."""
+        peer = (scope.get("client") or ("",))[0]
+        if not is_trusted(peer, self._proxies):
+            return None
+        named = named_by(scope["headers"])
+        return None if named is None else self._roles.person(*named)
+
+
 class Gate:
     """Refuses what is too large, unknown or too frequent, before anything is parsed."""
 
@@ -63,11 +89,13 @@ class Gate:
         rate: float,
         device_rate: float,
         proxies: tuple[str, ...] = (),
+        people: People | None = None,
     ) -> None:
         self._app, self._ring, self._metrics = app, ring, metrics
         self._most_bytes = most_bytes
         self._too_large = f"a request may have {most_bytes} bytes."
         self._looking = asyncio.Lock()
+        self._people = people
         self._proxies = check_networks(proxies)
         self._buckets, self._device_buckets = Buckets(rate), Buckets(device_rate)
 
@@ -129,6 +157,14 @@ class Gate:
         path = scope["path"]
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
             return None
+        person = None
+        if self._people is not None and b"authorization" not in headers:
+            person = self._people.find(scope)
+        if person is not None:
+            return self._admit(person, scope, headers)
+        return await self._refuse_key(scope, headers)
+
+    async def _refuse_key(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | None:
         kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         try:
             key = await self._find(text) if kind.lower() == "bearer" else None
@@ -142,6 +178,16 @@ class Gate:
             )
         state = scope.setdefault("state", {})
         state["key"], state["still_open"] = key, lambda: self._ring.knows(key)
+        return None
+
+    def _admit(self, person: KeyRow, scope: Scope, headers: dict[bytes, bytes]) -> Response | None:
+        """Let a person in."""
+        if from_elsewhere(scope["method"], headers):
+            return problem(403, "a page of another origin asked for this.")
+        if not self._buckets.take(person.id):
+            return problem(429, "too many requests.", {"Retry-After": "1"})
+        state = scope.setdefault("state", {})
+        state["key"], state["still_open"] = person, lambda: True
         return None
 
     def _refuse_large(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | None:

@@ -197,6 +197,9 @@ class NewExperiment(SpecBody, ChangedDescription):
     deadline_seconds: Seconds | None = Field(
         default=None, description="When feedback has not come by then, the default loss is counted."
     )
+    project: Label | None = Field(
+        default=None, description="Where people have roles by project: whose experiment it is."
+    )
     sticky_seconds: Annotated[float, Field(ge=0, le=10**9)] | None = Field(
         default=None,
         description="As a flag: for how long the same targetingKey gets the same decision. Until "

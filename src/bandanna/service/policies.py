@@ -98,7 +98,8 @@ CONTEXT_OPTIONS = ("delta", "rounds", "loss_range", "clip", "per_person")
 
 CONTEXT_SETTINGS = (
     *("name", "arms", "epsilon", "features", "protects", "privacy", "algorithm", "segments"),
-    *("deadline_seconds", "decisions_per_second", "keep_seconds", "sticky_seconds"),
+    *("deadline_seconds", "decisions_per_second", "keep_seconds"),
+    *("sticky_seconds", "project"),
     *CONTEXT_OPTIONS,
 )
 """All that an experiment with features may have."""

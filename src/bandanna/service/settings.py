@@ -35,6 +35,10 @@ class Settings:
         Decisions and feedback that may wait for the writer; more is answered 503.
     proxies
         Addresses or networks of proxies whose ``X-Forwarded-For`` is believed.
+    people_from
+        Addresses or networks of proxies that say who signed in.
+    roles
+        File that says what people may do.
     origins
         Pages of these origins may decide and send feedback.
     """
@@ -50,6 +54,8 @@ class Settings:
     device_rate: float = 10.0
     most_waiting: int = 10_000
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+    people_from: tuple[str, ...] = ()
+    roles: Path | None = None
     origins: tuple[str, ...] = ()
 
 

@@ -67,6 +67,8 @@ class KeyRow(NamedTuple):
     created_at: float
     revoked_at: float | None = None
     expires_at: float | None = None
+    projects: Mapping[str, tuple[str, ...]] | None = None
+    """What it also opens, by project; never kept: people have it, keys do not."""
 
 
 def new_step() -> str:

@@ -646,7 +646,9 @@ class SqlStore(Store):
 
 
 def _key_row(key: KeyRow) -> JSON:
-    return key._asdict() | {"scopes": " ".join(key.scopes)}
+    row = key._asdict() | {"scopes": " ".join(key.scopes)}
+    del row["projects"]
+    return row
 
 
 def _measured(row: SqlRow) -> Measured:

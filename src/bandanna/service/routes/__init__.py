@@ -26,14 +26,22 @@ async def core_of(request: Request) -> Core:
     return core
 
 
-def require(request: Request, *scopes: str, everywhere: bool = False) -> KeyRow:
+async def require(request: Request, *scopes: str, everywhere: bool = False) -> KeyRow:
     """Require a key that opens one of the scopes: in the path's experiment, or everywhere."""
     key: KeyRow = request.state.key
     experiment = key.experiment if not everywhere else None
     wanted = request.path_params.get("experiment")
     if wanted is not None and key.experiment not in (None, wanted):
         raise UnknownError(f"there is no experiment {wanted!r}.")
-    if not any(opens(key, scope, experiment) for scope in scopes):
+    project = None
+    if key.projects and not everywhere and wanted is not None:
+        found = await request.app.state.core.find(wanted)
+        project = found[0].settings.get("project")
+        if not key.scopes and project not in key.projects:
+            raise UnknownError(f"there is no experiment {wanted!r}.")
+    elif key.projects and not everywhere:  # what it sees is left to the call
+        project = next((one for one in key.projects if opens(key, scopes[0], None, one)), None)
+    if not any(opens(key, scope, experiment, project) for scope in scopes):
         raise HTTPException(403, f"this key does not open {scopes[0]!r} here.")
     return key
 
@@ -42,7 +50,7 @@ def key_for(scope: str, *, everywhere: bool = False) -> Callable[[Request], Awai
     """Return ``require`` as FastAPI wants it."""
 
     async def check(request: Request) -> KeyRow:
-        return require(request, scope, everywhere=everywhere)
+        return await require(request, scope, everywhere=everywhere)
 
     return check
 
@@ -52,7 +60,8 @@ CanDecide = Annotated[KeyRow, Depends(key_for("decide"))]
 CanReward = Annotated[KeyRow, Depends(key_for("reward"))]
 CanRead = Annotated[KeyRow, Depends(key_for("read"))]
 CanReadAll = Annotated[KeyRow, Depends(key_for("read", everywhere=True))]
-CanManage = Annotated[KeyRow, Depends(key_for("manage"))]
+CanManage = Annotated[KeyRow, Depends(key_for("edit"))]
+CanMake = Annotated[KeyRow, Depends(key_for("edit"))]
 CanManageAll = Annotated[KeyRow, Depends(key_for("manage", everywhere=True))]
 
 ExperimentPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]

@@ -52,7 +52,7 @@ router = APIRouter(prefix="/v1", responses=PROBLEMS)
 )
 async def decide(experiment: ExperimentPath, request: Request) -> Response:
     """Choose an arm. The same event_id gets the same answer."""
-    require(request, "decide", "device")
+    await require(request, "decide", "device")
     new, core = await read_body(request, NewDecision), request.app.state.core
     event = await core.decide(
         experiment,
@@ -171,7 +171,7 @@ async def reward(event: EventPath, request: Request) -> Response:
     Every repeat is answered 204, whatever it says: a key for rewards cannot be used to find out
     what was sent before.
     """
-    key = require(request, "reward")
+    key = await require(request, "reward")
     new = await read_body(request, NewReward)
     given = NewFeedback(new.loss, new.reward, metrics=new.metrics)
     await request.app.state.core.reward(event, given, _experiment(request, key))
@@ -242,7 +242,7 @@ async def bit(event: EventPath, request: Request) -> Response:
 
     Only experiments with local privacy take bits, and they take no rewards.
     """
-    key = require(request, "device", "reward")
+    key = await require(request, "device", "reward")
     new = await read_body(request, NewBit)
     await request.app.state.core.reward(event, NewFeedback(bit=new.bit), _experiment(request, key))
     return Response(status_code=204)
@@ -251,7 +251,7 @@ async def bit(event: EventPath, request: Request) -> Response:
 @events.post("/{event}/give-up", status_code=204, response_class=Response)
 async def give_up(event: EventPath, request: Request) -> Response:
     """Count the default loss now, as at the deadline; where feedback has come, nothing happens."""
-    key = require(request, "reward")
+    key = await require(request, "reward")
     await request.app.state.core.give_up(event, _experiment(request, key))
     return Response(status_code=204)
 
@@ -259,7 +259,7 @@ async def give_up(event: EventPath, request: Request) -> Response:
 @events.post("/{event}/activate", status_code=204, response_class=Response)
 async def activate(event: EventPath, request: Request) -> Response:
     """Say that a deferred decision has been shown; otherwise it expires without counting."""
-    key = require(request, "reward")
+    key = await require(request, "reward")
     await request.app.state.core.activate(event, _experiment(request, key))
     return Response(status_code=204)
 

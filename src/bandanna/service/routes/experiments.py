@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, HTTPException, Query, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -14,6 +14,7 @@ from bandanna._core.types import JSON
 from bandanna.planner.plan import plan as make_plan
 from bandanna.service.core import Core
 from bandanna.service.errors import PROBLEMS
+from bandanna.service.keys import opens
 from bandanna.service.models import (
     ChangedDescription,
     Document,
@@ -28,6 +29,7 @@ from bandanna.service.models import (
 from bandanna.service.policies import rounds_late
 from bandanna.service.routes import (
     ArmPath,
+    CanMake,
     CanManage,
     CanManageAll,
     CanRead,
@@ -49,7 +51,7 @@ LATENESS = {"deadline_seconds", "decisions_per_second"}
 async def create(
     new: NewExperiment,
     core: CoreHere,
-    key: CanManageAll,
+    key: CanMake,
     again: Annotated[
         str | None,
         Header(
@@ -62,6 +64,8 @@ async def create(
     ] = None,
 ) -> ExperimentAnswer:
     """Make an experiment."""
+    if key.experiment is not None or not opens(key, "edit", None, new.project):
+        raise HTTPException(403, "this key makes no experiments here.")
     said = new.changed()
     settings = new.model_dump(exclude={"name", *said}, exclude_none=True)
     by = None if again is None else f"{key.id} {again}"
@@ -104,6 +108,8 @@ async def experiments(
         asked |= {name: "true" for name, value in which.items() if value}
         asked |= {name: value for name, value in words.items() if value is not None}
         response.headers["Link"] = f'</v1/experiments?{urlencode(asked)}>; rel="next"'
+    if not opens(key, "read", key.experiment):  # someone who sees some projects
+        rows = [one for one in rows if opens(key, "read", None, one[0].settings.get("project"))]
     said = await core.descriptions([parts[0].id for parts in rows])
     return [experiment_answer(parts, said[parts[0].id]) for parts in rows]
 

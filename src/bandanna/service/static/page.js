@@ -23,7 +23,7 @@ let mine = { scopes: [], experiment: null };
 const may = (scope) => mine.scopes.includes(scope) || mine.scopes.includes("manage");
 
 async function home() {
-  $("making").hidden = !may("manage") || mine.experiment !== null;
+  $("making").hidden = !may("edit") || mine.experiment !== null;
   show("home");
   await search();
   if (!$("making").hidden) planned();
@@ -56,7 +56,7 @@ function fill(now, results) {
   named = [...new Set(named)].filter((name) => /\D/.test(name)).sort((a, b) => b.length - a.length);
   $("title").replaceChildren(isolated(now.name), now.shipped ? " (shipped)" : now.stopped ? " (stopped)" : "");
   $("stop").disabled = now.stopped;
-  for (const id of ["stop", "ship", "describe"]) $(id).hidden = !may("manage");
+  for (const id of ["stop", "ship", "describe"]) $(id).hidden = !may("edit");
   describe(now);
   if (released !== results.batches_released) guarded(() => decide(now, results))();
   const [health, attention] = healthy(now, results);
@@ -262,7 +262,9 @@ const here = () => {
 
 const go = guarded(async () => {
   watching?.abort();
-  if (!sessionStorage.getItem("key")) { show("enter"); return; }
+  if (!sessionStorage.getItem("key")) {
+    try { mine = await json("/v1/keys/me"); } catch { show("enter"); return; }
+  }
   mine = await json("/v1/keys/me");
   await (here() ? one(here()) : home());
 });

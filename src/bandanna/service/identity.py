@@ -1,0 +1,113 @@
+"""People who signed in where their company does: a proxy in front says who they are.
+
+A proxy such as oauth2-proxy signs people in and sends their name and groups along in headers. They
+are believed from the addresses that the operator names, and from no other: from elsewhere they are
+not looked at. What people may do is written down in a file, by name or group:
+
+    [everywhere]
+    "ann@example.com" = "owner"
+
+    [projects.shop]
+    "group:shop" = "editor"
+    "*" = "viewer"
+
+A viewer reads. An editor also makes and changes experiments. An owner also has keys and the trail,
+everywhere; in a project owners are as editors. The service has no passwords and no sessions.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bandanna._core.types import JSON, InputError
+from bandanna.store import KeyRow
+
+ROLES = {
+    "viewer": ("read",),
+    "editor": ("read", "edit"),
+    "owner": ("read", "edit", "manage"),
+}
+"""What each opens."""
+
+IN_PROJECT = {"viewer": ("read",), "editor": ("read", "edit"), "owner": ("read", "edit")}
+
+USER, EMAIL, GROUPS = (
+    b"x-forwarded-user",
+    b"x-forwarded-email",
+    b"x-forwarded-groups",
+)
+"""Headers that oauth2-proxy sends; an address, if there is one, is the name."""
+
+UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
+ANYONE = "*"
+MOST_NAME = 200
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What people may do, by name, ``group:...`` or ``*``: everywhere and in projects."""
+
+    everywhere: Mapping[str, str] = field(default_factory=dict)
+    projects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def person(self, name: str, groups: Sequence[str]) -> KeyRow:
+        """Return what a person may do, as a key that is kept nowhere."""
+        known = {name, ANYONE, *(f"group:{group}" for group in groups)}
+        opened = {scope for who in known for scope in ROLES.get(self.everywhere.get(who, ""), ())}
+        there = {
+            project: tuple(
+                sorted({s for who in known for s in IN_PROJECT.get(grants.get(who, ""), ())})
+            )
+            for project, grants in self.projects.items()
+        }
+        projects = {project: scopes for project, scopes in there.items() if scopes}
+        row = KeyRow(f"person {name}"[:100], name, b"", tuple(sorted(opened)), None, 0.0)
+        return row._replace(projects=projects)
+
+
+def read_roles(path: Path) -> Roles:
+    """Read who may do what."""
+    try:
+        found: JSON = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the roles in {path}: {error}.") from None
+    everywhere, projects = found.pop("everywhere", {}), found.pop("projects", {})
+    if found:
+        raise InputError(f"{path} has [everywhere] and [projects.NAME]; got {min(found)!r}.")
+    for where, grants in {"everywhere": everywhere, **projects}.items():
+        for who, role in grants.items():
+            if role not in ROLES:
+                raise InputError(
+                    f"a role is viewer, editor or owner; {path} gives {who!r} {role!r} in {where}."
+                )
+    return Roles(everywhere, projects)
+
+
+def named_by(sent: Sequence[tuple[bytes, bytes]]) -> tuple[str, list[str]] | None:
+    """Return the name and the groups that a proxy sent, if it sent a name, and one."""
+    said = [name for name, _ in sent if name in (USER, EMAIL, GROUPS)]
+    if len(set(said)) < len(said):
+        return None
+    headers = dict(sent)
+    name = (headers.get(EMAIL) or headers.get(USER, b"")).decode("utf-8", "replace").strip()
+    if not name or len(name) > MOST_NAME or not name.isprintable():
+        return None
+    groups = headers.get(GROUPS, b"").decode("utf-8", "replace").split(",")
+    return name, [group.strip() for group in groups if group.strip()]
+
+
+def from_elsewhere(method: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a page of another origin makes a browser change something here.
+
+    The proxy knows people by a cookie, which browsers send along whoever asks.
+    """
+    if method not in UNSAFE:
+        return False
+    site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
+    if site is not None:
+        return site not in (b"same-origin", b"none")
+    host = headers.get(b"x-forwarded-host") or headers.get(b"host", b"")
+    return origin is not None and origin.partition(b"://")[2] != host
