@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import ssl
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import httpx
 import pytest
+import yaml  # type: ignore[import-untyped]
+
+import bandanna as bd
+from tests.browser import missing
+from tests.service.running import copied, free_port
 
 ROOT = Path(__file__).parent.parent
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text()
@@ -78,8 +86,74 @@ def test_whatever_is_deployed_is_started_with_options_that_exist() -> None:
     compose = (ROOT / "deploy" / "compose.yaml").read_text()
     (command,) = re.findall(r"command: (.*)$", compose, re.MULTILINE)
     unit = (ROOT / "deploy" / "bandanna.service").read_text()
-    used = [*json.loads(entry), *json.loads(command), *re.findall(r"--[a-z-]+", unit)]
+    manifests = list(yaml.safe_load_all((ROOT / "deploy/kubernetes/bandanna.yaml").read_text()))
+    (pod,) = (one["spec"]["template"]["spec"] for one in manifests if one["kind"] == "StatefulSet")
+    (container,) = pod["containers"]
+    used = [
+        *json.loads(entry),
+        *json.loads(command),
+        *container["command"],
+        *re.findall(r"--[a-z-]+", unit),
+    ]
+    variables = {one["name"] for one in container["env"]} - {"NUMBA_CACHE_DIR"}
+    used += [f"--{one.removeprefix('BANDANNA_').lower().replace('_', '-')}" for one in variables]
     assert {word for word in used if word.startswith("--")} <= known
     volumes = re.findall(r"^VOLUME (.*)$", DOCKERFILE, re.MULTILINE)
     assert json.loads(volumes[0]) == ["/data", "/guard"], "the guard is apart from the database"
     assert "StateDirectory=bandanna bandanna-guard" in unit
+
+
+NGINX = "/usr/sbin/nginx"
+
+
+@pytest.mark.skipif(missing(NGINX), reason="no nginx on this machine")
+def test_the_proxy_speaks_tls_and_finds_the_process_that_leads(tmp_path: Path) -> None:
+    """The example is used as it is, but for addresses and files."""
+    certificate, key, port = tmp_path / "one.pem", tmp_path / "one.key", free_port()
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    with copied(tmp_path) as first, copied(tmp_path) as second:
+        text = (ROOT / "deploy" / "nginx.conf").read_text()
+        for before, after in (
+            ("127.0.0.1:8001", f"127.0.0.1:{second.port}"),  # the stand-by is asked first
+            ("127.0.0.1:8002", f"127.0.0.1:{first.port}"),
+            ("listen 443", f"listen 127.0.0.1:{port}"),
+            ("/etc/ssl/decide.example.pem", str(certificate)),
+            ("/etc/ssl/decide.example.key", str(key)),
+        ):
+            assert before in text
+            text = text.replace(before, after)
+        main = f"daemon off; pid {tmp_path}/pid; error_log {tmp_path}/errors; user root;\n"
+        files = "".join(
+            f"{what}_temp_path {tmp_path}/{what};\n"
+            for what in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        (tmp_path / "nginx.conf").write_text(
+            f"{main}events {{}}\nhttp {{\naccess_log off;\n{files}{text}}}\n"
+        )
+        proxy = subprocess.Popen([NGINX, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")])
+        try:
+            http = httpx.Client(verify=trusted, base_url=f"https://localhost:{port}")
+            for _ in range(100):
+                try:
+                    assert http.get("/livez").status_code == 200
+                    break
+                except httpx.TransportError:
+                    time.sleep(0.05)
+            with bd.Client(f"https://localhost:{port}", first.key, patience=0.5) as client:
+                client._http.close()
+                client._http = httpx.Client(verify=trusted, headers=client._headers)
+                bandit = client.create("button", ["a", "b"], 1.0, rounds=1000)
+                for _ in range(20):
+                    bandit.observe(bandit.decide(), reward=1.0)
+                assert bandit.show()["observed"] == 20
+            answer = http.get("/v1/keys", headers={"X-Forwarded-Email": "ann@example.com"})
+            assert answer.status_code == 401
+            assert "max-age" in answer.headers["Strict-Transport-Security"]
+            assert http.post("/v1/plan", content=bytes(1_100_000)).status_code == 413
+        finally:
+            proxy.terminate()
+            proxy.wait(30)
