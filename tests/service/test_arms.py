@@ -26,19 +26,19 @@ def play(here: Here, experiment: str, rounds: int) -> set[str]:
 
 
 def test_arms_come_and_go(tmp_path: Path) -> None:
-    with service_here(tmp_path) as here, service_here(tmp_path) as other:
+    with service_here(tmp_path) as here:
         made = here.create(epsilon=100.0, algorithm="exp3", rounds=1000)
         path = f"/v1/experiments/{made}"
-        other.decide(made)  # it knows two arms
+        here.decide(made)
         answer = here.http.put(f"{path}/arms/c")
         assert (answer.status_code, answer.json()) == (200, {"arms": ["a", "b", "c"]})
         assert here.http.put(f"{path}/arms/c").json() == answer.json(), "once"
         assert here.http.get(path).json()["arms"] == ["a", "b", "c"]
-        assert "c" in play(other, made, 40)  # never with probability (2 / 3) ** 40 at most
+        assert "c" in play(here, made, 40)  # never with probability (2 / 3) ** 40 at most
         assert here.http.delete(f"{path}/arms/a").json() == {"arms": ["b", "c"]}
         assert here.http.delete(f"{path}/arms/a").json() == {"arms": ["b", "c"]}
         play(here, made, 1)  # a batch may have begun
-        assert "a" not in play(other, made, 8)
+        assert "a" not in play(here, made, 8)
         assert here.http.put(f"{path}/arms/a").status_code == 409
         assert here.http.delete(f"{path}/arms/b").status_code == 422  # one of the last two
         assert here.http.delete(f"{path}/arms/none").status_code == 404

@@ -480,6 +480,7 @@ class Core:
         led, self.leads = self.leads, await run_in_threadpool(self.store.take_lead)
         if self.leads and not led:
             self._next_look.clear()
+            self._known.clear()  # another process may have changed arms
             logger.info("leads", extra={"facts": {}})
 
     async def sweep(self) -> None:
