@@ -11,8 +11,9 @@ import time
 from asyncio import wrap_future
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from starlette.concurrency import run_in_threadpool
 
@@ -378,9 +379,10 @@ class Core:
 
         def decided(unit: UnitOfWork, known: Event | None) -> Event:
             when: JSON = {"defer": defer, "now": self.clock()}
-            if who is not None:
-                return unit.decide_for(who, fresh, *asked, sticky=sticky, **when)
-            return known or unit.decide(fresh, *asked, **when)
+            if who is None:
+                return known or unit.decide(fresh, *asked, **when)
+            deciding = partial(unit.decide, fresh, *asked, **when)
+            return unit.decide_for(who, deciding, eligible, sticky=sticky, **when)
 
         try:
             return await self._do(Task(decided, number, name))
@@ -415,7 +417,7 @@ class Core:
             asked: JSON = {"segment": segment, "eligible": eligible, "defer": True}
             return [await self.decide(identity, name, **asked) for name in names]
         for one in found:
-            if not isinstance(one, Event):
+            if isinstance(one, BandannaError):
                 raise one
         return cast(list[Event], found)
 
@@ -429,9 +431,9 @@ class Core:
             return lambda unit, event: unit.observe(event, feedback, now=self.clock())
 
         tasks = [about_event(name, rewarding(feedback), owner) for name, feedback in given]
-        return await self._do_all(tasks)
+        return cast(list[BandannaError | None], await self._do_all(tasks))
 
-    async def _do_all(self, tasks: Sequence[Task[Any]]) -> list[Any]:
+    async def _do_all(self, tasks: Sequence[Task[object]]) -> list[object]:
         """Do tasks, some at a time so that others need not wait for all of them."""
         found: list[object] = []
         for begin in range(0, len(tasks), MOST_TOGETHER):

@@ -30,6 +30,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TextClause,
     UniqueConstraint,
     create_engine,
     event,
@@ -94,7 +95,7 @@ DESCRIPTIONS = Table(
 )
 
 
-def _only(condition: str) -> dict[str, Any]:
+def _only(condition: str) -> dict[str, TextClause]:
     """Index some rows alone."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -129,7 +128,9 @@ class OpenBatches(dict[int, Batch]):
     def __contains__(self, number: object) -> bool:
         return isinstance(number, int) and self.get(number) is not None
 
-    def get(self, number: int, default: Any = None) -> Any:
+    def get(  # type: ignore[override]
+        self, number: int, default: Batch | None = None
+    ) -> Batch | None:
         """Return an open batch, or the default if there is none of this number."""
         try:
             return self[number]

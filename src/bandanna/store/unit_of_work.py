@@ -176,13 +176,14 @@ class UnitOfWork(ABC):
     def decide_for(
         self,
         visitor: str,
-        name: str,
-        *asked: Any,
+        decide: Callable[[], Event],
+        eligible: Sequence[ArmName] | None,
+        *,
         sticky: float | None,
         defer: bool = False,
         now: float,
     ) -> Event:
-        """Return the decision that a visitor has, or decide under a name.
+        """Return the decision that a visitor has, or decide.
 
         It is theirs for so many ``sticky`` seconds, or until its deadline. One that was never shown
         in time is nobody's any more, nor is one whose arm is not eligible now.
@@ -190,21 +191,27 @@ class UnitOfWork(ABC):
         known = self._visits.get(visitor)
         if known is None:
             known = self._transaction.latest(self.experiment.owner, visitor)
-        if known is None or self.experiment.stopped or not self._holds(known, asked, sticky, now):
-            made = self.decide(name, *asked, defer=defer, now=now)
+        if (
+            known is None
+            or self.experiment.stopped
+            or not self._holds(known, eligible, sticky, now)
+        ):
+            made = decide()
             known = self._events[made.id] = made._replace(visitor=visitor)
         elif not defer:
             self._show(known)
         self._visits[visitor] = known
         return known
 
-    def _holds(self, event: Event, asked: Sequence[Any], sticky: float | None, now: float) -> bool:
+    def _holds(
+        self, event: Event, eligible: Sequence[ArmName] | None, sticky: float | None, now: float
+    ) -> bool:
         """Whether a visitor still has a decision."""
-        state, eligible = self._state_of(event), asked[2] if len(asked) > 2 else None
+        state = self._state_of(event)
         late = event.expires_at is not None and event.expires_at <= now
         if state is State.VOID or (state is State.DEFERRED and late):
             return False
-        if eligible is not None and self.policy.arms[event.arm] not in list(eligible):
+        if eligible is not None and self.policy.arms[event.arm] not in eligible:
             return False
         until = event.expires_at if sticky is None else event.made_at + sticky
         return until is None or now < until

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from bandanna._core.types import BandannaError
 from bandanna.store.contract import (
@@ -52,9 +52,9 @@ class Together:
         self._left = count
         self.answer: Future[list[object]] = Future()
 
-    def part(self, place: int) -> Future[Any]:
+    def part(self, place: int) -> Future[object]:
         """Return where the answer of one of them is put."""
-        return cast(Future[Any], _Part(self, place))
+        return cast(Future[object], _Part(self, place))
 
     def put(self, place: int, found: object) -> None:
         """Put an answer in its place."""
@@ -134,7 +134,7 @@ class Writer:
         self._tasks.put(task)
         return task.answer
 
-    def submit_together(self, tasks: Sequence[Task[Any]]) -> Future[list[object]]:
+    def submit_together(self, tasks: Sequence[Task[object]]) -> Future[list[object]]:
         """Hand in tasks; one answer comes when all of them are durable: what each returned."""
         together = Together(len(tasks))
         for place, task in enumerate(tasks):
