@@ -30,7 +30,6 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    TextClause,
     UniqueConstraint,
     create_engine,
     event,
@@ -95,7 +94,7 @@ DESCRIPTIONS = Table(
 )
 
 
-def _only(condition: str) -> dict[str, TextClause]:
+def _only(condition: str) -> dict[str, Any]:
     """Index some rows alone."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
