@@ -279,12 +279,13 @@ BANDITS = (
     ),
     Algorithm(
         "phased-net",
-        "phased with a net, which keeps a bound on regret",
+        "phases after a pilot, with a net that keeps a bound on regret where that says something",
         "ours",
         phases.phased_bound,
         phases.phased_net,
         learner="phased",
         grows=True,
+        needs_rounds=False,
     ),
     Algorithm(
         "ab-test",

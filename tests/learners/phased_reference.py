@@ -13,8 +13,6 @@ import numpy as np
 from scipy import integrate
 
 from bandanna._core.streams import Stream, normal, uniform
-from bandanna.theory.adaptive import released_noise
-from bandanna.theory.centred import centred_regret
 
 
 class AlarmError(Exception):
@@ -30,7 +28,6 @@ class TextbookPhases:
         epsilon: float,
         rounds: int,
         stream: Stream,
-        budget: float | None = None,
     ) -> None:
         self.arms, self.epsilon, self.rounds, self.stream = arms, epsilon, rounds, stream
         self.phases: list[tuple[np.ndarray, np.ndarray]] = []
@@ -38,9 +35,6 @@ class TextbookPhases:
         self.looked = np.zeros(arms)
         self.wanted = np.zeros(arms)
         self.look = False
-        self.budget, self.watched = budget, budget is not None
-        self.odds, self.guesses = np.ones(arms), np.full(arms, 0.5)
-        self.regrets = np.zeros(arms)
 
     # --- the model ------------------------------------------------------------------------
 
@@ -85,32 +79,25 @@ class TextbookPhases:
         if not self.phases:
             return self._first()
         fitted, covariance, variance, effects = self.fit(self.phases)
-        if self.watched and self.regrets.max() + self.rounds - self.t <= self.budget:
-            self.watched = False
         bold = 0.7 * math.sqrt(max(1 - self.t / self.rounds, 0.02))
         shares = self._shares(fitted, covariance, effects, bold)
         lead = int(shares.argmax())
         growth, most = (0.25, 0.025) if shares[lead] > 0.98 else (1.0, 0.03)
         size = min(max(growth * self.t, self._first_size()), most * self.rounds)
-        if self.watched:
-            space = 0.2 * (self._room(0) - self.regrets.max())
-            size = min(size, max(space, 0.01 * self.rounds))
         settled = shares[lead] > 0.98
-        if settled and self.wanted.any() and not self.watched:
+        if settled and self.wanted.any():
             size *= 0.5
         size = math.ceil(max(size, 2 / self.epsilon))
         if 0 < self.rounds - self.t < 1.5 * size:
             size = self.rounds - self.t
-        worth = 3 if self.watched else (8 if settled else 1)
-        if not self.watched and not settled:
+        worth = 8 if settled else 1
+        if not settled:
             shares = self._gather(shares, lead, size)
         small = (shares * size * self.epsilon < worth) & (np.arange(self.arms) != lead)
         shares = np.where(small, 0, shares)
         planned = np.floor(shares / shares.sum() * size)
         planned[lead] += size - planned.sum()
         self._probe(planned, lead, size, fitted, variance)
-        if self.watched:
-            self._probe_randomly(planned, lead, size, fitted, variance)
         return self._opened(planned)
 
     def _gather(self, shares: np.ndarray, lead: int, size: float) -> np.ndarray:
@@ -131,8 +118,7 @@ class TextbookPhases:
     def _first_size(self) -> int:
         least = self.arms * max(5 / self.epsilon**2, 12)
         most = self.arms * max(10 / self.epsilon**2, 120)
-        opening = 0.033 if self.budget is None else 0.03
-        size = max(least, min(opening * self.rounds, most))
+        size = max(least, min(0.033 * self.rounds, most))
         return math.ceil(max(min(size, 0.2 * self.rounds), 2))
 
     def _first(self) -> np.ndarray:
@@ -179,12 +165,12 @@ class TextbookPhases:
     def _probe(
         self, planned: np.ndarray, lead: int, size: float, fitted: np.ndarray, variance: float
     ) -> None:
-        again = self.wanted.any() and not self.watched
+        again = self.wanted.any()
         most = (0.3 if again else 0.15) * size
         budget = min((0.3 if again or self.look else 0.15) * size, planned[lead] - 1)
         order = np.roll(np.arange(self.arms), -int(uniform(self.stream) * self.arms))
         while True:
-            often = (2.8 if self.watched else 3.5) / self.rounds
+            often = 3.5 / self.rounds
             due = (self.t + size / 2 - self.looked) * often
             due += 1e6 * (self.wanted > 0) + 1.0 * self.look
             due[planned > 0] = -1
@@ -193,8 +179,7 @@ class TextbookPhases:
                 return
             count = self.wanted[arm]
             if count == 0:
-                clear = 2.6 if self.watched else 2.9
-                count = self.enough(max(fitted[arm] - fitted[lead], 0) + 0.2, clear, variance)
+                count = self.enough(max(fitted[arm] - fitted[lead], 0) + 0.2, 2.9, variance)
             count = math.ceil(min(count, most))
             self.wanted[arm] = 0
             if count > budget:
@@ -203,55 +188,6 @@ class TextbookPhases:
             planned[lead] -= count
             budget -= count
 
-    # --- the net --------------------------------------------------------------------------
-
-    def _room(self, size: float) -> float:
-        """Return the regret that is allowed after a phase: the rest is for centred EXP3."""
-        assert self.budget is not None
-        left, batch = self.rounds - self.t - size, round(2 / self.epsilon)
-        if left <= 0:
-            return self.budget
-        losses = max(int(left / batch), 1)
-        learning = centred_regret(math.log(self.arms), losses, self.arms)
-        bound = (1 + 2 * released_noise(batch, self.epsilon)) * learning
-        return self.budget - min(batch * (bound + 1), left)
-
-    def _probe_randomly(
-        self, planned: np.ndarray, lead: int, size: float, fitted: np.ndarray, variance: float
-    ) -> None:
-        last, means = self.phases[-1]
-        counts = np.array([n for n, _ in self.phases])
-        seen = np.array([x for _, x in self.phases])
-        level = min(max((counts * seen).sum() / counts.sum(), 0.01), 0.99)
-        newest = means[lead] if last[lead] > 0 else level
-        self.guesses = np.clip(newest + fitted - fitted[lead], 0, 1)
-        most = math.floor(min(0.25 * size, planned[lead] / 3))
-        quiet = planned == 0
-        enough = [self.enough(max(f - fitted[lead], 0) + 0.2, 2, variance) for f in fitted]
-        counts = np.minimum(np.ceil(np.maximum(enough, 16 / self.epsilon)), most)
-        jump = size * (np.maximum(self.guesses, 0.5) + 1 / (self.epsilon * counts))
-        spare = 0.6 * (self._room(size) - self.regrets) - size
-        odds = np.where(spare > jump, jump / spare, 1.0)
-        odds[~quiet] = 1.0
-        if quiet.any():
-            total = odds[quiet].sum() * counts[quiet].max()
-            odds[quiet] *= min(most / total, 1.0)
-        self.odds = odds
-        at, reached = uniform(self.stream), 0.0
-        for i in np.flatnonzero(quiet):
-            reached += odds[i]
-            if reached > at:
-                at += 1
-                planned[i] = counts[i]
-                planned[lead] -= counts[i]
-
-    def estimate(self, counts: np.ndarray, values: np.ndarray) -> None:
-        """Add the phase's regret against every arm, without bias."""
-        size = counts.sum()
-        inverse = np.where(counts > 0, size / self.odds, 0.0)
-        lost = (counts * np.where(counts > 0, values, 0.0)).sum()
-        self.regrets += lost - size * self.guesses - inverse * (values - self.guesses)
-
     def enough(self, gap: float, errors: float, variance: float) -> float:
         return errors * math.sqrt(2) / (self.epsilon * gap) + errors**2 * variance / gap**2
 
@@ -259,8 +195,6 @@ class TextbookPhases:
 
     def learn(self, counts: np.ndarray, values: np.ndarray) -> None:
         before = list(self.phases)
-        if self.watched:
-            self.estimate(counts, values)
         self.phases.append((counts.copy(), np.where(counts > 0, values, 0.0)))
         if not before:
             return

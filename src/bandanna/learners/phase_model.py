@@ -29,6 +29,9 @@ CLEARLY = 2.0
 FAR = 5.0
 """An arm further than this many standard errors behind the best is not drawn."""
 
+CAREFUL = 3.0
+"""Standard errors by which a mean may be wrong where the law of its errors matters."""
+
 LEVEL, VARIANCE, EFFECTS = 0, 1, 2
 
 
@@ -251,9 +254,11 @@ def thompson_shares(
 #
 # Two arms of one phase met the same rounds, so what moves all arms cancels in their difference. If
 # differences are steady, those of the last phases and those before estimate the same number, with
-# errors of known law: sampling, nearly normal, and Laplace noise. The chance of a contradiction as
-# large as the one seen is computed for that sum by a saddlepoint approximation: a normal quantile
-# would be far too small for the tails of Laplace noise. Released values are all it looks at.
+# errors of known law: Laplace noise, and sampling. The chance of a contradiction as large as the
+# one seen is bounded by Chernoff's inequality: a normal quantile would be far too small for the
+# tails of Laplace noise and of rare outcomes. Of all losses in [0, 1] with the same mean those that
+# are 0 or 1 have the largest moments (Hoeffding), so each arm's sampling is that of a coin, with a
+# chance a few standard errors nearer to 1/2 than was seen. Released values are all it looks at.
 
 
 @part
@@ -281,10 +286,8 @@ def _variance(model: Model, phase: int, arm: int, lead: int, variance: float) ->
 def log_chance(
     model: Model, split: int, last: int, arm: int, lead: int, variance: float, gap: float
 ) -> float:
-    """Return the log of the chance that the two sides differ by ``gap`` or more, one-sided."""
-    before = 0.0
-    after = 0.0
-    largest = 0.0
+    """Bound the log of the chance that the two sides differ by ``gap`` or more, one-sided."""
+    before, after = 0.0, 0.0
     for j in range(last):
         if model.rounds[arm, j] > 0.0 and model.rounds[lead, j] > 0.0:
             weight = 1.0 / _variance(model, j, arm, lead, variance)
@@ -292,30 +295,32 @@ def log_chance(
                 before += weight
             else:
                 after += weight
-    normal = 0.0
+    largest = 0.0
     for j in range(last):
         if model.rounds[arm, j] > 0.0 and model.rounds[lead, j] > 0.0:
             part = _part(model, j, split, arm, lead, variance, before, after)
-            sampling = variance / model.rounds[arm, j] + variance / model.rounds[lead, j]
-            normal += part * part * sampling
             noise = max(model.noise[arm, j], model.noise[lead, j])
             largest = max(largest, part * math.sqrt(0.5 * noise))
+    coins = _coin(model, arm, variance), _coin(model, lead, variance)
     low = 0.0
     high = 0.999999 / largest if largest > 0.0 else 1e9
     for _ in range(40):
         rate = 0.5 * (low + high)
-        _, slope, _ = _cumulants(
-            model, rate, normal, split, last, arm, lead, variance, before, after
-        )
+        _, slope = _cumulants(model, rate, split, last, (arm, lead), coins, (before, after))
         if slope < gap:
             low = rate
         else:
             high = rate
-    rate = 0.5 * (low + high)
-    value, _, curve = _cumulants(
-        model, rate, normal, split, last, arm, lead, variance, before, after
-    )
-    return value - rate * gap - math.log(max(rate * math.sqrt(2.0 * math.pi * curve), 1.0))
+    value, _ = _cumulants(model, low, split, last, (arm, lead), coins, (before, after))
+    return value - low * gap
+
+
+@step
+def _coin(model: Model, arm: int, variance: float) -> float:
+    """Return an arm's mean loss, ``CAREFUL`` standard errors nearer to 1/2."""
+    error = CAREFUL / math.sqrt(model.precision[arm])
+    mean = min(max(model.fitted[arm], 0.0), 1.0)
+    return float(min(mean + error, 0.5) if mean < 0.5 else max(mean - error, 0.5))
 
 
 @step
@@ -337,26 +342,32 @@ def _part(
 def _cumulants(
     model: Model,
     rate: float,
-    normal: float,
     split: int,
     last: int,
-    arm: int,
-    lead: int,
-    variance: float,
-    before: float,
-    after: float,
-) -> tuple[float, float, float]:
-    """Return the cumulant generating function of the sum of errors and two derivatives."""
-    value = 0.5 * rate * rate * normal
-    slope = rate * normal
-    curve = normal
+    pair: tuple[int, int],
+    coins: tuple[float, float],
+    sides: tuple[float, float],
+) -> tuple[float, float]:
+    """Bound the cumulant generating function of the sum of errors; also returns its derivative.
+
+    The arm's mean before the split counts for a gap and its mean after it against, the leader's the
+    other way round.
+    """
+    value = 0.0
+    slope = 0.0
+    variance = model.summary[VARIANCE]
     for j in range(last):
-        if model.rounds[arm, j] > 0.0 and model.rounds[lead, j] > 0.0:
-            part = _part(model, j, split, arm, lead, variance, before, after)
-            for who in (arm, lead):
-                square = 0.5 * part * part * model.noise[who, j]
+        if model.rounds[pair[0], j] > 0.0 and model.rounds[pair[1], j] > 0.0:
+            part = _part(model, j, split, pair[0], pair[1], variance, sides[0], sides[1])
+            for k in range(2):
+                square = 0.5 * part * part * model.noise[pair[k], j]
                 left = 1.0 - rate * rate * square
                 value -= math.log(left)
                 slope += 2.0 * rate * square / left
-                curve += 2.0 * square * (1.0 + rate * rate * square) / (left * left)
-    return value, slope, curve
+                rounds = model.rounds[pair[k], j]
+                each = part / rounds if (k == 0) == (j < split) else -part / rounds
+                raised = min(rate * each, 700.0)
+                factor = 1.0 + coins[k] * math.expm1(raised)
+                value += rounds * (math.log(factor) - coins[k] * raised)
+                slope += rounds * each * coins[k] * (math.exp(raised) / factor - 1.0)
+    return value, slope

@@ -40,13 +40,12 @@ from bandanna.learners.phased_state import (
 
 Floats = NDArray[np.float64]
 
-ROOM = 0.6
+ROOM = 0.9
 """How much of the room for regret the jump of an estimate may take: it decides how often arms that
 are not played are probed."""
-MIDDLE = 0.5
-"""Where losses are expected to be smaller, probes are as frequent as for this: else their noise
-would use up the room."""
-PHASE_ROOM = 0.2
+CALM = 1.2
+"""An arm needs no probes while the leader's losses, so many times, do not use up the room."""
+PHASE_ROOM = 0.25
 """How much of it a phase may take."""
 
 
@@ -97,52 +96,64 @@ def note_safety(params: PhasedParams, state: PhasedState) -> None:
 
 
 @part
-def set_odds(params: PhasedParams, state: PhasedState, size: float, most: float) -> float:
-    """Set with which probability each arm that is not planned for is probed; returns their sum.
+def set_odds(params: PhasedParams, state: PhasedState, lead: int, size: float, most: float) -> None:
+    """Raise the odds of arms that are not sure to be in the phase to what the net needs.
 
-    An estimate can jump up by the expected rounds between probes, times what the arm was expected
-    to lose and the noise: that may take a part of the room. Probes have at most ``most`` rounds.
+    The fewer of the expected rounds between probes, the less can an estimate jump up. An arm whose
+    regret could not use up the room by what is lost at the leader's level needs no probe: its own
+    losses are then counted as 0. Probes have at most ``most`` rounds, whatever is drawn.
     """
     space = room(params, state, size)
-    total = 0.0
-    longest = 0.0
+    left = max(params.horizon - state.phase[ROUNDS], size)
+    total, longest = 0.0, 0.0
     for i in range(state.planned.size):
-        state.odds[i] = 1.0
-        if state.planned[i] == 0.0:
-            count = min(state.scratch_counts[i], most)
-            state.scratch_counts[i] = count
-            jump = size * (max(state.guesses[i], MIDDLE) + 1.0 / (params.epsilon * count))
-            spare = ROOM * (space - state.regrets[i]) - size
-            state.odds[i] = jump / spare if spare > jump else 1.0
-            total += state.odds[i]
-            longest = max(longest, count)
-    if total * longest > most:
-        scale = most / (total * longest)
-        for i in range(state.planned.size):
-            if state.planned[i] == 0.0:
-                state.odds[i] *= scale
-        total *= scale
-    return total
+        if i == lead or state.odds[i] == 1.0:
+            continue
+        spare = space - state.regrets[i] - size
+        if state.odds[i] == 0.0 and CALM * left * state.guesses[lead] <= spare:
+            state.guesses[i] = 0.0
+            continue
+        count = min(state.scratch_counts[i], math.floor(0.5 * most))
+        state.scratch_counts[i] = count
+        if count < 1.0:
+            state.odds[i] = 0.0
+            continue
+        jump = size * (state.guesses[i] + 1.0 / (params.epsilon * count))
+        spare = ROOM * spare - math.sqrt(2.0 * state.planned.size) / params.epsilon
+        needed = jump / spare if spare > jump else 1.0
+        state.odds[i] = max(state.odds[i], min(needed, 0.999999))
+        total += state.odds[i]
+        longest = max(longest, count)
+    scale = 1.0
+    if (total + 1.0) * longest > most and total > 0.0:
+        scale = max(most / longest - 1.0, 0.0) / total
+    for i in range(state.planned.size):
+        if i != lead and state.odds[i] < 1.0:
+            state.odds[i] *= scale
+            if state.odds[i] == 0.0:
+                state.guesses[i] = 0.0
 
 
 @part
-def set_limits(params: PhasedParams, state: PhasedState, size: float, lead: int) -> bool:
-    """Set how large each arm's regret may be after the phase; False if one is larger already.
+def set_limits(params: PhasedParams, state: PhasedState, size: float) -> bool:
+    """Set how large each arm's regret may be after the phase; False if it could be larger.
 
-    What an estimate may jump beyond its limit, in expectation where it does, is left free: the
-    losses of the phase, what was expected of the arm over the probability of the probe, and noise.
+    What noise may add beyond the limit, in expectation where it does, is left free. Without noise
+    a phase adds at most its losses and what was expected of the arm between probes.
     """
     space = room(params, state, size)
-    others = math.sqrt(2.0 * state.planned.size)
-    for i in range(state.planned.size):
-        count = state.planned[i] if state.planned[i] > 0.0 else state.scratch_counts[i]
-        if i == lead:  # probes may take some of its rounds
-            count = max(math.floor(count / 3.0), 1.0)
-        each = size / state.odds[i]
-        noise = (each / count + others) / params.epsilon
-        grid = 2.0 * (each / count + state.planned.size) / UNITS
-        state.limits[i] = space - size - state.guesses[i] * (each - size) - noise - grid
-        if state.regrets[i] > state.limits[i]:
+    arms = state.planned.size
+    others = math.sqrt(2.0 * arms)
+    for i in range(arms):
+        each, weight = 0.0, 0.0
+        if state.odds[i] > 0.0:
+            each = size / state.odds[i]
+            weight = each / max(state.scratch_counts[i], 1.0)
+        noise = (weight + others) / params.epsilon
+        grid = 2.0 * (weight + arms) / UNITS
+        state.limits[i] = space - noise - grid
+        most = size + state.guesses[i] * max(each - size, 0.0)
+        if state.regrets[i] + most > state.limits[i]:
             return False
     return True
 

@@ -13,18 +13,16 @@ from bandanna.learners.phase_model import LEVEL, VARIANCE
 from bandanna.learners.phase_net import (
     PHASE_ROOM,
     largest_regret,
-    note_safety,
     room,
     set_limits,
-    set_odds,
     watched,
 )
 from bandanna.learners.phased_state import LOOK, RECORDS, ROUNDS, PhasedParams, PhasedState
 
 Floats = NDArray[np.float64]
 
-OPENING, OPENING_WATCHED, LONGEST_FIRST = 0.033, 0.03, 0.2
-"""Share of the horizon in the first phase, the same with a net, and the largest."""
+OPENING, LONGEST_FIRST = 0.033, 0.2
+"""Share of the horizon in the first phase, and the largest."""
 FIRST, ENOUGH, PLENTY = 5.0, 10.0, 120.0
 """Rounds of each arm in the first phase: at least ``FIRST / epsilon^2``, where noise is about as
 large as sampling, and no more than ``ENOUGH / epsilon^2`` or ``PLENTY``."""
@@ -37,30 +35,22 @@ CONTESTED, SETTLED = 0.03, 0.025
 ALMOST_ALL = 0.98
 LONGEST = 2.0**22
 """No phase has more rounds: the rounds of an open phase are kept in memory."""
-WORTH, WORTH_SETTLED, WORTH_WATCHED = 1.0, 8.0, 3.0
+WORTH, WORTH_SETTLED = 1.0, 8.0
 """A share of fewer rounds, times epsilon, is not worth its release; nor, where one arm has almost
-all, being taken for a probe; nor, with the net, its noise in the estimate of regret."""
+all, being taken for a probe."""
 
 RARELY, MOST_RARELY = 8.0, 0.15
 """An arm with a small share is not in every phase. When it is, it has so many rounds over
 epsilon^2, where noise is as large as sampling, but at most this part of the phase."""
 
-PROBES, PROBES_WATCHED = 3.5, 2.8
-"""How often in a run an arm that is not played is looked at, at least; and where probes at random
-come on top."""
-OVERTAKE, CLEAR, CLEAR_WATCHED = 0.2, 2.9, 2.6
-"""A probe sees an arm that overtook the leader by this much, so many standard errors clear; and
-where probes at random come on top."""
-RATHER_CLEAR = 2.0
-"""The same for probes at random, which are more frequent."""
-LITTLE_NOISE = 16.0
-"""Rounds that these have at least, times epsilon."""
+PROBES = 3.5
+"""How often in a run an arm that is not played is looked at, at least."""
+OVERTAKE, CLEAR = 0.2, 2.9
+"""A probe sees an arm that overtook the leader by this much, so many standard errors clear."""
 PROBING, LOOKING = 0.15, 0.3
 """Most of a phase that probes may take, and when all arms are to be looked at, or one again."""
 HASTE = 0.5
 """How much shorter a phase is in which a suspicious arm is probed again."""
-RANDOMLY = 0.25
-"""Most of a phase that probes at random may take."""
 LEAST_PHASE = 0.01
 """Share of the horizon that a phase has at least, however little room for regret there is."""
 
@@ -72,28 +62,26 @@ def first_size(params: PhasedParams, arms: int) -> float:
     size = arms * max(FIRST / square, 0.1 * PLENTY)
     if params.horizon > 0.0:
         most = arms * max(ENOUGH / square, PLENTY)
-        opening = OPENING_WATCHED if params.budget < math.inf else OPENING
-        size = max(size, min(opening * params.horizon, most))
+        size = max(size, min(OPENING * params.horizon, most))
         size = min(size, LONGEST_FIRST * params.horizon)
     return float(math.ceil(min(max(size, 2.0), LONGEST)))
 
 
 @part
-def plan_first(params: PhasedParams, state: PhasedState, stream: Stream) -> bool:
+def plan_first(params: PhasedParams, state: PhasedState, size: float, stream: Stream) -> bool:
     """Give every arm as many rounds; if that were too few to tell anything, some arms at random.
 
     Returns whether the net lets it be played.
     """
     arms, planned = state.planned.size, state.planned
-    size = first_size(params, arms)
     some = min(max(math.floor(0.5 * size * params.epsilon), 2.0), float(arms))
     each = math.floor(size / some)
     if watched(params, state):
         for i in range(arms):
             state.guesses[i] = 0.5
             state.odds[i] = some / arms
-            planned[i] = each
-        if not set_limits(params, state, size, int(np.int64(-1))):
+            state.scratch_counts[i] = each
+        if not set_limits(params, state, size):
             return False
     more = size - some * each
     for i in range(arms):
@@ -122,7 +110,7 @@ def _suspects(params: PhasedParams, state: PhasedState) -> bool:
 
 
 @part
-def _size(params: PhasedParams, state: PhasedState, settled: bool) -> float:
+def next_size(params: PhasedParams, state: PhasedState, settled: bool) -> float:
     """Return the length of a phase that is not the first."""
     phase = state.phase
     size = (SETTLED_GROWTH if settled else GROWTH) * phase[ROUNDS]
@@ -144,22 +132,15 @@ def _size(params: PhasedParams, state: PhasedState, settled: bool) -> float:
 
 
 @part
-def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool:
-    """Turn shares into rounds: small ones are left out, quiet arms are probed.
-
-    Returns whether the net lets it be played.
-    """
-    if watched(params, state):
-        note_safety(params, state)
+def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> None:
+    """Turn shares into rounds: small ones are left out, quiet arms are probed."""
     phase, shares, planned = state.phase, state.scratch_shares, state.planned
     lead = int(np.argmax(shares))
     settled = shares[lead] > ALMOST_ALL
-    size = _size(params, state, settled)
+    size = next_size(params, state, settled)
     kept = 0.0
     worth = WORTH_SETTLED if settled else WORTH
-    if watched(params, state):
-        worth = WORTH_WATCHED
-    elif not settled:
+    if not settled:
         _gather(params, shares, lead, size, stream)
     for i in range(planned.size):
         if i != lead and shares[i] * size * params.epsilon < worth:
@@ -173,10 +154,6 @@ def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> bool
     if params.probes:
         _probe(params, state, lead, size, stream)
     phase[LOOK] = 0.0
-    if watched(params, state):
-        _guess(state, lead)
-        return _probe_randomly(params, state, lead, size, stream)
-    return True
 
 
 @part
@@ -184,7 +161,7 @@ def _gather(params: PhasedParams, shares: Floats, lead: int, size: float, stream
     """Gather the small shares of several phases in one, at random: a release costs the same noise.
 
     An arm's expected share stays as it is. One number decides for all, so that their sum is hardly
-    random. Not with the net, whose estimates need arms with a share in every phase.
+    random.
     """
     least = min(RARELY / (params.epsilon * params.epsilon * size), MOST_RARELY)
     at = uniform(stream)
@@ -211,8 +188,7 @@ def _probe(
     horizon = params.horizon if params.horizon > 0.0 else 2.0 * phase[ROUNDS]
     if horizon == 0.0:  # the first phase after a log
         horizon = 2.0 * size
-    often = (PROBES_WATCHED if watched(params, state) else PROBES) / horizon
-    clear = CLEAR_WATCHED if watched(params, state) else CLEAR
+    often = PROBES / horizon
     again = _suspects(params, state)
     most = (LOOKING if again else PROBING) * size
     budget = min((LOOKING if again or phase[LOOK] > 0.0 else PROBING) * size, planned[lead] - 1.0)
@@ -234,7 +210,7 @@ def _probe(
             return
         count = wanted[arm]
         if count == 0.0:
-            count = _rounds_to_tell(params, state, arm, lead, clear)
+            count = rounds_to_tell(params, state, arm, lead, CLEAR)
         count = math.ceil(min(count, most))
         wanted[arm] = 0.0
         if count > budget:
@@ -245,7 +221,7 @@ def _probe(
 
 
 @step
-def _rounds_to_tell(
+def rounds_to_tell(
     params: PhasedParams, state: PhasedState, arm: int, lead: int, clear: float
 ) -> float:
     """Return how many rounds of an arm show that it overtook the leader."""
@@ -254,7 +230,7 @@ def _rounds_to_tell(
 
 
 @part
-def _guess(state: PhasedState, lead: int) -> None:
+def guess_means(state: PhasedState, lead: int) -> None:
     """Guess every arm's mean in the phase: as far from the leader's newest as fitted."""
     newest = state.scratch_summary[LEVEL]
     last = int(state.phase[RECORDS]) - 1
@@ -263,38 +239,6 @@ def _guess(state: PhasedState, lead: int) -> None:
     for i in range(state.planned.size):
         guess = newest + state.scratch_fitted[i] - state.scratch_fitted[lead]
         state.guesses[i] = min(max(guess, 0.0), 1.0)
-
-
-@part
-def _probe_randomly(
-    params: PhasedParams, state: PhasedState, lead: int, size: float, stream: Stream
-) -> bool:
-    """Draw which other arms are probed, each with the probability that the net needs.
-
-    One number decides for all (systematic sampling), so that their number is hardly random.
-    Returns whether the net lets the phase be played.
-    """
-    planned = state.planned
-    most = math.floor(min(RANDOMLY * size, planned[lead] / 3.0))
-    if most < 1.0:
-        return False
-    for i in range(planned.size):
-        if planned[i] == 0.0:
-            count = _rounds_to_tell(params, state, i, lead, RATHER_CLEAR)
-            state.scratch_counts[i] = math.ceil(max(count, LITTLE_NOISE / params.epsilon))
-    set_odds(params, state, size, most)
-    if not set_limits(params, state, size, lead):
-        return False
-    at = uniform(stream)
-    reached = 0.0
-    for i in range(planned.size):
-        if planned[i] == 0.0:
-            reached += state.odds[i]
-            if reached > at:
-                at += 1.0
-                planned[i] = state.scratch_counts[i]
-                planned[lead] -= planned[i]
-    return True
 
 
 @step

@@ -26,6 +26,7 @@ from bandanna.learners.adaptive import RATE, SWITCHED, Adaptive, adaptive_part
 from bandanna.learners.base import PhaseLearner, Report, aligned_zeros
 from bandanna.learners.net import NetReport
 from bandanna.learners.phase_net import noise_of
+from bandanna.learners.phase_pilot import pilot_rounds
 from bandanna.learners.phased_state import (
     ADAPTIVE,
     ALARMS,
@@ -81,8 +82,9 @@ class Phased(PhaseLearner):
     guard
         Test whether the order of arms changes.
     false_alarm
-        Probability of an alarm in a run in which differences between arms are steady, about: the
-        law of sampling errors is approximated.
+        Probability of an alarm, at most, in a run in which differences between arms are steady, by
+        design: tails are bounded as if means and weights were known. ``python -m benchmarks.guard``
+        measures it.
     budget
         What expected regret must not exceed, in rounds, or None. Probes are then drawn at random,
         so that regret is estimated without bias; when it comes too close, centred EXP3 plays the
@@ -90,6 +92,11 @@ class Phased(PhaseLearner):
     prior
         What was released of each arm before, or None: it counts as a phase before the first. Not
         with a budget.
+    pilot
+        Begin with a pilot, after which arms far behind leave, and let probes cost a share of what
+        was lost. A budget needs it.
+    premium
+        That share.
     """
 
     arms: int
@@ -100,6 +107,8 @@ class Phased(PhaseLearner):
     false_alarm: float = 0.005
     budget: float | None = None
     prior: Prior | None = None
+    pilot: bool = False
+    premium: float = 0.2
     name: ClassVar[str] = "phased"
     watches: ClassVar[bool] = True
     starts: ClassVar[bool] = True
@@ -119,8 +128,8 @@ class Phased(PhaseLearner):
             checks.set_fields(self, rounds=checks.rounds(self.rounds))
         if self.budget is not None:
             checks.positive("budget", self.budget)
-            if self.rounds is None or not self.probes:
-                raise InputError("a budget needs rounds=, and probes.")
+            if self.rounds is None or not self.probes or not self.pilot:
+                raise InputError("a budget needs rounds=, probes and a pilot.")
             if self.prior is not None:
                 raise InputError("a budget is for runs that start from nothing.")
         checks.set_fields(self, prior=check_prior(self.prior, self.arms))
@@ -131,7 +140,10 @@ class Phased(PhaseLearner):
         watch = bool(self.probes), bool(self.guard)
         odds = float(self.false_alarm), float(self.budget or math.inf)
         batches = self._rounds(2.5 * math.sqrt(8.0)), self._rounds(2.0)
-        return PhasedParams(*known, *watch, *odds, *batches, self._adaptive().params())
+        pilot = pilot_rounds(self.epsilon) if self.pilot else 0.0
+        return PhasedParams(
+            *known, *watch, *odds, *batches, pilot, float(self.premium), self._adaptive().params()
+        )
 
     def _rounds(self, multiple: float) -> int:
         return min(max(1, round(multiple / self.epsilon)), checks.MAX_ROUNDS)
@@ -223,6 +235,7 @@ class Phased(PhaseLearner):
             tests=int(state.phase[TESTS]),
             alarm=bool(state.phase[ALARMS] > 0.0),
             false_alarm=float(self.false_alarm),
+            approximate=True,
         )
         if self.budget is None:
             return Report(guard=guard)

@@ -60,6 +60,10 @@ class PhasedParams(NamedTuple):
     """Rounds in a batch of the adaptive learner."""
     net_batch: int
     """Rounds in a batch of centred EXP3, should it have to play the rest."""
+    pilot: float
+    """Rounds of each arm in a pilot before the first long phase; 0 for none."""
+    premium: float
+    """Share of what was lost so far that looking at quiet arms may cost in the rest of the run."""
     adaptive: AdaptiveParams
 
 

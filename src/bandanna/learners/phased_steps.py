@@ -25,7 +25,8 @@ from bandanna.learners.phase_net import (
     take_over,
     watched,
 )
-from bandanna.learners.phase_plan import SETTLED, enough, plan_first, plan_phase
+from bandanna.learners.phase_pilot import plan_next, plan_pilot
+from bandanna.learners.phase_plan import enough, first_size, plan_first, plan_phase
 from bandanna.learners.phased_state import (
     ADAPTIVE,
     ALARMS,
@@ -82,8 +83,11 @@ def phased_open(params: PhasedParams, state: PhasedState, stream: Stream) -> tup
     if phase[ADAPTIVE] > 0.0:
         return _open_batch(params, state, stream)
     records = int(phase[RECORDS])
-    if records == 0:
-        kept = plan_first(params, state, stream)
+    kept = True
+    if records == 0 and params.pilot > 0.0:
+        kept = plan_pilot(params, state, stream)
+    elif records == 0:
+        plan_first(params, state, first_size(params, state.planned.size), stream)
     else:
         model = model_of(state)
         fit(model, records)
@@ -91,7 +95,10 @@ def phased_open(params: PhasedParams, state: PhasedState, stream: Stream) -> tup
         if params.horizon > 0.0:
             bold *= math.sqrt(max(1.0 - phase[ROUNDS] / params.horizon, 0.02))
         thompson_shares(model, records, bold, DRAWS, state.scratch_shares, stream)
-        kept = plan_phase(params, state, stream)
+        if params.pilot > 0.0:
+            kept = plan_next(params, state, stream)
+        else:
+            plan_phase(params, state, stream)
     if not kept:
         take_over(params, state)
         return _open_batch(params, state, stream)
@@ -302,8 +309,11 @@ def _watch(params: PhasedParams, state: PhasedState) -> None:
     fit(model, records)
     variance = state.scratch_summary[VARIANCE]
     level = params.false_alarm / (4.0 * max(arms - 1.0, 1.0))
-    if params.horizon > 0.0:
-        level *= SETTLED
+    if params.horizon > 0.0:  # the shares of all phases add up to 1
+        newest = 0.0
+        for i in range(arms):
+            newest += state.rounds[i, records - 1]
+        level *= newest / params.horizon
     else:
         level /= phase[PHASES] * (phase[PHASES] + 1.0)
     window = 1

@@ -87,6 +87,8 @@ class GuardReport(TypedDict):
     alarm: bool
     false_alarm: float
     """How likely an alarm is where nothing changes, at most."""
+    approximate: NotRequired[bool]
+    """Whether that is what it was designed for, not what is proved."""
     most_telling: NotRequired[Comparison]
 
 

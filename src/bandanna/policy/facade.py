@@ -118,8 +118,8 @@ def _spec(kind: str, options: Mapping[str, object], **given: object) -> Spec:
 
 
 @_described(
-    algorithm="adaptive (default), one-bit, one-bit-exp3 (the smallest guarantee for few arms), "
-    "tracking, dp-klucb, the paper's htinf, exp3 and ftpl, or prior work's ldp-exp3 and "
+    algorithm="adaptive (default), phased-net, one-bit, one-bit-exp3 (the smallest guarantee for "
+    "few arms), tracking, dp-klucb, the paper's htinf, exp3 and ftpl, or prior work's ldp-exp3 and "
     "dp-exp3-lap. With -tight at the end of the paper's names and ldp-exp3, tuned to constants of "
     "ours.",
     delta="With per_person: what a person's slots may cost besides epsilon; 0 is pure.",

@@ -158,6 +158,12 @@ def stationarity_words(seen: GuardReport | None) -> str:
     if seen is None or not seen["guard"]:
         return ""
     tests, chance = seen["tests"], f"{seen['false_alarm']:g}"
+    if not seen["alarm"] and seen.get("approximate"):
+        return (
+            f"The order of arms looks steady: {tests:,} comparisons of differences between arms, "
+            f"no alarm (designed for a false one in at most {seen['false_alarm']:.1%} of runs; the "
+            f"law of errors is approximated)."
+        )
     if not seen["alarm"]:
         return (
             f"Losses look steady: {tests:,} comparisons of an arm's releases with its earlier "
@@ -167,8 +173,8 @@ def stationarity_words(seen: GuardReport | None) -> str:
     if told is None:
         return (
             f"The order of arms has changed, by {tests:,} comparisons of differences between arms "
-            f"(false alarms: probability about {chance}). What was known before fades; after a "
-            f"change so early or soon the adaptive learner plays."
+            f"(designed for false alarms in at most {seen['false_alarm']:.1%} of runs). What was "
+            f"known before fades; after a change so early or soon the adaptive learner plays."
         )
     return (
         f"Losses change: after {told['after_rounds']:,} rounds arm {told['arm'] + 1}'s went from "

@@ -36,12 +36,12 @@ class Guard(NamedTuple):
     alarms: float
     """Share of the runs in which it fired."""
     false_alarm: float
-    """Probability with which it would fire, at most, if nothing changed."""
+    """Probability with which it should fire, at most, if nothing changed."""
 
     def __str__(self) -> str:
         return (
-            f"fired in {self.alarms:.1%} of the runs; where losses are steady it fires with "
-            f"probability at most {self.false_alarm:g}"
+            f"fired in {self.alarms:.1%} of the runs; it is designed to fire with probability at "
+            f"most {self.false_alarm:g} where losses are steady"
         )
 
 

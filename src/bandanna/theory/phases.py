@@ -15,7 +15,7 @@ from bandanna._core.types import JSON, InputError
 from bandanna.spec import Problem
 from bandanna.theory.adaptive import net_regret
 from bandanna.theory.centred import smallest_guarantee
-from bandanna.theory.tuning import Bound, TooFewRoundsError, Tuning
+from bandanna.theory.tuning import Bound, Tuning
 
 PHASED_UNPROVED = "none without a net: regret is measured. phased-net has one."
 AB_TEST_UNPROVED = (
@@ -30,9 +30,11 @@ EXPLORE = 0.2
 """Share of the rounds that the A/B test explores in."""
 
 
-OPENING, LONGEST_FIRST, LONGEST = 0.03, 0.2, 2**22
+OPENING, LONGEST_FIRST, LONGEST = 0.033, 0.2, 2**22
 FIRST, ENOUGH, PLENTY = 5.0, 10.0, 120.0
-"""What decides the length of the first phase; ``learners.phased_steps`` has the same numbers."""
+"""What decides the length of the first phase; ``learners.phase_plan`` has the same numbers."""
+PILOT, LEAST_PILOT, SHORT = 20.0, 12.0, 2.0
+"""The same of the pilot, as in ``learners.phase_pilot``."""
 
 
 def first_phase(problem: Problem) -> int:
@@ -43,6 +45,13 @@ def first_phase(problem: Problem) -> int:
         most = problem.arms * max(ENOUGH / epsilon**2, PLENTY)
         size = min(max(size, min(OPENING * rounds, most)), LONGEST_FIRST * rounds)
     return math.ceil(min(max(size, 2.0), LONGEST))
+
+
+def pilot_phase(problem: Problem) -> int:
+    """Return the length of the first phase where there may be a pilot."""
+    first = first_phase(problem)
+    pilot = problem.arms * math.ceil(max(PILOT / problem.epsilon, LEAST_PILOT))
+    return pilot if SHORT * pilot <= first else first
 
 
 def _release(problem: Problem, first: int) -> JSON:
@@ -60,13 +69,13 @@ def phased(
 
 
 def phased_net(problem: Problem, batch: int | None = None) -> Tuning:
-    """Phases with a net under them; ``InputError`` where there is none."""
-    promised = phased_promise(problem)
-    if promised is None:
-        rounds = problem.horizon("phased-net")
-        raise TooFewRoundsError(f"the net of phased-net needs more rounds than {rounds}.")
+    """Phases with a pilot, and with a net under them where it would say something."""
     found = phased(problem)
-    return found._replace(learner={**found.learner, "budget": promised})
+    learner: JSON = {**found.learner, "pilot": True}
+    promised = phased_promise(problem)
+    if promised is not None:
+        learner["budget"] = promised
+    return Tuning(learner, _release(problem, pilot_phase(problem)))
 
 
 def phased_promise(problem: Problem) -> float | None:
@@ -89,11 +98,14 @@ def phased_bound(problem: Problem, batch: int | None = None) -> Bound:
     """Return what the net under phases promises; ``InputError`` where there is none."""
     promised = phased_promise(problem)
     if promised is None:
-        raise InputError("there is no net in so few rounds.")
+        raise InputError(
+            "there is no net without a number of rounds, nor where five times the smallest "
+            "guarantee is more than choosing at random loses."
+        )
     return Bound(
         "phases with a net under them (docs/theory/phases.md)",
         {f"{PROMISE:g} times the smallest guarantee": promised},
-        first_phase(problem),
+        pilot_phase(problem),
     )
 
 
