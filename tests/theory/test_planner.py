@@ -9,9 +9,9 @@ from statistics import median
 import pytest
 
 import bandanna as bd
-from bandanna.algorithms import ALGORITHMS, algorithms
+from bandanna.algorithms import ALGORITHMS, DEFAULT, algorithms
 from bandanna.planner.inverse import ask, says_something_from
-from bandanna.planner.plan import plan, row_of
+from bandanna.planner.plan import ORDINARY, plan, row_of
 from bandanna.spec import Problem
 from tests.soak import mostly_slow
 
@@ -59,15 +59,19 @@ def test_a_plan_tells_the_default_from_the_smallest_guarantee() -> None:
 
 
 @pytest.mark.parametrize("losses", ALGORITHMS)
-def test_a_plan_says_what_to_expect_in_each_world(losses: str) -> None:
+def test_a_plan_shows_what_runs_beside_the_plain_test_and_no_privacy(losses: str) -> None:
     found = plan(4, 10**5, 0.5, losses=losses)
-    runs = ALGORITHMS[losses][0]
-    assert runs in found.worlds
-    numbers = {row.algorithm: found.expected(row) for row in found.rows}
-    known = {name: number for name, number in numbers.items() if number is not None}
-    assert min(known, key=lambda name: known[name]) == runs
-    assert {"one-bit", "htinf", "tracking"} <= set(known)
-    assert plan(4, 10**5, 0.5, experts=5, losses=losses).worlds == ""
+    runs = DEFAULT if losses == "any" else ALGORITHMS[losses][0]
+    assert {row.algorithm for row in found.shown} == {runs, ORDINARY, "ab-test", "no-privacy"}
+
+
+@pytest.mark.parametrize(("arms", "rounds", "epsilon"), [(10, 20_000, 0.05), (100, 20_000, 0.5)])
+def test_what_random_choice_keeps_is_no_promise(arms: int, rounds: int, epsilon: float) -> None:
+    for algorithm in (None, "phased-net"):
+        policy = bd.PrivateBandit(arms, epsilon, rounds, algorithm)
+        assert policy.net is None
+        assert "at most" not in str(policy.plan).partition("This policy")[2].partition("\n")[0]
+        assert "guarantees" not in policy.plan.default
 
 
 def test_changes_go_with_a_changing_world() -> None:

@@ -12,7 +12,7 @@ import typer
 
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
-from bandanna.algorithms import ANY
+from bandanna.algorithms import DEFAULT
 from bandanna.cli.options import (
     NO_COLUMNS,
     LogColumns,
@@ -23,7 +23,7 @@ from bandanna.cli.options import (
 )
 from bandanna.cli.output import note_weak, print_sample, print_table
 from bandanna.cli.plan_finished import print_finished_plan
-from bandanna.planner.plan import FOR_SLOTS, percent
+from bandanna.planner.plan import AB_TEST, FOR_SLOTS, NO_PRIVACY, ORDINARY, percent
 
 if TYPE_CHECKING:
     from bandanna.cli.forecast import Prospect
@@ -51,7 +51,7 @@ def print_expected(rows: list[JSON], left_out: dict[str, str], *, experts: bool 
     )
 
 
-def print_forecast(ahead: Prospect) -> None:
+def print_forecast(ahead: Prospect, everything: bool) -> None:
     """Print the answer for losses like people's own, then the algorithms that were tried."""
     from bandanna.simulation.forecast import short
 
@@ -66,6 +66,8 @@ def print_forecast(ahead: Prospect) -> None:
             f"than {short(each)} per 1,000 rounds."
         )
     unit = f" {found.unit}" if found.unit else ""
+    main = {found.best, DEFAULT, ORDINARY, AB_TEST, NO_PRIVACY}
+    rows = [row for row in found.rows if everything or row.algorithm in main]
     print_table(
         f"To expect in {found.rounds:,} rounds: regret per 1,000 rounds{unit and f' in{unit}'}",
         ["algorithm", "regret", "s.e.", "learned", "best arm found"],
@@ -77,7 +79,7 @@ def print_forecast(ahead: Prospect) -> None:
                 f"{max(row.learned, 0.0):.0%}",
                 f"{row.found:.0%}",
             ]
-            for row in found.rows
+            for row in rows
         ],
         f"Choosing at random: {short(found.uniform)}. Learned: share of\nthe way from there to "
         f"the best arm. Simulated;\nwhat follows is guaranteed for any losses.",
@@ -90,20 +92,19 @@ def print_plan(found: Plan, explain: bool, everything: bool) -> None:
     for sentence in filter(None, (found.default, found.worlds)):
         typer.echo(sentence)
     headings = ["algorithm", "privacy", "delta", "batch", "regret at most", "of the rounds"]
-    headings += ["expected"] if found.measured else []
     rows = []
     shown = found.rows if everything else found.shown
     for row in shown:
-        if row.bound is not None or found.expected(row) is not None or not everything:
-            rows.append(_cells(row, found))
+        if row.bound is not None or not everything:
+            rows.append(_cells(row))
     if explain:
         headings.append("says something from")
         starts = _starts(found)
         for cells in rows:
             cells.append(starts.get(cells[0], "-"))
-    left_out = _said_of_expected(found)
+    left_out = []
     if everything:
-        left_out += _left_out(found)
+        left_out = _left_out(found)
     elif len(shown) < len(found.rows):
         left_out.append(f"--all shows {len(found.rows) - len(shown)} more.")
     title = f"Guaranteed regret after {found.problem}"
@@ -118,7 +119,7 @@ def print_plan(found: Plan, explain: bool, everything: bool) -> None:
             typer.echo(f"  {value:>16.6g}  {name.replace('_', ' ')} to run it with")
 
 
-def _cells(row: Row, found: Plan) -> list[str]:
+def _cells(row: Row) -> list[str]:
     """Return a row of the table."""
     spent = "-" if row.model == "none" else f"{row.delta:g}"
     cells = [row.algorithm, row.model, spent]
@@ -126,10 +127,8 @@ def _cells(row: Row, found: Plan) -> list[str]:
         cells += ["-", "-", "none proved"]
     else:
         verdict = "says nothing" if row.vacuous else percent(row.share)
-        cells += [f"{row.bound.batch:,}", f"{row.regret:,.0f}", verdict]
-    if found.measured:
-        expected = found.expected(row)
-        cells.append("-" if expected is None else f"{expected:.1f} times")
+        regret = "-" if row.vacuous else f"{row.regret:,.0f}"
+        cells += [f"{row.bound.batch:,}", regret, verdict]
     return cells
 
 
@@ -138,17 +137,6 @@ def _conditions(found: Plan) -> list[str]:
     in_order = "Bounds hold for feedback in order; --delay says how late it may be."
     feedback = found.problem.assumed_of_feedback if found.problem.delay else in_order
     return [feedback] if found.per_person is None else [feedback, FOR_SLOTS]
-
-
-def _said_of_expected(found: Plan) -> list[str]:
-    """Say what the numbers are that were measured."""
-    if not found.measured:
-        return []
-    where = "in the environment worst for each" if found.losses == ANY else "on average"
-    return [
-        f"Expected: mean regret as a multiple of the best algorithm's, {where}, if losses are "
-        f"{found.losses}; measured by bandanna reproduce algorithms."
-    ]
 
 
 def _left_out(found: Plan) -> list[str]:
@@ -366,7 +354,7 @@ def plan(
         ),
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show every algorithm, not only the main five.")
+        bool, typer.Option("--all", help="Show every algorithm, not only the main ones.")
     ] = False,
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Also simulate what to expect.")
@@ -462,17 +450,25 @@ def plan(
     if log is not None:
         print_sample(log.sample)
     if ahead is not None:
-        print_forecast(ahead)
+        print_forecast(ahead, everything)
     typer.echo(answer or "", nl=bool(answer))
     print_plan(found, explain, everything or explain)
-    if trees is not None:
-        typer.echo(
-            f"By context: against every tree of the declared features with {trees['leaves']} "
-            f"leaves, algorithm trees has regret at most {trees['regret']:,.0f} "
-            f"({percent(trees['share'])} of the rounds)."
-        )
+    _print_trees(trees)
     if expected:
         print_expected(*expected, experts=found.problem.with_experts)
+    if ahead is not None:
+        typer.echo(ahead.forecast.advice)
+
+
+def _print_trees(trees: JSON | None) -> None:
+    """Say what trees of so many leaves guarantee, if that was asked."""
+    if trees is None:
+        return
+    typer.echo(
+        f"By context: against every tree of the declared features with {trees['leaves']} "
+        f"leaves, algorithm trees has regret at most {trees['regret']:,.0f} "
+        f"({percent(trees['share'])} of the rounds)."
+    )
 
 
 def _trees(found: Plan, leaves: int) -> JSON:

@@ -17,8 +17,6 @@ from bandanna.algorithms import (
     ANY,
     CHANGING,
     DEFAULT,
-    STEADY,
-    STEADY_WARNING,
     Algorithm,
     algorithms,
     check_losses,
@@ -147,19 +145,6 @@ class Standing(NamedTuple):
 CHANGES = ", changes"
 """After an algorithm's name: told how often the best arm changes."""
 
-EXPECTED = {
-    ANY: "Expect the smallest regret from adaptive if you know nothing about the losses "
-    "(losses='any'), from phased if each arm's distribution never changes (losses='steady'), and "
-    "from adaptive, told how often the best arm changes, if it does (losses='changing').",
-    STEADY: f"On steady losses expect the smallest regret from phased. {STEADY_WARNING} If you are "
-    f"not sure, use adaptive (losses='any').",
-    CHANGING: "Where the best arm changes, expect the smallest regret from adaptive, told how "
-    "often; it then forgets old losses, and the guarantee of the default does not hold. tracking "
-    "has a bound against every sequence of arms that changes so often; other bounds are against "
-    "the best fixed arm.",
-}
-"""What to run in each world, and why."""
-
 
 @cache
 def standings(losses: str) -> dict[str, Standing]:
@@ -194,9 +179,11 @@ ELIGIBLE = (
     "in which it was, with batches one after the other (docs/theory/arms.md)."
 )
 AB_TEST, NO_PRIVACY = "ab-test", "no-privacy"
+ORDINARY = "phased-net"
+"""What loses least in ordinary experiments."""
 CONVERTED = "one-bit-conversion"
 """With experts: whose learner, release or batch are replaced, and what always runs."""
-FEW_EXPERTS = f"{DEFAULT}-conversion"
+FEW_EXPERTS = "adaptive-conversion"
 """What runs with experts unless there are many of them."""
 MANY_EXPERTS = 0.55
 """There are many experts where EXP4's guarantee is at most this times every conversion's."""
@@ -286,19 +273,28 @@ class Plan:
 
     @property
     def shown(self) -> list[Row]:
-        """The rows to look at first, at most five; ``rows`` has all.
+        """The rows to look at first; ``rows`` has all.
 
-        The default, the smallest guarantee, the plain A/B test, the best of the paper's, and no
-        privacy.
+        What runs, what loses least in ordinary experiments, the plain A/B test and no privacy; with
+        experts or on devices, also the smallest guarantee.
         """
-        papers = [row for row in self.rows if row.entry.source == "the paper"]
-        names = {self.best.algorithm, DEFAULT, FEW_EXPERTS, AB_TEST, NO_PRIVACY}
-        names |= {row.algorithm for row in sorted(papers, key=lambda row: row.regret)[:1]}
+        names = {self.runs, ORDINARY, AB_TEST, NO_PRIVACY}
+        if self.problem.with_experts or self.local:
+            names.add(self.best.algorithm)
         return [row for row in self.rows if row.algorithm in names]
 
     @property
+    def runs(self) -> str:
+        """What runs unless an algorithm is named."""
+        if self.problem.with_experts:
+            return self.auto[0]
+        if self.local:
+            return self.best.algorithm
+        return DEFAULT if self.losses == ANY else ALGORITHMS[self.losses][0]
+
+    @property
     def why(self) -> str:
-        """The choice in one sentence."""
+        """The smallest guarantee in one sentence."""
         best = self.best
         assert best.bound is not None
         if best.vacuous:
@@ -366,34 +362,19 @@ class Plan:
             return ""
         row = found[0]
         if row.vacuous:
-            said = "has the smallest regret in simulations, but no guarantee here"
-            return f"The default, {DEFAULT}, {said}."
-        return (
-            f"The default, {DEFAULT}, has the smallest regret in simulations and guarantees "
-            f"{percent(row.share)}."
-        )
+            return f"The default, {DEFAULT}, has no guarantee here."
+        return f"The default, {DEFAULT}, guarantees {percent(row.share)}."
 
     @property
     def worlds(self) -> str:
-        """Which algorithm to expect the least regret of, by what losses are like; in a sentence."""
-        if self.problem.with_experts:
+        """What devices can feed, where only they are compared."""
+        if not self.local:
             return ""
-        if self.local:
-            return (
-                "Devices can feed one-bit algorithms (release='device'). Expect little "
-                "regret from one-bit while one arm stays the best, and from tracking where the "
-                "best changes; --simulate shows it."
-            )
-        return EXPECTED[self.losses]
-
-    @property
-    def measured(self) -> bool:
-        """Whether it was measured what to expect: not with experts, nor on people's devices."""
-        return not (self.problem.with_experts or self.local)
-
-    def expected(self, row: Row) -> float | None:
-        """Return the regret to expect of an algorithm, times the least; None if not measured."""
-        return expected(row.algorithm, self.losses) if self.measured else None
+        return (
+            "Devices can feed one-bit algorithms (release='device'). Expect little "
+            "regret from one-bit while one arm stays the best, and from tracking where the "
+            "best changes; --simulate shows it."
+        )
 
     def to_dict(self) -> JSON:
         """Return the plan with stable keys."""
@@ -410,7 +391,7 @@ class Plan:
             "losses": self.losses,
             "worlds": self.worlds,
             **own,
-            "rows": [row.to_dict() | {"expected": self.expected(row)} for row in self.rows],
+            "rows": [row.to_dict() for row in self.rows],
         }
 
     def __repr__(self) -> str:
@@ -422,7 +403,11 @@ class Plan:
                 share = "says nothing" if row.vacuous else percent(row.share)
                 lines.append(f"  {row.algorithm:{width}}  {row.regret:>14,.0f}  {share}")
         if self.own is not None:
-            known = self.own.reason or f"at most {self.own.regret:,.0f}, {percent(self.own.share)}"
+            known = f"at most {self.own.regret:,.0f}, {percent(self.own.share)}"
+            if self.own.bound is None:
+                known = self.own.reason
+            elif self.own.vacuous:
+                known = "promises nothing, its bound is more than choosing at random loses"
             lines.append(f"This policy, {self.own.algorithm}: {known}")
         lines += [self.why, *filter(None, (self.default, self.worlds)), self.condition]
         lines += [self.note] if self.note else []

@@ -134,19 +134,22 @@ def _bound_so_far(policy: Policy, missed: int) -> float | None:
     """Return the most that the regret is guaranteed to be in expectation, if anything is.
 
     What a policy guarantees for all its rounds it guarantees for those so far: the losses of the
-    others may all be 0. Without a number of rounds it must be tuned alike for any.
+    others may all be 0. Without a number of rounds it must be tuned alike for any. None where it
+    says no more than choosing at random does.
     """
     if policy.decided < 1:
         return None
+    low, high = policy.loss_range
+    at_random = (high - low) * policy.decided * (1.0 - 1.0 / len(policy.arms))
     if policy.regret_bound is not None:
-        return policy.regret_bound
+        return policy.regret_bound if policy.regret_bound < at_random else None
     rounds = policy.decided if policy.rounds is None else policy.rounds
     if rounds < policy.decided or not policy.guarantee.private or policy.experts == 1:
         return None
     own = own_row(policy.algorithm, policy.recipe, policy.problem.but(rounds=rounds))
     found = own.after(policy.happened._replace(missed=missed))
-    low, high = policy.loss_range
-    return (high - low) * found.regret if math.isfinite(found.regret) else None
+    bound = (high - low) * found.regret
+    return bound if bound < at_random else None
 
 
 # --- decisions by context -------------------------------------------------------------

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.grid import LossRange
 from bandanna._core.types import JSON, InputError
-from bandanna.algorithms import ALGORITHMS, algorithms
+from bandanna.algorithms import ALGORITHMS, DEFAULT, algorithms
 from bandanna.environments import (
     Bernoulli,
     ClusteredExperts,
@@ -28,7 +28,7 @@ from bandanna.environments import (
     Switching,
     SwitchingExperts,
 )
-from bandanna.planner.plan import plan, planned
+from bandanna.planner.plan import AB_TEST, plan, planned
 from bandanna.policy import Policy
 from bandanna.simulation.arguments import batch_in_effort, seconds_of
 from bandanna.simulation.baselines import (
@@ -49,6 +49,8 @@ MOST_STEPS = 3e9
 
 MOST_BASELINE = 0.5
 """Seconds that a run of a learner without privacy may take."""
+AS_GOOD = 1.1
+"""The default is recommended where it loses at most so many times the least."""
 
 GROWTH = math.sqrt(10.0)
 BEATS = 0.95
@@ -79,7 +81,8 @@ class Forecast:
     uniform: float
     """Regret of choosing at random, for 1,000 rounds."""
     best: str
-    """The private algorithm with the smallest regret."""
+    """What is recommended: the private algorithm with the smallest regret, or the default where it
+    is about as good."""
     beats: bool
     """Whether it is clearly better than choosing at random."""
     beats_from: int | None
@@ -95,6 +98,19 @@ class Forecast:
     """Its regret for 1,000 rounds."""
     arm: str = ""
     """The best arm, where it has a name."""
+
+    @property
+    def advice(self) -> str:
+        """What to run and what to expect of it, in a sentence."""
+        if not self.beats:
+            return self.words
+        row = next(row for row in self.rows if row.algorithm == self.best)
+        named = "" if self.best == DEFAULT else f', algorithm="{self.best}"'
+        return (
+            f"Run bd.PrivateBandit(arms, epsilon, rounds{named}): expect it to lose "
+            f"{short(row.regret)} per 1,000 rounds against the best arm, where choosing at random "
+            f"loses {short(self.uniform)}."
+        )
 
     @property
     def words(self) -> str:
@@ -135,7 +151,7 @@ class Forecast:
 
 
 def forecast(problem: Problem, make: MakeEnvironment, *, unit: str = "", seed: int = 0) -> Forecast:
-    """Simulate the likeliest candidates, and the best of them for longer if need be.
+    """Simulate the likeliest candidates, and what is recommended for longer if need be.
 
     Parameters
     ----------
@@ -159,7 +175,7 @@ def forecast(problem: Problem, make: MakeEnvironment, *, unit: str = "", seed: i
         policies[NO_PRIVACY] = strongest(here, seed=seed, most_seconds=MOST_BASELINE)
     results = simulate(policies, here, replicates=RUNS, seed=seed)
     rows = sorted((_row(results, name) for name in policies), key=lambda row: row.regret)
-    best = next(row.algorithm for row in rows if row.algorithm != NO_PRIVACY)
+    best = _recommended([row for row in rows if row.algorithm != NO_PRIVACY])
     beats = _beats(results, best)
     beats_from = rounds if beats else None
     size = float(rounds)
@@ -183,6 +199,17 @@ def forecast(problem: Problem, make: MakeEnvironment, *, unit: str = "", seed: i
     return Forecast(rounds, rows, uniform, best, beats, *when, unit, plain, *same, arm)
 
 
+def _recommended(rows: list[ForecastRow]) -> str:
+    """Return the algorithm with the least regret; the default where it is about as good."""
+    best = rows[0]
+    for row in rows:
+        if row.algorithm == DEFAULT:
+            slack = 2.0 * math.hypot(row.error, best.error)
+            if row.regret <= max(AS_GOOD * best.regret, best.regret + slack):
+                return DEFAULT
+    return best.algorithm
+
+
 def _same(best: str, here: Environment, seed: int) -> tuple[str, float | None]:
     """Return the best algorithm's learner without privacy, and its regret for 1,000 rounds."""
     policy = same_learner(best, here)
@@ -193,13 +220,16 @@ def _same(best: str, here: Environment, seed: int) -> tuple[str, float | None]:
 
 
 def _candidates(problem: Problem, loss_range: LossRange) -> dict[str, Policy]:
-    """Return ours, each world's, the smallest guarantee's and no privacy's, if not too long."""
+    """Return ours, each world's, the smallest guarantee's and no privacy's, if not too long.
+
+    Also the plain A/B test and dp-klucb.
+    """
     ours = [
         row.name for row in algorithms(with_experts=False) if row.private and row.source == "ours"
     ]
     names = [name for name in ours if not name.endswith("-tight")]
     names += [name for name, _ in ALGORITHMS.values()]
-    names += [plan(problem).best.algorithm, NO_PRIVACY]
+    names += [AB_TEST, "dp-klucb", plan(problem).best.algorithm, NO_PRIVACY]
     policies = {}
     for name in dict.fromkeys(names):
         try:
