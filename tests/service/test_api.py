@@ -268,7 +268,7 @@ def test_only_released_data_leaves(here: Here) -> None:
     assert here.http.get(f"{base}/export?format=parquet").content[:4] == b"PAR1"
     results = here.http.get(f"{base}/results").json()
     assert sum(choice["batches"] for choice in results["choices"]) == 1
-    assert results["regret_bound"] > 0
+    assert results["regret_bound"] is None  # choosing at random loses no more so far
     promise = here.http.get(f"{base}/privacy").json()
     assert promise["guarantee"]["epsilon"] == 0.2
     assert promise["ledger"]["batches_released"] == 1

@@ -53,7 +53,7 @@ def test_a_plan_tells_the_default_from_the_smallest_guarantee() -> None:
     assert few.default.endswith("guarantees 5.6%.")
     assert few.why in str(few)
     assert few.default in str(few)
-    assert "but no guarantee here" in plan(4, 10**5, 0.5, delay=5).default
+    assert "has no guarantee here" in plan(4, 10**5, 0.5, delay=5).default
     assert "adaptive-conversion" in plan(4, 10**5, 0.5, experts=5).default
     assert plan(4, 10**5, 0.5, experts=500).default == ""  # there the default is the best
 

@@ -132,6 +132,7 @@ class Phased(PhaseLearner):
                 raise InputError("a budget needs rounds=, probes and a pilot.")
             if self.prior is not None:
                 raise InputError("a budget is for runs that start from nothing.")
+        checks.positive("premium", self.premium)
         checks.set_fields(self, prior=check_prior(self.prior, self.arms))
 
     def params(self) -> PhasedParams:
