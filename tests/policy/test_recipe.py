@@ -116,7 +116,7 @@ def test_the_smallest_horizon_named_is_the_smallest_that_works(
         bd.PrivateBandit(arms, epsilon, 1, algorithm)
         return
     except bd.InputError as error:
-        if algorithm == "phased" and "more rounds" in str(error):  # a phase needs a few
+        if algorithm.startswith("phased") and "more rounds" in str(error):  # a phase needs a few
             return
         if str(error).endswith(" rounds are enough."):  # with another batch it may work before
             enough = int(str(error).removesuffix(" rounds are enough.").split()[-1])
