@@ -148,3 +148,65 @@ def test_a_weak_epsilon_is_said_to_be_weak(monkeypatch: pytest.MonkeyPatch) -> N
         assert "note: epsilon 10 is weak" in weak.output
         assert "99.996% of the time" in weak.output
         assert "is weak" not in CliRunner().invoke(app, [*asked, "1"]).output
+
+
+def test_an_algorithm_that_does_not_fit_is_left_out_and_the_others_play() -> None:
+    asked = ["simulate", "--arms", "2", "--rounds", "60", "--epsilon", "0.01", "--replicates", "2"]
+    done = CliRunner().invoke(app, [*asked, "--algorithms", "uniform,phased-net"])
+    assert done.exit_code == 0, done.output
+    assert "uniform" in done.output
+    assert "Left out: phased-net: " in done.output
+    alone = CliRunner().invoke(app, [*asked, "--algorithms", "phased-net"])
+    assert isinstance(alone.exception, bd.InputError)
+    mistyped = CliRunner().invoke(app, [*asked, "--algorithms", "uniform,unifrom"])
+    assert "unifrom" in str(mistyped.exception)
+
+
+def test_a_replay_says_of_how_many_rows_and_why() -> None:
+    rng = np.random.default_rng(0)
+    played = rng.random(20_190) < 0.05
+    log = {"arm": np.where(played, "A", "B"), "outcome": np.zeros(20_190)}
+    log |= {"chance": np.where(played, 0.05, 0.95)}
+    found = bd.environments.Logged(
+        log, arm="arm", outcome="outcome", propensity="chance", how="replay"
+    )
+    assert "of 20,190 rows, as the smallest propensity is 0.05; resampling uses all" in found.about
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"arm": ["a", "b"], "outcome": [0.5]}, "'arm' has 2, 'outcome' has 1"),
+        ({"arm": ["a", 1.5, None], "outcome": [0, 1, 1]}, "have no arm in column 'arm'"),
+        ({"arm": [["a"], ["b", "c"]], "outcome": [0, 1]}, "must be a list of values"),
+        ({"arm": ["a", "b"], "outcome": ["yes", "no"]}, "must hold numbers"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(columns: dict[str, object], said: str) -> None:
+    with pytest.raises(bd.InputError, match=said):
+        bd.answer(columns, arm="arm", outcome="outcome", epsilon=1.0)
+
+
+def test_mixed_kinds_of_arms_and_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    import pandas as pd  # type: ignore[import-untyped]
+
+    mixed = pd.DataFrame({"arm": ["a", 1, "b"], "outcome": [0, 1, 1]})
+    with pytest.raises(bd.InputError, match="mixes texts, numbers"):
+        bd.answer(mixed, arm="arm", outcome="outcome", epsilon=1.0)
+    twice = pd.DataFrame([["a", "b", 1]], columns=["arm", "arm", "outcome"])
+    with pytest.raises(bd.InputError, match="several columns named 'arm'"):
+        bd.answer(twice, arm="arm", outcome="outcome", epsilon=1.0)
+    path = write(tmp_path, "arm,arm,outcome\na,b,1\nb,a,0\n")
+    with pytest.raises(bd.InputError, match="several columns named 'arm'"):
+        read(path)
+
+
+def test_compressed_files_and_other_encodings_get_a_hint(tmp_path: Path) -> None:
+    packed = tmp_path / "log.csv.gz"
+    packed.write_bytes(b"")
+    with pytest.raises(bd.InputError, match="is compressed: unpack it first"):
+        read(str(packed))
+    rows = "\n".join(["arm,outcome,name", *["a,1,Jos\xe9", "b,0,Ann"] * 100])
+    path = write(tmp_path, rows, "latin-1")
+    with pytest.raises(bd.InputError, match=r"line 2 is not in UTF-8.*encoding='latin-1'"):
+        bd.environments.Logged(path, arm="arm", outcome="outcome", segment="name")

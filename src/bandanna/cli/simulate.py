@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ import typer
 from bandanna._core import checks
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import ArmName, InputError
-from bandanna.algorithms import contestants
+from bandanna.algorithms import contestants, find
 from bandanna.cli.options import (
     NO_COLUMNS,
     NO_OUTCOMES,
@@ -299,15 +300,14 @@ def simulate(
     with_experts = source.experts is not None
     checks.whole("seed", seed, at_least=0)
     runs = whole_number("--replicates", replicates or ("10" if with_experts else "100"))
-    from bandanna.simulation.baselines import make_contestant
     from bandanna.simulation.comparators import least_regret
 
     slots = policy_options.get("per_person")
     policy_options = policy_options | outcome_options.policy
-    policies = {
-        name: make_contestant(name, source, epsilon, delta, **policy_options)
-        for name in _names(algorithms or (WITH_EXPERTS if with_experts else WITHOUT))
-    }
+    policies, left_out = _contestants(
+        _names(algorithms or (WITH_EXPERTS if with_experts else WITHOUT)),
+        *(source, epsilon, delta, policy_options),
+    )
     if losses is not None:
         policies[f"losses={losses}"] = _for_world(losses, source, epsilon)
     _announce(policies, source, runs, cores)
@@ -324,9 +324,35 @@ def simulate(
     setting |= {"delta": delta} if slots is not None or with_experts else {}
     setting |= {"experts": getattr(source, "experts", None)} if with_experts else {}
     if as_json:
-        print_json(results, policies, setting)
+        print_json(results, policies, setting | {"left_out": left_out})
     else:
         print_results(results, policies, setting)
+        typer.echo(
+            "".join(f"Left out: {name}: {why}\n" for name, why in left_out.items()), nl=False
+        )
+
+
+def _contestants(
+    names: list[str],
+    source: Environment | ExpertEnvironment,
+    epsilon: float,
+    delta: float,
+    options: Mapping[str, object],
+) -> tuple[dict[str, Policy], dict[str, str]]:
+    """Return what plays, and why others cannot; an unknown name is a mistake, and refused."""
+    from bandanna.simulation.baselines import make_contestant
+
+    policies: dict[str, Policy] = {}
+    left_out = {}
+    for name in names:
+        find(name, with_experts=source.experts is not None)
+        try:
+            policies[name] = make_contestant(name, source, epsilon, delta, **options)
+        except InputError as error:
+            left_out[name] = str(error)
+    if not policies:
+        raise InputError("; ".join(left_out.values()))
+    return policies, left_out
 
 
 def _announce(

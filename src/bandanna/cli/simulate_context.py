@@ -120,7 +120,7 @@ def _replay(options: ContextOptions, columns: LogColumns, asked: Asked, *, as_js
         for protects in PROTECTS
     }
     if as_json:
-        rows = [{"protects": name, **vars(one)} for name, one in found.items()]
+        rows = [{"protects": name, **vars(one), "about": one.about} for name, one in found.items()]
         typer.echo(json.dumps({"rows": rows, "notes": notes}, indent=2))
         return
     print_table(

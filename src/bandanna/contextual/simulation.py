@@ -253,7 +253,16 @@ class Replay:
     """Standard error over rounds; that of the policy's own randomness is not in it."""
     matched: int
     """Rounds of the log that the policy could learn from."""
-    about: str = "replay: rounds of the log count where the policy played the same arm"
+    rows: int
+    """Of so many."""
+
+    @property
+    def about(self) -> str:
+        """How much of the log it used, and why."""
+        return (
+            f"replay: {self.matched:,} of the log's {self.rows:,} rounds count, those where the "
+            f"policy played the same arm"
+        )
 
 
 @private_inputs
@@ -297,7 +306,7 @@ def replay(
     if not got:
         raise InputError("no round of the log matches what the policy plays.")
     error = float(np.std(got)) / math.sqrt(len(got))
-    return Replay(float(np.mean(got)), error, len(got))
+    return Replay(float(np.mean(got)), error, len(got), len(phi))
 
 
 PUBLIC_IMAGES = 600

@@ -343,7 +343,8 @@ class Logged(Environment):
         self.about = (
             f"resampling within arms, {rows}{blocks}"
             if self.how == "resample"
-            else f"replay by rejection: a run uses {self.rounds:,} of {rows}{blocks}"
+            else f"replay by rejection: a run uses {self.rounds:,} of {rows}{blocks}, as the "
+            f"smallest propensity is {log.chances().min():.3g}; resampling uses all"
         )
 
     @property
