@@ -7,8 +7,8 @@
     python -m benchmarks.sharp planned   how often planned people tell the gap they were planned for
     python -m benchmarks.sharp others    the same table as tea-tasting has it
 
-RUNS as a second argument (by default 200 for the trial, 2,000 otherwise). Worlds are those of
-``docs/answers.md``; constants were chosen on others.
+RUNS as a second argument (by default 200 for the trial, 2,000 otherwise); for ``coverage`` kinds of
+intervals after it. Constants were chosen on other worlds.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def coverage(runs: int) -> None:
     pairs = [(name, name) for name in known]
     pairs += [("lab values", "constant"), ("rate .05", "rate .3"), ("revenue, 95% 0", "constant")]
     heads = " | ".join(f"{a:,} + {b:,}, eps {epsilon:g}" for (a, b), epsilon in CASES)
-    for kind in ("normal", "proved", "exact"):
+    for kind in sys.argv[3:] or ("normal", "proved", "exact"):
         print(f"\n{kind}: % of differences covered / of means, width over the t-test's\n")
         print(f"| outcomes | {heads} |\n|---|{'---|' * len(CASES)}")
         for pair in pairs:
