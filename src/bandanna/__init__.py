@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bandanna.audits.attack import audit
     from bandanna.client import AsyncClient, Client
     from bandanna.contextual import PrivateContextual
+    from bandanna.ledger import BudgetError, Ledger
     from bandanna.loading import load
     from bandanna.logs import answer
     from bandanna.logs.compare import compare
@@ -48,8 +49,10 @@ _HOMES = {
     "AsyncClient": "bandanna.client",
     "Bandit": "bandanna.policy",
     "Client": "bandanna.client",
+    "BudgetError": "bandanna.ledger",
     "Experts": "bandanna.policy",
     "Exposures": "bandanna.warehouse",
+    "Ledger": "bandanna.ledger",
     "PhasedExperiment": "bandanna.phases",
     "Policy": "bandanna.policy",
     "PrivateBandit": "bandanna.policy",
@@ -83,6 +86,7 @@ __all__ = [
     "AsyncClient",
     "BandannaError",
     "Bandit",
+    "BudgetError",
     "Client",
     "Decision",
     "DecisionError",
@@ -91,6 +95,7 @@ __all__ = [
     "Guarantee",
     "InaccurateWarning",
     "InputError",
+    "Ledger",
     "PhasedExperiment",
     "Policy",
     "PrivateBandit",

@@ -128,10 +128,12 @@ def test_nothing_happens_before_the_time_and_everything_after_it(tmp_path: Path)
     assert payload(tmp_path)["phase"] == 0
     assert experiment.next(BEGIN + DAY).opened == 1
     assert experiment.phases[0]["released"] is None, "its window is not over"
-    assert experiment.next(BEGIN + 2 * DAY).released == (0,)
+    step = experiment.next(BEGIN + 2 * DAY)
+    assert (step.released, step.opened) == ((0,), None), "nobody came: phase 1 goes on"
+    assert step.waits == BEGIN + 3 * DAY
     late = BEGIN + 30 * DAY
-    assert experiment.next(late).released == (1,)
-    assert experiment.next(late + DAY).released == (2,)
+    assert experiment.next(late).opened == 2, "but not for ever"
+    assert experiment.next(late + DAY).released == (1,)
 
 
 def test_a_definition_that_changed_is_refused(tmp_path: Path) -> None:
@@ -331,42 +333,59 @@ def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def test_a_run_that_is_killed_at_any_line_releases_each_phase_once(
     tmp_path: Path, state: str
 ) -> None:
-    experiment = PhasedExperiment(definition(tmp_path, state=state, per_person=2))
-    experiment.start(BEGIN)
-    rng, died, day, most = np.random.default_rng(4), 0, 0, 6_000
-    seen: Seen = {}
-    for _ in range(KILLS):
-        visit(tmp_path, day, range(40 * day, 40 * day + 40))
-        now = BEGIN + (day + 1) * DAY
-        work = partial(experiment.next, now)
-        code = ended(in_child(work, dies=int(rng.integers(1, most))))
-        assert code in (0, 9)
-        died += code == 9
-        agree(seen, released(experiment))
-        assert payload(tmp_path)["phase"] <= experiment.phases[-1]["number"]
-        if rng.random() < 0.7 or code == 0:
-            experiment.next(now)
-            assert payload(tmp_path)["phase"] == experiment.phases[-1]["number"]
+    rng, died, done, most = np.random.default_rng(4), 0, 0, 6_000
+    while done < KILLS:
+        folder, experiment = another(tmp_path, state, done, per_person=2)
+        seen: Seen = {}
+        day = 0
+        while day < DAYS and done < KILLS:
+            visit(folder, day, range(60 * day, 60 * day + 60))
+            now = BEGIN + (day + 1) * DAY
+            work = partial(experiment.next, now)
+            code = ended(in_child(work, dies=int(rng.integers(1, most))))
+            assert code in (0, 9)
+            died, done = died + (code == 9), done + 1
             agree(seen, released(experiment))
-            day += 1
+            assert payload(folder)["phase"] <= experiment.phases[-1]["number"]
+            if rng.random() < 0.7 or code == 0:
+                experiment.next(now)
+                assert payload(folder)["phase"] == experiment.phases[-1]["number"]
+                agree(seen, released(experiment))
+                day += 1
+        assert all(sum(one["counts"].values()) == 60 for one in seen.values())
+        assert experiment.guarantee.epsilon == 1.0
     assert died >= KILLS // 3
-    assert all(sum(one["counts"].values()) in (0, 40) for one in seen.values())
-    assert experiment.guarantee.epsilon == 1.0
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_two_runs_at_once_release_each_phase_once(tmp_path: Path, state: str) -> None:
-    experiment = PhasedExperiment(definition(tmp_path, state=state))
-    experiment.start(BEGIN)
-    seen: Seen = {}
-    for day in range(max(KILLS // 4, 3)):
-        visit(tmp_path, day, range(40 * day, 40 * day + 40))
-        now = BEGIN + (day + 1) * DAY
-        pair = [in_child(partial(experiment.next, now)) for _ in range(2)]
-        assert [ended(child) for child in pair] == [0, 0]
-        agree(seen, released(experiment))
-        assert sorted(seen) == list(range(day))
-        assert payload(tmp_path)["phase"] == experiment.phases[-1]["number"] == day + 1
+    done, pairs = 0, max(KILLS // 4, 3)
+    while done < pairs:
+        folder, experiment = another(tmp_path, state, done)
+        seen: Seen = {}
+        for day in range(min(pairs - done, DAYS)):
+            visit(folder, day, range(60 * day, 60 * day + 60))
+            now = BEGIN + (day + 1) * DAY
+            pair = [in_child(partial(experiment.next, now)) for _ in range(2)]
+            assert [ended(child) for child in pair] == [0, 0]
+            agree(seen, released(experiment))
+            assert sorted(seen) == list(range(day))
+            assert payload(folder)["phase"] == experiment.phases[-1]["number"] == day + 1
+            done += 1
+
+
+DAYS = 20
+"""For which an experiment of 1,500 people goes on, 60 a day."""
+
+
+def another(tmp_path: Path, state: str, number: int, **more: Any) -> tuple[Path, PhasedExperiment]:
+    """Begin an experiment, and return its folder."""
+    folder = tmp_path / f"{number}"
+    folder.mkdir()
+    where = state if "://" in state else str(folder / "state.json")
+    found = PhasedExperiment(definition(folder, name=f"button-{number}", state=where, **more))
+    found.start(BEGIN)
+    return folder, found
 
 
 # --- the file and the command -------------------------------------------------------------------
@@ -401,10 +420,12 @@ to = "shares.json"
 def test_the_command_starts_goes_on_and_shows(tmp_path: Path) -> None:
     path = tmp_path / "button.toml"
     path.write_text(FILE.replace("{format}", "growthbook"))
+    write(tmp_path / "shown", 0, {"unit": ["a"], "arm": ["green"], "time": ["2026-01-01T09:00"]})
     for verb, now, said in (
         ("start", "2026-01-01", "Opened phase 0"),
         ("next", "2026-01-01T10:00", "Nothing to do yet. Next at 2026-01-02T00:00"),
-        ("next", "2026-01-02", "Opened phase 1"),
+        ("next", "2026-01-02", "Nothing to do yet. Next at 2026-01-03T00:00"),
+        ("next", "2026-01-08", "Opened phase 1"),
     ):
         done = bandanna("phases", verb, str(path), "--now", now)
         assert done.returncode == 0, done.stderr
@@ -437,10 +458,9 @@ def test_mistakes_in_the_file_are_explained(tmp_path: Path, line: str, said: str
 def test_tables_that_are_missing_change_nothing(tmp_path: Path) -> None:
     experiment = PhasedExperiment(definition(tmp_path))
     experiment.start(BEGIN)
-    experiment.next(BEGIN + DAY)
     before = (tmp_path / "state.json").read_bytes()
     with pytest.raises(BandannaError, match="shown"):
-        experiment.next(BEGIN + 2 * DAY)
+        experiment.next(BEGIN + DAY)
     assert (tmp_path / "state.json").read_bytes() == before
 
 

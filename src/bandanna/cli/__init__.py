@@ -14,6 +14,7 @@ from bandanna.cli import (
     audit,
     certificates,
     doctor,
+    ledger,
     paper,
     phases,
     plan,
@@ -61,6 +62,7 @@ one_screen(
 )(can_be_quiet(simulate.simulate))
 app.add_typer(study.app, name="study")
 app.add_typer(phases.app, name="phases")
+app.add_typer(ledger.app, name="ledger")
 one_screen(
     app,
     "bandanna serve --demo",

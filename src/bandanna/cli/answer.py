@@ -26,6 +26,7 @@ from bandanna.cli.sources import (
 
 if TYPE_CHECKING:
     from bandanna._core.types import ArmName
+    from bandanna.ledger import Ledger
     from bandanna.logs import LogAnswer
     from bandanna.logs.compare import Outcome
     from bandanna.scorecard.card import Scorecard
@@ -93,6 +94,10 @@ def answer(
     window: Window = None,
     arms: Arms = None,
     show_sql: ShowSql = False,
+    ledger: Annotated[
+        str | None, typer.Option(help="Write what it costs there first: bandanna ledger start.")
+    ] = None,
+    population: Annotated[str, typer.Option(help="About whom, in the ledger.")] = "everyone",
     confidence: Annotated[float, typer.Option(help="Confidence of the answer.")] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write the answer as a page.")] = None,
@@ -107,6 +112,11 @@ def answer(
     declared = _declared(columns_of(by), values or [])
     parts = _numbers("--shares", shares.split(",") if shares else [])
     planned: dict[ArmName, float] = dict(parts.items())
+    kept = None
+    if ledger is not None:
+        from bandanna.ledger import Ledger
+
+        kept = Ledger(ledger)
     if len(outcome) > 1 or guardrail:
         limits = _numbers("--guardrail", guardrail or [])
         asked = _outcomes(outcome, loss_range or [], limits, clip=clip, reward=reward)
@@ -117,6 +127,9 @@ def answer(
             )
         from bandanna.logs.compare import compare
 
+        if kept is not None:
+            what = f"how arms by {arm} compare in {', '.join(outcome)}"
+            kept.spend(epsilon, what=what, population=population)
         card = compare(
             source,
             arm=arm,
@@ -129,6 +142,7 @@ def answer(
             confidence=confidence,
         )
         _write(card, None, html, certificate, as_json=as_json)
+        _tell(kept, population, as_json=as_json)
         return
     one = _range_of(outcome[0], loss_range or [])
     if show_sql:
@@ -155,8 +169,21 @@ def answer(
         interval=interval,  # type: ignore[arg-type]
         by=declared,
         confidence=confidence,
+        ledger=kept,
+        population=population,
     )
     _write(found.scorecard(shares=planned or None), found, html, certificate, as_json=as_json)
+    _tell(kept, population, as_json=as_json)
+
+
+def _tell(kept: Ledger | None, population: str, *, as_json: bool) -> None:
+    """Say what asking again costs."""
+    if as_json:
+        return
+    if kept is None:
+        typer.echo("It is in no ledger: asking again costs epsilon again.")
+    else:
+        typer.echo(f"In the ledger: {kept.left_for(population):.4g} is left for {population}.")
 
 
 def _write(

@@ -16,7 +16,7 @@ QUESTIONS = {
     "How many people does it take, and which algorithm is right?": ("plan", "simulate", "study"),
     "How do I run it where my data and my flags are?": ("phases",),
     "How do I run it for a team?": ("serve", "keys", "db"),
-    "How can others check what is promised?": ("verify", "card", "audit", "certificate"),
+    "How can others check what is promised?": ("ledger", "verify", "card", "audit", "certificate"),
     "Does the paper's theory hold?": ("reproduce", "regimes"),
     "Is it installed correctly?": ("doctor",),
 }

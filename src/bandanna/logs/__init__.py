@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,10 @@ from bandanna.privacy.log_release import with_parts
 from bandanna.privacy.moments import MomentsRelease
 from bandanna.privacy.statements import PUBLIC_ROWS, assumed_by_all
 from bandanna.warehouse import Exposures, Table, count, source_of
+from bandanna.warehouse import named as place_of
+
+if TYPE_CHECKING:
+    from bandanna.ledger import Ledger
 
 __all__ = ["Gain", "LogAnswer", "answer", "answer_counted"]
 
@@ -68,6 +72,8 @@ def answer(
     by: Categories | None = None,
     interval: Literal["normal", "proved"] = "normal",
     confidence: float = 0.95,
+    ledger: Ledger | None = None,
+    population: str = "everyone",
 ) -> LogAnswer:
     """Answer which arm of a finished log is best, privately: noisy sums of each arm.
 
@@ -115,6 +121,9 @@ def answer(
         any number of them, about twice as wide.
     confidence
         Confidence of the answer.
+    ledger, population
+        A ``bandanna.Ledger`` that what it costs is written to before any row is read, and about
+        whom. What would exceed its budget is refused.
 
     Examples
     --------
@@ -148,12 +157,24 @@ def answer(
     bins, source = bins_of(by or {}), source_of(log)
     named = {one.column: one.names for one in bins}
     rows_wanted = auto or adjust is not None
+
+    def spend() -> None:
+        if ledger is not None:
+            each = person is not None or isinstance(source, Exposures)
+            what = f"which {arm} is best by {outcome}, in {place_of(log)}"
+            what += "" if each else "; k rows of one person cost k times as much"
+            ledger.spend(epsilon, what=what, population=population)
+
+    if ledger is not None:
+        ledger.check(epsilon, population=population)
     if source is not None and not rows_wanted:
-        counted = count(source, **asked, clip=clip, bins=bins).counted  # type: ignore[arg-type]
+        found = count(source, **asked, clip=clip, bins=bins, before=spend)  # type: ignore[arg-type]
+        counted = found.counted
         check_cells(counted.counts.size)
         counted = as_binary(counted) if binary else counted
         return answer_counted(counted, epsilon=epsilon, by=named, **told)  # type: ignore[arg-type]
     clip = clip or auto
+    spend()
     rows = Rows.read(_in_memory(log), **asked, clip=clip, by=by or {}, adjust=adjust)  # type: ignore[arg-type]
     if not rows_wanted:
         whole = rows.log.boolean and person is None if binary is None else binary

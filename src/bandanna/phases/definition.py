@@ -19,7 +19,7 @@ FORMATS = ("growthbook", "flagd", "bandanna")
 SECTIONS = {
     "experiment": (
         *("name", "arms", "epsilon", "rounds", "until", "reward", "per_person"),
-        *("control", "least_share", "state"),
+        *("control", "least_share", "state", "ledger", "population"),
     ),
     "phases": ("every", "window"),
     "source": ("address", "exposures", "facts", "unit", "arm", "time", "outcome", "range", "phase"),
@@ -65,6 +65,8 @@ class Definition:
         By which attribute of a person an SDK hashes.
     state
         A file, or the address of a database. By default a file beside the definition.
+    ledger, population
+        Where what it costs is written before anything is counted, and about whom.
     """
 
     name: str
@@ -92,6 +94,8 @@ class Definition:
     key: str | None = None
     attribute: str = "id"
     state: str | None = None
+    ledger: str | None = None
+    population: str = "everyone"
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -153,7 +157,7 @@ class Definition:
             raise InputError(f"the experiment lacks {', '.join(missing)}.")
         places = ["to", "key"]
         places += [] if given.get("address") else ["exposures", "facts"]
-        places += [] if "://" in str(given.get("state", "")) else ["state"]
+        places += ["state", "ledger"]
         for place in places:
             value = given.get(place)
             if isinstance(value, str) and "://" not in value:
@@ -163,7 +167,9 @@ class Definition:
     def seal(self) -> str:
         """Return a hash of all that must not change once it has begun."""
         kept = asdict(self)
-        for name in ("address", "exposures", "facts", "to", "key", "state", "rounds", "until"):
+        for name in ("address", "exposures", "facts", "to", "key", "state", "ledger"):
+            kept.pop(name)
+        for name in ("rounds", "until"):
             kept.pop(name)
         return seal(kept)
 

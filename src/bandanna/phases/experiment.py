@@ -12,6 +12,7 @@ and learns from that alone. Nothing private is in the state.
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.types import JSON, Guarantee, InputError, StateFileError
 from bandanna.counted import Counted
 from bandanna.kept import Kept, kept
+from bandanna.ledger import Ledger
 from bandanna.phases.counting import count_phase, sample_ratio
 from bandanna.phases.definition import Definition, moment_of, written
 from bandanna.phases.payloads import digest, flagd, growthbook, parts_of, signed
@@ -38,8 +40,13 @@ from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.composition import for_person, slot_for
 from bandanna.privacy.release import Released
 from bandanna.privacy.statements import PUBLIC_EXPOSURES, assumed_by_all
+from bandanna.warehouse import count_exposed
 from bandanna.warehouse.source import duration
 
+LONGEST = 7
+"""A phase lasts at most so many times as long as it was to, where few people come."""
+ENOUGH = 0.9
+"""The part of the people that were planned for with which a phase is closed."""
 UNEVEN = 1e-3
 """A phase whose counts are less likely than this under its shares is pointed out."""
 
@@ -129,6 +136,8 @@ class PhasedExperiment:
                 "published": "",
             }
             self._open(state, policy, moment, private)
+            if definition.per_person is not None:
+                self._spend(state["identity"], "all phases")
             if not self._kept.write({**state, "policy": policy.to_dict()}, None):
                 raise StateFileError(f"{definition.name} was started by another process.")
         self._publish(state["published"])
@@ -192,27 +201,66 @@ class PhasedExperiment:
     def _go_on(self, state: JSON, policy: Policy, moment: datetime, before: JSON) -> Step:
         definition = self.definition
         last, opened = state["phases"][-1], None
-        if last["until"] is None and moment >= _after(last["since"], definition.every):
-            last["until"] = written(moment)
         lists, released, warnings = [*self._kept.attachments(before)], [], []
         known = len(lists)
         for one in state["phases"]:
             closed = one["until"] is not None and one["released"] is None
             if closed and moment >= _after(one["until"], definition.window):
+                self._spend(f"{before['identity']}-{one['number']}", f"phase {one['number']}")
                 counted, listed = count_phase(definition, one, lists)
                 lists += [] if listed is None else [listed]
                 warnings += _release(policy, one, counted, moment, definition)
                 released.append(int(one["number"]))
+        if last["until"] is None and self._is_over(policy, last, moment):
+            last["until"] = written(moment)
         over = policy.state.rounds >= (definition.rounds or float("inf"))
         over = over or (definition.until is not None and moment >= moment_of(definition.until))
         if last["until"] is not None and not over:
             opened = self._open(state, policy, moment, _private_key(definition))
         if state["phases"] == before["phases"]:
-            return Step((), None, _due(definition, state))
+            return Step((), None, _due(definition, state, moment))
         if not self._kept.write({**state, "policy": policy.to_dict()}, before, lists[known:]):
             # Another one was faster: what was drawn here is thrown away, and nobody saw it.
             return Step((), None, _due(definition, self._state()))
-        return Step(tuple(released), opened, _due(definition, state), tuple(warnings))
+        due = _due(definition, state, moment)
+        return Step(tuple(released), opened, due, tuple(warnings))
+
+    def _is_over(self, policy: Policy, one: JSON, moment: datetime) -> bool:
+        """Whether a phase is to be closed: it has its time, and about as many people as planned.
+
+        How many were exposed is public. With fewer than planned it goes on, for some time: noise
+        is as large for a short phase as for a long one.
+        """
+        definition, begun = self.definition, moment_of(one["since"])
+        each = duration(definition.every)
+        if moment < begun + each:
+            return False
+        if definition.until is not None and moment >= moment_of(definition.until):
+            return True
+        if moment >= begun + LONGEST * each:
+            return True
+        source = definition.source(one["number"], one["since"], written(moment))
+        came = count_exposed(source, definition.arm)
+        rounds = definition.rounds or math.inf
+        enough = min(policy.state.open[int(one["batch"])].size, rounds - policy.state.rounds)
+        return came >= ENOUGH * enough
+
+    def _spend(self, release: str, what: str) -> None:
+        """Write down what is about to be spent, before anything is counted, and once.
+
+        With ``per_person`` all of it is written at the start. A release under the same id is the
+        same one: what a run that died had drawn, nobody saw.
+        """
+        definition = self.definition
+        whole = definition.per_person is not None
+        if definition.ledger is None or whole != (what == "all phases"):
+            return
+        Ledger(definition.ledger).spend(
+            definition.epsilon,
+            what=f"{definition.name}, {what}",
+            population=definition.population,
+            id=release,
+        )
 
     def _open(self, state: JSON, policy: Policy, moment: datetime, private: bytes) -> int:
         """Plan a phase, and write down what is to be published."""
@@ -325,12 +373,17 @@ def _after(moment: str, length: str) -> datetime:
     return moment_of(moment) + duration(length)
 
 
-def _due(definition: Definition, state: Mapping[str, list[JSON]]) -> datetime | None:
-    """Return when there is something to do."""
+def _due(
+    definition: Definition, state: Mapping[str, list[JSON]], now: datetime | None = None
+) -> datetime | None:
+    """Return when there is something to do; of a phase that goes on: when to look again."""
     times = []
     for one in state["phases"]:
         if one["until"] is None:
-            times.append(_after(one["since"], definition.every))
+            time = _after(one["since"], definition.every)
+            while now is not None and time <= now:
+                time += duration(definition.every)
+            times.append(time)
         elif one["released"] is None:
             times.append(_after(one["until"], definition.window))
     return min(times, default=None)

@@ -4,8 +4,19 @@
 on every engine; ``query`` has the questions; ``counts`` asks them.
 """
 
-from bandanna.warehouse.counts import Found, count, count_units, source_of, sql_of
+from bandanna.warehouse.counts import Found, count, count_exposed, count_units, source_of, sql_of
 from bandanna.warehouse.query import Bins
-from bandanna.warehouse.source import Exposures, Table
+from bandanna.warehouse.source import Exposures, Table, named
 
-__all__ = ["Bins", "Exposures", "Found", "Table", "count", "count_units", "source_of", "sql_of"]
+__all__ = [
+    "Bins",
+    "Exposures",
+    "Found",
+    "Table",
+    "count",
+    "count_exposed",
+    "count_units",
+    "named",
+    "source_of",
+    "sql_of",
+]

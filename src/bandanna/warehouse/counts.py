@@ -53,6 +53,7 @@ def count(
     clip: bool = False,
     person: str | None = None,
     bins: Sequence[Bins] = (),
+    before: Callable[[], object] = lambda: None,
 ) -> Found:
     """Count a source where it is.
 
@@ -70,16 +71,22 @@ def count(
         The column with whose row it is, in one table: then everyone counts once.
     bins
         Columns that divide the rows of one table.
+    before
+        Called when the question can be asked, and before it is: no row has been read.
     """
     if isinstance(source, Exposures):
         if person is not None or bins:
             raise InputError("exposures count each unit once, and are not divided by columns.")
         with connected(source.address, _where(source)) as backend:
-            found = _exposed(backend, source, arm, outcome, check_range(loss_range)).to_pyarrow()
+            question = _exposed(backend, source, arm, outcome, check_range(loss_range))
+            before()
+            found = question.to_pyarrow()
         return _of_units(found.to_pylist(), source.arms, outcome, loss_range)
     asked = Asked(arm, outcome, check_range(loss_range), person, source.time, tuple(bins))
     with connected(_address(source), _where(source)) as backend:
-        rows = _rows(backend, source, asked).limit(MOST_ROWS + 1).to_pyarrow().to_pylist()
+        question = _rows(backend, source, asked).limit(MOST_ROWS + 1)
+        before()
+        rows = question.to_pyarrow().to_pylist()
     return _of_rows(rows, asked, clip=clip)
 
 
@@ -280,6 +287,13 @@ def _in_order(names: set[str]) -> list[str]:
         return sorted(names, key=float)
     except ValueError:
         return sorted(names)
+
+
+def count_exposed(source: Exposures, arm: str) -> int:
+    """Return how many units were exposed to one of the arms: public, and no fact is read."""
+    with connected(source.address, _where(source)) as backend:
+        units = units_of(backend, source, arm)
+        return int(units.filter(units.arm >= 0).count().to_pyarrow().as_py())
 
 
 def count_units(

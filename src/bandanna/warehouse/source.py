@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
 from bandanna._core.extras import need
-from bandanna._core.types import InputError
+from bandanna._core.types import BandannaError, InputError
 from bandanna.environments.frames import MISSING, check_first_line, require_names
 
 if TYPE_CHECKING:
@@ -141,6 +141,10 @@ def is_address(place: object) -> bool:
 
 def named(place: object) -> str:
     """Return how to speak of a place: never by its whole address, which may hold a password."""
+    if isinstance(place, Table):
+        place = place.place if place.table is None else f"{place.table} of {named(place.place)}"
+    if isinstance(place, Exposures):
+        return f"{named(place.exposures)} and {named(place.facts)}"
     if is_address(place):
         return f"the database ({str(place).partition(':')[0]})"
     return str(place) if isinstance(place, str | Path) else "the log"
@@ -162,7 +166,7 @@ def connected(address: object, where: str) -> Iterator[ibis.BaseBackend]:
             backend = ibis.connect(str(address))
         _in_utc(backend)
         yield backend
-    except InputError:
+    except BandannaError:
         raise
     except (OSError, ImportError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)

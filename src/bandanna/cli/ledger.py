@@ -1,0 +1,89 @@
+"""``bandanna ledger``: one budget for a population, and what was spent of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from bandanna._core.types import InputError
+from bandanna.cli.help import one_screen
+from bandanna.cli.options import columns_of
+from bandanna.cli.output import print_table
+
+app = typer.Typer(
+    help="Keep one budget for all that is asked about people.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Place = Annotated[str, typer.Argument(help="A file, or the address of a database.")]
+
+
+@one_screen(
+    app,
+    "bandanna ledger start customers.ledger --budget 3",
+    "bandanna ledger start customers.ledger --budget 3 --partition country=DE,FR,IT",
+)
+def start(
+    ledger: Place,
+    budget: Annotated[float, typer.Option(help="Epsilon for all that is ever asked.")],
+    delta: Annotated[
+        float, typer.Option(help="With one, releases compose as zero-concentrated privacy.")
+    ] = 0.0,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(help="Populations of which everyone is in one at most. Repeat it."),
+    ] = None,
+) -> None:
+    """Begin a ledger."""
+    from bandanna.ledger import Ledger
+
+    parts = {}
+    for text in partition or []:
+        name, equals, members = text.partition("=")
+        if not equals:
+            raise InputError(f"--partition is a name and populations, country=DE,FR; got {text!r}.")
+        parts[name.strip()] = columns_of(members)
+    begun = Ledger.start(ledger, budget, delta, parts)
+    typer.echo(f"Begun: epsilon {begun.budget:g} for everyone, of which {begun.left:g} is left.")
+
+
+@one_screen(app, 'bandanna ledger spend customers.ledger --epsilon 0.5 --what "a survey"')
+def spend(
+    ledger: Place,
+    epsilon: Annotated[float, typer.Option(help="What it costs.")],
+    what: Annotated[str, typer.Option(help="What is asked.")],
+    population: Annotated[str, typer.Option(help="About whom.")] = "everyone",
+    who: Annotated[str | None, typer.Option(help="Who asks; by default you.")] = None,
+) -> None:
+    """Write down what something else costs, before it reads."""
+    from bandanna.ledger import Ledger
+
+    kept = Ledger(ledger)
+    kept.spend(epsilon, what=what, population=population, who=who)
+    typer.echo(f"Written. {kept.left_for(population):.4g} is left for {population}.")
+
+
+@one_screen(app, "bandanna ledger show customers.ledger")
+def show(
+    ledger: Place,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Show who asked what, when, what it cost, and what is left."""
+    from bandanna.ledger import Ledger
+
+    found = Ledger(ledger).to_dict()
+    if as_json:
+        typer.echo(json.dumps(found, indent=2, allow_nan=False))
+        return
+    rows = [
+        [one["at"][:16], one["who"] or "-", one["what"], one["population"], f"{one['epsilon']:g}"]
+        for one in found["entries"]
+    ]
+    together = f"epsilon {found['spent']:.4g} of {found['budget']:g} is spent"
+    together += f" at delta {found['delta']:g}" if found["delta"] else ""
+    print_table("What was spent", ["when", "who", "what", "population", "epsilon"], rows, together)
+    left = ", ".join(f"{name} {value:.4g}" for name, value in found["left"].items())
+    typer.echo(f"Left for one more release: {left}. {found['rule'].capitalize()}.")
