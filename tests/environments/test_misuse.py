@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,12 +151,24 @@ def test_a_weak_epsilon_is_said_to_be_weak(monkeypatch: pytest.MonkeyPatch) -> N
         assert "is weak" not in CliRunner().invoke(app, [*asked, "1"]).output
 
 
-def test_an_algorithm_that_does_not_fit_is_left_out_and_the_others_play() -> None:
-    asked = ["simulate", "--arms", "2", "--rounds", "60", "--epsilon", "0.01", "--replicates", "2"]
+def test_an_algorithm_that_does_not_fit_is_left_out_and_the_others_play(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from bandanna.simulation import baselines
+
+    make = baselines.make_contestant
+
+    def refuses(name: str, *given: Any, **options: Any) -> bd.Policy:
+        if name == "phased-net":
+            raise bd.InputError("it needs more rounds.")
+        return make(name, *given, **options)
+
+    monkeypatch.setattr(baselines, "make_contestant", refuses)
+    asked = ["simulate", "--arms", "2", "--rounds", "60", "--epsilon", "1", "--replicates", "2"]
     done = CliRunner().invoke(app, [*asked, "--algorithms", "uniform,phased-net"])
     assert done.exit_code == 0, done.output
     assert "uniform" in done.output
-    assert "Left out: phased-net: " in done.output
+    assert "Left out: phased-net: it needs more rounds." in done.output
     alone = CliRunner().invoke(app, [*asked, "--algorithms", "phased-net"])
     assert isinstance(alone.exception, bd.InputError)
     mistyped = CliRunner().invoke(app, [*asked, "--algorithms", "uniform,unifrom"])
