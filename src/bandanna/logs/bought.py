@@ -3,9 +3,9 @@
 Every share is a fixed part of epsilon. All of it is found from people's values by the two
 mechanisms of ``bandanna.privacy.log_release``; ``docs/theory/answers.md`` says why they cost what
 they cost. The constants were chosen on normal, exponential, lognormal and uniform outcomes, some in
-bounds ten or a hundred times too wide, and on outcomes of which nine in ten are 0. ``WORTH`` and one share
-were also compared on the trial of ``benchmarks.sharp``: its rows with a range or a slope that was
-found are not a judgement on data kept aside.
+bounds ten or a hundred times too wide, and on outcomes of which nine in ten are 0. ``WORTH`` and
+one share were also compared on the trial of ``benchmarks.sharp``: its rows with a range or a slope
+that was found are not a judgement on data kept aside.
 """
 
 from __future__ import annotations
