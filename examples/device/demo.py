@@ -153,7 +153,7 @@ def picture(driver: Any, here: World, folder: Path) -> Path:
     driver.execute_script("sessionStorage.setItem('key', arguments[0])", here.key)
     driver.get("about:blank")
     driver.get(f"{here.service}/#{here.experiment}")
-    until(driver, "document.querySelectorAll('#means svg *').length")
+    until(driver, "document.querySelectorAll('#card .scorecard tr').length")
     shots.append(driver.get_screenshot_as_png())
     images = "".join(
         f"<img src='data:image/png;base64,{base64.b64encode(shot).decode()}'>" for shot in shots

@@ -130,7 +130,7 @@ def test_the_guard_knows_the_tails_of_laplace_noise(sampling: float) -> None:
         gap = errors * math.sqrt(1 / weights[:2].sum() + variances[2])
         found = log_chance(model, 2, 3, 0, 1, sampling, gap)
         exact = math.log(tail(gap, parts, rounds.T, sampling, epsilon))
-        assert -0.1 < found - exact < 2.5  # a bound, by the moments of 0 or 1
+        assert -0.1 < found - exact < 4.0  # a bound, by the moments of 0 or 1
 
 
 @pytest.mark.slow

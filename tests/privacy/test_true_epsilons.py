@@ -507,6 +507,7 @@ COVERED = {
     *("guarantee", "promise", "_promise"),
     *("_spent", "_guarantee", "_grouped"),  # of cards: test_card.py
     *("assuming_start", "at_epsilon", "said_of"),  # test_stated.py
+    "with_parts",  # of logs: test_moments.py
 }
 """What takes or returns a guarantee here, and is tested above or promises nothing new."""
 

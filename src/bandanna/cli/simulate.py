@@ -14,7 +14,7 @@ import typer
 from bandanna._core import checks
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import ArmName, InputError
-from bandanna.algorithms import contestants, find
+from bandanna.algorithms import contestants, find, needs_epsilon
 from bandanna.cli.options import (
     NO_COLUMNS,
     NO_OUTCOMES,
@@ -339,19 +339,23 @@ def _contestants(
     delta: float,
     options: Mapping[str, object],
 ) -> tuple[dict[str, Policy], dict[str, str]]:
-    """Return what plays, and why others cannot; an unknown name is a mistake, and refused."""
+    """Return what plays, and why others cannot; an unknown name is a mistake, and refused.
+
+    So is what no private algorithm can do.
+    """
     from bandanna.simulation.baselines import make_contestant
 
-    policies: dict[str, Policy] = {}
-    left_out = {}
+    with_experts = source.experts is not None
+    known, policies, left_out = contestants(with_experts=with_experts), {}, {}
     for name in names:
-        find(name, with_experts=source.experts is not None)
+        if name not in known:
+            find(name, with_experts=with_experts)
         try:
             policies[name] = make_contestant(name, source, epsilon, delta, **options)
         except InputError as error:
             left_out[name] = str(error)
-    if not policies:
-        raise InputError("; ".join(left_out.values()))
+    if left_out and not any(map(needs_epsilon, policies)):  # it is the question that does not fit
+        raise InputError(next(iter(left_out.values())))
     return policies, left_out
 
 
