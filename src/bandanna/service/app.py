@@ -25,6 +25,7 @@ from bandanna.service.routes import (
     pages,
     results,
 )
+from bandanna.service.traces import add_traces
 from bandanna.store import StoreUnavailableError
 from bandanna.version import __version__
 
@@ -91,6 +92,7 @@ def make_app(core: Core) -> FastAPI:
     people = People.of(core.settings)
     app.add_middleware(Gate, people=people, ring=ring, metrics=metrics, **limits)
     app.add_middleware(Origins, allowed=core.settings.origins)
+    add_traces(app)
     return app
 
 
