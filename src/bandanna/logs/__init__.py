@@ -13,12 +13,13 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
+from bandanna._core.extras import missing_for
 from bandanna._core.grid import UNITS, LossRange, check_range
 from bandanna._core.private_inputs import private_inputs
 from bandanna._core.start import Start, StartArm
@@ -167,7 +168,8 @@ def answer(
 
     if ledger is not None:
         ledger.check(epsilon, population=population)
-    if source is not None and not rows_wanted:
+    bare = bool(missing_for("warehouse")) and _is_file(source)  # then its rows are read as they are
+    if source is not None and not rows_wanted and not bare:
         found = count(source, **asked, clip=clip, bins=bins, before=spend)  # type: ignore[arg-type]
         counted = found.counted
         check_cells(counted.counts.size)
@@ -187,9 +189,14 @@ def answer(
     return _answered(counted, bought, epsilon, named, **told)  # type: ignore[arg-type]
 
 
+def _is_file(log: object) -> TypeGuard[Table]:
+    """Whether a log is one file that can be read without a database."""
+    return isinstance(log, Table) and log.table is None and str(log.place).endswith(FRAMES)
+
+
 def _in_memory(log: object) -> object:
     """Return a log whose rows can be read into memory."""
-    if isinstance(log, Table) and log.table is None and str(log.place).endswith(FRAMES):
+    if _is_file(log):
         return Path(str(log.place))
     if isinstance(log, Table | Exposures):
         raise InputError(
