@@ -165,7 +165,7 @@ def test_an_algorithm_that_does_not_fit_is_left_out_and_the_others_play(
 
     monkeypatch.setattr(baselines, "make_contestant", refuses)
     asked = ["simulate", "--arms", "2", "--rounds", "60", "--epsilon", "1", "--replicates", "2"]
-    done = CliRunner().invoke(app, [*asked, "--algorithms", "uniform,phased-net"])
+    done = CliRunner().invoke(app, [*asked, "--algorithms", "uniform,one-bit,phased-net"])
     assert done.exit_code == 0, done.output
     assert "uniform" in done.output
     assert "Left out: phased-net: it needs more rounds." in done.output
