@@ -23,7 +23,7 @@ from bandanna.policy.answers import (
 from bandanna.policy.intervals import InPhases
 from bandanna.policy.statements import Units
 from bandanna.scorecard.card import Scorecard
-from bandanna.scorecard.lift import from_intervals
+from bandanna.scorecard.lift import Lift, from_intervals
 from bandanna.scorecard.recommend import recommend, verdict_of
 from bandanna.scorecard.view import Check, Effect, Goal, Metric, Moment
 from bandanna.spec import Spec
@@ -137,11 +137,7 @@ def over_phases(
         then = replace(intervals, counts=intervals.counts[:number], sums=intervals.sums[:number])
         one = shown._replace(known=shown.known._replace(intervals=then))
         compared = compare_from(one, units, control, arm)
-        lift = None
-        if compared.difference is not None:
-            base = answer_arm(one, units, columns[0])
-            apart, around = Interval(compared.low, compared.high), Interval(base.low, base.high)
-            lift = from_intervals(compared.difference, apart, base.mean or 0.0, around, units.low)
+        lift = _lift(compared, answer_arm(one, units, columns[0]), units.low)
         played = intervals.counts[number - 1, columns]
         shares = tuple(float(share) for share in played / max(played.sum(), 1.0))
         after = int(rounds[number - 1])
@@ -207,14 +203,20 @@ def _effect(
 ) -> Effect:
     if compared.difference is None or mean is None:
         return Effect(arm, rounds, mean)
-    apart = Interval(compared.low, compared.high)
-    around = Interval(control.low, control.high)
-    lift = from_intervals(compared.difference, apart, control.mean or 0.0, around, least)
+    lift, apart = _lift(compared, control, least), (compared.low, compared.high)
     verdict = verdict_of(metric, *apart)
     found = Effect(arm, rounds, mean, compared.difference, *apart, verdict=verdict)
     if lift is None:
         return found
     return replace(found, lift=lift.lift, lift_low=lift.low, lift_high=lift.high)
+
+
+def _lift(compared: Comparison, control: ArmAnswer, least: float) -> Lift | None:
+    """Return the lift from a comparison with the control and the control's own interval."""
+    if compared.difference is None:
+        return None
+    apart, around = Interval(compared.low, compared.high), Interval(control.low, control.high)
+    return from_intervals(compared.difference, apart, control.mean or 0.0, around, least)
 
 
 def _health(policy: Policy, answer: Answer) -> list[Check]:
