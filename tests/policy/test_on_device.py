@@ -86,6 +86,20 @@ def test_repeats_are_ignored_and_another_bit_refused() -> None:
     assert (bandit.released, bandit.waiting) == (2, 0)
 
 
+def test_missing_bits_are_drawn_from_the_default_loss() -> None:
+    """400 at default loss 0 and epsilon 4: ones have chance 1.8%, and 60 of them below 1e-12."""
+    bandit = bd.PrivateBandit(2, 4.0, 1000, release="device", default_loss=0.0, algorithm="one-bit")
+    bits: list[float] = []
+    bandit.on_release = lambda batch, released: bits.append(
+        float(-1.0 if released is None else released)
+    )
+    for _ in range(400):
+        bandit.give_up(bandit.decide())
+    assert len(bits) == 400
+    assert set(bits) <= {0.0, 1.0}
+    assert sum(bits) < 60
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 1)), max_size=30))
 def test_it_goes_on_bit_for_bit_from_a_file(script: list[tuple[bool, int]]) -> None:
