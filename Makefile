@@ -102,7 +102,7 @@ fresh:
 # The pictures in the README and in the guide: a scorecard (needs Chromium), and what privacy costs in three worlds.
 picture: $(VENV)/ready
 	$(BIN)/python docs/card.py docs/images/scorecard.png
-	$(BIN)/python docs/worlds.py docs/images/worlds.svg
+	$(BIN)/python -m docs.worlds docs/images/worlds.svg
 
 # Every reproduction with its full settings, one after the other: an hour or so.
 reproductions: $(VENV)/ready
@@ -111,7 +111,7 @@ reproductions: $(VENV)/ready
 	  $(BIN)/bandanna reproduce $$name --json > build/$$name.json; \
 	  mv build/$$name.json docs/reproductions/$$name.json; \
 	done
-	$(BIN)/python docs/reproductions.py
+	$(BIN)/python -m docs.reproductions
 
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks

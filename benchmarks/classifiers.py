@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from research.experts import classifiers
+
 import bandanna as bd
-from bandanna.reproduce.experts import classifiers
 
 ROUNDS, RUNS = 20_000, 30
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from research.context import one_category
 
 from bandanna import PrivateContextual
 from bandanna._core.streams import new_stream
@@ -27,7 +28,6 @@ from bandanna.contextual import ContextTable, simulate_context
 from bandanna.contextual.simulation import digits_table
 from bandanna.learners.context_trees import TreeParams, play_trees, start_tree
 from bandanna.privacy.epochs import PROTECTS
-from bandanna.reproduce.context import one_category
 
 
 def numbered(rows: NDArray[Any]) -> tuple[dict[str, NDArray[Any]], dict[str, tuple[float, float]]]:

@@ -20,17 +20,17 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-
-import bandanna as bd
-from bandanna.environments import Environment
-from bandanna.learners import Adaptive
-from bandanna.reproduce import frozen_settings
-from bandanna.reproduce.algorithms import (
+from research.algorithms import (
     _environment,
     _sizes,
     above_the_best_of_each_piece,
     label,
 )
+
+import bandanna as bd
+from bandanna.environments import Environment
+from bandanna.learners import Adaptive
+from research import frozen_settings
 
 ASKED = [(4, 10**5, 0.1), (10, 10**6, 0.1), (10, 2 * 10**5, 1.0), (50, 5 * 10**5, 0.5)]
 ASKED += [(2, 2 * 10**4, 0.5)]

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from bandanna._core.types import JSON
-from bandanna.reproduce import REPRODUCTIONS
+from research import REPRODUCTIONS
 
 HERE = Path(__file__).parent
 RESULTS, PAGE = HERE / "reproductions", HERE / "reproductions.md"

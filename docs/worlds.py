@@ -8,13 +8,13 @@ from pathlib import Path
 import altair as alt
 import numpy as np
 from numpy.typing import NDArray
+from research.algorithms import above_the_best_of_each_piece
 
 import bandanna as bd
 from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switching
 from bandanna.report.charts import save_chart
 from bandanna.report.style import AMBER, ARMS, BLACK, BLUE, GREEN, ORANGE
-from bandanna.reproduce.algorithms import above_the_best_of_each_piece
 from bandanna.simulation.baselines import strongest
 
 ROUNDS, RUNS, SEED = 200_000, 20, 1

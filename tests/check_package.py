@@ -163,6 +163,7 @@ def check_library(dist: Path) -> None:
         log = ["--arm", "plan", "--outcome", "visits", "--epsilon", "1"]
         (Path(folder) / "log.csv").write_text("plan,visits\n" + "A,1\nB,0\n" * 50, encoding="utf-8")
         assert "epsilon = 1" in run([bandanna, "answer", "log.csv", *log], folder)
+        assert "Clone the repository" in run([bandanna, "reproduce", "--list"], folder, code=2)
     print(f"{wheel.name} and {source.name}: installed, complete and working")
 
 

@@ -199,6 +199,7 @@ def test_audit_as_json() -> None:
         (("reproduce", "nothing"), "There are rates, separation"),
         (("reproduce",), "There are rates, separation"),
         (("reproduce", "limits", "--quick", "--chart", "x.svg"), "no figure"),
+        (("reproduce", "regimes", "--quick", "--chart", "map.gif"), ".html, .svg"),
         (("verify", "/nowhere/at/all"), "cannot read"),
     ],
 )
@@ -237,25 +238,6 @@ def test_plan_answers_for_experts() -> None:
     assert done.stdout.startswith("Up to 1,000,000,000 experts and more"), done.stderr
     done = bandanna("plan", "--experts", "50", *size)
     assert done.stdout.startswith("Up to 10 arms"), done.stderr
-
-
-@pytest.mark.slow
-def test_regimes_are_drawn_and_checked(tmp_path: Path) -> None:
-    chart = tmp_path / "map.svg"
-    done = bandanna("regimes", "--chart", str(chart))
-    assert done.returncode == 0, done.stderr
-    assert "local-exp4 is not the best at" in done.stdout
-    assert "in the median" in done.stdout
-    assert "nothing guaranteed" in chart.read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"), [(("--chart", "map.gif"), ".html, .svg"), (("--arms", "1"), "arms")]
-)
-def test_regimes_that_cannot_be_shown(arguments: tuple[str, ...], reason: str) -> None:
-    done = bandanna("regimes", *arguments)
-    assert done.returncode == 2
-    assert reason in done.stderr
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def bandanna(*arguments: str) -> str:
         ),
         (
             ("vl_convert",),
-            ("regimes", "--chart", "c.svg"),
+            ("reproduce", "regimes", "--chart", "c.svg"),
             "a chart or a report needs vl-convert-python: pip install 'bandanna[report]'",
         ),
     ],

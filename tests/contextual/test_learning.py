@@ -6,12 +6,12 @@ import time
 
 import numpy as np
 import pytest
+from research.context import one_category
 
 import bandanna as bd
 from bandanna.contextual import ContextTable, simulate_context
 from bandanna.contextual.simulation import digits_table
 from bandanna.privacy.epochs import PROTECTS, Protects
-from bandanna.reproduce.context import one_category
 
 
 @pytest.mark.parametrize(

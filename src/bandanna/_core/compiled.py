@@ -28,7 +28,7 @@ from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 from numba.extending import overload
 
-from bandanna._core.kernel_cache import KernelCache
+from bandanna._core.kernel_cache import ROOT, KernelCache
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -55,8 +55,9 @@ def kernel(function: F) -> F:
 
 def _kept(compiled: FromNumba, function: F) -> F:
     """Keep the machine code of a function on disk."""
-    with suppress(RuntimeError):  # nowhere to write: a read-only installation without a home
-        compiled._cache = KernelCache(function)
+    if function.__module__.partition(".")[0] == ROOT:  # the sources of others are not watched
+        with suppress(RuntimeError):  # nowhere to write: a read-only installation without a home
+            compiled._cache = KernelCache(function)
     typed: F = compiled
     return typed
 

@@ -15,9 +15,9 @@ from bandanna.cli import (
     certificates,
     doctor,
     ledger,
-    paper,
     phases,
     plan,
+    reproduce,
     serve,
     simulate,
     study,
@@ -80,8 +80,7 @@ one_screen(app, "bandanna audit --epsilon 0.5,1 --draws 2e5")(can_be_quiet(audit
 app.add_typer(certificates.app, name="certificate")
 one_screen(
     app, "bandanna reproduce --list", "bandanna reproduce one-bit --quick --chart bound.html"
-)(can_be_quiet(paper.reproduce))
-one_screen(app, "bandanna regimes --chart map.html")(paper.regimes)
+)(can_be_quiet(reproduce.reproduce))
 one_screen(app, "bandanna doctor")(doctor.doctor)
 
 

@@ -17,7 +17,7 @@ QUESTIONS = {
     "How do I run it where my data and my flags are?": ("phases",),
     "How do I run it for a team?": ("serve", "keys", "db"),
     "How can others check what is promised?": ("ledger", "verify", "card", "audit", "certificate"),
-    "Does the paper's theory hold?": ("reproduce", "regimes"),
+    "Does the paper's theory hold?": ("reproduce",),
     "Is it installed correctly?": ("doctor",),
 }
 """The commands, by what one wants to know."""

@@ -1,1 +1,1 @@
-"""Plans: guarantees before a run, the same questions asked backwards, and regimes."""
+"""Plans: guarantees before a run, and the same questions asked backwards."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from bandanna._core.types import JSON
 from bandanna.planner.plan import plan
 from bandanna.spec import Problem
 
@@ -118,8 +117,6 @@ class Finding(NamedTuple):
     """What is best there instead, and how often."""
     times_larger: float | None
     """The recommended guarantee over the best one, median where both are numbers."""
-    example: RegimeCell | None
-    """The problem with the median guarantee among those where another algorithm is best."""
 
 
 @dataclass(frozen=True)
@@ -139,10 +136,7 @@ class RegimeMap:
         name = regime.algorithm
         inside = [cell for cell in self.cells if cell.by_rate and regime.contains(cell.problem)]
         known = [cell for cell in inside if cell.best is not None]
-        beaten = sorted(
-            (cell for cell in known if cell.best != name),
-            key=lambda cell: min(cell.shares.values()),
-        )
+        beaten = [cell for cell in known if cell.best != name]
         ratios = [
             cell.shares[name] / min(cell.shares.values()) for cell in known if name in cell.shares
         ]
@@ -155,17 +149,7 @@ class RegimeMap:
             guaranteed=len(known),
             winners=dict(Counter(str(cell.best) for cell in beaten).most_common()),
             times_larger=median(ratios) if ratios else None,
-            example=beaten[len(beaten) // 2] if beaten else None,
         )
-
-    def to_dict(self) -> JSON:
-        """Return the map with stable keys."""
-        return {
-            "arms": self.arms,
-            "delta": self.delta,
-            "regimes": [_finding_to_dict(finding) for finding in self.findings],
-            "cells": [_cell_to_dict(cell) for cell in self.cells],
-        }
 
 
 def regime_map(arms: int = ARMS, delta: float = DELTA, every: int = 1) -> RegimeMap:
@@ -173,7 +157,7 @@ def regime_map(arms: int = ARMS, delta: float = DELTA, every: int = 1) -> Regime
 
     Examples
     --------
-    >>> from bandanna.planner.regimes import cell_of
+    >>> from research.regime_map import cell_of
     >>> few = cell_of(Problem(arms=10, rounds=10**6, epsilon=0.1, experts=5, delta=1e-6))
     >>> few.by_rate, few.best
     ('htinf-conversion', 'one-bit-exp3-conversion')
@@ -198,18 +182,3 @@ def cell_of(problem: Problem) -> RegimeCell:
         if row.bound is not None and row.entry.private
     }
     return RegimeCell(problem, by_rate if at[by_rate] < problem.horizon("a rate") else None, shares)
-
-
-def _cell_to_dict(cell: RegimeCell) -> JSON:
-    numbers = {"share": min(cell.shares.values()), "shares": cell.shares}
-    choices = {"by_rate": cell.by_rate, "papers_best": cell.papers_best, "best": cell.best}
-    return {**cell.problem.to_dict(), **choices, **numbers}
-
-
-def _finding_to_dict(finding: Finding) -> JSON:
-    regime, example = finding.regime, finding.example
-    shown = finding._asdict()
-    shown["regime"], shown["condition"] = regime.name, regime.condition
-    shown["algorithm"] = regime.algorithm
-    shown["example"] = None if example is None else _cell_to_dict(example)
-    return shown

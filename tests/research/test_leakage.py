@@ -6,14 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
-
-from bandanna.audits.leakage import (
+from research.exp3_leakage import (
     audit_actions,
     exp3_leakage,
     paper_construction,
     sample_arms,
     search_worse,
 )
+
 from bandanna.learners import Exp3
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bandanna.reproduce import REPRODUCTIONS, WITHOUT_FIGURE, frozen_settings
+from research import REPRODUCTIONS, WITHOUT_FIGURE, frozen_settings
 from tests.command import bandanna
 
 YES, NO = True, False
@@ -64,7 +64,7 @@ def test_every_verdict_is_what_we_know_it_to_be(name: str, tmp_path: Path) -> No
 
 
 def test_what_does_not_hold_is_reported_as_not_holding(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bandanna.reproduce import reproduce, separation
+    from research import reproduce, separation
 
     settings = frozen_settings("separation", quick=True) | {"falls": -0.9, "replicates": 10}
     settings["horizons"] = {"one-bit": [10**5, 10**6, 10**7], "ldp-exp3": [10**4]}

@@ -6,13 +6,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
+from research.limits import best_p, check_limits, limit
 
 import bandanna as bd
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
 from bandanna.learners import CompiledLearner
 from bandanna.learners.steps import register
-from bandanna.reproduce.limits import best_p, check_limits, limit
 
 
 def test_the_lemmas_arithmetic() -> None:

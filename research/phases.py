@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli, Environment, Segments, make_environment
 from bandanna.policy import PrivateBandit
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
-from bandanna.reproduce.algorithms import label
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figures import Figure, Point
+from research import Reproduction, Verdict, frozen_settings
+from research.algorithms import label
 
 Floats = NDArray[np.float64]
 

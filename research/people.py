@@ -9,9 +9,9 @@ from bandanna._core.types import JSON
 from bandanna.environments import Returning
 from bandanna.policy import PrivateBandit
 from bandanna.privacy.composition import Slot, composed_epsilon
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figures import Figure, Point
+from research import Reproduction, Verdict, frozen_settings
 
 COMPOSED, PURE, NAIVE = "composition", "pure", "naive: epsilon for each slot"
 

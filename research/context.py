@@ -11,9 +11,9 @@ from bandanna.contextual.simulation import ContextRun, ContextTable, digits_tabl
 from bandanna.environments import Bernoulli
 from bandanna.policy import PrivateBandit
 from bandanna.privacy.epochs import PROTECTS, Protects
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figures import Figure, Point
+from research import Reproduction, Verdict, frozen_settings
 
 DIGITS = {"20 components": 20, "16 pixels": None}
 NO_NOISE = "no noise"

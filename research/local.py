@@ -7,10 +7,10 @@ from typing import NamedTuple
 from bandanna._core.types import JSON
 from bandanna.environments import make_environment
 from bandanna.policy import Bandit, Policy, PrivateBandit
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figures import Figure, Point
+from research import Reproduction, Verdict, frozen_settings
 
 OURS, THOMPSON = "local one-bit", "local Thompson sampling on bits"
 GUARANTEED = ("local one-bit-exp3", "local ldp-exp3-tight", "local ldp-exp3")

@@ -8,9 +8,9 @@ import numpy as np
 
 from bandanna._core.types import JSON
 from bandanna.policy import PrivateBandit
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
-from bandanna.reproduce.rates import Measured, worst_regret
 from bandanna.studies.figures import Figure, Point, fit_slope
+from research import Reproduction, Verdict, frozen_settings
+from research.rates import Measured, worst_regret
 
 
 def reproduce(quick: bool) -> Reproduction:

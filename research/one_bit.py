@@ -8,7 +8,6 @@ import numpy as np
 
 from bandanna._core.types import JSON
 from bandanna.environments import make_environment
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
@@ -16,6 +15,7 @@ from bandanna.spec import Problem
 from bandanna.studies.figures import Figure, Point
 from bandanna.theory import htinf
 from bandanna.theory.tsallis import one_bit_bound
+from research import Reproduction, Verdict, frozen_settings
 
 RIVALS = ("one-bit", "htinf")
 

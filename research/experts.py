@@ -11,8 +11,12 @@ from bandanna.algorithms import ANY, AUTO, EXPERT_ALGORITHMS, STEADY, find
 from bandanna.environments import ExpertEnvironment, ExpertTable, make_environment
 from bandanna.environments.digits import DIGITS, train_experts
 from bandanna.policy import Experts, Policy
-from bandanna.reproduce import Reproduction, frozen_settings
-from bandanna.reproduce.algorithms import (
+from bandanna.simulation.baselines import make_policy
+from bandanna.simulation.runs import simulate
+from bandanna.spec import Problem
+from bandanna.studies.figures import Figure
+from research import Reproduction, frozen_settings
+from research.algorithms import (
     MERITS,
     ON_THE_WHOLE,
     Outcome,
@@ -23,10 +27,6 @@ from bandanna.reproduce.algorithms import (
     rows_of,
     standings,
 )
-from bandanna.simulation.baselines import make_policy
-from bandanna.simulation.runs import simulate
-from bandanna.spec import Problem
-from bandanna.studies.figures import Figure
 
 PLAIN = "no privacy: "
 """Before the name of a learner without privacy."""

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli
 from bandanna.policy import Policy, PrivateBandit
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figures import Figure, Point, fit_slope
+from research import Reproduction, Verdict, frozen_settings
 
 
 class Measured(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli
 from bandanna.policy import PrivateBandit
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
-from bandanna.reproduce.rates import Measured, measure
 from bandanna.studies.figures import Figure, Point, fit_slope
+from research import Reproduction, Verdict, frozen_settings
+from research.rates import Measured, measure
 
 
 def reproduce(quick: bool) -> Reproduction:

@@ -14,11 +14,11 @@ from bandanna.environments import Environment, make_environment
 from bandanna.environments.base import World
 from bandanna.planner.plan import CHANGES, Standing, runs_in
 from bandanna.policy import Policy
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
 from bandanna.studies.figures import Figure, Point
+from research import Reproduction, Verdict, frozen_settings
 
 OWN_ARMS = ("trial", "barrier")
 """Environments that bring their arms."""

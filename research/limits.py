@@ -22,10 +22,10 @@ from bandanna.audits.attack import lower_limit, upper_limit
 from bandanna.environments import Barrier
 from bandanna.learners import Exp3
 from bandanna.policy import Policy, PrivateBandit
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
 from bandanna.simulation.arguments import checkpoint_rounds
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
+from research import Reproduction, Verdict, frozen_settings
 
 
 class Limit(NamedTuple):

@@ -8,9 +8,9 @@ from bandanna._core.types import JSON
 from bandanna.algorithms import find
 from bandanna.planner.plan import row_of
 from bandanna.policy import PrivateBandit
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
-from bandanna.reproduce.rates import worst_regret
 from bandanna.spec import Problem
+from research import Reproduction, Verdict, frozen_settings
+from research.rates import worst_regret
 
 BANDITS = ("prior work, no constants", "paper, no constants", "prior work", "paper", "one-bit")
 EXPERTS = ("htinf-conversion", "local-exp4", "batched-exp4")

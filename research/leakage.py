@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandanna.audits.leakage import exp3_leakage, paper_construction, search_worse
 from bandanna.learners import Exp3
-from bandanna.reproduce import Reproduction, Verdict, frozen_settings
+from research import Reproduction, Verdict, frozen_settings
+from research.exp3_leakage import exp3_leakage, paper_construction, search_worse
 
 
 def reproduce(quick: bool) -> Reproduction:

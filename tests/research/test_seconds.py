@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from bandanna.cli import app
 from bandanna.environments import as_environment
-from bandanna.reproduce import REPRODUCTIONS, Reproduction, expected_seconds, limits, rates
 from bandanna.simulation.arguments import by_name, checkpoint_rounds, seconds_of
 from bandanna.simulation.results import PolicyRuns, Results
+from research import REPRODUCTIONS, Reproduction, expected_seconds, limits, rates
 
 SIMULATED = [name for name in REPRODUCTIONS if name not in ("regimes", "leakage", "context")]
 
@@ -54,13 +54,13 @@ class Dry:
 def test_the_guess_written_down_is_that_of_the_simulations(
     name: str, quick: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = import_module(f"bandanna.reproduce.{name.replace('-', '_')}")
+    module = import_module(f"research.{name.replace('-', '_')}")
     dry = Dry()
     modules: list[Any] = [
         module,
         rates,
         limits,
-        import_module("bandanna.reproduce.algorithms"),
+        import_module("research.algorithms"),
     ]
     for patched in modules:
         if hasattr(patched, "simulate"):
@@ -79,7 +79,7 @@ def test_what_takes_long_says_so_first_unless_quiet(
 ) -> None:
     monkeypatch.setenv("BANDANNA_QUIET", "")
     done = Reproduction("rates", "a claim", ["a"], [["1"]], [], {})
-    monkeypatch.setattr("bandanna.reproduce.reproduce", lambda name, quick: done)
+    monkeypatch.setattr("research.reproduce", lambda name, quick: done)
     row = {"release": "one-bit", "claimed": 1.0, "audited": 0.5, "audited_policy": 0.5}
     row |= {"audited_experts": 0.5, "sampler_p_value": 0.5, "draws": 9, "significance": 1e-4}
     monkeypatch.setattr("bandanna.cli.audit._attack", lambda *_: row | {"passed": True})

@@ -1,20 +1,22 @@
 """What the paper claims, measured: one module for each name, its settings frozen in a file.
 
-Each gives back a table, a figure, and verdicts with their tolerance.
+Each gives back a table, a figure, and verdicts with their tolerance. It stands beside the package
+and is no part of what is installed; ``bandanna reproduce`` runs it from a clone.
 """
 
 from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field
-from importlib import import_module, resources
+from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 from bandanna._core.types import JSON, InputError
-from bandanna.audits.leakage import Leakage
-from bandanna.planner.regimes import RegimeMap
 from bandanna.simulation.progress import Progress
 from bandanna.studies.figures import Figure
+from research.exp3_leakage import Leakage
+from research.regime_map import RegimeMap
 
 REPRODUCTIONS: dict[str, str] = {
     "rates": "regret grows as T^1/2, eps^-1/2 and K^1/2",
@@ -32,7 +34,7 @@ REPRODUCTIONS: dict[str, str] = {
     "context": "deciding by context learns, with feedback or both protected (ours)",
     "limits": "no private algorithm of a certain kind has small regret",
 }
-"""Names and claims; each name is a module of this package with a function ``reproduce(quick)``."""
+"""Names and claims; each name is a module here with a function ``reproduce(quick)``."""
 
 WITHOUT_FIGURE = ("bounds", "limits")
 
@@ -77,7 +79,7 @@ class Reproduction:
 
 def frozen_settings(name: str, quick: bool) -> JSON:
     """Read a reproduction's settings: the whole file, with ``[quick]`` on top where asked."""
-    file = resources.files(__package__) / "settings" / f"{name}.toml"
+    file = Path(__file__).with_name("settings") / f"{name}.toml"
     settings = tomllib.loads(file.read_text(encoding="utf-8"))
     smaller = settings.pop("quick", {})
     return settings | smaller if quick else settings
