@@ -52,7 +52,7 @@ soak: $(VENV)/ready
 	  tests/service/test_faults.py tests/store/test_soak.py tests/service/test_soak.py
 
 # Faults planted in the privacy code, one at a time, and which of them no test finds. MUTANTS="bandanna.privacy.composition*"
-# chooses some; all take hours. docs/mutants.md has the last report, and why the rest is left.
+# chooses some; all take hours. tests/mutants.md has the last report, and why the rest is left.
 MUTANTS ?=
 mutants: requirements.lock
 	test -d .venv-mutants || $(PYTHON) -m venv .venv-mutants
@@ -109,9 +109,9 @@ reproductions: $(VENV)/ready
 	mkdir -p build
 	for name in $$($(BIN)/bandanna reproduce --list | cut -d ' ' -f 1); do \
 	  $(BIN)/bandanna reproduce $$name --json > build/$$name.json; \
-	  mv build/$$name.json docs/reproductions/$$name.json; \
+	  mv build/$$name.json research/results/$$name.json; \
 	done
-	$(BIN)/python -m docs.reproductions
+	$(BIN)/python -m research.write_results
 
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks

@@ -1,27 +1,25 @@
-"""Run the programs of docs/gallery.md and keep the pictures they draw: python docs/gallery.py."""
+"""Run the programs of examples/gallery and keep what they draw: python docs/gallery.py."""
 
 from __future__ import annotations
 
 import contextlib
-import re
+import runpy
 import tempfile
 from pathlib import Path
 
-PAGE = Path(__file__).with_name("gallery.md")
-PICTURES = PAGE.parent / "images" / "gallery"
+DOCS = Path(__file__).resolve().parent
+PROGRAMS = sorted((DOCS.parent / "examples" / "gallery").glob("*.py"))
+PICTURES = DOCS / "images" / "gallery"
 
 
 def main() -> None:
-    """Run every program in an empty folder, then move what it drew."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    text = PAGE.read_text("utf-8")
-    programs = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for program in programs:
-            exec(compile(program, PAGE.name, "exec"), {})  # noqa: S102
-        for drawn in sorted(Path(folder).glob("*.svg")):
-            (PICTURES / drawn.name).write_bytes(drawn.read_bytes())
-            print(drawn.name, drawn.stat().st_size)
+    """Run every program in an empty folder, then keep its picture, which has its name."""
+    for program in PROGRAMS:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            runpy.run_path(str(program))
+            drawn = Path(f"{program.stem}.svg").read_bytes()
+        (PICTURES / f"{program.stem}.svg").write_bytes(drawn)
+        print(program.stem, len(drawn))
 
 
 if __name__ == "__main__":

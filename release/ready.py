@@ -1,6 +1,6 @@
 """Say whether what is in ``dist`` may be released: ``make release``. Nothing is published.
 
-Docs/releasing.md says what to do with it.
+The README beside it says what to do with it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main(dist: str) -> int:
     for problem in found:
         print(f"not ready: {problem}")
     if not found:
-        print(f"ready: {version_of(ROOT)} may be published as docs/releasing.md says")
+        print(f"ready: {version_of(ROOT)} may be published as release/README.md says")
     return int(bool(found))
 
 

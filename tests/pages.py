@@ -16,6 +16,11 @@ OTHERS = [
     ROOT / "CHANGELOG.md",
     ROOT / "SECURITY.md",
     ROOT / "benchmarks" / "README.md",
+    ROOT / "release" / "README.md",
+    ROOT / "research" / "corrections.md",
+    ROOT / "research" / "regimes.md",
+    ROOT / "research" / "results.md",
+    ROOT / "tests" / "mutants.md",
     ROOT / "clients" / "device" / "README.md",
     ROOT / "clients" / "python" / "README.md",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -35,7 +36,7 @@ from tests.pages import (
 )
 from tests.soak import mostly_slow
 
-LONG = ("audits", "experts", "gallery", "learners", "people", "studies")
+LONG = ("audits", "experts", "learners", "people", "studies")
 """Pages whose programs draw a lot."""
 quick = [page for page in (README, *DOCS) if page.stem not in LONG]
 pages = pytest.mark.parametrize("page", mostly_slow([README, *DOCS], quick), ids=name_of)
@@ -210,11 +211,23 @@ def issubclass_of_error(found: object) -> bool:
     return isinstance(found, type) and issubclass(found, Exception)
 
 
-def test_the_gallery_shows_what_its_programs_draw() -> None:
-    page = ROOT / "docs" / "gallery.md"
-    drawn = re.findall(r'\.save\("([a-z-]+\.svg)"\)', page.read_text("utf-8"))
-    shown = re.findall(r"\(images/gallery/([a-z-]+\.svg)\)", page.read_text("utf-8"))
-    assert drawn == shown
-    assert len(drawn) >= 12
-    kept = (page.parent / "images" / "gallery").glob("*")
-    assert sorted(path.name for path in kept) == sorted(drawn)
+GALLERY = sorted((ROOT / "examples" / "gallery").glob("*"))
+
+
+def test_the_gallery_shows_every_program_and_its_picture() -> None:
+    page = (ROOT / "docs" / "examples.md").read_text("utf-8")
+    shown = re.findall(r"\(images/gallery/([a-z-]+)\.svg\)", page)
+    assert shown == re.findall(r"\.\./examples/gallery/([a-z-]+)\.py", page)
+    kept = sorted((ROOT / "docs" / "images" / "gallery").glob("*"))
+    assert sorted(shown) == [path.stem for path in GALLERY] == [path.stem for path in kept]
+
+
+@pytest.mark.parametrize(
+    "program", mostly_slow(GALLERY, GALLERY[:1]), ids=lambda program: program.stem
+)
+def test_a_program_of_the_gallery_draws(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(program))
+    assert [path.name for path in tmp_path.iterdir()] == [f"{program.stem}.svg"]

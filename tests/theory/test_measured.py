@@ -10,7 +10,7 @@ from bandanna.algorithms import ALGORITHMS
 from bandanna.planner.plan import expected, runs_in, standings
 from tests.pages import ROOT
 
-FOUND = json.loads((ROOT / "docs" / "reproductions" / "algorithms.json").read_text("utf-8"))
+FOUND = json.loads((ROOT / "research" / "results" / "algorithms.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("losses", ALGORITHMS)

@@ -12,14 +12,14 @@ from bandanna._core.types import JSON
 from research import REPRODUCTIONS
 
 HERE = Path(__file__).parent
-RESULTS, PAGE = HERE / "reproductions", HERE / "reproductions.md"
+RESULTS, PAGE = HERE / "results", HERE / "results.md"
 STUDY = "algorithms"
 MEASURED = HERE.parent / "src" / "bandanna" / "planner" / "measured.json"
 HEAD = """# Reproductions
 
 What every `bandanna reproduce` found with its full settings, run to the end once; `make
 reproductions` runs them all and writes this page. The tables behind the verdicts are in
-`docs/reproductions`, one JSON file each, with the settings that were used. "No" is a result like
+`research/results`, one JSON file each, with the settings that were used. "No" is a result like
 any other: the claim does not hold as it was tested.
 """
 
