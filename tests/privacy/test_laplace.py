@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -110,3 +112,17 @@ def test_only_the_scale_of_its_epsilon_is_certified() -> None:
     findings = list(LaplaceMechanism(4, UNITS, 2 * scale).prove(0.5))
     assert [(found.entry, found.holds) for found in findings][-1] == ("scale", False)
     assert "not the scale" in findings[-1].why
+
+
+def test_drawing_noise_loads_no_libraries_for_tables() -> None:
+    """OpenDP's prelude loads them all: 170 MB, and seconds until the first release."""
+    program = (
+        "import sys\n"
+        "from bandanna.privacy.noise import gaussian_vector, laplace_vector\n"
+        "laplace_vector(2.0, 3), gaussian_vector(2.0, 3)\n"
+        "print(sorted({'pandas', 'polars', 'pyarrow', 'sklearn'} & set(sys.modules)))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == "[]"

@@ -93,11 +93,15 @@ def part_scale(kind: str, epsilon: float) -> float:
 
 @lru_cache(maxsize=64)
 def _chooser(scale: float) -> Callable[[list[int]], int]:
-    import opendp.prelude as dp  # loaded when first used
+    from opendp.domains import atom_domain, vector_domain  # loaded when first used
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import max_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
-    made: Measurement = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale)
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), linf_distance(T="i64")
+    made: Measurement = make_noisy_max(*space, max_divergence(), scale=scale)
     assert made.map(1) <= COSTS["choice"] / scale * (1 + 1e-9), "OpenDP's map says so too"
     chooser: Callable[[list[int]], int] = made
     return chooser

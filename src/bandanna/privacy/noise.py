@@ -55,15 +55,19 @@ def gaussian_vector(deviation: float, count: int) -> list[int]:
 
 @lru_cache(maxsize=64)
 def _sampler(scale: float, gaussian: bool = False) -> Callable[[list[int]], list[int]]:
-    import opendp.prelude as dp  # loaded when first used: it takes seconds
+    # Loaded when first used, without OpenDP's prelude: that loads pandas, polars and scikit-learn.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
+    enable_features("contrib")
     # T="i64" throughout: OpenDP's default integer has 32 bits, too few for sums in grid units.
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    domain = vector_domain(atom_domain(T="i64"))
     sampler: Callable[[list[int]], list[int]] = (
-        dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
+        make_gaussian(domain, l2_distance(T="i64"), scale=scale)
         if gaussian
-        else dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+        else make_laplace(domain, l1_distance(T="i64"), scale=scale)
     )
     return sampler
 

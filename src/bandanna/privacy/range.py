@@ -304,10 +304,10 @@ def _points(low: float, high: float) -> list[float]:
 
 def _scale(points: list[float], tail: int, epsilon: float) -> float:
     """Return the least noise with which OpenDP proves half of epsilon for either end."""
-    import opendp.prelude as dp  # loaded when first used: it takes seconds
+    from opendp.mod import binary_search_param  # loaded when first used
 
     scale = float(
-        dp.binary_search_param(lambda scale: _made(points, tail, scale), REPLACED, epsilon / 2.0)
+        binary_search_param(lambda scale: _made(points, tail, scale), REPLACED, epsilon / 2.0)
     )
     while cost_of_range(tail, scale) > Fraction(epsilon):  # a rounding error of OpenDP's search
         scale = math.nextafter(scale, math.inf)
@@ -323,12 +323,16 @@ def _quantile(values: list[float], points: list[float], part: int, scale: float)
 
 
 def _made(points: list[float], part: int, scale: float) -> Measurement:
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_private_quantile
+    from opendp.measures import max_divergence
+    from opendp.metrics import symmetric_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T=float, nan=False)), symmetric_distance()
     where = points, part / PARTS, scale
-    return dp.m.make_private_quantile(*space, dp.max_divergence(), *where)
+    return make_private_quantile(*space, max_divergence(), *where)
 
 
 def _promise(epsilon: float, tail: int, scale: float, bounds: LossRange) -> Guarantee:

@@ -211,6 +211,9 @@ CHALLENGES = Table(
 
 
 WAIT_SECONDS = 10
+WRITER_KILOBYTES, READER_KILOBYTES = 65_536, 8_192
+"""Memory that SQLite keeps pages in: for the connection that writes, and for each one that reads.
+"""
 IDLE_SECONDS = 1.0
 """A connection that was not used for so long is asked first whether it still works."""
 
@@ -233,7 +236,8 @@ def make_engines(address: str) -> tuple[Engine, Engine]:
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         raise InputError(f"the database must be a SQLite file or PostgreSQL; got {address!r}.")
     _make_private(Path(url.database))
-    return _sqlite(str(url), "BEGIN IMMEDIATE"), _sqlite(str(url), "BEGIN")
+    writing = _sqlite(str(url), "BEGIN IMMEDIATE", kilobytes=WRITER_KILOBYTES)
+    return writing, _sqlite(str(url), "BEGIN")
 
 
 def _ping_idle(engine: Engine) -> None:
@@ -281,7 +285,9 @@ def _make_private(path: Path) -> None:
         raise InputError(f"others can read {path}, which holds feedback; run: chmod 600 {path}")
 
 
-def _sqlite(url: str, begin: str, synchronous: str = "FULL") -> Engine:
+def _sqlite(
+    url: str, begin: str, synchronous: str = "FULL", kilobytes: int = READER_KILOBYTES
+) -> Engine:
     engine = create_engine(url, connect_args={"timeout": WAIT_SECONDS})
 
     @event.listens_for(engine, "connect")
@@ -292,7 +298,7 @@ def _sqlite(url: str, begin: str, synchronous: str = "FULL") -> Engine:
             f"synchronous = {synchronous}",
             "secure_delete = ON",
             "temp_store = MEMORY",
-            "cache_size = -65536",
+            f"cache_size = -{kilobytes}",
             "wal_autocheckpoint = 10000",  # tidying comes first, and keeps no commit waiting
         ):
             connection.execute(f"PRAGMA {setting}").close()
