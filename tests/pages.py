@@ -16,6 +16,7 @@ OTHERS = [
     ROOT / "CHANGELOG.md",
     ROOT / "SECURITY.md",
     ROOT / "benchmarks" / "README.md",
+    ROOT / "benchmarks" / "tuning.md",
     ROOT / "release" / "README.md",
     ROOT / "research" / "corrections.md",
     ROOT / "research" / "regimes.md",

@@ -4,7 +4,7 @@ Its regret follows how surprising losses are, not how large they are. After Wei 
 and Ito, Tsuchiya and Honda (COLT 2022), with four changes: a rate grows by the cost of a step that
 is proved, not by an estimate of it; estimates that could do harm are cut at what the rate can
 bear; predictions share a level; what is old is forgotten, faster when an arm has become worse.
-Proofs and tuning: ``docs/theory/adaptive.md``.
+Proofs: ``docs/theory/adaptive.md``.
 """
 
 from __future__ import annotations

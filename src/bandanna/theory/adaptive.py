@@ -1,6 +1,6 @@
 """Regret bounds of the adaptive learner, and how to run it behind Laplace batches.
 
-Proofs and tuning: ``docs/theory/adaptive.md``. Regret of the learner is in units of a loss; behind
+Proofs: ``docs/theory/adaptive.md``. Regret of the learner is in units of a loss; behind
 batches of ``tau`` rounds it is multiplied by ``tau``, and ``tau`` is added for the last batch.
 """
 
