@@ -2,7 +2,8 @@
 
 Programs decide and reward while one of them, or both, are killed, have no room on
 their disk or have their clock set; a PostgreSQL server is killed too, and finds its disk full.
-Between two such bursts the database is copied, and copies are put back. What was acknowledged is
+Between two such bursts the database is copied, and copies are put back, marked backups among them;
+restores are accepted again and again, and the rollback guard is deleted. What was acknowledged is
 there once, and the claimed epsilon covers how often anyone's feedback was released.
 
 ``BANDANNA_KILLS``, as in ``make soak``, is the number of times that services are killed on SQLite,
@@ -23,10 +24,12 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import pytest
 
 import bandanna as bd
 from bandanna._client.calls import Decision
+from bandanna.store import open_store
 from tests.postgres import Postgres, needs_postgres
 from tests.service.databases import ROOM, Database, PostgresDatabase, SqliteDatabase, full_disk
 from tests.service.loaded import set_clock
@@ -59,6 +62,8 @@ class Story:
         self.names, self.ahead = 0, 0.0
         self.known = Known()
         self.copies: list[Known] = []
+        self.marked: set[int] = set()
+        """Copies that say that they are backups."""
         self.spent: Counter[str] = Counter()
         """How often an event's feedback was released, over all branches."""
         self.set_clock(0.0)
@@ -168,33 +173,76 @@ class Story:
     # --- copies -------------------------------------------------------------------------------
 
     def copy(self) -> None:
-        """Copy the database while it is used, without saying that this is a copy."""
+        """Copy the database while it is used; backups by ``bandanna db`` say that they are."""
         number = len(self.copies)
-        self.database.copy(number)
+        if self.database.server is None and self.dice.random() < 0.5:
+            self.back_up(number)
+        else:
+            self.database.copy(number)
         self.copies.append(deepcopy(self.known))
         ((counted,),) = self.database.read("SELECT count(*) FROM releases", number)
         assert isinstance(counted, int)
         self.copies[-1].released = counted  # as of one moment, later than the last look
 
+    def back_up(self, number: int) -> None:
+        """Make a backup that says that it is one."""
+        store = open_store(f"sqlite:///{self.database.address}", self.folder / "secret")
+        store.backup(self.folder / f"copy-{number}")
+        store.close()
+        self.marked.add(number)
+        self.done["marked backups"] += 1
+
     def restore(self) -> None:
-        """Put a copy back: refused where releases are lacking; accepted, it is charged."""
-        for service in self.services:
-            service.kill()
-        self.look()
+        """Put a copy back: refused where releases are lacking; accepted, it is charged each time.
+
+        A marked backup is always refused.
+        """
+        self.kill_all()
         which = self.dice.randrange(len(self.copies))
-        self.database.put_back(which)
-        lost = self.known.released > self.copies[which].released
-        self.known = deepcopy(self.copies[which])
-        before = self.number("resumed")
-        first, second = self.services
-        refused = _refusal(first)
-        assert refused or not lost, "a copy that lacks releases must be refused"
-        if refused:
-            assert "older than the rollback guard" in refused
+        for _ in range(self.dice.choice([1, 1, 2])):
+            self.look()
+            self.database.put_back(which)
+            lost = self.known.released > self.copies[which].released or which in self.marked
+            self.known = deepcopy(self.copies[which])
+            refused = _refusal(self.services[0])
+            assert refused or not lost, "a copy that lacks releases must be refused"
+            if refused:
+                assert ("is a backup" if which in self.marked else "older than the") in refused
+                self.accept()
+            self.services[0].kill()
+        self.services[0].start()
+        self.services[1].start()
+
+    def accept(self) -> None:
+        """Start in spite of a refusal, perhaps several times: each of them is charged."""
+        first = self.services[0]
+        for again in range(self.dice.choice([1, 1, 3])):
+            if again:
+                first.kill()
+            before = self.number("resumed")
             first.start("--accept-restored")
             assert self.number("resumed") > before
-            self.done["charged restores"] += 1
-        second.start()
+            self.done["charged starts"] += 1
+
+    def delete_guard(self) -> None:
+        """Delete the guard, perhaps while it is used: the service decides nothing more."""
+        stopped = self.dice.random() < 0.5
+        if stopped:
+            self.kill_all()
+        for path in self.folder.glob("guard*"):
+            path.unlink()
+        if not stopped:
+            for service in self.services:
+                _wait_until_it_says(service, "deleted or replaced")
+            self.kill_all()
+        self.look()
+        assert "never seen it" in (_refusal(self.services[0]) or "")
+        self.accept()
+        self.services[1].start()
+
+    def kill_all(self) -> None:
+        for service in self.services:
+            service.kill()
 
     # --- what must hold -----------------------------------------------------------------------
 
@@ -232,7 +280,7 @@ class Story:
     def play(self, steps: int, kills: int) -> None:
         """Let things go wrong, each of them at least once in a long story."""
         faults = [self.nothing, self.kill_one, self.kill_both, self.fill_disk, self.set_clock]
-        todo = [*faults, self.copy, self.restore]
+        todo = [*faults, self.copy, self.restore, self.delete_guard]
         self.dice.shuffle(todo)
         if self.database.server is not None:
             faults.append(self.kill_server)
@@ -259,6 +307,14 @@ def _refusal(service: Copied) -> str | None:
     except AssertionError as error:
         return str(error)
     return None
+
+
+def _wait_until_it_says(service: Copied, what: str) -> None:
+    """Wait until a service finds something wrong."""
+    end = time.monotonic() + 60
+    while what not in httpx.get(f"{service.url}/readyz", timeout=30).text:
+        assert time.monotonic() < end, "it was not noticed"
+        time.sleep(0.05)
 
 
 def play(folder: Path, database: Database, seed: int) -> None:

@@ -1,14 +1,15 @@
 """Two processes on one database, with faults in any order: nothing lost, nothing under-charged.
 
 A state machine plays decisions, feedback, clock steps, full disks, kills at any point of a commit,
-copies and restores, against a model of what was acknowledged and of how often each event's feedback
-was released. ``BANDANNA_SOAK`` is the number of stories that are played; ``make soak`` plays more.
+copies, marked backups and restores, restores that are accepted again and again, and a guard that is
+deleted, against a model of what was acknowledged and of how often each event's feedback was
+released. ``BANDANNA_SOAK`` is the number of stories that are played on SQLite, half of them on
+PostgreSQL; ``make soak`` plays more.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -30,6 +31,8 @@ from bandanna.store.guard import Guard, RestoredError
 from bandanna.store.rows import Event
 from bandanna.store.unit_of_work import NewFeedback
 from bandanna.store.writer import Task, Writer, about_event
+from tests.postgres import Postgres, needs_postgres
+from tests.service.databases import Database, PostgresDatabase, SqliteDatabase
 from tests.store.stores import experiment, put
 
 STORIES = int(os.environ.get("BANDANNA_SOAK", "6"))
@@ -61,9 +64,10 @@ class FaultyStore(SqlStore):
 class Running:
     """A process: a store, a guard and a writer of its own."""
 
-    def __init__(self, folder: Path, secret: Secret, *, accept: bool = False) -> None:
-        self.store = FaultyStore(f"sqlite:///{folder}/store.db", secret)
-        self.guard = Guard(folder / "guard", self.store)
+    def __init__(self, address: str, guard: Path, secret: Secret, *, accept: bool = False) -> None:
+        here = address if "://" in address else f"sqlite:///{address}"
+        self.store = FaultyStore(here, secret)
+        self.guard = Guard(guard, self.store)
         try:
             self.guard.begin(accept=accept, patience=0.0)
         except BaseException:
@@ -101,11 +105,20 @@ class Stories(RuleBasedStateMachine):
         self.now, self.names = 1000.0, 0
         self.known = Known()
         self.copies: list[Known] = []
+        self.marked: set[int] = set()
+        """Copies that say that they are backups."""
         self.spent: Counter[str] = Counter()
         """How often an event's feedback was released, over all branches."""
-        self.running = [Running(self.folder, self.secret)]
-        self.running.append(Running(self.folder, self.secret))
+        self.database = self.make_database()
+        self.running = [self.start(), self.start()]
         self.number = 0
+
+    def make_database(self) -> Database:
+        return SqliteDatabase(self.folder)
+
+    def start(self, *, accept: bool = False) -> Running:
+        address, guard = self.database.address, self.folder / "guard"
+        return Running(address, guard, self.secret, accept=accept)
 
     @initialize(algorithm=st.sampled_from(ALGORITHMS))
     def make(self, algorithm: str) -> None:
@@ -115,8 +128,7 @@ class Stories(RuleBasedStateMachine):
         self.number = put(self.running[0].store, made)
 
     def teardown(self) -> None:
-        for one in self.running:
-            one.end()
+        self.end()
         self.kept.cleanup()
 
     # --- what is asked ------------------------------------------------------------------------
@@ -209,48 +221,78 @@ class Stories(RuleBasedStateMachine):
                 if name not in self.known.rewarded:
                     self.known.unsure.add(name)
         self.running[who].end()
-        self.running[who] = Running(self.folder, self.secret)
+        self.running[who] = self.start()
 
     @precondition(lambda self: len(self.copies) < 3)
-    @rule()
-    def copy(self) -> None:
-        """Copy the database as it is, without saying that this is a copy."""
-        path = self.folder / f"copy-{len(self.copies)}"
-        with sqlite3.connect(self.folder / "store.db") as here, sqlite3.connect(path) as there:
-            here.backup(there)
-        path.chmod(0o600)
+    @rule(marked=st.booleans())
+    def copy(self, marked: bool) -> None:
+        """Copy the database as it is; backups by ``bandanna db backup`` say that they are."""
+        number = len(self.copies)
+        if marked and self.database.server is None:
+            self.running[0].store.backup(self.folder / f"copy-{number}")
+            self.marked.add(number)
+        else:
+            self.database.copy(number)
         self.look()
         self.copies.append(deepcopy(self.known))
 
     @precondition(lambda self: self.copies)
-    @rule(data=st.data())
-    def restore(self, data: st.DataObject) -> None:
-        """Put a copy back: refused, unless it lacks no release; accepted, it is charged."""
+    @rule(data=st.data(), times=st.integers(1, 3))
+    def restore(self, data: st.DataObject, times: int) -> None:
+        """Put a copy back: refused, unless it lacks no release; accepted, it is charged each time.
+
+        A marked backup is always refused.
+        """
         self.look()
         which = data.draw(st.integers(0, len(self.copies) - 1))
-        for one in self.running:
-            one.end()
-        for path in self.folder.glob("store.db*"):
-            path.unlink()
-        (self.folder / "store.db").write_bytes((self.folder / f"copy-{which}").read_bytes())
-        (self.folder / "store.db").chmod(0o600)
-        lost = self.known.released > self.copies[which].released
+        self.end()
+        self.database.put_back(which)
+        lost = self.known.released > self.copies[which].released or which in self.marked
         self.known = deepcopy(self.copies[which])
         try:
-            first = Running(self.folder, self.secret)
+            first = self.start()
             assert not lost, "a copy that lacks releases must be refused"
         except RestoredError:
-            before = self.resumed()
-            first = Running(self.folder, self.secret, accept=True)
-            assert self.resumed() > before
-        self.running = [first, Running(self.folder, self.secret)]
+            first = self.accept()
+            for _ in range(times - 1):
+                first.end()
+                first = self.accept()
+        self.running = [first, self.start()]
+
+    @rule(while_it_runs=st.booleans())
+    def delete_guard(self, while_it_runs: bool) -> None:
+        """Delete the guard: whoever runs notices, and a start is refused or charged."""
+        self.look()
+        if not while_it_runs:
+            self.end()
+        for path in self.folder.glob("guard*"):
+            path.unlink()
+        if while_it_runs:
+            for one in self.running:
+                with pytest.raises(RestoredError, match="deleted or replaced"):
+                    one.guard.watch()
+            self.end()
+        with pytest.raises(RestoredError, match="never seen it"):
+            self.start()
+        self.running = [self.accept(), self.start()]
+
+    def accept(self) -> Running:
+        """Start in spite of a refusal; that is charged."""
+        before = self.resumed()
+        found = self.start(accept=True)
+        assert self.resumed() > before
+        return found
+
+    def end(self) -> None:
+        for one in self.running:
+            one.end()
 
     # --- what must hold -----------------------------------------------------------------------
 
     def resumed(self) -> int:
-        with sqlite3.connect(self.folder / "store.db") as connection:
-            found = connection.execute("SELECT resumed FROM experiments").fetchone()[0]
-        return int(found)
+        ((found,),) = self.database.read("SELECT resumed FROM experiments")
+        assert isinstance(found, int)
+        return found
 
     @invariant()
     def look(self) -> None:
@@ -269,13 +311,27 @@ class Stories(RuleBasedStateMachine):
         assert found.resumed + 1 >= max(self.spent.values(), default=0), "claimed, at least spent"
 
 
-@pytest.mark.slow
-def test_stories_of_two_processes() -> None:
-    Stories.TestCase.settings = settings(
-        max_examples=STORIES,
+def play(stories: type[Stories], count: int) -> None:
+    stories.TestCase.settings = settings(
+        max_examples=count,
         stateful_step_count=25,
         deadline=None,
         derandomize=STORIES < 10,
         suppress_health_check=list(HealthCheck),
     )
-    Stories.TestCase().runTest()
+    stories.TestCase().runTest()
+
+
+@pytest.mark.slow
+def test_stories_of_two_processes() -> None:
+    play(Stories, STORIES)
+
+
+@needs_postgres
+@pytest.mark.slow
+def test_stories_of_two_processes_on_postgresql(postgres: Postgres) -> None:
+    class OnPostgres(Stories):
+        def make_database(self) -> Database:
+            return PostgresDatabase(postgres)
+
+    play(OnPostgres, max(STORIES // 2, 1))

@@ -81,6 +81,8 @@ _REVOKED = Table(
 )
 _KEY = [_MARKS.c.identity, _MARKS.c.experiment]
 NOTHING = Mark(-1, "")
+NO_FILE = -1
+"""In place of the number of a file that was deleted."""
 
 
 class RestoredError(StateFileError):
@@ -383,13 +385,16 @@ class Guard:
         return None if row is None else _Known(*row)
 
     def _inode(self) -> int | None:
-        """Return the number of the guard's file, which a copy of it does not have."""
-        return self._path.stat().st_ino if self.is_file else None
+        """Return the number of the guard's file, if it is there: a copy of it has another."""
+        try:
+            return self._path.stat().st_ino if self.is_file else None
+        except FileNotFoundError:
+            return NO_FILE
 
     def _check_start(self, connection: Connection) -> None:
         """Refuse to go on if a start is noted here that is not in the database."""
         known = self._known(connection)
-        if known is None:
+        if known is None or known.inode != self._inode():
             raise self.refuse(f"the rollback guard {self.address} was deleted or replaced.")
         if known.start not in self._starts:
             if self._store.start(known.start) is None:
