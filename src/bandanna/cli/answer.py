@@ -34,11 +34,16 @@ if TYPE_CHECKING:
 
 def answer(
     arm: Annotated[str, typer.Option(help="Column with the arm.")],
-    outcome: Annotated[
-        list[str], typer.Option(help="Column with the outcome; several with --control, to compare.")
-    ],
     epsilon: Annotated[float, typer.Option(help="The privacy parameter; 0.1 to 1 is common.")],
     log: Log = None,
+    outcome: Annotated[
+        list[str] | None,
+        typer.Option(help="Column with the outcome; several with --control, to compare."),
+    ] = None,
+    ratio: Annotated[
+        list[str] | None,
+        typer.Option(help="One column over another, revenue/visits, each with its --range."),
+    ] = None,
     loss_range: Annotated[
         list[str] | None,
         typer.Option("--range", help="Smallest and largest outcome, 0,20 or visits=0,20; or auto."),
@@ -117,18 +122,21 @@ def answer(
         from bandanna.ledger import Ledger
 
         kept = Ledger(ledger)
-    if len(outcome) > 1 or guardrail:
+    outcome, ratios = outcome or [], ratio or []
+    if not outcome and not ratios:
+        raise InputError("name what is to be answered about: --outcome COLUMN, or --ratio A/B.")
+    if len(outcome) > 1 or guardrail or ratios:
         limits = _numbers("--guardrail", guardrail or [])
-        asked = _outcomes(outcome, loss_range or [], limits, clip=clip, reward=reward)
+        asked = _outcomes(outcome, ratios, loss_range or [], limits, clip=clip, reward=reward)
         if control is None or adjust is not None or show_sql:
             raise InputError(
-                "several outcomes are compared with a control, one by one as they are: give "
-                "--control, and leave out --adjust and --show-sql."
+                "several outcomes, guardrails and ratios are compared with a control, one by one, "
+                "as they are: give --control, and leave out --adjust and --show-sql."
             )
         from bandanna.logs.compare import compare
 
         if kept is not None:
-            what = f"how arms by {arm} compare in {', '.join(outcome)}"
+            what = f"how arms by {arm} compare in {', '.join(asked)}"
             kept.spend(epsilon, what=what, population=population)
         card = compare(
             source,
@@ -221,6 +229,7 @@ def _range_of(outcome: str, ranges: list[str]) -> str | None:
 
 def _outcomes(
     names: list[str],
+    ratios: list[str],
     ranges: list[str],
     limits: dict[str, float],
     *,
@@ -228,10 +237,14 @@ def _outcomes(
     reward: bool,
 ) -> dict[str, Outcome]:
     """Return the options of each outcome; those without a range are 0 or 1."""
+    known = {*names, *(part for ratio in ratios for part in ratio.rpartition("/")[::2])}
     named = {one.split("=", 1)[0] for one in ranges if "=" in one}
-    for option, given in (("--range", named), ("--guardrail", set(limits))):
-        if given - set(names):
-            raise InputError(f"{option} is for outcomes; got {sorted(given - set(names))}.")
+    for option, wrong in (
+        ("--range", named - known),
+        ("--guardrail", set(limits) - {*names, *ratios}),
+    ):
+        if wrong:
+            raise InputError(f"{option} is for outcomes; got {sorted(wrong)}.")
     found: dict[str, Outcome] = {}
     for name in names:
         ends = _range_of(name, ranges)
@@ -240,9 +253,22 @@ def _outcomes(
             options["binary"] = True
         else:
             options["loss_range"], options["clip"] = read_range(ends), clip
-        if name in limits:
-            options["limit"] = limits[name]
         found[name] = options
+    for ratio in ratios:
+        top, _, bottom = ratio.rpartition("/")
+        both = [
+            next((one for one in ranges if one.split("=")[0] == name), None)
+            for name in (top, bottom)
+        ]
+        if None in both:
+            raise InputError(
+                f"--ratio {ratio} needs the range of both columns, known without looking at them: "
+                f"--range {top}=0,200 --range {bottom}=0,20."
+            )
+        over, under = (read_range(str(one).split("=", 1)[1]) for one in both)
+        found[ratio] = {"loss_range": over, "over_range": under, "reward": reward}
+    for name, limit in limits.items():
+        found[name]["limit"] = limit
     return found
 
 

@@ -1,4 +1,7 @@
-"""Several outcomes of one experiment in one view: one epsilon, divided by stated shares."""
+"""Several outcomes of one experiment in one view: one epsilon, divided by stated shares.
+
+An outcome is a mean, or a ratio of two sums. Each is released by itself, with its part of epsilon.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,11 @@ from typing import TypedDict
 
 from bandanna._core import checks
 from bandanna._core.grid import LossRange
+from bandanna._core.private_inputs import private_inputs
 from bandanna._core.types import ArmName, InputError
 from bandanna.logs import LogAnswer, answer
 from bandanna.logs.answers import TOGETHER
+from bandanna.logs.ratios import RatioAnswer, answer_ratio
 from bandanna.logs.rows import Categories
 from bandanna.one_look import HOW
 from bandanna.policy.answers import check_confidence
@@ -35,10 +40,17 @@ class Outcome(TypedDict, total=False):
     adjusted_range: LossRange
     limit: float
     """Makes it a guardrail: how much more than with the control is allowed; less, if negative."""
+    over_range: LossRange
+    """Makes it a ratio, named revenue/visits: the range of what is divided by."""
     share: float
     """Its share of epsilon, relative to the others'; 1 by default."""
 
 
+OF_RATIOS = {"loss_range", "over_range", "reward", "limit", "share", "clip"}
+"""What may be said of a ratio; its sums are always clipped."""
+
+
+@private_inputs
 def compare(
     log: object,
     *,
@@ -59,7 +71,9 @@ def compare(
         As for ``bd.answer``.
     outcomes
         The outcomes by column, each with its options: those of ``bd.answer``, ``limit`` for a
-        guardrail and ``share`` of epsilon. The first one decides.
+        guardrail and ``share`` of epsilon. The first one decides. ``"revenue/visits"`` with an
+        ``over_range`` is a ratio: the sum of one column over the sum of another, each added up by
+        row, or by person, and moved into its range. What is missing counts as 0.
     epsilon
         For all outcomes together.
     control
@@ -86,20 +100,16 @@ def compare(
     asked = _asked(outcomes)
     parts = spent(epsilon, {name: options.get("share", 1.0) for name, options in asked.items()})
     each = 1.0 - (1.0 - check_confidence(confidence)) / len(asked)
-    answers: dict[str, LogAnswer] = {}
-    for name, options in asked.items():
-        told = {key: value for key, value in options.items() if key not in {"limit", "share"}}
-        answers[name] = answer(
-            log,
-            arm=arm,
-            outcome=name,
-            epsilon=parts[name],
-            control=control,
-            person=person,
-            by=by,
-            confidence=each,
-            **told,  # type: ignore[arg-type]
-        )
+    told: _Asked = {
+        "arm": arm,
+        "control": control,
+        "person": person,
+        "by": by,
+        "confidence": each,
+    }
+    answers = {
+        name: _answered(log, name, options, parts[name], told) for name, options in asked.items()
+    }
     metrics: list[Metric] = []
     groups: tuple[tuple[str, Metric], ...] = ()
     for name, found in answers.items():
@@ -119,13 +129,14 @@ def compare(
         ]
     promise = first.guarantee
     assert promise is not None, "answers from logs have one"
+    protects = first.protects if isinstance(first, RatioAnswer) else promise.protects
     return Scorecard(
         recommend(metrics, health if shares is not None else ()),
         tuple(metrics),
         confidence,
         epsilon,
         promise.delta,
-        promise.protects,
+        protects,
         TOGETHER.format(first.assumption),
         _looks(answers),
         tuple(health),
@@ -136,7 +147,43 @@ def compare(
     )
 
 
-def _looks(answers: Mapping[str, LogAnswer]) -> str:
+class _Asked(TypedDict):
+    """What is asked of every outcome alike."""
+
+    arm: str
+    control: ArmName
+    person: str | None
+    by: Categories | None
+    confidence: float
+
+
+def _answered(
+    log: object, name: str, options: Outcome, epsilon: float, told: _Asked
+) -> LogAnswer | RatioAnswer:
+    """Answer about one outcome."""
+    if "over_range" not in options:
+        own = {key: value for key, value in options.items() if key not in {"limit", "share"}}
+        return answer(log, outcome=name, epsilon=epsilon, **told, **own)  # type: ignore[arg-type]
+    wrong = sorted(set(options) - OF_RATIOS)
+    if wrong or "loss_range" not in options:
+        raise InputError(
+            f"the ratio {name!r} needs loss_range= and over_range=, and takes reward, limit and "
+            f"share besides{f'; got {wrong[0]!r}' if wrong else ''}."
+        )
+    return answer_ratio(
+        log,
+        arm=told["arm"],
+        ratio=name,
+        epsilon=epsilon,
+        loss_range=options["loss_range"],
+        over_range=options["over_range"],
+        reward=options.get("reward", False),
+        person=told["person"],
+        confidence=told["confidence"],
+    )
+
+
+def _looks(answers: Mapping[str, LogAnswer | RatioAnswer]) -> str:
     """Say when it may be looked at, and how each outcome's intervals are made."""
     kinds = {name: found.interval for name, found in answers.items()}
     if len(set(kinds.values())) == 1:

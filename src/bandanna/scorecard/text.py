@@ -24,7 +24,7 @@ def percent(share: float, width: float | None = None) -> str:
 def lift_of(effect: Effect) -> tuple[str, str]:
     """Write a lift and its interval; nothing for the control."""
     if effect.difference is None:
-        return "" if effect.verdict == "control" else "not known yet", ""
+        return "" if effect.verdict == "control" else "not known", ""
     if effect.lift is None:
         return "cannot be said", ""
     width = effect.lift_high - effect.lift_low

@@ -47,12 +47,15 @@ class Metric:
     """For a guardrail: how much more, or less if negative, than with the control is allowed."""
     note: str = ""
     """What must be known to read it: up to what it was counted, what it was adjusted for."""
+    ratio: bool = False
+    """Whether it is one sum over another, and not a mean."""
 
     @property
     def heading(self) -> str:
         """The metric and what it is counted per."""
         one = {"people": "person"}.get(self.per, self.per.removesuffix("s"))
         each = f"of {self.times} {self.per}" if self.times > 1 else f"mean per {one}"
+        each = f"ratio of sums over {self.per}" if self.ratio else each
         parts = [f"{self.name}, {each}"]
         if self.limit is not None:
             side = "more" if self.limit > 0.0 else "less"
