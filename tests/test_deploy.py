@@ -143,7 +143,7 @@ def test_the_proxy_speaks_tls_and_finds_the_process_that_leads(tmp_path: Path) -
                     break
                 except httpx.TransportError:
                     time.sleep(0.05)
-            with bd.Client(f"https://localhost:{port}", first.key, patience=0.5) as client:
+            with bd.Client(f"https://localhost:{port}", first.key, patience=10.0) as client:
                 client._http.close()
                 client._http = httpx.Client(verify=trusted, headers=client._headers)
                 bandit = client.create("button", ["a", "b"], 1.0, rounds=1000)
