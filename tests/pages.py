@@ -11,6 +11,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").glob("**/*.md"))
+PROTOCOL = ROOT / "clients" / "device" / "PROTOCOL.md"
 OTHERS = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
@@ -23,6 +24,7 @@ OTHERS = [
     ROOT / "research" / "results.md",
     ROOT / "tests" / "mutants.md",
     ROOT / "clients" / "device" / "README.md",
+    PROTOCOL,
     ROOT / "clients" / "python" / "README.md",
 ]
 

@@ -25,6 +25,7 @@ from bandanna.cli import app
 from tests.pages import (
     DOCS,
     OTHERS,
+    PROTOCOL,
     README,
     ROOT,
     anchors,
@@ -38,8 +39,9 @@ from tests.soak import mostly_slow
 
 LONG = ("audits", "experts", "learners", "people", "studies")
 """Pages whose programs draw a lot."""
-quick = [page for page in (README, *DOCS) if page.stem not in LONG]
-pages = pytest.mark.parametrize("page", mostly_slow([README, *DOCS], quick), ids=name_of)
+RUN = [README, PROTOCOL, *DOCS]
+quick = [page for page in RUN if page.stem not in LONG]
+pages = pytest.mark.parametrize("page", mostly_slow(RUN, quick), ids=name_of)
 all_pages = pytest.mark.parametrize("page", [README, *DOCS, *OTHERS], ids=name_of)
 
 
