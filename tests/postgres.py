@@ -9,10 +9,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.browser import missing
@@ -26,9 +28,12 @@ needs_postgres = pytest.mark.skipif(
 
 
 class Postgres:
-    """A server in a folder of its own; it waits for the disk where it is ``durable``."""
+    """A server in a folder of its own; it waits for the disk where it is ``durable``.
 
-    def __init__(self, folder: Path, *, durable: bool = False) -> None:
+    With ``archive`` it keeps its log of changes in a folder, and can be put back to a moment.
+    """
+
+    def __init__(self, folder: Path, *, durable: bool = False, archive: bool = False) -> None:
         self._options = "" if durable else " -c fsync=off -c full_page_writes=off"
         self._bin = Path(shutil.which(PROGRAMS) or PROGRAMS).parent
         self._folder = folder
@@ -43,6 +48,10 @@ class Postgres:
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
             self.port = found.getsockname()[1]
+        if archive:
+            self._folder_of_its_own("archive")
+            command = f"cp %p {folder}/archive/%f"
+            self._set(archive_mode="on", archive_command=command)
         self.start()
 
     def start(self) -> None:
@@ -55,6 +64,51 @@ class Postgres:
 
     def stop(self) -> None:
         self._run("pg_ctl", "-D", str(self._folder / "data"), "-m", "immediate", "-w", "stop")
+
+    def base_backup(self) -> None:
+        """Copy all files while they are used, as ``put_back`` begins with."""
+        where = str(self._folder / "base")
+        self._run("pg_basebackup", *self._host, "-c", "fast", "--no-sync", "-D", where)
+
+    def archive_all(self) -> None:
+        """Let everything that was committed until now be in the archive."""
+        with psycopg.connect(self._address("postgres"), autocommit=True) as connection:
+            ((last,),) = connection.execute("SELECT pg_walfile_name(pg_switch_wal())").fetchall()
+        end = time.monotonic() + 60
+        while not (self._folder / "archive" / last).exists():
+            assert time.monotonic() < end, "nothing is archived"
+            time.sleep(0.05)
+
+    def put_back(self, moment: str | None = None) -> None:
+        """Put the server back to a moment, or to the end of the archive."""
+        self.stop()
+        shutil.rmtree(self._folder / "data")
+        shutil.copytree(self._folder / "base", self._folder / "data")
+        (self._folder / "data" / "recovery.signal").touch()
+        until = {} if moment is None else {"recovery_target_time": moment}
+        command = f"cp {self._folder}/archive/%f %p"
+        self._set(restore_command=command, recovery_target_action="promote", **until)
+        self._own(self._folder / "data")
+        (self._folder / "data").chmod(0o700)
+        self.start()
+        with psycopg.connect(self._address("postgres"), autocommit=True) as connection:
+            while connection.execute("SELECT pg_is_in_recovery()").fetchone() != (False,):
+                time.sleep(0.05)
+
+    def _set(self, **settings: str) -> None:
+        """Change settings; they are used from the next start on."""
+        with (self._folder / "data" / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+
+    def _folder_of_its_own(self, name: str) -> None:
+        (self._folder / name).mkdir()
+        self._own(self._folder / name)
+
+    def _own(self, path: Path) -> None:
+        """Give files to the account that the server runs under."""
+        if self._user is not None:
+            for one in (path, *path.rglob("*")):
+                shutil.chown(one, self._user, self._user)
 
     @property
     def process(self) -> int:
@@ -88,6 +142,9 @@ class Postgres:
         """Make an empty database and return its address."""
         name = f"test_{secrets.token_hex(4)}"
         self._run("createdb", *self._host, name)
+        return self._address(name)
+
+    def _address(self, name: str) -> str:
         return f"postgresql://bandanna@127.0.0.1:{self.port}/{name}"
 
     def copy(self, database: str, name: str) -> None:
@@ -123,10 +180,10 @@ class Postgres:
 
 
 @contextmanager
-def open_postgres(*, durable: bool = False) -> Iterator[Postgres]:
+def open_postgres(**options: bool) -> Iterator[Postgres]:
     """Start a server, and leave nothing of it behind."""
     with tempfile.TemporaryDirectory(prefix="bandanna-pg-") as folder:
-        server = Postgres(Path(folder), durable=durable)
+        server = Postgres(Path(folder), **options)
         try:
             yield server
         finally:

@@ -46,6 +46,10 @@ OPEN_TO_ALL = (
     "warning: it listens on {host} and speaks plain HTTP: keys and feedback can be read on the "
     "way, unless only a proxy with TLS reaches it; see deploy/nginx.conf"
 )
+PUT_BACK_TOGETHER = (
+    "warning: the rollback guard is in the PostgreSQL server of the database: a restore of that "
+    "server to a point in time puts both back, and nothing would notice; keep it in another one"
+)
 BACKLOG = 1024
 MOST_WARMED, MOST_ROUNDS = 200, 2_000
 """Experiments whose algorithms are warmed up, and rounds that each is played for."""
@@ -188,6 +192,7 @@ def check(settings: Settings, host: str = "127.0.0.1") -> list[str]:
     experiments = grouped(core.store.overview())
     running = sum(not one[0].stopped for one in experiments)
     keys = [key for key in core.store.all_keys() if key.revoked_at is None]
+    together = core.guard is not None and core.guard.is_restored_together()
     core.close()
     guard = "none" if core.guard is None else f"agrees ({core.guard.address})"
     return [
@@ -196,6 +201,7 @@ def check(settings: Settings, host: str = "127.0.0.1") -> list[str]:
         f"keys: {len(keys)}",
         "secret: good",
         f"rollback guard: {guard}",
+        *([PUT_BACK_TOGETHER] if together else []),
         *([] if host in LOOPBACK else [OPEN_TO_ALL.format(host=host)]),
     ]
 

@@ -257,6 +257,17 @@ def _ping_idle(engine: Engine) -> None:
                 raise DisconnectionError from None  # another one is taken
 
 
+def server_of(engine: Engine) -> int | None:
+    """Return the number of the PostgreSQL server that an engine asks, if it may be known."""
+    if engine.dialect.name == "sqlite":
+        return None
+    try:
+        with engine.connect() as connection:
+            return int(connection.scalar(text("SELECT system_identifier FROM pg_control_system()")))
+    except DBAPIError:
+        return None
+
+
 def make_guard_engine(address: str) -> Engine:
     """Return an engine for a rollback guard: a file, or a database of its own.
 

@@ -47,7 +47,7 @@ from sqlalchemy.engine import make_url
 
 from bandanna._core.types import StateFileError
 from bandanna.store.contract import Mark, StoreUnavailableError, new_step
-from bandanna.store.database import make_guard_engine, naming_errors
+from bandanna.store.database import make_guard_engine, naming_errors, server_of
 from bandanna.store.sql import SqlStore
 
 VOUCH_SECONDS = 10.0
@@ -328,6 +328,11 @@ class Guard:
         """Trust the database no longer; returns the error that says so."""
         self.trouble = why
         return RestoredError(why)
+
+    def is_restored_together(self) -> bool:
+        """Whether it is in the database's own server, which a restore to a moment puts back."""
+        server = server_of(self._engine)
+        return server is not None and server == self._store.server()
 
     # --- charging, and keys that were revoked ---------------------------------------------
 

@@ -43,6 +43,7 @@ from bandanna.store.database import (
     SqlRow,
     make_engines,
     naming_errors,
+    server_of,
 )
 from bandanna.store.descriptions import (
     Description,
@@ -551,6 +552,10 @@ class SqlStore(Store):
         Ask again and again: a lead may be lost with the connection to the database.
         """
         return self._lead.take()
+
+    def server(self) -> int | None:
+        """Return the number of its PostgreSQL server, if it has one that may be known."""
+        return server_of(self._reading)
 
     def check(self) -> None:
         """Ask the database for a sign of life."""
