@@ -91,7 +91,7 @@ class AsyncRemoteBandit(_AsyncExperiment):
 class AsyncClient(_AsyncClient):
     """A connection to the decision service for ``async`` programs.
 
-    The same as ``Client``, with verbs that are awaited.
+    The same as ``Client``, with methods that are awaited.
 
     Examples
     --------

@@ -620,8 +620,8 @@ class Problem:
     delta
         What may be spent; algorithms that need none use none.
     delay
-        How late feedback may come, in rounds: of a decision, before so many further ones have been
-        made. 0 is feedback in order.
+        How many further decisions may be made before the feedback of one has come; 0 is feedback in
+        order.
     changes, memory
         How often the best arm may change, and how many rounds to remember, for the algorithms
         that track; None leaves it to them.

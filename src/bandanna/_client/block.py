@@ -142,7 +142,7 @@ class Block:
 class AsyncBlock:
     """Decisions of one experiment, fetched many at a time; may be shared by tasks.
 
-    The same as ``Block``, with verbs that are awaited.
+    The same as ``Block``, with methods that are awaited.
 
     Parameters
     ----------

@@ -276,7 +276,7 @@ class Experiment:
 class AsyncClient(_Connection["httpx.AsyncClient"]):
     """A connection to the decision service for ``async`` programs.
 
-    The same as ``Client``, with verbs that are awaited.
+    The same as ``Client``, with methods that are awaited.
 
     Parameters
     ----------

@@ -93,12 +93,12 @@ def answer(
         Smallest and largest outcome, known beforehand; ``clip`` counts others as the nearer end.
         ``"auto"`` finds a range inside of ``bounds`` with a fifth of epsilon, and clips.
     bounds
-        Surely hold all outcomes, known without looking at them; for ``loss_range="auto"``.
+        For ``loss_range="auto"``: surely hold all outcomes, and are known without looking at them.
     reward
         Whether large outcomes are good. By default outcomes are losses.
     binary
         Whether outcomes are the two ends of the range and nothing else, such as 0 and 1: then
-        intervals are exact. Columns of true and false are.
+        intervals are exact. By default a column of true and false is, without ``person``.
     person
         The column with whose row it is. Then a person counts once: by the mean of their rows with
         the arm they met first. Other rows of theirs are left out.

@@ -84,7 +84,7 @@ class PhasedExperiment:
     Parameters
     ----------
     definition
-        What it is: a ``Definition``, or the file that says so.
+        A ``Definition``, or a TOML file that has one.
 
     Examples
     --------

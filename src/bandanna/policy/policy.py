@@ -61,8 +61,8 @@ from bandanna.spec import Spec, arm_names
 class Policy(OneProcess, Diagnostics):
     """Decides round by round, releases each batch once, and learns from the releases alone.
 
-    Batches open while earlier ones still wait for feedback. Used in order it is the paper's
-    Algorithm 1, or 6 or 2 with experts. Threads may share it: one lock lets them in
+    Batches open while earlier ones still wait for feedback. With feedback in order it
+    is the paper's Algorithm 1, or with experts 6 or 2. Threads may share it: one lock lets them in
     one after the other.
 
     Examples
@@ -333,7 +333,7 @@ class Policy(OneProcess, Diagnostics):
     def to_dict(self, *, private: bool = True) -> JSON:
         """Return everything a policy knows, as plain values: as private as the feedback.
 
-        Without what is ``private`` neither feedback is left, nor hashes of persons or their key.
+        With ``private=False`` feedback, hashes of persons and their key are left out.
         """
         kind = vars(type(self)).get("saved_as")
         if kind is None:
