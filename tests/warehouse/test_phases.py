@@ -109,6 +109,11 @@ def test_phases_learn_and_answer_and_promise(tmp_path: Path) -> None:
     assert "value" in answer.sentence or answer.best is None
     assert experiment.guarantee.epsilon == 1.0
     assert all(finding.holds for finding in verify(to_text(experiment.certificate())))
+    card = experiment.scorecard()
+    assert card.recommendation.arm == "blue"
+    assert card.epsilon == 1.0
+    assert [check.good for check in card.health] == [True, True]
+    assert card.control == "control"
 
 
 def test_nothing_happens_before_the_time_and_everything_after_it(tmp_path: Path) -> None:
@@ -241,6 +246,7 @@ def test_counts_that_do_not_fit_shares_are_pointed_out(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(lost, tmp_path / "shown" / "0.parquet")
     experiment.next(BEGIN + DAY)
     assert "do not fit its shares" in experiment.next(BEGIN + 2 * DAY).sentence
+    assert not experiment.scorecard().health[0].good
 
 
 def test_a_phase_column_says_to_which_phase_an_exposure_belongs(tmp_path: Path) -> None:
@@ -438,6 +444,14 @@ def test_the_command_starts_goes_on_and_shows(tmp_path: Path) -> None:
     certificate = tmp_path / "certificate.json"
     bandanna("phases", "show", str(path), "--certificate", str(certificate))
     assert bandanna("verify", str(certificate)).returncode == 0
+    before = (tmp_path / "button.state.json").read_bytes()
+    told = bandanna("answer", str(path), "--html", str(tmp_path / "card.html"))
+    assert "Too early to tell" in told.stdout
+    assert "it cost nothing" in told.stdout
+    assert (tmp_path / "button.state.json").read_bytes() == before
+    again = bandanna("answer", str(path), "--epsilon", "1")
+    assert again.returncode == 2
+    assert "leave out --epsilon" in again.stderr
 
 
 @pytest.mark.parametrize(

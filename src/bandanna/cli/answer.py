@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 
 
 def answer(
-    arm: Annotated[str, typer.Option(help="Column with the arm.")],
-    epsilon: Annotated[float, typer.Option(help="The privacy parameter; 0.1 to 1 is common.")],
     log: Log = None,
+    arm: Annotated[str | None, typer.Option(help="Column with the arm.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="The privacy parameter; 0.1 to 1 is common.")
+    ] = None,
     outcome: Annotated[
         list[str] | None,
         typer.Option(help="Column with the outcome; several with --control, to compare."),
@@ -111,8 +113,17 @@ def answer(
     ] = None,
 ) -> None:
     """Say which arm of a finished log is best, and how sure that is."""
+    if log is not None and log.endswith(".toml"):
+        _refuse_beside_phases(locals())
+        card = _of_phases(log, control, confidence)
+        _write(card, None, html, certificate, as_json=as_json)
+        if not as_json:
+            typer.echo("It rests on what was released before: it cost nothing.")
+        return
     from bandanna.logs import answer as answer_log
 
+    if arm is None or epsilon is None:
+        raise InputError("a log needs --arm COLUMN and --epsilon NUMBER.")
     source = Asked(log, table, exposures, facts, unit, time, window, arms).source()
     declared = _declared(columns_of(by), values or [])
     parts = _numbers("--shares", shares.split(",") if shares else [])
@@ -182,6 +193,27 @@ def answer(
     )
     _write(found.scorecard(shares=planned or None), found, html, certificate, as_json=as_json)
     _tell(kept, population, as_json=as_json)
+
+
+OF_PHASES = {"log", "control", "confidence", "as_json", "html", "certificate"}
+
+
+def _refuse_beside_phases(options: dict[str, object]) -> None:
+    """Refuse options that say what to count: of an experiment in phases it has been counted."""
+    unset = (None, False, "normal", "everyone")
+    given = [name for name, one in options.items() if name not in OF_PHASES and one not in unset]
+    if given:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InputError(
+            f"an experiment in phases is answered from what it has released, as its file says; "
+            f"leave out {named}."
+        )
+
+
+def _of_phases(path: str, control: str | None, confidence: float) -> Scorecard:
+    from bandanna.phases import PhasedExperiment
+
+    return PhasedExperiment(path).scorecard(control, confidence)
 
 
 def _tell(kept: Ledger | None, population: str, *, as_json: bool) -> None:

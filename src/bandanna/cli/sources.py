@@ -13,7 +13,7 @@ Log = Annotated[
     str | None,
     typer.Argument(
         help="A file (.csv, .csv.gz, .parquet), a folder or pattern of such, or the address of a "
-        "database, such as duckdb:///shop.duckdb."
+        "database, such as duckdb:///shop.duckdb; or the file of an experiment in phases (.toml)."
     ),
 ]
 InTable = Annotated[

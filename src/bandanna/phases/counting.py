@@ -52,22 +52,3 @@ def _with_list(
     written = io.BytesIO()
     parquet.write_table(units.select(["unit"]), written)
     return counted, written.getvalue()
-
-
-def sample_ratio(counts: Sequence[int], parts: Sequence[int]) -> float:
-    """Return how likely counts as uneven as these are, under the shares: a chi-squared test.
-
-    Examples
-    --------
-    >>> [round(sample_ratio([500, more], [5000, 5000]), 6) for more in (500, 520, 900)]
-    [1.0, 0.531168, 0.0]
-    """
-    from scipy.stats import chisquare  # loaded when first used
-
-    total, kept = sum(counts), [arm for arm, part in enumerate(parts) if part]
-    if total == 0 or len(kept) < 2:
-        return 1.0
-    if any(count for arm, count in enumerate(counts) if arm not in kept):
-        return 0.0
-    expected = [total * parts[arm] / sum(parts) for arm in kept]
-    return float(chisquare([counts[arm] for arm in kept], expected).pvalue)

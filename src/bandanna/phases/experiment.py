@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,9 +29,9 @@ from bandanna._core.types import JSON, Guarantee, InputError, StateFileError
 from bandanna.counted import Counted
 from bandanna.kept import Kept, kept
 from bandanna.ledger import Ledger
-from bandanna.phases.counting import count_phase, sample_ratio
+from bandanna.phases.counting import count_phase
 from bandanna.phases.definition import Definition, moment_of, written
-from bandanna.phases.payloads import digest, flagd, growthbook, parts_of, signed
+from bandanna.phases.payloads import PARTS, digest, flagd, growthbook, parts_of, signed
 from bandanna.policy.answers import Answer, Comparison
 from bandanna.policy.facade import PrivateBandit, policy_from_dict
 from bandanna.policy.policy import Policy
@@ -40,6 +40,9 @@ from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.composition import for_person, slot_for
 from bandanna.privacy.release import Released
 from bandanna.privacy.statements import PUBLIC_EXPOSURES, assumed_by_all
+from bandanna.scorecard.card import Scorecard
+from bandanna.scorecard.health import ALARM, ratio_chance
+from bandanna.scorecard.view import Check
 from bandanna.warehouse import count_exposed
 from bandanna.warehouse.source import duration
 
@@ -165,6 +168,26 @@ class PhasedExperiment:
     def compare(self, first: str, second: str, confidence: float = 0.95) -> Comparison:
         """Say how two arms differ."""
         return self._policy().compare(first, second, confidence, outcome=self.definition.outcome)
+
+    def scorecard(self, control: str | None = None, confidence: float = 0.95) -> Scorecard:
+        """Return what a team decides from, of what was released: it costs nothing."""
+        card = self._policy().scorecard(
+            control, outcome=self.definition.outcome, confidence=confidence
+        )
+        promise, seen = self.guarantee, [one["released"] for one in self.phases if one["released"]]
+        chance = min([1.0, *(len(seen) * one["sample_ratio"] for one in seen)])
+        fair = chance > ALARM
+        said = "are divided as published" if fair else "are not divided as published"
+        rest = "" if fair else ": are exposures lost, or shares cached for long?"
+        check = Check("division", fair, f"In all phases people {said} (p = {chance:.2g}){rest}.")
+        return replace(
+            card,
+            epsilon=promise.epsilon,
+            protects=promise.protects,
+            title=self.definition.name,
+            health=(check, *(one for one in card.health if one.name == "change")),
+            certificates=(self.certificate(),),
+        )
 
     @property
     def phases(self) -> list[JSON]:
@@ -359,7 +382,7 @@ def _release(
         for arm, loss in seen.items()
     }
     counts = {name: int(n) for name, n in zip(definition.arms, counted.counts[:, 0], strict=True)}
-    p = sample_ratio(list(counts.values()), one["parts"])
+    p = ratio_chance(list(counts.values()), [part / PARTS for part in one["parts"]])
     one["released"] = {"at": written(moment), "counts": counts, "means": means, "sample_ratio": p}
     if p >= UNEVEN:
         return []
