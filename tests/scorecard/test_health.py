@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.scorecards import alarms
 
 from bandanna import InputError
 from bandanna.scorecard.health import ALARM, planned_shares, ratio_chance, sample_ratio
@@ -31,19 +32,21 @@ def test_chances_are_exact(shares: tuple[float, ...]) -> None:
             assert ratio_chance(counts, shares) == pytest.approx(exact(counts, shares), abs=1e-12)
 
 
-@pytest.mark.parametrize("arms", [2, 3, 10])
-def test_fair_divisions_alarm_in_one_of_a_hundred(arms: int) -> None:
-    draw = np.random.default_rng(arms)
-    counts = draw.multinomial(20_000, [1 / arms] * arms, size=1_000)
-    alarms = sum(not sample_ratio(range(arms), row.tolist()).good for row in counts)
-    assert alarms <= 33  # 10 expected; 34 or more have probability below 1e-8
+@pytest.mark.parametrize("people", [100, 2_000, 20_000])
+def test_fair_divisions_alarm_in_one_of_a_hundred(people: int) -> None:
+    assert alarms(0.5, people) <= ALARM  # exact
 
 
 def test_a_division_of_48_to_52_is_noticed() -> None:
-    draw = np.random.default_rng(4852)
-    found = [int(first) for first in draw.binomial(20_000, 0.48, size=500)]
-    missed = sum(sample_ratio("ab", [first, 20_000 - first]).good for first in found)
-    assert missed <= 5  # 99% must be noticed; chance misses 0.1%
+    assert 0.998 < alarms(0.48, 20_000) <= 1.0  # exact
+
+
+@pytest.mark.parametrize("arms", [3, 10])
+def test_fair_divisions_of_many_arms_alarm_as_rarely(arms: int) -> None:
+    draw = np.random.default_rng(arms)
+    counts = draw.multinomial(20_000, [1 / arms] * arms, size=1_000)
+    seen = sum(not sample_ratio(range(arms), row.tolist()).good for row in counts)
+    assert seen <= 33  # 10 expected; 34 or more have probability below 1e-8
 
 
 def test_planned_shares() -> None:

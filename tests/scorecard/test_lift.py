@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 import pytest
+from benchmarks.scorecards import coverage
 
 from bandanna.inference import Interval
 from bandanna.scorecard.lift import fieller, from_intervals
@@ -13,21 +11,9 @@ from bandanna.scorecard.lift import fieller, from_intervals
 
 @pytest.mark.parametrize("mean", [0.02, 0.1, 0.5])
 def test_fieller_covers(mean: float) -> None:
-    draw, people = np.random.default_rng(round(1000 * mean)), 2_000
-    covered = said = 0
-    for _ in range(600):
-        top, bottom = draw.binomial(people, [1.1 * mean, mean]) / people
-        spread = [value * (1 - value) / people for value in (top, bottom)]
-
-        def radius(r: float, spread: list[float] = spread) -> float:
-            return 1.96 * math.sqrt(spread[0] + r * r * spread[1])
-
-        found = fieller(top, bottom, radius, 1.96 * math.sqrt(spread[1]))
-        if found is not None:
-            said += 1
-            covered += found.low <= 0.1 <= found.high
-    assert said > 550
-    assert covered >= 0.905 * said  # 95% expected; below this has probability under 1e-6
+    found = coverage(mean, 1.0, 2_000, 1_000, binary=True)
+    assert found.said > 950
+    assert found.covered >= 0.91 * found.said  # 95% expected; below this has probability under 1e-6
 
 
 def test_where_nothing_can_be_said() -> None:
