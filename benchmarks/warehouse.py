@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
+from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli
-from bandanna.phases.experiment import ENOUGH, LONGEST
+from bandanna.phases.course import ENOUGH, LONGEST
 from bandanna.phases.payloads import PARTS, parts_of
 from bandanna.policy.policy import Policy
 
@@ -181,7 +182,7 @@ def by_the_clock(
         ticks = min(max(math.ceil(ENOUGH * batch.size / each), 1), LONGEST)
         counts = rng.multinomial(min(ticks * each, left), parts)
         lost = rng.binomial(counts, means)
-        sums = {arm: (int(lost[arm]) * UNITS, int(n)) for arm, n in enumerate(counts) if n}
+        sums = {arm: (int(n), int(lost[arm]) * UNITS) for arm, n in enumerate(counts) if n}
         policy.observe_phase(batch.number, sums)
         regret += float(counts @ (means - means.min()))
         left -= int(counts.sum())
@@ -234,6 +235,8 @@ def loop(runs: float = 3) -> None:
 
     means, rounds, _ = PROBLEMS["three arms"]
     each, begin = int(PHASE * rounds), datetime(2026, 1, 1, tzinfo=UTC)
+    tables: JSON = {name: name for name in ("unit", "arm", "time")}
+    tables |= {"exposures": "shown", "facts": "bought"}
     for run in range(int(runs)):
         rng, lost, took = np.random.default_rng(run), 0.0, list[float]()
         with tempfile.TemporaryDirectory() as folder:
@@ -243,8 +246,13 @@ def loop(runs: float = 3) -> None:
                 shop.execute("create table bought (unit varchar, time timestamp, value double)")
             experiment = bd.PhasedExperiment(
                 Definition(
-                    *("button", ARMS, 0.5, "1d", "1s", "shown", "bought", "unit", "arm", "time"),
-                    "value",
+                    **tables,
+                    name="button",
+                    arms=ARMS,
+                    every="1d",
+                    window="1s",
+                    outcome="value",
+                    epsilon=0.5,
                     rounds=rounds,
                     address=f"duckdb://{base}",
                     to=f"{folder}/shares.json",

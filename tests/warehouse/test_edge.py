@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,7 @@ from growthbook import GrowthBook
 from numpy.typing import NDArray
 
 from bandanna import signatures
+from bandanna._core.types import JSON
 from bandanna.phases import Definition, PhasedExperiment
 from bandanna.phases.payloads import PARTS, assigned, flagd, growthbook, signed
 from bandanna.signatures import public_from_pem
@@ -29,14 +31,14 @@ ARMS = ("control", "green", "blue")
 SHARES = [1_234, 3_766, 5_000]
 UNITS = int(os.environ.get("BANDANNA_UNITS", "20000"))
 KEY = signatures.make_key()
-SAID = Definition(
-    *("button", ARMS, 1.0, "1d", "1d", "shown", "bought", "unit", "arm", "time", "value")
-)
+COURSE: JSON = {"name": "button", "arms": ARMS, "epsilon": 1.0, "every": "1d", "window": "1d"}
+TABLES: JSON = {name: name for name in ("exposures", "facts", "unit", "arm", "time", "outcome")}
+SAID = Definition(**COURSE, **TABLES)
 TEXTS = {
     "growthbook": growthbook(SAID, 3, SHARES, "salt-3"),
     "flagd": flagd(SAID, 3, SHARES, "salt-3"),
     "bandanna": signed(
-        SAID, 3, SHARES, "salt-3", since="", previous="before", private_key=KEY.private
+        SAID, 3, SHARES, "salt-3", "", "before", sign=partial(signatures.sign, KEY.private)
     ),
 }
 
@@ -124,8 +126,8 @@ def test_shares_that_others_signed_or_changed_are_refused() -> None:
 def test_a_chain_is_followed_and_exposures_are_reported_once(tmp_path: Path) -> None:
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     said = Definition(
-        *("button", ARMS, 1.0, "1d", "1d", str(tmp_path), str(tmp_path)),
-        *("unit", "arm", "time", "value"),
+        **COURSE,
+        **{**TABLES, "exposures": str(tmp_path), "facts": str(tmp_path)},
         publish="bandanna",
         to=str(tmp_path / "shares.json"),
         state=str(tmp_path / "state.json"),

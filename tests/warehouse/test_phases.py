@@ -31,6 +31,7 @@ from tests.command import bandanna
 from tests.postgres import needs_postgres, open_postgres
 
 ARMS = ("control", "green", "blue")
+RATES = [0.3, 0.5, 0.7]
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 KILLS = int(os.environ.get("BANDANNA_KILLS", "20"))
@@ -68,7 +69,7 @@ def visit(folder: Path, day: int, people: range, seed: int = 0) -> None:
     said, rng = payload(folder), np.random.default_rng((seed, day))
     units = [f"u{k}" for k in people]
     arms = [assigned(said["salt"], unit, said["parts"]) for unit in units]
-    bought = rng.random(len(units)) < np.take([0.3, 0.5, 0.7], arms)
+    bought = rng.random(len(units)) < np.take(RATES, arms)
     at = (BEGIN + day * DAY + timedelta(hours=2)).replace(tzinfo=None)
     times = pa.array([at] * len(units), pa.timestamp("us"))
     some = pa.array([at + timedelta(hours=3)] * int(bought.sum()), pa.timestamp("us"))
@@ -110,9 +111,11 @@ def test_phases_learn_and_answer_and_promise(tmp_path: Path) -> None:
     assert experiment.guarantee.epsilon == 1.0
     assert all(finding.holds for finding in verify(to_text(experiment.certificate())))
     card = experiment.scorecard()
-    assert card.recommendation.arm == "blue"
+    assert [effect.people for effect in card.metrics[0].effects] == [
+        arm.rounds for arm in answer.arms
+    ]
     assert card.epsilon == 1.0
-    assert [check.good for check in card.health] == [True, True]
+    assert [check.name for check in card.health] == ["division", "change"]
     assert card.control == "control"
 
 
@@ -177,6 +180,35 @@ def test_people_keep_their_seed_only_where_they_count_once(tmp_path: Path) -> No
     play(tmp_path, 1, per_person=1)
     salts = {payload(tmp_path)["salt"], json.loads((tmp_path / "state.json").read_text())["salt"]}
     assert len(salts) == 1
+
+
+@pytest.mark.parametrize("slots", [None, 2])
+def test_metrics_are_released_with_their_share_of_epsilon(
+    tmp_path: Path, slots: int | None
+) -> None:
+    """Each purchase is of 0 to 20 items: 5 a buyer, and their mean is in the metric's interval."""
+    more: JSON = {"metrics": {"items": (0, 20)}, "per_person": slots, "epsilon": 4.0}
+    experiment = PhasedExperiment(definition(tmp_path, **more))
+    experiment.start(BEGIN)
+    for day in range(10):
+        visit(tmp_path, day, range(150 * day, 150 * (day + 1)))
+        path = tmp_path / "bought" / f"{day}.parquet"
+        table = pyarrow.parquet.read_table(path)
+        items = pa.array([5.0] * len(table))
+        pyarrow.parquet.write_table(table.append_column("items", items), path)
+        experiment.next(BEGIN + (day + 1) * DAY)
+    experiment.next(BEGIN + 12 * DAY)
+    found = experiment.answer(0.9999999, metric="items")
+    assert all(arm.low <= 5 * rate <= arm.high for arm, rate in zip(found.arms, RATES, strict=True))
+    promise = experiment.guarantee
+    assert promise.epsilon == 4.0
+    facts = promise.facts
+    parts = facts["outcome_epsilon"], *(one["epsilon"] for one in facts["metrics"])
+    assert parts == ((2.0, 2.0) if slots is None else (1.0, 1.0))
+    assert all(finding.holds for finding in verify(to_text(experiment.certificate())))
+    card = experiment.scorecard()
+    assert [metric.name for metric in card.metrics] == ["value", "items"]
+    assert experiment.compare("control", "blue", metric="items").difference is not None
 
 
 @pytest.mark.parametrize("slots", [1, 2])
@@ -460,6 +492,8 @@ def test_the_command_starts_goes_on_and_shows(tmp_path: Path) -> None:
         ("epsilon = 0.5\nrouns = 3", "did you mean rounds"),
         ("epsilon = -1", "epsilon must be"),
         ("", "lacks epsilon"),
+        ("epsilon = 1\nmetrics = { items = 3 }", "metric 'items' must have a range"),
+        ("epsilon = 1\nguardrails = { items = 0.1 }", "guardrail 'items' is not about a metric"),
     ],
 )
 def test_mistakes_in_the_file_are_explained(tmp_path: Path, line: str, said: str) -> None:

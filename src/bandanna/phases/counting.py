@@ -8,47 +8,68 @@ someone would count again. So the list is fetched first, and facts are added up 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from bandanna._core.types import JSON
 from bandanna.counted import Counted
 from bandanna.phases.definition import Definition
-from bandanna.warehouse import count, count_units
-from bandanna.warehouse.source import Exposures
+from bandanna.warehouse import count, count_exposed, count_units
 
-
-def count_phase(
-    definition: Definition, phase: JSON, lists: Sequence[bytes]
-) -> tuple[Counted, bytes | None]:
-    """Count a phase where the data is; also the list of who was counted, where that matters."""
-    source = definition.source(phase["number"], phase["since"], phase["until"])
-    if definition.per_person is None:
-        arm, outcome = definition.arm, definition.outcome
-        found = count(source, arm=arm, outcome=outcome, loss_range=definition.outcome_range)
-        return found.counted, None
-    return _with_list(source, definition, lists)
-
-
-def _with_list(
-    source: Exposures, definition: Definition, lists: Sequence[bytes]
-) -> tuple[Counted, bytes]:
+if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow import parquet
 
-    slots = definition.per_person or 1
 
-    def who(units: pa.Table) -> pa.Table:
+class InTables:
+    """Who was met in a phase, and what came of it, as tables say."""
+
+    def __init__(
+        self, definition: Definition, lists: Sequence[bytes], before: Callable[[int], None]
+    ) -> None:
+        self._definition, self._before = definition, before
+        self._lists = [*lists]
+        self.listed: list[bytes] = []
+        """Lists of who was counted, that were not there yet."""
+
+    def came(self, phase: JSON, until: str) -> int:
+        """Return how many were met until then."""
+        definition = self._definition
+        source = definition.source(phase["number"], phase["since"], until)
+        return count_exposed(source, definition.arm)
+
+    def counted(self, phase: JSON) -> list[Counted]:
+        """Count a phase; ``before`` is called first."""
+        definition = self._definition
+        self._before(int(phase["number"]))
+        source = definition.source(phase["number"], phase["since"], phase["until"])
+        arm, outcomes = definition.arm, definition.outcomes
+        if definition.per_person is None:
+            return [
+                count(source, arm=arm, outcome=name, loss_range=ends).counted
+                for name, ends in outcomes.items()
+            ]
+        found, units = count_units(source, self._with_a_slot, arm, outcomes)
+        written = io.BytesIO()
+        parquet().write_table(units.select(["unit"]), written)
+        self._lists.append(written.getvalue())
+        self.listed.append(written.getvalue())
+        return found
+
+    def _with_a_slot(self, units: pa.Table) -> pa.Table:
         """Return those who have a slot left."""
-        had = [parquet.read_table(io.BytesIO(one)) for one in lists]
+        import pyarrow as pa
+
+        had = [parquet().read_table(io.BytesIO(one)) for one in self._lists]
         if not had:
             return units
         times = pa.concat_tables(had).group_by("unit").aggregate([("unit", "count")])
+        slots = self._definition.per_person or 1
         out = times.filter(pa.compute.greater_equal(times["unit_count"], slots))
         return units.join(out.select(["unit"]), "unit", join_type="left anti")
 
-    counted, units = count_units(
-        source, who, definition.arm, definition.outcome, definition.outcome_range
-    )
-    written = io.BytesIO()
-    parquet.write_table(units.select(["unit"]), written)
-    return counted, written.getvalue()
+
+def parquet() -> Any:
+    """Load what reads and writes Parquet."""
+    from pyarrow import parquet as found
+
+    return found

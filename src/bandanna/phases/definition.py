@@ -19,7 +19,8 @@ FORMATS = ("growthbook", "flagd", "bandanna")
 SECTIONS = {
     "experiment": (
         *("name", "arms", "epsilon", "rounds", "until", "reward", "per_person"),
-        *("control", "least_share", "state", "ledger", "population"),
+        *("control", "least_share", "metrics", "metrics_share", "guardrails"),
+        *("state", "ledger", "population"),
     ),
     "phases": ("every", "window"),
     "source": ("address", "exposures", "facts", "unit", "arm", "time", "outcome", "range", "phase"),
@@ -27,11 +28,12 @@ SECTIONS = {
 }
 NEW_NAMES = {"range": "outcome_range", "format": "publish", "phase": "phase_column"}
 MOST_ARMS = 100
+ADDED = ("metrics", "metrics_share", "guardrails")
 
 
-@dataclass(frozen=True)
-class Definition:
-    """An experiment in phases.
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """An experiment in phases, wherever it is counted.
 
     Parameters
     ----------
@@ -39,8 +41,8 @@ class Definition:
         What it is called, between which arms, and what the releases about one person may cost.
     every, window
         How long a phase is, and for how long after an exposure facts count.
-    exposures, facts, unit, arm, time, outcome, outcome_range
-        Where to count: see ``bandanna.warehouse.Exposures``.
+    outcome, outcome_range
+        What is counted, and its smallest and largest value.
     rounds
         How many people are expected in all, if that is known.
     until
@@ -52,6 +54,80 @@ class Definition:
         it every phase that a person is in costs epsilon.
     control, least_share
         An arm that keeps at least this share.
+    metrics, metrics_share
+        Further outcomes with their ranges, and the part of epsilon that goes to them, evenly.
+    guardrails
+        How far an arm may be from the control in a metric.
+    """
+
+    name: str
+    arms: tuple[str, ...]
+    epsilon: float
+    every: str
+    window: str
+    outcome: str
+    outcome_range: tuple[float, float] = (0.0, 1.0)
+    rounds: int | None = None
+    until: str | None = None
+    reward: bool = False
+    per_person: int | None = None
+    control: str | None = None
+    least_share: float = 0.0
+    metrics: Mapping[str, tuple[float, float]] | None = None
+    metrics_share: float = 0.5
+    guardrails: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if one.type == "str" and not (isinstance(getattr(self, one.name), str)):
+                raise InputError(f"{one.name} must be a text; got {getattr(self, one.name)!r}.")
+        if not self.name or not all(mark.isalnum() or mark in "-_." for mark in self.name):
+            raise InputError(
+                f"name must be letters, digits, and - _ . alone, as it becomes a key; got "
+                f"{self.name!r}."
+            )
+        arms = tuple(str(arm) for arm in self.arms)
+        if not 2 <= len(set(arms)) == len(arms) <= MOST_ARMS:
+            raise InputError(f"arms must be 2 to {MOST_ARMS} different names; got {self.arms!r}.")
+        duration(self.every)
+        duration(self.window)
+        if self.per_person is not None:
+            checks.whole("per_person", self.per_person, 1, 10**6)
+        if self.until is not None:
+            moment_of(self.until)
+        metrics = checks.check_metrics(self.metrics)
+        guardrails = checks.check_guardrails(self.guardrails)
+        checks.check_together(metrics, guardrails, self.control, self.least_share, arms)
+        checks.within("metrics_share", self.metrics_share, 0.01, 0.99)
+        rounds = None if self.rounds is None else checks.rounds(self.rounds)
+        checks.set_fields(
+            self,
+            arms=arms,
+            epsilon=checks.epsilon(self.epsilon),
+            outcome_range=check_range(self.outcome_range),
+            rounds=rounds,
+            metrics=metrics,
+            guardrails=guardrails,
+        )
+
+    @property
+    def outcomes(self) -> dict[str, tuple[float, float]]:
+        """What is counted and its range: the outcome, then each metric."""
+        return {self.outcome: self.outcome_range, **(self.metrics or {})}
+
+    def key_of(self, phase: int) -> str:
+        """Return the key under which SDKs report a phase."""
+        return f"{self.name}-{phase}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition(Course):
+    """An experiment in phases that is counted in tables: what a file says.
+
+    Parameters
+    ----------
+    exposures, facts, unit, arm, time
+        Where to count: see ``bandanna.warehouse.Exposures``.
     address
         Of the database with the tables; without it they are files.
     phase_column
@@ -69,24 +145,11 @@ class Definition:
         Where what it costs is written before anything is counted, and about whom.
     """
 
-    name: str
-    arms: tuple[str, ...]
-    epsilon: float
-    every: str
-    window: str
     exposures: str
     facts: str
     unit: str
     arm: str
     time: str
-    outcome: str
-    outcome_range: tuple[float, float] = (0.0, 1.0)
-    rounds: int | None = None
-    until: str | None = None
-    reward: bool = False
-    per_person: int | None = None
-    control: str | None = None
-    least_share: float = 0.0
     address: str | None = None
     phase_column: str | None = None
     publish: str = "growthbook"
@@ -98,33 +161,9 @@ class Definition:
     population: str = "everyone"
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            if one.type == "str" and not (isinstance(getattr(self, one.name), str)):
-                raise InputError(f"{one.name} must be a text; got {getattr(self, one.name)!r}.")
-        if not self.name or not all(mark.isalnum() or mark in "-_." for mark in self.name):
-            raise InputError(
-                f"name must be letters, digits, and - _ . alone, as it becomes a key; got "
-                f"{self.name!r}."
-            )
-        arms = tuple(str(arm) for arm in self.arms)
-        if not 2 <= len(set(arms)) == len(arms) <= MOST_ARMS:
-            raise InputError(f"arms must be 2 to {MOST_ARMS} different names; got {self.arms!r}.")
-        duration(self.every)
-        duration(self.window)
+        super().__post_init__()
         if self.publish not in FORMATS:
             raise InputError(f"format must be {', '.join(FORMATS)}; got {self.publish!r}.")
-        if self.per_person is not None:
-            checks.whole("per_person", self.per_person, 1, 10**6)
-        if self.until is not None:
-            moment_of(self.until)
-        rounds = None if self.rounds is None else checks.rounds(self.rounds)
-        checks.set_fields(
-            self,
-            arms=arms,
-            epsilon=checks.epsilon(self.epsilon),
-            outcome_range=check_range(self.outcome_range),
-            rounds=rounds,
-        )
 
     @classmethod
     def read(cls, path: str | Path) -> Definition:
@@ -171,6 +210,9 @@ class Definition:
             kept.pop(name)
         for name in ("rounds", "until"):
             kept.pop(name)
+        for one in fields(self):  # so that those that began before there were any go on
+            if one.name in ADDED and kept[one.name] == one.default:
+                kept.pop(one.name)
         return seal(kept)
 
     def source(self, phase: int, since: str, until: str) -> Exposures:
@@ -187,10 +229,6 @@ class Definition:
             until=until,
             only=None if self.phase_column is None else (self.phase_column, self.key_of(phase)),
         )
-
-    def key_of(self, phase: int) -> str:
-        """Return the key under which SDKs report a phase."""
-        return f"{self.name}-{phase}"
 
 
 def _close(what: str, name: str, known: object) -> str:

@@ -11,14 +11,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna import signatures
 from bandanna._core.types import JSON
-from bandanna.phases.definition import Definition
+from bandanna.phases.definition import Course, Definition
 
 PARTS = 10_000
 """Shares are whole numbers of one over this."""
@@ -43,7 +42,7 @@ def parts_of(planned: NDArray[np.float64]) -> list[int]:
     return [int(part) for part in found]
 
 
-def growthbook(definition: Definition, phase: int, parts: Sequence[int], seed: str) -> str:
+def growthbook(definition: Definition, phase: int, parts: Sequence[int], seed: str, *_: str) -> str:
     """Return features as GrowthBook's SDKs take them."""
     rule = {
         "key": definition.key_of(phase),
@@ -61,7 +60,7 @@ def growthbook(definition: Definition, phase: int, parts: Sequence[int], seed: s
     return _text({"status": 200, "features": {definition.name: feature}})
 
 
-def flagd(definition: Definition, phase: int, parts: Sequence[int], seed: str) -> str:
+def flagd(definition: Definition, phase: int, parts: Sequence[int], seed: str, *_: str) -> str:
     """Return a flag as flagd reads it."""
     by = {"cat": [seed, {"var": "targetingKey"}]}
     flag = {
@@ -77,14 +76,14 @@ def flagd(definition: Definition, phase: int, parts: Sequence[int], seed: str) -
 
 
 def signed(
-    definition: Definition,
+    course: Course,
     phase: int,
     parts: Sequence[int],
     seed: str,
-    *,
     since: str,
     previous: str,
-    private_key: bytes,
+    *,
+    sign: Callable[[bytes], bytes],
 ) -> str:
     """Return our own: a text, and its signature; the text has the hash of the one before.
 
@@ -93,19 +92,19 @@ def signed(
     said = {
         "format": FORMAT,
         "version": VERSION,
-        "experiment": definition.name,
+        "experiment": course.name,
         "phase": phase,
-        "key": definition.key_of(phase),
+        "key": course.key_of(phase),
         "salt": seed,
-        "arms": list(definition.arms),
+        "arms": list(course.arms),
         "parts": list(parts),
         "not_before": since,
-        "every": definition.every,
-        "epsilon": definition.epsilon,
+        "every": course.every,
+        "epsilon": course.epsilon,
         "previous": previous,
     }
     text = json.dumps(said, separators=(",", ":"))
-    mark = signatures.sign(private_key, text.encode())
+    mark = sign(text.encode())
     return _text({"payload": text, "signature": base64.b64encode(mark).decode()})
 
 

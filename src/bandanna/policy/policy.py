@@ -355,7 +355,7 @@ class Policy(OneProcess, Diagnostics):
         with self._lock:
             return self._open_batch(None)
 
-    def observe_phase(self, number: int, sums: Mapping[int, tuple[int, int]]) -> None:
+    def observe_phase(self, number: int, sums: Mapping[int, tuple[int, ...]]) -> None:
         """Take what a phase came to, release it, once, and learn from the release.
 
         Parameters
@@ -363,11 +363,12 @@ class Policy(OneProcess, Diagnostics):
         number
             Which phase.
         sums
-            By the index of each arm that was met: losses added up in grid units, and how many.
+            By the index of each arm that was met: how many met it, then their losses added up in
+            grid units, and each metric.
         """
         with self._lock:
             batch = count_phase(self._state, number, sums)
-            had = sum(count for _, count in sums.values())
+            had = sum(count for count, *_ in sums.values())
             self._learn(batch)
             self._parts.runner.adjust_phase(batch.size, had)
 

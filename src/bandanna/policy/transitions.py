@@ -216,17 +216,20 @@ def open_phase(parts: Parts, state: State, size: int, memo: float, phase: Phase)
     return batch
 
 
-def count_phase(state: State, number: int, sums: Mapping[int, tuple[int, int]]) -> Batch:
+def count_phase(state: State, number: int, sums: Mapping[int, tuple[int, ...]]) -> Batch:
     """Count a phase whose losses were added up elsewhere; returns it, ready to be released."""
     batch = state.open.get(number)
     if batch is None or batch.phase is None or batch.losses or batch.slots is not None:
         raise DecisionError(f"phase {number} is not open, or is decided here.")
     if batch.elsewhere is not None:
         raise DecisionError(f"phase {number} has been counted before.")
-    batch.elsewhere = {arm: count for arm, (_, count) in sums.items() if count > 0}
+    batch.elsewhere = {arm: count for arm, (count, *_) in sums.items() if count > 0}
     state.rounds += sum(batch.elsewhere.values())
     for arm in batch.elsewhere:
-        batch.tally.add_sum(arm, *sums[arm])
+        count, losses, *metrics = sums[arm]
+        batch.tally.add_sum(arm, losses, count)
+        if batch.metric_sums is not None:
+            batch.metric_sums.add_sums(arm, count, tuple(metrics))
     return batch
 
 

@@ -194,6 +194,11 @@ class MetricsTally:
         added = [total + one for total, one in zip(sums, clamped, strict=True)]
         self._sums[arm] = [count + 1, *added]
 
+    def add_sums(self, arm: int, count: int, totals: tuple[int, ...]) -> None:
+        """Count metrics of an arm that were added up elsewhere, clamped to the grid."""
+        assert self._sums is not None, "this batch has been published"
+        self._sums[arm] = [count, *(min(max(one, 0), count * UNITS) for one in totals)]
+
     def publish(self) -> list[tuple[int, int, tuple[float, ...]]]:
         """Publish each arm's count and means, in the order of arms, once."""
         sums, self._sums = self._sums, None

@@ -300,10 +300,9 @@ def count_units(
     source: Exposures,
     who: Callable[[pa.Table], pa.Table],
     arm: str,
-    outcome: str,
-    loss_range: LossRange,
-) -> tuple[Counted, pa.Table]:
-    """Count those that ``who`` chooses from the units that were exposed; also return them.
+    outcomes: Mapping[str, LossRange],
+) -> tuple[list[Counted], pa.Table]:
+    """Count outcomes of those exposed units that ``who`` chooses; also return these.
 
     They are fetched first, so that whoever is counted is in the list, whatever happens to the
     table meanwhile.
@@ -313,7 +312,10 @@ def count_units(
     with connected(source.address, _where(source)) as backend:
         units = units_of(backend, source, arm)
         chosen = who(units.filter(units.arm >= 0).to_pyarrow())
-        facts = facts_of(backend, source, outcome)
-        asked = of_exposures(ibis.memtable(chosen), facts, source, outcome, check_range(loss_range))
-        found = backend.to_pyarrow(asked)
-    return _of_units(found.to_pylist(), source.arms, outcome, loss_range).counted, chosen
+        units, found = ibis.memtable(chosen), []
+        for outcome, ends in outcomes.items():
+            facts = facts_of(backend, source, outcome)
+            asked = of_exposures(units, facts, source, outcome, check_range(ends))
+            rows = backend.to_pyarrow(asked).to_pylist()
+            found.append(_of_units(rows, source.arms, outcome, ends).counted)
+    return found, chosen
