@@ -62,8 +62,8 @@ class Counted:
         Whether what was outside of the range was counted as its nearer end.
     persons
         Whether everyone is counted once; otherwise rows are counted.
-    dropped
-        Rows that were left out, because a person counts once.
+    mixed
+        How many people met more than one arm: they count with the first.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Counted:
     >>> counted = Counted.of_rows(("A", "B"), np.array([0, 1, 1]), np.array([0, 2**20, 2**19]))
     >>> counted.counts.tolist(), counted
     ([[1], [2]], Counted(names=('A', 'B'), counts=array([[1],
-           [2]]), outcome_range=(0.0, 1.0), outcome='', clip=False, persons=False, dropped=0))
+           [2]]), outcome_range=(0.0, 1.0), outcome='', clip=False, persons=False, mixed=0))
     """
 
     names: tuple[ArmName, ...]
@@ -82,7 +82,7 @@ class Counted:
     outcome: str = ""
     clip: bool = False
     persons: bool = False
-    dropped: int = 0
+    mixed: int = 0
 
     def __post_init__(self) -> None:
         names = tuple(self.names)
@@ -132,7 +132,7 @@ class Counted:
         outcome: str = "",
         clip: bool = False,
         persons: bool = False,
-        dropped: int = 0,
+        mixed: int = 0,
     ) -> Counted:
         """Count rows: each has an arm's index, an outcome on the grid, and perhaps a cell."""
         where = arms * width + (0 if cells is None else cells)
@@ -152,7 +152,7 @@ class Counted:
             outcome,
             clip,
             persons,
-            dropped,
+            mixed,
         )
 
 

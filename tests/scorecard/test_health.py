@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from benchmarks.scorecards import alarms
 
+import bandanna as bd
 from bandanna import InputError
 from bandanna.scorecard.health import ALARM, planned_shares, ratio_chance, sample_ratio
 
@@ -47,6 +48,18 @@ def test_fair_divisions_of_many_arms_alarm_as_rarely(arms: int) -> None:
     counts = draw.multinomial(20_000, [1 / arms] * arms, size=1_000)
     seen = sum(not sample_ratio(range(arms), row.tolist()).good for row in counts)
     assert seen <= 33  # 10 expected; 34 or more have probability below 1e-8
+
+
+def test_people_who_met_two_arms_are_told_from_those_who_came_twice() -> None:
+    log = {"who": [k // 2 for k in range(8_000)], "arm": [k // 2 % 2 for k in range(8_000)]}
+    log["bought"] = [k % 3 == 0 for k in range(8_000)]
+    asked = {"arm": "arm", "outcome": "bought", "person": "who", "epsilon": 1.0}
+    once = {check.name: check for check in bd.answer(log, **asked).checks()}  # type: ignore[arg-type]
+    assert once["mixed"].text == "Nobody met two arms."
+    log["arm"][:200:2] = [1 - arm for arm in log["arm"][:200:2]]
+    twice = {check.name: check for check in bd.answer(log, **asked).checks()}  # type: ignore[arg-type]
+    assert twice["mixed"].text.startswith("100 of 4,000 people met two arms or more")
+    assert not twice["mixed"].good
 
 
 def test_planned_shares() -> None:

@@ -86,7 +86,7 @@ def test_people_are_added_up_with_the_arm_they_met_first() -> None:
     )
     assert sum(effect.people for effect in card.metrics[0].effects) == 6_000
     assert card.metrics[0].per == "people"
-    assert "all feedback of one person" in card.protects
+    assert "all outcomes of any one person" in card.protects
     assert "ratio of sums over people" in card.metrics[0].heading
     assert card.metrics[0].effects[0].mean == pytest.approx(4.0, abs=0.4)
 

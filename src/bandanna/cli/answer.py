@@ -371,17 +371,16 @@ def _print(found: LogAnswer) -> None:
         f"Private means of {units.noun} ({better})",
         ["arm", units.per, "private mean", interval, "may be best"],
         rows,
-        f"epsilon = {promise.epsilon:g}; protects {promise.protects}.",
+        f"epsilon = {promise.epsilon:g}; protects {found.protects}.",
     )
-    typer.echo(found.sentence)
+    typer.echo(found.bare(found.sentence))
     for note in found.notes:
         typer.echo(note)
     for one in found.shown:
-        typer.echo(one.sentence)
+        typer.echo(found.bare(one.sentence))
     for gain in found.gains:
         typer.echo(gain.sentence)
-    if found.dropped:
-        typer.echo(f"{found.dropped:,} rows were left out: everyone counts once, with one arm.")
-    if found.warning:
-        typer.echo(found.warning)
-    typer.echo(found.looks)
+    for check in found.checks():
+        if not check.good:
+            typer.echo(check.text)
+    typer.echo(found.together)

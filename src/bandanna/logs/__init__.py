@@ -318,7 +318,7 @@ def _answered(
             for index in range(len(columns))
         ),
         needed=needed,
-        dropped=counted.dropped,
+        mixed=counted.mixed,
         guarantee=promise,
         certificate=certificate,
         start=None if bought.adjusted else start,

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from bandanna._core.html import paragraph
 from bandanna._core.start import Start
-from bandanna._core.types import JSON, ArmName, Guarantee, InputError
+from bandanna._core.types import JSON, ArmName, Guarantee, InputError, plain
 from bandanna.logs.effects import metric_of
 from bandanna.logs.needed import Needed
 from bandanna.logs.rules import Gain
@@ -41,8 +41,8 @@ class LogAnswer(Answer):
     gains: tuple[Gain, ...] = ()
     needed: Needed | None = None
     """How many rows would settle it four times in five; None where it is settled."""
-    dropped: int = 0
-    """Rows that were left out, because a person counts once."""
+    mixed: int = 0
+    """How many people met more than one arm: they count with the first."""
     guarantee: Guarantee | None = None
     certificate: JSON | None = None
     start: Start | None = field(default=None, repr=False)
@@ -78,12 +78,12 @@ class LogAnswer(Answer):
         promise = self.guarantee
         assert promise is not None, "answers from logs have one"
         return Scorecard(
-            recommend([metric], checks if shares is not None else ()),
+            recommend([metric], checks if shares is not None else (), self.more),
             (metric,),
             self.confidence,
             promise.epsilon,
             promise.delta,
-            promise.protects,
+            self.protects,
             TOGETHER.format(self.assumption),
             self.looks,
             checks,
@@ -127,17 +127,25 @@ class LogAnswer(Answer):
         )
         return metric, groups
 
-    def checks(self, shares: Mapping[ArmName, float] | None) -> tuple[Check, ...]:
-        """Return what public counts say of how the experiment went."""
+    @property
+    def protects(self) -> str:
+        """What is protected."""
+        return protected_in_log(self.units.per)
+
+    @property
+    def more(self) -> str:
+        """How many people would settle it, four times in five."""
+        return "" if self.needed is None else self.needed.words(self.units.per).strip()
+
+    def checks(self, shares: Mapping[ArmName, float] | None = None) -> tuple[Check, ...]:
+        """Return what public counts, and what was released, say of how the experiment went."""
         names, sizes = [arm.name for arm in self.arms], [arm.rounds for arm in self.arms]
         found = [sample_ratio(names, sizes, shares, self.units.per)]
-        if self.dropped:
-            text = (
-                f"{self.dropped:,} rows were left out: everyone counts once, with the arm they met "
-                f"first."
-            )
-            found.append(Check("dropped", self.dropped <= 0.01 * sum(sizes), text))
+        if self.units.per == "people":
+            found.append(met_once(self.mixed, sum(sizes)))
         found += [Check("counted", True, note) for note in self.notes]
+        if not self.notes:
+            found.append(in_range(self.units))
         if self.warning:
             found.append(Check("small", False, self.warning))
         return tuple(found)
@@ -167,10 +175,10 @@ class LogAnswer(Answer):
             "interval": self.interval,
             "control": self.control,
             "notes": list(self.notes),
-            "dropped": self.dropped,
+            "mixed": self.mixed,
             "epsilon": None if promise is None else promise.epsilon,
             "delta": None if promise is None else promise.delta,
-            "protects": None if promise is None else promise.protects,
+            "protects": None if promise is None else self.protects,
             "certificate": self.certificate,
             "start": start and {key: start[key] for key in start if key != "certificate"},
         }
@@ -187,17 +195,23 @@ class LogAnswer(Answer):
         said = f"{100 * self.confidence:.4g}% sure"
         return (
             f"All that is said of pairs of arms holds together, {said}, and each arm's interval by "
-            f"itself. {self.looks}"
+            f"itself, provided {self.assumption}. {self.looks}"
         )
 
     def _lines(self) -> list[str]:
-        lines = super()._lines()
+        lines = [self.bare(line) for line in super()._lines()]
+        lines, together = lines[:-1], lines[-1]
         lines += self.notes
-        lines += [found.sentence for found in self.shown]
-        lines += [gain.sentence for gain in self.gains]
+        lines += [self.bare(found.sentence) for found in self.shown]
+        lines += [self.bare(gain.sentence) for gain in self.gains]
+        lines.append(together)
         if self.guarantee is not None:
-            lines += str(self.guarantee).splitlines()[:2]
+            lines += [str(self.guarantee).splitlines()[0], f"protects:  {self.protects}"]
         return lines
+
+    def bare(self, sentence: str) -> str:
+        """Return a sentence without what holds for all of them, which is said once."""
+        return sentence.replace(f", {sure(self.confidence)}, provided {self.assumption}", "")
 
     def _repr_html_(self) -> str:
         said = "".join(paragraph(gain.sentence) for gain in self.gains)
@@ -233,6 +247,33 @@ def comparison(
         confidence,
         AT_RANDOM,
     )
+
+
+def protected_in_log(per: str) -> str:
+    """Say what an answer from a log protects."""
+    if per == "people":
+        return (
+            "all outcomes of any one person; that they are in the log, and with which arm, is not "
+            "hidden"
+        )
+    return "the outcome of any one row; that it is in the log, and with which arm, is not hidden"
+
+
+def met_once(mixed: int, people: int) -> Check:
+    """Return how many people met more than one arm; a hundredth of them are too many."""
+    if not mixed:
+        return Check("mixed", True, "Nobody met two arms.")
+    text = f"{mixed:,} of {people:,} people met two arms or more; they count with the first."
+    return Check("mixed", mixed <= 0.01 * people, text)
+
+
+def in_range(units: Units) -> Check:
+    """Say what a range does to outcomes; how many it cuts is private."""
+    if not units.clip:
+        return Check("range", True, "No outcome is outside of the stated range.")
+    ends = f"{plain(units.low)} to {plain(units.high)}"
+    text = f"What is outside of {ends} counts as the nearer end; how much that is, was not asked."
+    return Check("counted", True, text)
 
 
 def how_made(kind: Kind) -> str:

@@ -129,14 +129,17 @@ def compare(
         ]
     promise = first.guarantee
     assert promise is not None, "answers from logs have one"
-    protects = first.protects if isinstance(first, RatioAnswer) else promise.protects
     return Scorecard(
-        recommend(metrics, health if shares is not None else ()),
+        recommend(
+            metrics,
+            health if shares is not None else (),
+            first.more if isinstance(first, LogAnswer) else "",
+        ),
         tuple(metrics),
         confidence,
         epsilon,
         promise.delta,
-        protects,
+        first.protects,
         TOGETHER.format(first.assumption),
         _looks(answers),
         tuple(health),

@@ -25,12 +25,14 @@ from bandanna.environments.frames import read_columns
 from bandanna.environments.log import Log, as_numbers, read_log
 from bandanna.environments.returning import slots_of
 from bandanna.inference import Interval
+from bandanna.logs.answers import met_once, protected_in_log
+from bandanna.logs.rows import mixed_in
 from bandanna.one_look import FEWEST, HOW, Arm, Kind, radius
 from bandanna.policy.answers import index_of
 from bandanna.policy.statements import AT_RANDOM, Units
 from bandanna.privacy.certificate import OF_LOGS, Setting, make_certificate
 from bandanna.privacy.ratio import RatioRelease, RatioSums, ratio_scale
-from bandanna.privacy.statements import PUBLIC_ROWS, assumed_by_all, protected_person
+from bandanna.privacy.statements import PUBLIC_ROWS, assumed_by_all
 from bandanna.scorecard.health import sample_ratio
 from bandanna.scorecard.lift import Lift, fieller
 from bandanna.scorecard.recommend import verdict_of
@@ -181,7 +183,7 @@ class RatioAnswer:
     per: str
     reward: bool
     confidence: float
-    dropped: int
+    mixed: int
     guarantee: Guarantee
     certificate: JSON
     note: str
@@ -191,7 +193,7 @@ class RatioAnswer:
     @property
     def protects(self) -> str:
         """What is protected."""
-        return protected_person(1) if self.per == "people" else self.guarantee.protects
+        return protected_in_log(self.per)
 
     @property
     def looks(self) -> str:
@@ -234,7 +236,8 @@ class RatioAnswer:
     def checks(self, shares: Mapping[ArmName, float] | None) -> tuple[Check, ...]:
         """Return what public counts say of how the experiment went."""
         sizes = [round(arm.size) for arm in self.look.arms]
-        return (sample_ratio(self.names, sizes, shares, self.per),)
+        ratio = sample_ratio(self.names, sizes, shares, self.per)
+        return (ratio, met_once(self.mixed, sum(sizes))) if self.per == "people" else (ratio,)
 
 
 def answer_ratio(
@@ -298,7 +301,7 @@ def answer_ratio(
         "rows" if person is None else "people",
         reward,
         confidence,
-        people.size - int((unit >= 0).sum()),
+        0 if person is None else mixed_in(people),
         promise,
         make_certificate(promise, setting),
         "; ".join(

@@ -95,6 +95,13 @@ def once_each(log: Log) -> tuple[Log, NDArray[np.int64]]:
     ), kept
 
 
+def mixed_in(log: Log) -> int:
+    """Return how many people met more than one arm."""
+    assert log.people is not None, "the log does not know its people"
+    met = np.unique(np.stack([log.people, log.arms]), axis=1)[0]
+    return int((np.bincount(met) > 1).sum())
+
+
 def bins_of(by: Categories) -> tuple[Bins, ...]:
     """Read how columns divide rows."""
     if not isinstance(by, Mapping):
@@ -148,7 +155,8 @@ class Rows:
     cells: Cells
     outcome: str
     clip: bool
-    dropped: int
+    mixed: int
+    """How many people met more than one arm."""
     before: Floats | None = None
     """What was known of each before."""
 
@@ -180,7 +188,7 @@ class Rows:
             )
         cells = _cells(log, by, kept, len(data.arm_names))
         before = None if adjust is None else _before(adjust, log)[kept]
-        return cls(data, cells, outcome, clip, rows.size - data.size, before)
+        return cls(data, cells, outcome, clip, 0 if person is None else mixed_in(rows), before)
 
     def values(self, slope: float = 0.0) -> Floats:
         """Return outcomes, with a slope times what was known before subtracted."""
@@ -210,7 +218,7 @@ class Rows:
             outcome=self.outcome,
             clip=self.clip if clip is None else clip,
             persons=self.log.people is not None,
-            dropped=self.dropped,
+            mixed=self.mixed,
         )
 
     def sides(self, points: Floats, slope: float = 0.0) -> Sides:

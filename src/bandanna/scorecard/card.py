@@ -54,10 +54,10 @@ class Scorecard:
         if self.epsilon < 5.0 and not self.delta:
             guess = 100.0 / (1.0 + math.exp(-self.epsilon))
             known = (
-                f": someone who thinks that one of two values is as likely as the other is at most "
-                f"{math.ceil(guess)}% sure after reading this"
+                f" Someone who thinks that one of two values is as likely as the other is at most "
+                f"{math.ceil(guess)}% sure after reading this."
             )
-        return f"It protects {self.protects}, with epsilon {self.epsilon:.4g}{also}{known}."
+        return f"With epsilon {self.epsilon:.4g}{also} it protects {self.protects}.{known}"
 
     def to_dict(self) -> JSON:
         """Return it as plain values, for JSON."""

@@ -26,8 +26,13 @@ def verdict_of(metric: Metric, low: float, high: float) -> Verdict:
     return "better" if (low > 0.0) == (metric.goal == "more") else "worse"
 
 
-def recommend(metrics: Sequence[Metric], health: Sequence[Check] = ()) -> Recommendation:
-    """Recommend from the first metric, the guardrails among the others, and the health checks."""
+def recommend(
+    metrics: Sequence[Metric], health: Sequence[Check] = (), more: str = ""
+) -> Recommendation:
+    """Recommend from the first metric, the guardrails among the others, and the health checks.
+
+    ``more`` says how many people would tell, where that is known.
+    """
     first, control = metrics[0], metrics[0].effects[0].arm
     ill = next((check for check in health if not check.good and check.name == "division"), None)
     if ill is not None:
@@ -61,7 +66,7 @@ def recommend(metrics: Sequence[Metric], health: Sequence[Check] = ()) -> Recomm
         words = f"Go on: {best.arm} is better than {control}, but {open_} may break its guardrail"
         return Recommendation("go on", None, words, GO_ON)
     words = f"Too early to tell: no arm is surely better than {control}"
-    return Recommendation("go on", None, words, GO_ON)
+    return Recommendation("go on", None, words, f"{GO_ON} {more}".rstrip())
 
 
 def _in(metric: Metric, arm: ArmName) -> Verdict:

@@ -38,8 +38,6 @@ class Found(NamedTuple):
     """What was counted, and what there was to be said of it: public but for the sums."""
 
     counted: Counted
-    mixed: int = 0
-    """Units that met more than one arm: they count with the first."""
     other: int = 0
     """Exposures to arms that are not among those there are, or to none."""
 
@@ -202,8 +200,9 @@ def _of_units(
         outcome=outcome,
         clip=True,
         persons=True,
+        mixed=mixed,
     )
-    return Found(counted, mixed, other)
+    return Found(counted, other)
 
 
 def _of_rows(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bool) -> Found:
@@ -229,7 +228,6 @@ def _of_rows(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bool) -> 
         tables[(slice(None), *at)] += [
             int(str(row[name])) for name in ("count", "total", "squares")
         ]
-    every = sum(int(str(row["rows"])) for row in rows)
     counted = Counted(
         tuple(names),
         tables[0],
@@ -239,7 +237,7 @@ def _of_rows(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bool) -> 
         outcome=asked.outcome,
         clip=clip,
         persons=asked.person is not None,
-        dropped=every - int(tables[0].sum()),
+        mixed=sum(int(str(row.get("mixed", 0))) for row in rows),
     )
     return Found(counted)
 

@@ -125,6 +125,7 @@ def of_rows(table: ibis.Table, asked: Asked, *, ordered: bool) -> ibis.Table:
     each = each.mutate(
         place=ibis.row_number().over(first),
         rows=each.visits.sum().over(mine),
+        mixed=flag(each.count().over(mine) > 1),
         outside=each.outside.sum().over(mine),
         absent=each.absent.sum().over(mine),
     )
@@ -135,6 +136,7 @@ def of_rows(table: ibis.Table, asked: Asked, *, ordered: bool) -> ibis.Table:
     return each.group_by("arm", "cell").agg(
         **_sums(each),
         rows=each.rows.sum(),
+        mixed=each.mixed.sum(),
         outside=each.outside.sum(),
         absent=each.absent.sum(),
         nobody=each.nobody.sum(),
