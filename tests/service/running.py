@@ -90,6 +90,9 @@ def free_port() -> int:
 class Process:
     """The service as the command people run; it can be killed and started again."""
 
+    source: Path | None = None
+    """Where its program is, if it is not the one under test."""
+
     def __init__(self, folder: Path, database: str | None = None, **options: str) -> None:
         self.folder = folder
         self.port = free_port()
@@ -116,9 +119,13 @@ class Process:
 
     def launch(self, *flags: str) -> None:
         """Start it, with more flags, and wait for nothing."""
+        other = {} if self.source is None else {"PYTHONPATH": str(self.source)}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "bandanna", *self._arguments, *flags], stdout=log, stderr=log
+                [sys.executable, "-m", "bandanna", *self._arguments, *flags],
+                env=os.environ | other,
+                stdout=log,
+                stderr=log,
             )
 
     def poll(self) -> int | None:

@@ -1,6 +1,7 @@
 """Changes of the tables, one file each, applied in order when a database is opened.
 
-A change that only adds (a table, an index, a column that may be empty or has a default) leaves the
+A new database gets the tables of ``database.py``, and the newest version's name. A change that only
+adds (a table, an index, a column that may be empty or has a default) leaves the
 tables usable by processes of earlier versions: those that run go on, and those that start go on
 too. So two processes are upgraded one after the other. A change that does more is named in
 ``BREAKS``, and a process that does not know it refuses to start.
@@ -13,6 +14,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect
 
 from bandanna._core.types import StateFileError
+from bandanna.store.database import FACTS, metadata
 
 FOLDER = Path(__file__).parent
 NEWEST = "1"
@@ -32,10 +34,10 @@ def _version(connection: Connection) -> str | None:
     return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
 
 
-def upgrade(connection: Connection, to: str = "head") -> None:
+def upgrade(connection: Connection) -> None:
     """Bring a database to the newest tables, in the connection's transaction."""
     version = _version(connection)
-    if to == "head" and version == NEWEST:
+    if version == NEWEST:
         return
     from alembic import command  # takes a while to load, and few starts need it
     from alembic.config import Config
@@ -45,28 +47,18 @@ def upgrade(connection: Connection, to: str = "head") -> None:
     config.set_main_option("script_location", str(FOLDER))
     config.attributes["connection"] = connection
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if version is not None and version not in known:
-        if _least(connection) in known:
-            return  # what a newer version added is not looked at
+    least = FACTS.c.name == LEAST
+    if version is None:
+        metadata.create_all(connection)
+        command.stamp(config, "head")
+    elif version in known:
+        command.upgrade(config, "head")
+    elif connection.scalar(FACTS.select().with_only_columns(FACTS.c.value).where(least)) in known:
+        return  # what a newer version added is not looked at
+    else:
         raise StateFileError(
             f"this database was written by a newer version of bandanna: its tables have version "
             f"{version}, this version knows up to {max(known, key=int)}. Install the newer version."
         )
-    command.upgrade(config, to)
-    if to == "head":
-        _write_least(connection)
-
-
-def _least(connection: Connection) -> str | None:
-    from bandanna.store.database import FACTS
-
-    here = FACTS.select().where(FACTS.c.name == LEAST)
-    found = connection.execute(here).one_or_none()
-    return None if found is None else str(found.value)
-
-
-def _write_least(connection: Connection) -> None:
-    from bandanna.store.database import FACTS
-
-    connection.execute(FACTS.delete().where(FACTS.c.name == LEAST))
+    connection.execute(FACTS.delete().where(least))
     connection.execute(FACTS.insert().values(name=LEAST, value=BREAKS[-1]))
