@@ -12,8 +12,9 @@ import io
 import json
 import re
 import sys
-from contextlib import redirect_stdout
+from contextlib import chdir, nullcontext, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
@@ -82,11 +83,13 @@ def run(path: Path) -> dict[str, Any]:
     notebook = of_page(TUTORIAL_PAGE) if made else json.loads(path.read_text("utf-8"))
     namespace: dict[str, object] = {}
     count = 0
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            count += 1
-            cell["outputs"] = run_cell("".join(cell["source"]), namespace, count)
-            cell["execution_count"] = count
+    # The tutorial writes a file; the other notebooks read from their folder.
+    with TemporaryDirectory() as folder, chdir(folder) if made else nullcontext():
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                count += 1
+                cell["outputs"] = run_cell("".join(cell["source"]), namespace, count)
+                cell["execution_count"] = count
     return notebook
 
 
