@@ -29,6 +29,14 @@ def answered(**asked: Any) -> bd.logs.LogAnswer:
     return bd.answer(log, arm="plan", outcome="rev", epsilon=0.7, **asked)
 
 
+def answered_ratio() -> Any:
+    """Answer a ratio of two columns that are no secret."""
+    log = {"plan": ["A", "B"] * 40, "rev": [0.0, 1.0] * 40, "visits": [1.0, 2.0] * 40}
+    ends = {"loss_range": (0, 1), "over_range": (0, 4)}
+    card = bd.compare(log, arm="plan", control="A", epsilon=0.7, outcomes={"rev/visits": ends})
+    return card.certificates[0]
+
+
 CERTIFICATES: dict[str, Any] = {
     "one-bit": bd.PrivateBandit(3, 0.5, batch=4).certificate(),
     "one-bit, local": bd.PrivateBandit(3, 2.0, batch=1).certificate(),
@@ -50,6 +58,7 @@ CERTIFICATES: dict[str, Any] = {
     "paper": bd.PrivateExperts(5, 3, 0.5, 1e-6, 10**8, "batched-exp4").certificate(),
     "log": answered().certificate,
     "log, more bought": answered(loss_range="auto", bounds=(0, 9), adjust="before").certificate,
+    "log, ratio": answered_ratio(),
 } | {
     f"context, {protects}, delta {delta:g}, {slots} slots": bd.PrivateContextual(
         3, {"age": (0, 99)}, 0.5, delta, 10_000, protects, per_person=slots
@@ -69,6 +78,7 @@ pinned by it."""
 QUICK = (
     *("one-bit", "laplace", "vector-laplace", "one-bit-exp4", "device", "persons", "metrics"),
     *("gaussian", "context, feedback, delta 0, 3 slots", "log", "log, more bought"),
+    "log, ratio",
 )
 every_kind = pytest.mark.parametrize("kind", mostly_slow(CERTIFICATES, QUICK))
 assert set(QUICK) <= set(CERTIFICATES)
