@@ -32,8 +32,8 @@ def answered(**asked: Any) -> bd.logs.LogAnswer:
 def answered_ratio() -> Any:
     """Answer a ratio of two columns that are no secret."""
     log = {"plan": ["A", "B"] * 40, "rev": [0.0, 1.0] * 40, "visits": [1.0, 2.0] * 40}
-    ends = {"loss_range": (0, 1), "over_range": (0, 4)}
-    card = bd.compare(log, arm="plan", control="A", epsilon=0.7, outcomes={"rev/visits": ends})
+    outcomes: Any = {"rev/visits": {"loss_range": (0, 1), "over_range": (0, 4)}}
+    card = bd.compare(log, arm="plan", control="A", epsilon=0.7, outcomes=outcomes)
     return card.certificates[0]
 
 
