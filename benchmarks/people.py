@@ -28,8 +28,8 @@ def speed() -> list[Row]:
     """Decide and observe, with a new person each time and with ten visits each, and without."""
     shares: dict[str, list[float]] = {"new people": [], "ten visits each": []}
     plain = bd.PrivateBandit(ARMS, 0.5, batch=BATCH)
-    new = bd.PrivateBandit(ARMS, 0.5, batch=BATCH, per_person=1, rounds_per_place=1)
-    ten = bd.PrivateBandit(ARMS, 0.5, batch=BATCH, per_person=1, rounds_per_place=10)
+    new = bd.PrivateBandit(ARMS, 0.5, batch=BATCH, per_person=1, rounds_per_slot=1)
+    ten = bd.PrivateBandit(ARMS, 0.5, batch=BATCH, per_person=1, rounds_per_slot=10)
     newcomers, visits = count(), count()
     for pair in range(PAIRS + 1):  # in turns: what else the machine does hits all alike
         alone = _seconds(plain, repeat(None))
@@ -65,7 +65,7 @@ def memory() -> Row:
 
 
 def _measure_memory() -> float:
-    policy = bd.PrivateBandit(ARMS, 0.5, batch=BATCH, per_person=1, rounds_per_place=1)
+    policy = bd.PrivateBandit(ARMS, 0.5, batch=BATCH, per_person=1, rounds_per_slot=1)
     before = 0.0
     for person in range(MILLION):
         policy.observe(policy.decide(person=f"user-{person}"), loss=0.5)

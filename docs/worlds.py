@@ -16,6 +16,7 @@ from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switc
 from bandanna.report.charts import save_chart
 from bandanna.report.style import AMBER, ARMS, BLACK, BLUE, GREEN, ORANGE
 from bandanna.simulation.baselines import strongest
+from bandanna.spec import Losses
 
 ROUNDS, RUNS, SEED = 200_000, 20, 1
 EPSILONS = (0.03, 0.1, 0.3, 1.0)
@@ -27,7 +28,7 @@ SHOWN = 60
 """Points of time in the upper pictures, and pieces that each have their best arm."""
 
 MEANS = [0.4, 0.5, 0.5, 0.55, 0.6, 0.6]
-WORLDS: dict[str, tuple[str, Environment]] = {
+WORLDS: dict[Losses, tuple[str, Environment]] = {
     "steady": ("each arm's distribution is fixed", Bernoulli(MEANS, ROUNDS)),
     "any": (
         "anything: here another arm becomes best",
@@ -48,7 +49,7 @@ def mean_losses(environment: Environment) -> NDArray[np.float64]:
     return found
 
 
-def lost(losses: str, environment: Environment) -> list[dict[str, object]]:
+def lost(losses: Losses, environment: Environment) -> list[dict[str, object]]:
     """Return what each algorithm loses against the best arm of the moment, in per cent."""
     above = above_the_best_of_each_piece(environment, SHOWN)
     policies: dict[tuple[str, float], bd.Policy] = {}
@@ -73,7 +74,7 @@ def lost(losses: str, environment: Environment) -> list[dict[str, object]]:
     return found
 
 
-def column(losses: str, words: str, environment: Environment) -> alt.VConcatChart:
+def column(losses: Losses, words: str, environment: Environment) -> alt.VConcatChart:
     """Draw one world: its losses above, what is lost below."""
     arms = [
         {"arm": str(arm), "t": (piece + 0.5) / SHOWN, "loss": float(value)}

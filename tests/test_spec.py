@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bandanna as bd
-from bandanna.spec import Options, Spec, defaults, parameters, spec_from_dict, types
+from bandanna.spec import ExpertsOptions, Options, Spec, defaults, parameters, spec_from_dict, types
 from tests.pages import ROOT
 
 POSITIONAL = {"arms", "epsilon", "delta", "rounds", "experts", "algorithm"}
@@ -97,11 +97,12 @@ def test_a_parameter_is_declared_in_one_place(tmp_path: Path) -> None:
     }
 
 
-def test_static_types_name_what_is_declared() -> None:
-    declared = set(parameters()) - POSITIONAL
-    hints = get_type_hints(Options)
-    assert declared == set(hints) - {"rounds_per_place"}
-    assert {name: hints[name] for name in declared} == {name: types()[name] for name in declared}
+@pytest.mark.parametrize(("options", "flag"), [(Options, "bandits"), (ExpertsOptions, "experts")])
+def test_static_types_name_what_is_declared(options: type, flag: str) -> None:
+    declared = {name for name, one in parameters().items() if getattr(one, flag)} - POSITIONAL
+    hints = get_type_hints(options)
+    assert declared == set(hints)
+    assert hints == {name: types()[name] for name in declared}
 
 
 @pytest.mark.parametrize("kind", [bd.PrivateBandit, bd.PrivateExperts, bd.Bandit, bd.Experts])
@@ -116,14 +117,7 @@ def test_unknown_keywords_are_refused_as_python_does() -> None:
     with pytest.raises(TypeError, match=r"PrivateBandit\(\) got an unexpected keyword.*'bach'"):
         bd.PrivateBandit(2, 1.0, bach=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="goal"):
-        bd.PrivateExperts(2, 2, 1.0, goal="answer")
-
-
-def test_former_names_still_work() -> None:
-    policy = bd.PrivateBandit(2, 1.0, per_person=2, rounds_per_place=3)
-    assert policy.spec.rounds_per_slot == 3
-    with pytest.raises(bd.InputError, match="given twice"):
-        bd.PrivateBandit(2, 1.0, per_person=2, rounds_per_place=3, rounds_per_slot=3)
+        bd.PrivateExperts(2, 2, 1.0, goal="answer")  # type: ignore[call-arg]
 
 
 values: dict[str, st.SearchStrategy[Any]] = {

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from numbers import Integral
-from typing import Any, NamedTuple, TypedDict, TypeVar, get_type_hints
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args, get_type_hints
 
 from bandanna._core import checks
 from bandanna._core.checks import check_guardrails, check_metrics, check_together
@@ -28,11 +28,14 @@ MAX_EXPERTS = 10**6
 MAX_SERVED_ARMS, MAX_SERVED_EXPERTS = 10_000, 100_000
 """What an experiment of the service may have at most."""
 
-GOALS = ("answer",)
+Goal = Literal["answer"]
 """What a policy can be for, besides losing as little as it can."""
 
-LOSSES = ("any", "changing", "steady")
+Losses = Literal["any", "changing", "steady"]
 """What can be said about losses, instead of naming an algorithm."""
+
+GOALS: tuple[str, ...] = get_args(Goal)
+LOSSES: tuple[str, ...] = get_args(Losses)
 
 Check = Callable[[object], Any]
 T = TypeVar("T")
@@ -210,7 +213,7 @@ class Spec:
         None,
         served=True,
     )
-    losses: str | None = _declare(
+    losses: Losses | None = _declare(  # noqa: RUF009
         _optional(_one_of("losses", LOSSES)),
         """What losses are like, instead of an algorithm: any (default; adaptive), steady if no
         arm's distribution of losses changes (phased), or changing if the best arm changes and you
@@ -232,7 +235,7 @@ class Spec:
         None,
         least=1,
     )
-    goal: str | None = _declare(
+    goal: Goal | None = _declare(  # noqa: RUF009
         _optional(_one_of("goal", GOALS)),
         """What the policy is for: answer finds the best arm with a stated confidence and then plays
         it; by default the policy loses as little as it can. It is for steady losses.""",
@@ -513,34 +516,32 @@ def spec_from_dict(saved: Mapping[str, Any]) -> Spec:
     return Spec(**{**saved, "epsilon": math.inf if epsilon is None else epsilon})
 
 
-class FeedbackOptions(TypedDict, total=False):
-    """What every policy takes by keyword about feedback."""
+class CommonOptions(TypedDict, total=False):
+    """What all private policies take by keyword, with experts or without."""
 
+    losses: Losses | None
+    changes: int | None
+    memory: int | None
+    release: object
+    batch: int | None
     loss_range: tuple[float, float]
     default_loss: float | None
     clip: bool
+    delay: int
+    per_person: int | None
+    rounds_per_slot: int | None
+    people: int | None
 
 
-class OptionsAround(FeedbackOptions, total=False):
+class OptionsAround(CommonOptions, total=False):
     """What ``privatize`` takes by keyword."""
 
-    losses: str | None
-    changes: int | None
-    memory: int | None
-    goal: str | None
+    goal: Goal | None
     confidence: float
     tolerance: float
     guard: bool
     probes: bool
     explore: float | None
-    release: object
-    batch: int | None
-    delay: int
-    per_person: int | None
-    rounds_per_slot: int | None
-    rounds_per_place: int | None
-    """The former name of ``rounds_per_slot``."""
-    people: int | None
     metrics: Mapping[str, tuple[float, float]] | None
     metrics_share: float
     guardrails: Mapping[str, float] | None
@@ -550,16 +551,18 @@ class OptionsAround(FeedbackOptions, total=False):
 
 
 class Options(OptionsAround, total=False):
-    """The types of what private policies take by keyword, for static type checkers.
+    """The types of what ``PrivateBandit`` takes by keyword, for static type checkers.
 
-    ``tests/test_spec.py`` holds it to the fields of ``Spec``.
+    ``tests/test_spec.py`` holds these classes to the fields of ``Spec``.
     """
 
     learner: object
 
 
-FORMER_NAMES = {"rounds_per_place": "rounds_per_slot"}
-"""Names that parameters had, and still may be given by."""
+class ExpertsOptions(CommonOptions, total=False):
+    """The same for ``PrivateExperts``."""
+
+    learner: object
 
 
 @cache
@@ -579,14 +582,6 @@ def types() -> dict[str, object]:
 def defaults() -> dict[str, object]:
     """Return the default of every parameter."""
     return {one.name: one.default for one in fields(Spec) if one.name in parameters()}
-
-
-def with_new_names(given: Mapping[str, object]) -> dict[str, object]:
-    """Return options by the names that parameters have now."""
-    renamed = {FORMER_NAMES.get(name, name): value for name, value in given.items()}
-    if len(renamed) < len(given):
-        raise InputError("a parameter was given twice, by its name and by its former name.")
-    return renamed
 
 
 class PeopleRule(NamedTuple):

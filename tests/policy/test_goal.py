@@ -71,6 +71,6 @@ def test_mistakes_are_explained() -> None:
         with pytest.raises(bd.InputError, match='goal="answer" runs race'):
             bd.PrivateBandit(2, 1.0, 1_000, goal="answer", **options)
     with pytest.raises(bd.InputError, match="goal must be one of"):
-        bd.PrivateBandit(2, 1.0, goal="fame")
+        bd.PrivateBandit(2, 1.0, goal="fame")  # type: ignore[arg-type]
     with pytest.raises(bd.InputError, match="confidence must be"):
         bd.PrivateBandit(2, 1.0, goal="answer", confidence=2.0)

@@ -213,7 +213,7 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(bd.InputError, match=said):
         bd.PrivateBandit(epsilon=1.0, **given)
     with pytest.raises(TypeError, match="start_from"):
-        bd.PrivateExperts(2, 2, 1.0, start_from=LOG)
+        bd.PrivateExperts(2, 2, 1.0, start_from=LOG)  # type: ignore[call-arg]
 
 
 def test_phases_forget_a_log_that_the_run_contradicts() -> None:

@@ -223,7 +223,7 @@ def test_a_decision_is_among_eligible_arms(here: Here) -> None:
 
 
 def test_people_are_protected_and_known_by_a_hash_alone(here: Here, tmp_path: Path) -> None:
-    experiment = here.create(per_person=1, rounds_per_place=1, epsilon=0.2)
+    experiment = here.create(per_person=1, rounds_per_slot=1, epsilon=0.2)
     arms = {here.decide(experiment, person="ann@example.org")["arm"] for _ in range(3)}
     assert len(arms) == 1
     assert here.http.post(f"/v1/experiments/{experiment}/decisions", json={}).status_code == 422
@@ -359,7 +359,7 @@ BAD: list[tuple[str, Any, int]] = [
     ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "algorithm": "none"}, 422),
     ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "loss_range": [1, 0]}, 422),
     ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "default_loss": 7}, 422),
-    ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "rounds_per_place": 2}, 422),
+    ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "rounds_per_slot": 2}, 422),
     ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "delta": 1e-300}, 422),
     ("/v1/experiments", {"name": "x", "arms": 2, "epsilon": 1, "experts": 2, "losses": "odd"}, 422),
     ("/v1/experiments", b'{"name": "x", "arms": 2, "epsilon": NaN}', 422),

@@ -58,7 +58,7 @@ def test_the_same_id_gets_the_same_answer_whatever_the_segment(here: Here) -> No
 def test_disjoint_people_cost_no_more_and_the_promise_says_what_holds_otherwise(
     here: Here,
 ) -> None:
-    people = {"per_person": 2, "rounds_per_place": 1, "epsilon": 0.5, "rounds": 10_000}
+    people = {"per_person": 2, "rounds_per_slot": 1, "epsilon": 0.5, "rounds": 10_000}
     experiment = here.create(segments=SEGMENTS, **people)
     promise = here.http.get(f"/v1/experiments/{experiment}/privacy").json()
     assert promise["guarantee"]["epsilon"] == 0.5

@@ -12,7 +12,7 @@ import bandanna as bd
 from bandanna.algorithms import ALGORITHMS, DEFAULT, algorithms
 from bandanna.planner.inverse import ask, says_something_from
 from bandanna.planner.plan import ORDINARY, plan, row_of
-from bandanna.spec import Problem
+from bandanna.spec import Losses, Problem
 from tests.soak import mostly_slow
 
 
@@ -59,7 +59,7 @@ def test_a_plan_tells_the_default_from_the_smallest_guarantee() -> None:
 
 
 @pytest.mark.parametrize("losses", ALGORITHMS)
-def test_a_plan_shows_what_runs_beside_the_plain_test_and_no_privacy(losses: str) -> None:
+def test_a_plan_shows_what_runs_beside_the_plain_test_and_no_privacy(losses: Losses) -> None:
     found = plan(4, 10**5, 0.5, losses=losses)
     runs = DEFAULT if losses == "any" else ALGORITHMS[losses][0]
     assert {row.algorithm for row in found.shown} == {runs, ORDINARY, "ab-test", "no-privacy"}
@@ -87,7 +87,7 @@ def test_changes_go_with_a_changing_world() -> None:
     with pytest.raises(bd.InputError, match="goes with losses='changing'"):
         plan(4, 10**6, 0.5, changes=2)
     with pytest.raises(bd.InputError, match="losses must be one of"):
-        plan(4, 10**6, 0.5, losses="calm")
+        plan(4, 10**6, 0.5, losses="calm")  # type: ignore[arg-type]
 
 
 def test_where_each_guarantee_begins_to_say_something() -> None:

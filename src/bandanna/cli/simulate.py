@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment
     from bandanna.policy import Policy
     from bandanna.simulation import Results
+    from bandanna.spec import Losses
 
 
 HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "median", "95%")
@@ -309,7 +310,7 @@ def simulate(
         *(source, epsilon, delta, policy_options),
     )
     if losses is not None:
-        policies[f"losses={losses}"] = _for_world(losses, source, epsilon)
+        policies[f"losses={losses}"] = _for_world(losses, source, epsilon)  # type: ignore[arg-type]
     _announce(policies, source, runs, cores)
     results = _play(policies, source, runs, seed, cores, outcome_options.means)
     setting: dict[str, object] = {
@@ -399,7 +400,7 @@ def _play(
     return replace(results, runs=results.runs | more.runs)
 
 
-def _for_world(losses: str, source: Environment | ExpertEnvironment, epsilon: float) -> Policy:
+def _for_world(losses: Losses, source: Environment | ExpertEnvironment, epsilon: float) -> Policy:
     """Return what is chosen for such losses."""
     from bandanna.policy import PrivateBandit, PrivateExperts
 

@@ -22,7 +22,7 @@ from bandanna.algorithms import (
     check_losses,
 )
 from bandanna.privacy.composition import check_slots, slot_for
-from bandanna.spec import Problem
+from bandanna.spec import Losses, Problem
 from bandanna.theory.exp3 import CHANGES as USUAL_CHANGES
 from bandanna.theory.tuning import Bound
 
@@ -449,7 +449,7 @@ def plan(
     per_person: int | None = None,
     people: int | None = None,
     local: bool = False,
-    losses: str = ANY,
+    losses: Losses = "any",
     changes: int | None = None,
 ) -> Plan:
     """Compare what every algorithm guarantees.

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, TypeVar, Unpack
 
 from bandanna._core import checks
 from bandanna._core.advice import ticket_from_dict
@@ -38,7 +38,7 @@ from bandanna.policy.parts import (
 )
 from bandanna.policy.policy import Policy
 from bandanna.spec import (
-    FeedbackOptions,
+    ExpertsOptions,
     Options,
     OptionsAround,
     Spec,
@@ -48,23 +48,23 @@ from bandanna.spec import (
     parameters,
     spec_from_dict,
     types,
-    with_new_names,
 )
 from bandanna.theory.tuning import Tuning
+
+Kind = TypeVar("Kind", bound=Policy)
 
 SEED = "Makes the draws of arms repeatable. The noise that protects people never is."
 
 
-def _described(
-    **texts: str,
-) -> Callable[[type[Policy]], Any]:
+def _described(**texts: str) -> Callable[[type[Kind]], type[Kind]]:
     """Give a class the signature and the parameters' descriptions that ``Spec`` declares.
 
     ``texts`` replace descriptions, or add those of parameters that are not in a Spec.
     """
 
-    def describe(cls: type[Policy]) -> type[Policy]:
-        own = list(inspect.signature(cls.__init__, eval_str=True).parameters.values())[1:-1]
+    def describe(cls: type[Kind]) -> type[Kind]:
+        taken = inspect.signature(cls.__init__, eval_str=True).parameters.values()
+        own = [one for one in taken if one.kind is not inspect.Parameter.VAR_KEYWORD][1:]
         names = [one.name for one in own]
         further = [
             inspect.Parameter(
@@ -95,9 +95,8 @@ def _described(
 
 def _keywords(kind: str) -> set[str]:
     """Return what a constructor takes by keyword, of what ``Spec`` declares."""
-    plain = {"batch", "loss_range", "default_loss", "clip"}
     if kind in ("Bandit", "Experts"):
-        return plain if kind == "Bandit" else plain - {"batch"}
+        return set()  # all of theirs are written out
     experts = kind == "PrivateExperts"
     return {
         name
@@ -106,15 +105,13 @@ def _keywords(kind: str) -> set[str]:
     }
 
 
-def _spec(kind: str, options: Mapping[str, object], **given: object) -> Spec:
-    """Return the Spec of a policy; refuse keywords that its constructor does not have."""
-    named = with_new_names(options)
-    unknown = [name for name in named if name not in _keywords(kind)]
+def _refuse_unknown(kind: str, options: Mapping[str, object]) -> None:
+    """Refuse keywords that a constructor does not have."""
+    unknown = [name for name in options if name not in _keywords(kind)]
     if unknown:
         close = difflib.get_close_matches(unknown[0], _keywords(kind), 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise TypeError(f"{kind}() got an unexpected keyword argument {unknown[0]!r}{hint}")
-    return Spec(kind, **{**named, **given})  # type: ignore[arg-type]
 
 
 @_described(
@@ -154,11 +151,12 @@ class PrivateBandit(Policy):
         seed: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        names = arm_names(arms)
-        learner = checked_learner(options.pop("learner", None), names)
-        size = {"arms": names, "epsilon": checks.epsilon(epsilon), "delta": delta}
-        asked = {"rounds": rounds, "algorithm": algorithm, "learner": learner}
-        found = private_parts(_spec("PrivateBandit", options, **size, **asked))
+        _refuse_unknown("PrivateBandit", options)
+        names, epsilon = arm_names(arms), checks.epsilon(epsilon)
+        learner = checked_learner(options.get("learner"), names)
+        size = names, epsilon, delta, rounds, None
+        spec = Spec("PrivateBandit", *size, algorithm=algorithm, **options)
+        found = private_parts(spec.but(learner=learner))
         super().__init__(found.spec, found.recipe, why=found.why, seed=seed)
 
 
@@ -206,13 +204,14 @@ class PrivateExperts(Policy):
         algorithm: str | None = None,
         *,
         seed: int | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[ExpertsOptions],
     ) -> None:
-        names = expert_names(experts)
-        learner = checked_learner(options.pop("learner", None), names)
-        size = {"experts": names, "arms": arms, "epsilon": checks.epsilon(epsilon), "delta": delta}
-        asked = {"rounds": rounds, "algorithm": algorithm, "learner": learner}
-        found = private_parts(_spec("PrivateExperts", options, **size, **asked))
+        _refuse_unknown("PrivateExperts", options)
+        names, epsilon = expert_names(experts), checks.epsilon(epsilon)
+        learner = checked_learner(options.get("learner"), names)
+        size = arm_names(arms), epsilon, delta, rounds, names
+        spec = Spec("PrivateExperts", *size, algorithm=algorithm, **options)
+        found = private_parts(spec.but(learner=learner))
         super().__init__(found.spec, found.recipe, why=found.why, seed=seed)
 
 
@@ -246,12 +245,24 @@ class Bandit(Policy):
         rounds: int | None = None,
         *,
         batch: int = 1,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        default_loss: float | None = None,
+        clip: bool = False,
         seed: int | None = None,
-        **options: Unpack[FeedbackOptions],
     ) -> None:
         names = arm_names(arms)
         given = required_learner(learner, names)
-        spec = _spec("Bandit", options, arms=names, rounds=rounds, batch=batch, **_plain(given))
+        spec = Spec(
+            "Bandit",
+            names,
+            rounds=rounds,
+            algorithm=given if isinstance(given, str) else given.name,
+            learner=given if isinstance(given, ForeignLearner) else None,
+            batch=batch,
+            loss_range=loss_range,
+            default_loss=default_loss,
+            clip=clip,
+        )
         super().__init__(spec, plain_recipe(given, spec.problem, batch), seed=seed)
 
 
@@ -284,21 +295,25 @@ class Experts(Policy):
         rounds: int | None = None,
         learner: Learner | str = "adaptive",
         *,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        default_loss: float | None = None,
+        clip: bool = False,
         seed: int | None = None,
-        **options: Unpack[FeedbackOptions],
     ) -> None:
         names = expert_names(experts)
         given = required_learner(learner, names)
-        spec = _spec("Experts", options, experts=names, arms=arms, rounds=rounds, **_plain(given))
+        spec = Spec(
+            "Experts",
+            arm_names(arms),
+            rounds=rounds,
+            experts=names,
+            algorithm=given if isinstance(given, str) else given.name,
+            learner=given if isinstance(given, ForeignLearner) else None,
+            loss_range=loss_range,
+            default_loss=default_loss,
+            clip=clip,
+        )
         super().__init__(spec, plain_recipe(given, spec.problem), seed=seed)
-
-
-def _plain(learner: Learner | str) -> dict[str, object]:
-    """Return what a Spec says of the learner of a policy without privacy."""
-    if isinstance(learner, str):
-        return {"algorithm": learner}
-    foreign = isinstance(learner, ForeignLearner)
-    return {"algorithm": learner.name, "learner": learner if foreign else None}
 
 
 def privatize(
@@ -333,9 +348,9 @@ def privatize(
     >>> bd.privatize("htinf", arms=3, epsilon=0.5).guarantee.epsilon
     0.5
     """
-    around: Options = {**options, "learner": required_learner(learner, arm_names(arms))}
-    around.setdefault("release", "one-bit")
-    return PrivateBandit(arms, epsilon, rounds, delta=delta, seed=seed, **around)
+    options.setdefault("release", "one-bit")
+    around = required_learner(learner, arm_names(arms))
+    return PrivateBandit(arms, epsilon, rounds, delta=delta, seed=seed, learner=around, **options)
 
 
 # --- loading ----------------------------------------------------------------------------------

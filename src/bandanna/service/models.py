@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -19,7 +18,7 @@ from pydantic import (
 
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.planner.plan import plan as make_plan
-from bandanna.spec import FORMER_NAMES, Parameter, defaults, parameters, types
+from bandanna.spec import Parameter, defaults, parameters, types
 from bandanna.store.descriptions import Description, Shipped
 from bandanna.store.rows import Event, Experiment
 
@@ -96,10 +95,8 @@ def _json_type(name: str, declared: Parameter) -> Any:
 
 def _field(name: str, declared: Parameter, *, needed: bool) -> tuple[Any, Any]:
     """Return a field of a document for a parameter that ``bandanna.spec`` declares."""
-    former = {new: old for old, new in FORMER_NAMES.items()}
-    kind, alias = _json_type(name, declared), former.get(name)
-    also = None if alias is None else AliasChoices(name, alias)
-    known: JSON = {"description": declared.help, "validation_alias": also}
+    kind = _json_type(name, declared)
+    known: JSON = {"description": declared.help}
     if not needed:
         known["default"] = defaults()[name] if kind is bool else None
         kind = kind if kind is bool else kind | None
