@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
-from bandanna._core.types import ArmName
+from bandanna._core.types import JSON, ArmName
 from bandanna.store.database import DESCRIPTIONS, EXPERIMENTS, SqlRow
 
 LISTED = 400
@@ -41,7 +40,7 @@ class Description:
     shipped: Shipped | None = None
 
 
-def description_row(identity: str, said: Description) -> dict[str, Any]:
+def description_row(identity: str, said: Description) -> JSON:
     """Return a description as a row of its table."""
     row = {**said.__dict__, "experiment": identity, "tags": json.dumps(said.tags)}
     shipped = row.pop("shipped")
@@ -71,7 +70,7 @@ def read_descriptions(connection: Connection, ids: Sequence[str]) -> dict[str, D
     return found
 
 
-def write_description(connection: Connection, identity: str, changed: dict[str, Any]) -> None:
+def write_description(connection: Connection, identity: str, changed: JSON) -> None:
     """Change some of what is said of an experiment."""
     known = read_descriptions(connection, [identity]).get(identity, Description())
     row = description_row(identity, replace(known, **changed))
