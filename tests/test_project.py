@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from bandanna._core.types import JSON
 from bandanna.version import __version__
@@ -35,6 +37,31 @@ def test_what_make_test_leaves_out_is_run_before_anything_lands() -> None:
         assert '-m "not soak"' in recipe
     options = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]
     assert '-m "not slow and not soak"' in options["ini_options"]["addopts"]
+
+
+def test_every_commit_is_looked_at_as_make_lint_does() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    (recipe,) = (
+        target
+        for target in (ROOT / "Makefile").read_text("utf-8").split("\n\n")
+        if target.startswith("lint: ")
+    )
+    commands = [line.strip().split() for line in recipe.splitlines()[1:]]
+    assert len(commands) == hooks.count("- id:") == 4
+    for program, *rest in commands:
+        words = [word for word in rest if word != "."]
+        assert " ".join([program.replace("$(BIN)", "entry: .venv/bin"), *words]) in hooks
+
+
+def test_numba_has_a_ceiling_below_which_it_is_tried() -> None:
+    """Its internals are subclassed: a version that nobody tried may compile something else."""
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    (numba,) = (Requirement(one) for one in needed if one.startswith("numba"))
+    locked = re.search(r"^numba==(\S+)", (ROOT / "requirements.lock").read_text("utf-8"), re.M)
+    assert locked is not None
+    assert numba.specifier.contains(locked[1])
+    major, minor, *_ = map(int, locked[1].split("."))
+    assert not numba.specifier.contains(f"{major}.{minor + 1}.0")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
