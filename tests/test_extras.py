@@ -61,7 +61,7 @@ bandit = bd.PrivateBandit(arms=2, epsilon=0.5)
 bandit.observe(bandit.decide(), loss=0.3)
 results = bd.simulate(bd.PrivateBandit(2, 1.0), [[0.1, 0.9]] * 50, replicates=2)
 assert "mean" in repr(results)
-assert results.table().height == 1
+assert results.to_frame().height == 1
 log = {"plan": ["A", "B"] * 50, "visits": [1, 0] * 50}
 assert bd.answer(log, arm="plan", outcome="visits", epsilon=1.0).guarantee.epsilon == 1.0
 try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -168,3 +170,50 @@ def test_a_range_that_noise_decides_is_not_given_without_a_word() -> None:
 def test_a_guarantee_says_that_a_large_epsilon_is_weak(epsilon: float) -> None:
     assert "weak: " in str(bandit(epsilon=epsilon).guarantee)
     assert "weak: " not in str(bandit(epsilon=1.0).guarantee)
+
+
+# --- logs and what is asked of them -------------------------------------------------------------
+
+LOG = {"arm": ["a", "b"] * 50, "y": [0, 1, 1, 1] * 25}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"outcomes": 5}, r"must name one column or more.*got 5"),
+        ({"outcomes": {"y": 5}}, r"options of outcome 'y' must be a dict.*got 5"),
+        ({"outcomes": {"y": {"limit": "x"}}}, r"limit of 'y' must be a number; got 'x'"),
+        ({"outcomes": {"y": {"share": "x"}}}, r"share of 'y' must be a finite number.*got 'x'"),
+        ({"shares": [0.5, 0.5]}, r"dict of arms and their shares.*got \[0\.5, 0\.5\]"),
+        ({"shares": {"a": "x", "b": 1}}, r"shares must be positive numbers"),
+        ({"log": [1, 2]}, r"got list\. Name its columns: pandas\.DataFrame"),
+    ],
+)
+def test_a_comparison_says_what_is_wrong_with_it(changes: dict[str, Any], said: str) -> None:
+    asked: dict[str, Any] = {"log": LOG, "outcomes": ["y"], "arm": "arm", "control": "a"}
+    with pytest.raises(bd.InputError, match=said):
+        bd.compare(**asked | {"epsilon": 1.0} | changes)
+
+
+def test_files_of_another_kind_say_what_to_do(tmp_path: Path) -> None:
+    rows = "é,1\nb,0\n" * 50
+    told = {
+        "twice.csv": ("arm,y,y\n" + rows.replace("\n", ",1\n"), "several columns named 'y'"),
+        "latin.csv": ("arm,y\n" + rows, r"line 2 is not in UTF-8.*encoding='latin-1'"),
+    }
+    for name, (text, said) in told.items():
+        path = tmp_path / name
+        path.write_bytes(text.encode("latin-1" if name == "latin.csv" else "utf-8"))
+        with pytest.raises(bd.InputError, match=said):
+            bd.answer(path, arm="arm", outcome="y", epsilon=1.0)
+    packed = tmp_path / "packed.csv"
+    packed.write_bytes(gzip.compress(told["twice.csv"][0].encode()))
+    with pytest.raises(bd.InputError, match=r"compressed with gzip: .* name it packed\.csv\.gz"):
+        bd.answer(packed, arm="arm", outcome="y", epsilon=1.0)
+
+
+def test_what_is_no_file_and_no_list_of_segments() -> None:
+    with pytest.raises(bd.InputError, match="name of a file that save wrote; got 5"):
+        bd.load(5)  # type: ignore[arg-type]
+    with pytest.raises(bd.InputError, match="names must be a list of segments; got 5"):
+        bd.Segments(lambda _: bandit(), 5)  # type: ignore[arg-type]

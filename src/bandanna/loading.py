@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ def load(
     >>> bd.load(path, epsilon=1.0).decide().arm == bandit.decide().arm
     True
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"path must be the name of a file that save wrote; got {path!r}.")
     options: JSON = {"epsilon": epsilon, "again": again}
 
     def resume(source: Path, data: JSON) -> Any:

@@ -35,8 +35,8 @@ def with_verdict(metric: Metric, verdict: Verdict) -> Metric:
     [
         ("better", "kept", "ship", "Ship b: bought is 0.05 to 0.15 higher than with a"),
         ("better", "open", "go on", "refunds may break its guardrail"),
-        ("better", "broken", "keep", "breaks a guardrail"),
-        ("worse", "kept", "keep", "Keep a: every other arm is worse"),
+        ("better", "broken", "keep", "b is better in bought, but breaks the guardrail of refunds"),
+        ("worse", "kept", "keep", "Keep a: b is worse in bought"),
         ("open", "kept", "go on", "Too early to tell: no arm is surely better than a"),
     ],
 )

@@ -72,7 +72,7 @@ def test_regret_against_segments_is_against_the_best_arm_of_each() -> None:
     np.testing.assert_allclose(results.segment_regret("policy"), results.regret("policy") + 80.0)
     assert "against segments" in repr(results)
     assert "against segments" in results._repr_html_()
-    assert "segment_mean" in results.table().columns
+    assert "segment_mean" in results.to_frame().columns
 
 
 def test_worlds_that_do_not_change_have_no_segments() -> None:

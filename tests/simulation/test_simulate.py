@@ -39,7 +39,7 @@ def test_runs_do_not_depend_on_how_many_there_are_and_seeds_matter() -> None:
 
 def test_the_table_is_what_people_read() -> None:
     results = bd.simulate(POLICIES, Bernoulli(4, 2000), replicates=30)
-    table = results.table()
+    table = results.to_frame()
     assert table["policy"].to_list() == list(POLICIES)
     regret = results.regret("paper")
     row = table.row(1, named=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,9 +93,11 @@ def _of_frame(source: object, names: Sequence[str]) -> dict[str, Column]:
         known = getattr(getattr(source, "dtype", None), "names", None)  # NumPy's records
         known = getattr(source, "columns", None) if known is None else known
         if known is None or callable(known) or not all(isinstance(name, str) for name in known):
+            rows = isinstance(source, list | tuple | np.ndarray)
+            hint = " Name its columns: pandas.DataFrame(rows, columns=[...])." if rows else ""
             raise InputError(
                 f"a log is a file, a data frame, an Arrow table or a dict of columns; got "
-                f"{type(source).__name__}."
+                f"{type(source).__name__}.{hint}"
             )
         require_names(names, list(known), "the log")
         return {name: _array(name, source[name]) for name in names}  # type: ignore[index]
@@ -178,13 +180,10 @@ def _read_file(path: Path, names: Sequence[str]) -> dict[str, Column]:
 def _why(path: Path, error: Exception) -> str:
     """Say why a file cannot be read, without what polars says, which may repeat values."""
     if path.suffix == ".csv":
-        line = _first_not_utf8(path)
-        if line:
-            return (
-                f"line {line:,} is not in UTF-8. Save it as CSV in UTF-8, or read it yourself, "
-                f"such as with pandas.read_csv({path.name!r}, encoding='latin-1'), and give the "
-                f"frame"
-            )
+        with path.open("rb") as file:
+            other = other_encoding(path.name, file)
+        if other:
+            return other
         if "NoDataError" in type(error).__name__:
             return "it is empty"
         if "fields" in str(error):
@@ -192,15 +191,17 @@ def _why(path: Path, error: Exception) -> str:
     return "it is damaged, or of another kind than its name says"
 
 
-def _first_not_utf8(path: Path) -> int:
-    """Return the number of the first line that is not UTF-8; 0 if all are."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                codecs.decode(line, "utf-8")
-            except UnicodeDecodeError:
-                return number
-    return 0
+def other_encoding(name: str, lines: Iterable[bytes]) -> str:
+    """Say which line of a file is not UTF-8 and what to do; nothing if all are."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            codecs.decode(line, "utf-8")
+        except UnicodeDecodeError:
+            return (
+                f"line {number:,} is not in UTF-8. Save it as CSV in UTF-8, or read it yourself, "
+                f"such as with pandas.read_csv({name!r}, encoding='latin-1'), and give the frame"
+            )
+    return ""
 
 
 def _first_line(path: Path) -> list[str]:
@@ -211,6 +212,8 @@ def _first_line(path: Path) -> list[str]:
 
 def check_first_line(name: str, head: bytes) -> list[str]:
     """Return the fields of a CSV file's first line; refuse other encodings and separators."""
+    if head[:2] == b"\x1f\x8b":
+        raise InputError(f"{name} is compressed with gzip: unpack it, or name it {name}.gz.")
     if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head:
         raise InputError(
             f"{name} looks like UTF-16, or is no text; save it as CSV in UTF-8, or give a "
@@ -229,9 +232,14 @@ def check_first_line(name: str, head: bytes) -> list[str]:
 def _require_in_first_line(names: Sequence[str], known: list[str], path: Path) -> None:
     """Require columns of a CSV file, once each."""
     require_names(names, known, str(path))
+    require_once(names, known, str(path))
+
+
+def require_once(names: Sequence[str], known: Sequence[str], where: str) -> None:
+    """Refuse columns that are there several times."""
     twice = [name for name in names if known.count(name) > 1]
     if twice:
-        raise InputError(f"{path} has several columns named {twice[0]!r}; rename them.")
+        raise InputError(f"{where} has several columns named {twice[0]!r}; rename them.")
 
 
 def require_names(names: Sequence[str], known: Sequence[str], where: str) -> None:

@@ -196,7 +196,7 @@ def _looks(answers: Mapping[str, LogAnswer | RatioAnswer]) -> str:
 
 
 def _asked(outcomes: Mapping[str, Outcome] | Sequence[str]) -> dict[str, Outcome]:
-    if isinstance(outcomes, str) or not outcomes:
+    if isinstance(outcomes, str) or not isinstance(outcomes, Mapping | Sequence) or not outcomes:
         raise InputError(
             f'outcomes must name one column or more, such as ["bought"] or {{"revenue": '
             f'{{"loss_range": (0, 200), "clip": True}}}}; got {outcomes!r}.'
@@ -205,12 +205,20 @@ def _asked(outcomes: Mapping[str, Outcome] | Sequence[str]) -> dict[str, Outcome
         return {str(name): Outcome() for name in outcomes}
     known = set(Outcome.__annotations__)
     for name, options in outcomes.items():
+        if not isinstance(options, Mapping):
+            raise InputError(
+                f'the options of outcome {name!r} must be a dict such as {{"loss_range": (0, 200), '
+                f'"limit": 5.0}}; got {options!r}.'
+            )
         wrong = sorted(set(options) - known)
         if wrong:
             raise InputError(
                 f"outcome {name!r} has no option {wrong[0]!r}; there are "
                 f"{', '.join(sorted(known))}."
             )
+        limit = options.get("limit")
+        if limit is not None and not math.isfinite(checks.as_float(limit)):
+            raise InputError(f"the limit of {name!r} must be a number; got {limit!r}.")
     return dict(outcomes)
 
 
@@ -223,8 +231,7 @@ def spent(epsilon: float, weights: Mapping[str, float]) -> dict[str, float]:
     {'bought': 0.75, 'revenue': 0.25}
     """
     for name, weight in weights.items():
-        if not (math.isfinite(weight) and weight > 0.0):
-            raise InputError(f"the share of {name!r} must be a positive number; got {weight!r}.")
+        checks.positive(f"the share of {name!r}", weight)
     whole = sum(map(Fraction, weights.values()))
     return {
         name: float_below(Fraction(epsilon) * Fraction(weight) / whole)

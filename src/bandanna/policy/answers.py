@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna._core import checks
 from bandanna._core.html import paragraph, table
+from bandanna._core.tabular import Cell, Tabular
 from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.error_budget import ErrorBudget
 from bandanna.policy.intervals import Known, Standing, leader_of, standing
@@ -106,7 +107,7 @@ class ArmAnswer:
 
 
 @dataclass(frozen=True)
-class Answer(_Statement):
+class Answer(_Statement, Tabular):
     """Which arm is best, if that can be said, and what is known of each.
 
     Attributes
@@ -188,6 +189,10 @@ class Answer(_Statement):
             "racing": list(self.racing),
             "warning": self.warning,
         }
+
+    def _records(self) -> list[dict[str, Cell]]:
+        """Return a row for each arm."""
+        return [arm.to_dict() | {"name": str(arm.name)} for arm in self.arms]
 
     def _lines(self) -> list[str]:
         lines = [self.sentence]

@@ -80,7 +80,7 @@ class Segments(Mapping[ArmName, Policy]):
                     f"its own: bd.Segments(lambda name: bd.PrivateBandit(...), names); got "
                     f"{kind}."
                 )
-            if names is None or isinstance(names, str):
+            if isinstance(names, str) or not isinstance(names, Iterable):
                 raise InputError(f"names must be a list of segments; got {names!r}.")
             listed = list(names)
             if len(set(listed)) != len(listed):

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from html import escape
 
+from bandanna._core.tabular import Cell, Tabular
 from bandanna._core.types import JSON, ArmName
 from bandanna.scorecard.page import STYLE, effects_table, over_time
 from bandanna.scorecard.text import table_of
@@ -13,7 +14,7 @@ from bandanna.scorecard.view import Check, Metric, Moment, Recommendation
 
 
 @dataclass(frozen=True)
-class Scorecard:
+class Scorecard(Tabular):
     """What a team decides from: the control on top, lifts, health, what to do."""
 
     recommendation: Recommendation
@@ -62,6 +63,14 @@ class Scorecard:
     def to_dict(self) -> JSON:
         """Return it as plain values, for JSON."""
         return asdict(self) | {"control": self.control, "privacy": self.privacy}
+
+    def _records(self) -> list[dict[str, Cell]]:
+        """Return a row for each arm and metric, of everyone and of each group."""
+        found: list[dict[str, Cell]] = []
+        for group, metric in [*((None, metric) for metric in self.metrics), *self.groups]:
+            about: dict[str, Cell] = {"group": group, "metric": metric.name, "limit": metric.limit}
+            found += [about | effect.to_row() for effect in metric.effects]
+        return found
 
     def __str__(self) -> str:
         lines = [self.recommendation.headline, self.recommendation.rule, ""]

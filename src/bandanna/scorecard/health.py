@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from bandanna._core.checks import as_float
 from bandanna._core.types import ArmName, InputError
 from bandanna.scorecard.view import Check
 
@@ -69,6 +70,11 @@ def planned_shares(
     """Return the planned share of each arm, all of them together 1."""
     if shares is None:
         return (1.0 / len(names),) * len(names)
+    if not isinstance(shares, Mapping):
+        raise InputError(
+            f"shares must be a dict of arms and their shares, such as {{{names[0]!r}: 0.5, ...}}; "
+            f"got {shares!r}."
+        )
     by_name = {str(name): share for name, share in shares.items()}
     if set(by_name) != {str(name) for name in names}:
         raise InputError(
@@ -76,6 +82,6 @@ def planned_shares(
             f"{', '.join(map(str, shares))}."
         )
     values = [by_name[str(name)] for name in names]
-    if not all(math.isfinite(value) and value > 0.0 for value in values):
+    if not all(math.isfinite(as_float(value)) and value > 0.0 for value in values):
         raise InputError(f"shares must be positive numbers; got {values!r}.")
     return tuple(value / sum(values) for value in values)

@@ -96,7 +96,7 @@ class Scale:
             for tick in ticks
         )
         said = f"lift from {percent(self.low)} to {percent(self.high)}"
-        return f'<svg viewBox="0 0 400 16" role="img" aria-label="{said}">{marks}</svg>'
+        return f'<svg viewBox="0 0 400 18" role="img" aria-label="{said}">{marks}</svg>'
 
     def bar(self, effect: Effect) -> str:
         """Draw one interval, or only the line of no difference."""
@@ -118,11 +118,15 @@ def nice_step(least: float) -> float:
     return power * next(times for times in (1.0, 2.0, 5.0, 10.0) if power * times >= least)
 
 
+LEFT = 64.0
+"""Where pictures over time begin, so that the numbers of the axis stand before them."""
+
+
 def over_time(moments: Sequence[Moment], arms: Sequence[ArmName], followed: str) -> str:
     """Draw the lift of one arm after each phase, and the shares of all arms."""
     last = moments[-1].rounds or 1
     said = [m for m in moments if m.lift is not None]
-    left, right = 44.0, 896.0
+    left, right = LEFT, 896.0
     across = {m.rounds: left + (right - left) * m.rounds / last for m in moments}
     lines, zero = [], 100.0
     if said:
@@ -137,11 +141,11 @@ def over_time(moments: Sequence[Moment], arms: Sequence[ArmName], followed: str)
         upper = [f"{across[m.rounds]:.1f} {down(m.high):.1f}" for m in said]
         lower = [f"{across[m.rounds]:.1f} {down(m.low):.1f}" for m in reversed(said)]
         middle = [f"{across[m.rounds]:.1f} {down(m.lift or 0.0):.1f}" for m in said]
-        ends = [(end, y) for end, y in ((top, 32.0), (bottom, 184.0)) if abs(y - zero) > 30.0]
+        ends = [(end, y) for end, y in ((top, 24.0), (bottom, 190.0)) if abs(y - zero) > 30.0]
         lines = [
-            f'<path class="share1" d="M{" L".join(upper + lower)} Z"/>',
+            f'<path class="band" d="M{" L".join(upper + lower)} Z"/>',
             f'<path d="M{" L".join(middle)}" fill="none" stroke="var(--good)" stroke-width="2"/>',
-            *(f'<text x="{left + 4}" y="{y:.0f}">{percent(end)}</text>' for end, y in ends),
+            *(_at_left(percent(end), y) for end, y in ends),
         ]
     marks = "".join(
         f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="200"/>' for x in across.values()
@@ -157,9 +161,13 @@ def over_time(moments: Sequence[Moment], arms: Sequence[ArmName], followed: str)
     return (
         f'<svg class="time" viewBox="0 0 900 210" role="img" aria-label="{escape(label)}">{marks}'
         f'<line class="axis" x1="{left}" x2="{right}" y1="{zero:.0f}" y2="{zero:.0f}"/>'
-        f'{"".join(lines)}<text x="{left - 6}" y="{zero + 4:.0f}" text-anchor="end">0%</text></svg>'
+        f"{''.join(lines)}{_at_left('0%', zero + 4.0)}</svg>"
         f"{shares}"
     )
+
+
+def _at_left(text: str, y: float) -> str:
+    return f'<text x="{LEFT - 6.0}" y="{y:.0f}" text-anchor="end">{text}</text>'
 
 
 def _farthest(ends: Sequence[float]) -> float:
@@ -171,7 +179,7 @@ def _farthest(ends: Sequence[float]) -> float:
 
 def _shares(moments: Sequence[Moment], arms: Sequence[ArmName], across: dict[int, float]) -> str:
     """Draw which share of people met each arm, phase by phase."""
-    before, boxes = 44.0, []
+    before, boxes = LEFT, []
     for moment in moments:
         top, here = 0.0, across[moment.rounds]
         for arm, share in enumerate(moment.shares):
@@ -181,6 +189,7 @@ def _shares(moments: Sequence[Moment], arms: Sequence[ArmName], across: dict[int
             )
             top += 80.0 * share
         before = here
+    last = moments[-1].rounds
     names = list(zip(map(str, arms), moments[-1].shares, strict=True))
     alone = ", ".join(f"{name} {100.0 * share:.0f}%" for name, share in names)
     key = ", ".join(
@@ -191,5 +200,6 @@ def _shares(moments: Sequence[Moment], arms: Sequence[ArmName], across: dict[int
     return (
         f'<svg viewBox="0 0 900 84" role="img" aria-label="shares in the last phase: '
         f'{escape(alone)}">{"".join(boxes)}</svg>'
-        f'<p class="soft">Lines mark where phases ended. In the last one: {key}.</p>'
+        f'<p class="soft">{last:,} decisions from left to right; lines mark where phases ended. '
+        f"In the last one: {key}.</p>"
     )

@@ -54,6 +54,8 @@ def recommend(
     if len(out) == len(first.effects) - 1:
         broken = any("broken" in guards[effect.arm] for effect in out)
         why = "every other arm is worse" + (" or breaks a guardrail" if broken else "")
+        if len(out) == 1:
+            why = f"{out[0].arm} {_against(out[0], metrics)}"
         return Recommendation("keep", control, f"Keep {control}: {why}", KEEP)
     waiting = [effect for effect in better if "broken" not in guards[effect.arm]]
     if waiting:
@@ -71,6 +73,16 @@ def recommend(
 
 def _in(metric: Metric, arm: ArmName) -> Verdict:
     return next(effect.verdict for effect in metric.effects if effect.arm == arm)
+
+
+def _against(effect: Effect, metrics: Sequence[Metric]) -> str:
+    """Say what speaks against an arm: the guardrail it breaks, or that it is worse."""
+    guarded = [metric for metric in metrics[1:] if metric.limit is not None]
+    broken = [metric.name for metric in guarded if _in(metric, effect.arm) == "broken"]
+    if not broken:
+        return f"is worse in {metrics[0].name}"
+    better = f"is better in {metrics[0].name}, but " if effect.verdict == "better" else ""
+    return f"{better}breaks the guardrail of {' and '.join(broken)}"
 
 
 def _by(effect: Effect, metric: Metric) -> str:

@@ -28,6 +28,8 @@ def lift_of(effect: Effect) -> tuple[str, str]:
     if effect.lift is None:
         return "cannot be said", ""
     width = effect.lift_high - effect.lift_low
+    if "0%" in {percent(end, width).strip("+-") for end in (effect.lift_low, effect.lift_high)}:
+        width *= 0.1  # so that the side of 0 is seen
     ends = f"{percent(effect.lift_low, width)} to {percent(effect.lift_high, width)}"
     return percent(effect.lift, width), ends
 
@@ -38,15 +40,28 @@ def digits_of(width: float) -> int:
 
 
 def amount(value: float, effect: Effect, metric: Metric) -> str:
-    """Write a difference as the metric is shown, with its sign."""
-    digits = digits_of(metric.times * (effect.high - effect.low))
-    return f"{metric.times * value:+,.{digits}f}"
+    """Write a difference as the metric is shown, with its sign; 0 has none."""
+    text = f"{metric.times * value:+,.{_digits(metric.times, effect.low, effect.high)}f}"
+    return text if any(digit in text for digit in "123456789") else text[1:]
 
 
 def interval(low: float, high: float, times: float = 1.0) -> str:
-    """Write the ends of an interval."""
-    digits = digits_of(times * (high - low))
+    """Write the ends of an interval.
+
+    Examples
+    --------
+    >>> interval(-0.02, 1.22), interval(0.5, 12.0)
+    ('-0.02 to +1.22', '+0.5 to +12.0')
+    """
+    digits = _digits(times, low, high)
     return f"{times * low:+,.{digits}f} to {times * high:+,.{digits}f}"
+
+
+def _digits(times: float, low: float, high: float) -> int:
+    """Return how many decimals show an interval, and on which side of 0 its ends are."""
+    digits = digits_of(times * (high - low))
+    near = min((abs(times * end) for end in (low, high) if end), default=1.0)
+    return digits + (near <= 0.5 * 10.0**-digits)
 
 
 def mean_of(effect: Effect, metric: Metric) -> str:

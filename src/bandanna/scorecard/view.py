@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from bandanna._core.tabular import Cell
 from bandanna._core.types import ArmName
 
 Goal = Literal["more", "less", "neither"]
@@ -30,6 +31,22 @@ class Effect:
     lift_high: float = 0.0
     verdict: Verdict = "open"
     """``kept`` and ``broken`` are for guardrails."""
+
+    def to_row(self) -> dict[str, Cell]:
+        """Return it as a row of a table; nothing stands where nothing is known."""
+        apart, lift = self.difference is not None, self.lift is not None
+        return {
+            "arm": str(self.arm),
+            "people": self.people,
+            "mean": self.mean,
+            "difference": self.difference,
+            "low": self.low if apart else None,
+            "high": self.high if apart else None,
+            "lift": self.lift,
+            "lift_low": self.lift_low if lift else None,
+            "lift_high": self.lift_high if lift else None,
+            "verdict": self.verdict,
+        }
 
 
 @dataclass(frozen=True)

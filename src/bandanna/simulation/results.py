@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,13 @@ from numpy.typing import NDArray
 from bandanna._core.extras import need
 from bandanna._core.grid import UNITS
 from bandanna._core.html import paragraph, table
+from bandanna._core.tabular import Cell, Tabular
 from bandanna._core.types import ArmName, InputError
 from bandanna.environments.base import COMPARATORS, Comparator
 from bandanna.environments.log import UNPROTECTED, LogSample
 from bandanna.learners import Compiled
 from bandanna.policy import Recipe
 from bandanna.simulation.engine import Run
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -203,7 +200,7 @@ def share_text(share: float | str | None) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Results:
+class Results(Tabular):
     """Runs of several policies in one environment.
 
     Regret is the policy's total loss minus that of the best fixed arm; ``against`` says what that
@@ -317,7 +314,7 @@ class Results:
         return shares
 
     def summary(self) -> list[dict[str, float | str]]:
-        """Return one row for each policy, in plain values: the content of ``table``."""
+        """Return one row for each policy, in plain values: mean, quantiles, share of uniform's."""
         uniform = float(self.uniform_regret[-1])
         guarded = any(runs.guard is not None for runs in self.runs.values())
         rows: list[dict[str, float | str]] = []
@@ -375,11 +372,8 @@ class Results:
                 said.append(f"guardrails of {name}: {runs.retired.words()}")
         return said
 
-    def table(self) -> pl.DataFrame:
-        """Return mean, standard error, quantiles, and the share of the uniform player's regret."""
-        import polars as pl
-
-        return pl.DataFrame(self.summary())
+    def _records(self) -> Sequence[Mapping[str, Cell]]:
+        return self.summary()
 
     def __repr__(self) -> str:
         runs = len(next(iter(self.runs.values())).plays)

@@ -15,12 +15,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from io import BufferedIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
 from bandanna._core.extras import need
 from bandanna._core.types import BandannaError, InputError
-from bandanna.environments.frames import MISSING, check_first_line, require_names
+from bandanna.environments.frames import (
+    MISSING,
+    check_first_line,
+    other_encoding,
+    require_names,
+    require_once,
+)
 
 if TYPE_CHECKING:
     import ibis
@@ -234,11 +241,34 @@ def _read_files(backend: ibis.BaseBackend, place: str, texts: Sequence[str]) -> 
     if kinds != {"csv"}:
         raise InputError(f"{place} has CSV and Parquet files; name those of one kind.")
     for name in files:
-        with gzip.open(name) if name.endswith(".gz") else open(name, "rb") as file:
-            check_first_line(Path(name).name, file.read(2**16))
-    columns = backend.read_csv(files, header=True, nullstr=["", *MISSING]).columns
-    kept = {name: "VARCHAR" for name in texts if name in columns}
-    return backend.read_csv(files, header=True, nullstr=["", *MISSING], types=kept)
+        with _binary(name) as file:
+            known = check_first_line(Path(name).name, file.read(2**16))
+        require_once(texts, known, place)
+    other = ""
+    try:
+        columns = backend.read_csv(files, header=True, nullstr=["", *MISSING]).columns
+        kept = {name: "VARCHAR" for name in texts if name in columns}
+        return backend.read_csv(files, header=True, nullstr=["", *MISSING], types=kept)
+    except Exception:
+        other = _other_encoding(files)
+        if not other:
+            raise
+    raise InputError(f"{place} cannot be read as a table: {other}.")
+
+
+def _binary(name: str) -> BufferedIOBase:
+    """Open a file, unpacked."""
+    return gzip.open(name) if name.endswith(".gz") else open(name, "rb")
+
+
+def _other_encoding(files: Sequence[str]) -> str:
+    """Say which of some files is not in UTF-8, and what to do; nothing if all are."""
+    for name in files:
+        with _binary(name) as file:
+            other = other_encoding(Path(name).name, file)
+        if other:
+            return other
+    return ""
 
 
 def _files(place: str) -> list[str]:
