@@ -49,7 +49,7 @@ def rounds():
     for _ in range(2000):
         policy.observe(policy.decide(person=next(people)), loss=0.5)
 found["decide + observe, a person each"] = best(rounds) / 2000
-for name in ("one-bit-conversion", "one-bit-exp4"):
+for name in ("one-bit", "one-bit-exp4"):
     found[f"decide + observe, {name}"] = advised(name)
 world = bd.environments.Bernoulli(10, 10**6)
 for name in ("adaptive", "one-bit", "htinf", "dp-klucb"):

@@ -28,7 +28,7 @@ import bandanna as bd
 from bandanna._core.compiled import kernel, step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, new_stream
-from bandanna.algorithms import names
+from bandanna.algorithms import algorithms, names
 from bandanna.device import check_release, draw_bit, make_release
 from bandanna.error_budget import ErrorBudget
 from bandanna.inference import (
@@ -64,13 +64,17 @@ PHASES = {"phased, drifting": "drift", "phased, moved": "moved"}
 """Worlds that change, for policies that play phases."""
 FROM_LOG = "phased, from a log"
 """Starts from a log of 300 rows, which is drawn and released anew for every run."""
+FOLLOWING = ", over experts"
+"""Follows one of three experts in each batch."""
 DEVICE = "one-bit, on devices"
 """People's devices draw the bits."""
 
 
 def policies() -> list[str]:
     """Return what is tried if nothing is named."""
-    followed = [name for name in names(with_experts=True, private=True) if "-conversion" in name]
+    followed = [
+        f"{row.name}{FOLLOWING}" for row in algorithms(with_experts=True) if row.over is not None
+    ]
     alone = names(with_experts=False, private=True)
     return [*alone, *followed, *PARTS, *PHASES, FROM_LOG, DEVICE]
 
@@ -86,8 +90,8 @@ def made_of(name: str) -> bd.Policy:
         return bd.PrivateBandit(3, 1.0, ROUNDS, goal="answer")
     if name == DEVICE:
         return bd.PrivateBandit(3, 1.0, ROUNDS, "one-bit", release="device")
-    if "-conversion" in name:
-        return bd.PrivateExperts(3, 3, 1.0, DELTA, ROUNDS, name)
+    if name.endswith(FOLLOWING):
+        return bd.PrivateExperts(3, 3, 1.0, DELTA, ROUNDS, name.removesuffix(FOLLOWING))
     return bd.PrivateBandit(3, 1.0, ROUNDS, name.partition(",")[0])
 
 
@@ -370,7 +374,7 @@ def coverage(name: str, runs: int) -> float:
     wrong_in = wrong_by_phase if made.plays_phases else wrong_in_batches
     if name == FROM_LOG:
         wrong_in = wrong_from_log
-    elif name == DEVICE or "-conversion" in name:
+    elif name == DEVICE or name.endswith(FOLLOWING):
         wrong_in = wrong_online
     for run in range(runs):
         losses = (np.random.default_rng(run).random((ROUNDS, 3)) < means).astype(float)

@@ -128,7 +128,9 @@ def realised() -> list[Row]:
 def gain(environment: ExpertEnvironment, batches: int = 200) -> float:
     """Median over batches of worst-case scale over realised scale; eps 1, delta 1e-6."""
     size = environment.experts, environment.arms
-    policy = bd.PrivateExperts(*size, 1.0, 1e-6, environment.rounds, "calibrated-exp4")
+    policy = bd.PrivateExperts(
+        *size, 1.0, 1e-6, environment.rounds, "batched-exp4", constants="ours"
+    )
     release = policy.recipe.release
     assert isinstance(release, VectorRelease)
     run = ExpertRun(

@@ -19,6 +19,7 @@ from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
 from bandanna.studies.figures import Figure, Point
 from research import Reproduction, Verdict, frozen_settings
+from research.regime_map import OURS
 
 OWN_ARMS = ("trial", "barrier")
 """Environments that bring their arms."""
@@ -84,7 +85,8 @@ def relative(regrets: dict[str, float], floor: float) -> dict[str, float]:
 
 def _policy(name: str, size: tuple[int, int, float], changes: int) -> Policy:
     problem = Problem(*size, changes=changes if name.endswith(CHANGES) else None)
-    return make_policy(name.removesuffix(CHANGES), problem)
+    ours: JSON = {"constants": "ours"} if name.endswith(OURS) else {}
+    return make_policy(name.removesuffix(CHANGES).removesuffix(OURS), problem, **ours)
 
 
 def _environment(entry: JSON, size: tuple[int, int, float]) -> Environment:

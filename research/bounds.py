@@ -13,7 +13,7 @@ from research import Reproduction, Verdict, frozen_settings
 from research.rates import worst_regret
 
 BANDITS = ("prior work, no constants", "paper, no constants", "prior work", "paper", "one-bit")
-EXPERTS = ("htinf-conversion", "local-exp4", "batched-exp4")
+EXPERTS = ("htinf", "local-exp4", "batched-exp4")
 
 
 def reproduce(quick: bool) -> Reproduction:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from bandanna._core.types import JSON
 from bandanna.environments import make_environment
 from bandanna.policy import Bandit, Policy, PrivateBandit
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
+from bandanna.spec import Options
 from bandanna.studies.figures import Figure, Point
 from research import Reproduction, Verdict, frozen_settings
 
 OURS, THOMPSON = "local one-bit", "local Thompson sampling on bits"
-GUARANTEED = ("local one-bit-exp3", "local ldp-exp3-tight", "local ldp-exp3")
+GUARANTEED = ("local one-bit-exp3", "local ldp-exp3, our constants", "local ldp-exp3")
 CENTRAL = ("central one-bit", "central adaptive", "central dp-klucb", "central htinf")
 
 
@@ -31,17 +32,15 @@ Table = dict[tuple[str, float, str], Found]
 def contestants(arms: int, rounds: int, epsilon: float) -> dict[str, Policy]:
     """Return local policies, those first that a device can feed with bits, then central ones."""
 
-    def policy(
-        algorithm: str, batch: int | None = None, learner: str | None = None
-    ) -> PrivateBandit:
-        return PrivateBandit(arms, epsilon, rounds, algorithm, batch=batch, learner=learner)
+    def policy(algorithm: str, **options: Unpack[Options]) -> PrivateBandit:
+        return PrivateBandit(arms, epsilon, rounds, algorithm, **options)
 
     return {
         OURS: policy("one-bit", batch=1),
         "local one-bit-exp3": policy("one-bit-exp3", batch=1),
         THOMPSON: policy("one-bit", learner="thompson", batch=1),
         "local Adaptive on bits": policy("one-bit", learner="adaptive", batch=1),
-        "local ldp-exp3-tight": policy("ldp-exp3-tight"),
+        "local ldp-exp3, our constants": policy("ldp-exp3", constants="ours"),
         "local ldp-exp3": policy("ldp-exp3"),
         "central one-bit": policy("one-bit"),
         "central adaptive": policy("adaptive"),

@@ -26,7 +26,7 @@ ARMS, DELTA = 10, 1e-6
 
 RATES: dict[str, Callable[[int, int, int, float], float]] = {
     "local-exp4": lambda N, K, T, epsilon: math.sqrt(K * T) / epsilon,
-    "htinf-conversion": lambda N, K, T, epsilon: math.sqrt(N * T / epsilon),
+    "htinf": lambda N, K, T, epsilon: math.sqrt(N * T / epsilon),
     "batched-exp4": lambda N, K, T, epsilon: (
         N ** (1 / 6) * math.sqrt(K) * T ** (2 / 3) / epsilon ** (1 / 3) + math.sqrt(N) / epsilon
     ),
@@ -37,6 +37,10 @@ RATES: dict[str, Callable[[int, int, int, float], float]] = {
 def rates(problem: Problem) -> dict[str, float]:
     """Return the three rates at a problem."""
     return {name: rate(problem.num_experts, *problem.size) for name, rate in RATES.items()}
+
+
+OURS = ", our constants"
+"""After the name of an algorithm of the paper: with constants of ours."""
 
 
 class Regime(NamedTuple):
@@ -53,7 +57,7 @@ class Regime(NamedTuple):
 
 
 REGIMES = (
-    Regime("few experts", "N <= K", "htinf-conversion", lambda N, K, T, epsilon: N <= K),
+    Regime("few experts", "N <= K", "htinf", lambda N, K, T, epsilon: N <= K),
     Regime(
         "many experts, low privacy",
         "N >= K, eps >= K/N",
@@ -160,7 +164,7 @@ def regime_map(arms: int = ARMS, delta: float = DELTA, every: int = 1) -> Regime
     >>> from research.regime_map import cell_of
     >>> few = cell_of(Problem(arms=10, rounds=10**6, epsilon=0.1, experts=5, delta=1e-6))
     >>> few.by_rate, few.best
-    ('htinf-conversion', 'one-bit-exp3-conversion')
+    ('htinf', 'one-bit-exp3')
     """
     problems = [
         Problem(arms, rounds, epsilon, max(2, round(ratio * arms)), delta)
@@ -176,9 +180,10 @@ def cell_of(problem: Problem) -> RegimeCell:
     at = rates(problem)
     # On the very border, eps = K/N, rates are equal up to rounding; the first is taken.
     by_rate = min(at, key=lambda name: round(math.log(at[name]), 9))
+    both = *plan(problem).rows, *plan(problem, constants="ours").rows
     shares = {
-        row.algorithm: row.share
-        for row in plan(problem).rows
+        row.algorithm + OURS * (row.entry.constants == "ours"): row.share
+        for row in both
         if row.bound is not None and row.entry.private
     }
     return RegimeCell(problem, by_rate if at[by_rate] < problem.horizon("a rate") else None, shares)

@@ -1,7 +1,8 @@
 """The catalogue: one row an algorithm, what it is tuned by and what it promises.
 
-``register`` adds a row, also from outside the package; with a bandit algorithm comes its
-conversion to experts. ``resolve`` finds the algorithm for what is said of the losses.
+``register`` adds a row, also from outside the package; a bandit algorithm that can follow experts
+gets a row with experts under the same name. ``resolve`` finds the algorithm for what is said of
+the losses.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from bandanna._core.types import JSON, InputError, Model
-from bandanna.spec import Problem
+from bandanna.spec import Constants, Problem
 from bandanna.theory import (
     adaptive,
     batched_exp4,
@@ -69,6 +70,12 @@ class Algorithm:
         What it spends of the problem's delta.
     over
         The bandit algorithm that it runs with an expert for every arm.
+    ours
+        The same algorithm tuned to constants of ours, where it runs with the paper's.
+    constants
+        Whose constants it runs with; None where there is one choice.
+    comparison
+        Whether only comparisons need it: it runs by name, and plans and help leave it out.
     """
 
     name: str
@@ -90,6 +97,9 @@ class Algorithm:
     late: bool = False
     delta: Callable[[Problem], float] = lambda problem: 0.0
     over: Algorithm | None = None
+    ours: Algorithm | None = None
+    constants: Constants | None = None
+    comparison: bool = False
 
     @property
     def needs(self) -> str:
@@ -105,6 +115,28 @@ class Algorithm:
     def replaceable(self) -> bool:
         """Whether learner, release and batch can be replaced: the paper's Algorithm 1 takes any."""
         return self.private and not self.grows and (not self.with_experts or self.over is not None)
+
+    @property
+    def versions(self) -> tuple[Algorithm, ...]:
+        """The row itself, and the one with constants of ours."""
+        return (self,) if self.ours is None else (self, self.ours)
+
+    def with_constants(self, constants: str | None) -> Algorithm:
+        """Return the row that runs with these constants; its own unless they are given."""
+        if constants is None:
+            return self
+        rows = [row for row in self.versions if row.constants == constants]
+        if not rows:
+            same = [
+                row.name
+                for row in algorithms(with_experts=self.with_experts)
+                if row.ours and not row.comparison
+            ]
+            raise InputError(
+                f"constants= is for {', '.join(same)}, which run with the paper's constants or "
+                f"with ours; {self.name} has no such choice."
+            )
+        return rows[0]
 
     def model(self, batch: int | None) -> Model:
         """Return who sees feedback, as the release of such a batch promises it.
@@ -135,8 +167,7 @@ class Algorithm:
     def tuned(self, problem: Problem, batch: int | None = None) -> Tuning:
         """Return its parts; ``InputError`` where the problem is too small, with what is enough."""
         if self.needs_rounds:
-            kind = "-conversion" if self.with_experts else ""
-            problem.horizon(self.name, f"one-bit{kind}, adaptive{kind} or htinf{kind}")
+            problem.horizon(self.name, "one-bit, adaptive or htinf")
         if self.over is not None:
             return self.over.tuned(problem.over_experts(), batch)
         if not self.late:
@@ -182,23 +213,31 @@ class Algorithm:
 
 def conversion(algorithm: Algorithm) -> Algorithm:
     """Return the same algorithm with every expert an arm (the paper's Algorithm 6 over 1)."""
-    name = f"{algorithm.name.removesuffix('-tight')}-conversion"
     return replace(
         algorithm,
-        name=f"{name}-tight" if algorithm.name.endswith("-tight") else name,
         line=f"{algorithm.name} with every expert an arm",
         with_experts=True,
         over=algorithm,
+        ours=None if algorithm.ours is None else conversion(algorithm.ours),
     )
+
+
+def with_ours(paper: Algorithm, ours: Algorithm) -> Algorithm:
+    """Return the paper's row, with the one that has its name and constants of ours."""
+    same = {"name": paper.name, "constants": "ours", "comparison": paper.comparison}
+    return replace(paper, constants="paper", ours=replace(ours, **same))  # type: ignore[arg-type]
 
 
 _published = partial(Algorithm, as_published=True)
 _plain = partial(_published, source="no privacy", release="plain", private=False)
 _exp4 = partial(Algorithm, learner="exp4", with_experts=True)
 _local_exp4 = partial(_exp4, local=True)
-_with_delta = partial(
-    _exp4, release="vector", needs_delta=True, delta=lambda problem: problem.delta
-)
+
+
+def _tight(bound: Callable[..., Bound], **parts: Any) -> Algorithm:
+    """Return a row for ``with_ours``, which names it."""
+    return Algorithm("", "tuned to our constants", "ours", bound, **parts)
+
 
 BANDITS = (
     Algorithm(
@@ -238,13 +277,6 @@ BANDITS = (
         adaptive.adaptive,
         learner="adaptive",
         needs_rounds=False,
-    ),
-    Algorithm(
-        "tracking",
-        "centred EXP3 that follows a best arm which changes, proved for any changes",
-        "ours",
-        exp3.tracking_bound,
-        release="one-bit",
     ),
     Algorithm(
         "dp-klucb",
@@ -296,53 +328,44 @@ BANDITS = (
         grows=True,
         unproved=phases.AB_TEST_UNPROVED,
     ),
-    _published(
-        "htinf",
-        "HTINF and Laplace noise",
-        "the paper",
-        htinf.paper_bound,
-        htinf.paper,
-        learner="htinf",
-        needs_rounds=False,
+    with_ours(
+        _published(
+            "htinf",
+            "HTINF and Laplace noise",
+            "the paper",
+            htinf.paper_bound,
+            htinf.paper,
+            learner="htinf",
+            needs_rounds=False,
+        ),
+        _tight(htinf.tight_bound, learner="htinf"),
     ),
-    Algorithm(
-        "htinf-tight",
-        "the same, tuned to our constants",
-        "ours",
-        htinf.tight_bound,
-        learner="htinf",
+    with_ours(
+        _published("exp3", "EXP3 and Laplace noise", "the paper", exp3.paper_bound, exp3.paper),
+        _tight(exp3.tight_bound),
     ),
-    _published("exp3", "EXP3 and Laplace noise", "the paper", exp3.paper_bound, exp3.paper),
-    Algorithm("exp3-tight", "the same, tuned to our constants", "ours", exp3.tight_bound),
-    _published(
-        "ftpl",
-        "FTPL and Laplace noise",
-        "the paper",
-        ftpl.paper_bound,
-        ftpl.paper,
-        learner="ftpl",
+    with_ours(
+        _published(
+            "ftpl",
+            "FTPL and Laplace noise",
+            "the paper",
+            ftpl.paper_bound,
+            ftpl.paper,
+            learner="ftpl",
+        ),
+        _tight(ftpl.tight_bound, learner="ftpl"),
     ),
-    Algorithm(
-        "ftpl-tight",
-        "the same, tuned to our constants",
-        "ours",
-        ftpl.tight_bound,
-        learner="ftpl",
-    ),
-    _published(
-        "ldp-exp3",
-        "EXP3 on single noisy losses (Agarwal and Singh 2017)",
-        "prior work",
-        exp3.local_bound,
-        exp3.local,
-        local=True,
-    ),
-    Algorithm(
-        "ldp-exp3-tight",
-        "the same, tuned to our constants",
-        "ours",
-        exp3.local_tight_bound,
-        local=True,
+    with_ours(
+        _published(
+            "ldp-exp3",
+            "EXP3 on single noisy losses (Agarwal and Singh 2017)",
+            "prior work",
+            exp3.local_bound,
+            exp3.local,
+            local=True,
+            comparison=True,
+        ),
+        _tight(exp3.local_tight_bound, local=True),
     ),
     _published(
         "dp-exp3-lap",
@@ -350,6 +373,7 @@ BANDITS = (
         "prior work",
         tune=exp3.clipped,
         local=True,
+        comparison=True,
     ),
     _plain(
         "no-privacy",
@@ -365,6 +389,7 @@ BANDITS = (
         tune=lambda p: Tuning(learner("uniform", p.arms), release("plain", p, 1)),
         learner="uniform",
         needs_rounds=False,
+        comparison=True,
     ),
 )
 
@@ -377,38 +402,37 @@ WITH_EXPERTS = (
         release="one-bit",
         late=True,
     ),
-    _local_exp4(
-        "local-exp4",
-        "EXP4 on single noisy losses",
-        "the paper",
-        exp4.local_bound,
-        exp4.local,
-        as_published=True,
+    with_ours(
+        _local_exp4(
+            "local-exp4",
+            "EXP4 on single noisy losses",
+            "the paper",
+            exp4.local_bound,
+            exp4.local,
+            as_published=True,
+        ),
+        _tight(exp4.tight_bound, learner="exp4", with_experts=True, local=True),
     ),
-    _local_exp4("local-exp4-tight", "the same, tuned to our constants", "ours", exp4.tight_bound),
-    _with_delta(
-        "batched-exp4",
-        "EXP4 on a batch's estimate for every expert",
-        "the paper",
-        batched_exp4.paper_bound,
-        batched_exp4.paper,
-        as_published=True,
-    ),
-    _with_delta(
-        "batched-exp4-tight",
-        "the same, tuned to our constants",
-        "ours",
-        batched_exp4.tight_bound,
-        batched_exp4.tight,
-    ),
-    _exp4(
-        "calibrated-exp4",
-        "the same with the least noise of three kinds",
-        "ours",
-        batched_exp4.calibrated_bound,
-        batched_exp4.calibrated,
-        release="vector",
-        delta=batched_exp4.calibrated_delta,
+    with_ours(
+        _exp4(
+            "batched-exp4",
+            "EXP4 on a batch's estimate for every expert",
+            "the paper",
+            batched_exp4.paper_bound,
+            batched_exp4.paper,
+            release="vector",
+            needs_delta=True,
+            delta=lambda problem: problem.delta,
+            as_published=True,
+        ),
+        _tight(
+            batched_exp4.calibrated_bound,
+            tune=batched_exp4.calibrated,
+            learner="exp4",
+            with_experts=True,
+            release="vector",
+            delta=batched_exp4.calibrated_delta,
+        ),
     ),
     _plain(
         "no-privacy",
@@ -425,6 +449,7 @@ WITH_EXPERTS = (
         learner="exp4",
         with_experts=True,
         needs_rounds=False,
+        comparison=True,
     ),
     _plain(
         "random-expert",
@@ -433,6 +458,7 @@ WITH_EXPERTS = (
         learner="uniform",
         with_experts=True,
         needs_rounds=False,
+        comparison=True,
     ),
 )
 
@@ -472,30 +498,40 @@ def algorithms(*, with_experts: bool) -> list[Algorithm]:
     return sorted(rows, key=lambda row: not row.private)
 
 
-def names(*, with_experts: bool, private: bool | None = None) -> list[str]:
-    """Return their names; of the private ones, of the others, or of all."""
+def names(*, with_experts: bool, private: bool | None = None, comparison: bool = True) -> list[str]:
+    """Return their names; of the private ones, of the others, or of all.
+
+    Without ``comparison`` those are left out that only comparisons need.
+    """
     rows = algorithms(with_experts=with_experts)
-    return [row.name for row in rows if private is None or row.private == private]
+    asked = [row for row in rows if private is None or row.private == private]
+    return [row.name for row in asked if comparison or not row.comparison]
 
 
-def contestants(*, with_experts: bool) -> list[str]:
+def contestants(*, with_experts: bool, comparison: bool = True) -> list[str]:
     """Return what can be compared by name: all of them, and with experts also ``auto``."""
-    return [*([AUTO] if with_experts else []), *names(with_experts=with_experts)]
+    rows = names(with_experts=with_experts, comparison=comparison)
+    return [*([AUTO] if with_experts else []), *rows]
 
 
-def find(name: str, *, with_experts: bool) -> Algorithm:
-    """Return an algorithm by name."""
+def find(name: str, *, with_experts: bool, constants: str | None = None) -> Algorithm:
+    """Return an algorithm by name, with the paper's constants or ours where it has both."""
     if (with_experts, name) not in _ROWS:
-        known = ", ".join(contestants(with_experts=with_experts))
+        usual = ", ".join(contestants(with_experts=with_experts, comparison=False))
         where = "with experts there" if with_experts else "there"
-        raise InputError(f"unknown algorithm {name!r}; {where} are {known}.")
-    return _ROWS[with_experts, name]
+        raise InputError(f"unknown algorithm {name!r}; {where} are {usual}.")
+    return _ROWS[with_experts, name].with_constants(constants)
 
 
 def needs_epsilon(name: str) -> bool:
     """Whether a name stands for something private."""
-    rows = [row for (_, known), row in _ROWS.items() if known == name]
+    rows = [row for (_, own), row in _ROWS.items() if own == name]
     return any(row.private for row in rows) or name == AUTO
+
+
+def has_constants(name: str) -> bool:
+    """Whether a name stands for an algorithm that runs with the paper's constants or with ours."""
+    return any(row.ours is not None for (_, own), row in _ROWS.items() if own == name)
 
 
 for _row in (*BANDITS, *WITH_EXPERTS):
@@ -507,6 +543,8 @@ STEADY_WARNING = (
     "changes, and no bound on its regret is proved."
 )
 STEADY, ANY, CHANGING = "steady", "any", "changing"
+FOLLOW_CHANGES = ("adaptive", "one-bit-exp3")
+"""Algorithms that can be told how often the best arm changes."""
 ALGORITHMS: dict[str, tuple[str, str]] = {
     ANY: ("adaptive", "Losses may be anything: adaptive gains where they are predictable."),
     STEADY: ("phased", f"Losses are steady: phased needs few releases. {STEADY_WARNING}"),
@@ -520,11 +558,11 @@ WITH_EXPERTS_WARNING = (
 EXPERT_ALGORITHMS: dict[str, tuple[str, str]] = {
     ANY: (AUTO, "Losses may be anything."),
     STEADY: (
-        "dp-klucb-conversion",
+        "dp-klucb",
         f"Losses are steady: dp-klucb with every expert an arm. {WITH_EXPERTS_WARNING}",
     ),
     CHANGING: (
-        "adaptive-conversion",
+        "adaptive",
         "The best expert changes: adaptive with a short memory follows it.",
     ),
 }
@@ -563,10 +601,7 @@ def check_losses(losses: str) -> None:
 
 def check_changes(name: str, problem: Problem) -> None:
     """Refuse numbers that an algorithm would not use."""
-    if problem.changes is not None and name.removesuffix("-conversion") not in (
-        "adaptive",
-        "tracking",
-    ):
-        raise InputError(f"changes= is for adaptive and tracking; {name} does not use it.")
-    if problem.memory is not None and name.removesuffix("-conversion") != "adaptive":
+    if problem.changes is not None and name not in FOLLOW_CHANGES:
+        raise InputError(f"changes= is for {' and '.join(FOLLOW_CHANGES)}; {name} does not use it.")
+    if problem.memory is not None and name != "adaptive":
         raise InputError(f"memory= is for adaptive; {name} does not use it.")

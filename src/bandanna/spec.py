@@ -34,7 +34,11 @@ Goal = Literal["answer"]
 Losses = Literal["any", "changing", "steady"]
 """What can be said about losses, instead of naming an algorithm."""
 
+Constants = Literal["paper", "ours"]
+"""Whose constants an algorithm of the paper runs with."""
+
 GOALS: tuple[str, ...] = get_args(Goal)
+CONSTANTS: tuple[str, ...] = get_args(Constants)
 LOSSES: tuple[str, ...] = get_args(Losses)
 
 Check = Callable[[object], Any]
@@ -179,8 +183,8 @@ class Spec:
     )
     delta: float = _declare(
         checks.delta,
-        """What may be spent besides epsilon; 0 is pure. It is used by batched-exp4 and
-        calibrated-exp4, and with per_person.""",
+        """What may be spent besides epsilon; 0 is pure. It is used by batched-exp4, and with
+        per_person.""",
         0.0,
         least=0,
         most=1,
@@ -213,19 +217,30 @@ class Spec:
         None,
         served=True,
     )
+    constants: Constants | None = _declare(  # noqa: RUF009
+        _optional(_one_of("constants", CONSTANTS)),
+        """With an algorithm of the paper: paper runs it as published (default), ours with settings
+        that make our own, smaller bound the smallest.""",
+        None,
+        choices=CONSTANTS,
+        served=True,
+        option=True,
+        axis=Axis("constants", private=True),
+    )
     losses: Losses | None = _declare(  # noqa: RUF009
         _optional(_one_of("losses", LOSSES)),
         """What losses are like, instead of an algorithm: any (default; adaptive), steady if no
         arm's distribution of losses changes (phased), or changing if the best arm changes and you
-        want to follow it (adaptive with a short memory). With experts: auto, dp-klucb-conversion
-        and adaptive-conversion.""",
+        want to follow it (adaptive with a short memory). With experts: auto, dp-klucb and
+        adaptive.""",
         None,
         choices=LOSSES,
         served=True,
     )
     changes: int | None = _declare(
         _optional(_whole("changes", 1)),
-        """How often the best arm changes, about, in all rounds; with adaptive and tracking.""",
+        """How often the best arm changes, about, in all rounds; with adaptive and
+        one-bit-exp3.""",
         None,
         least=1,
     )
@@ -519,6 +534,7 @@ def spec_from_dict(saved: Mapping[str, Any]) -> Spec:
 class CommonOptions(TypedDict, total=False):
     """What all private policies take by keyword, with experts or without."""
 
+    constants: Constants | None
     losses: Losses | None
     changes: int | None
     memory: int | None

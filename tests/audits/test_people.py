@@ -22,7 +22,7 @@ HONEST: dict[str, Policy] = {
     "of two rounds": bd.PrivateBandit(2, 2.0, batch=2, per_person=2, rounds_per_slot=2),
     "of one round": bd.PrivateBandit(2, 2.0, batch=2, per_person=2, rounds_per_slot=1),
     "laplace": bd.PrivateBandit(3, 2.0, algorithm="htinf", batch=2, per_person=2, delta=1e-3),
-    "conversion": bd.PrivateExperts(3, 2, 2.0, 1e-3, None, "one-bit-conversion", per_person=2),
+    "conversion": bd.PrivateExperts(3, 2, 2.0, 1e-3, None, "one-bit", per_person=2),
     "exp4": bd.PrivateExperts(3, 2, 2.0, 1e-3, 10**4, "one-bit-exp4", per_person=2),
 }
 

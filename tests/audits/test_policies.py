@@ -23,11 +23,11 @@ HONEST: dict[str, Policy] = {
     "one-bit, batch 5": bd.PrivateBandit(4, 1.0, batch=5),
     "htinf": bd.PrivateBandit(3, 1.0, algorithm="htinf", loss_range=(-2, 5)),
     "ftpl": bd.PrivateBandit(3, 1.0, 1000, "ftpl"),
-    "conversion": bd.PrivateExperts(4, 3, 1.0, algorithm="one-bit-conversion"),
+    "conversion": bd.PrivateExperts(4, 3, 1.0, algorithm="one-bit"),
     "one-bit-exp4": bd.PrivateExperts(4, 3, 1.0, 0.0, 10**4, "one-bit-exp4"),
     "local-exp4": bd.PrivateExperts(3, 2, 1.0, 0.0, 10**5, "local-exp4"),
-    "calibrated-exp4": bd.PrivateExperts(3, 2, 2.0, 0.0, 20, "calibrated-exp4"),
-    "gaussian": bd.PrivateExperts(12, 2, 3.0, 1e-3, 20, "calibrated-exp4"),
+    "batched-exp4": bd.PrivateExperts(3, 2, 2.0, 0.0, 20, "batched-exp4", constants="ours"),
+    "gaussian": bd.PrivateExperts(12, 2, 3.0, 1e-3, 20, "batched-exp4", constants="ours"),
 }
 
 
@@ -39,10 +39,10 @@ def quick(
     )
 
 
-USUAL = ("one-bit", "htinf", "conversion", "calibrated-exp4")
+USUAL = ("one-bit", "htinf", "conversion", "batched-exp4")
 
 
-@pytest.mark.parametrize("name", mostly_soak(HONEST, USUAL, ("htinf", "calibrated-exp4")))
+@pytest.mark.parametrize("name", mostly_soak(HONEST, USUAL, ("htinf", "batched-exp4")))
 def test_honest_policies_pass_with_experts_and_without(name: str) -> None:
     """The side door has no false alarms; the rest is asked for one in ten million here."""
     result = quick(HONEST[name], significance=1e-7)
@@ -62,7 +62,7 @@ def test_most_of_epsilon_is_found_through_a_policy(name: str) -> None:
 
 @pytest.mark.soak
 def test_vectors_are_attacked_too() -> None:
-    policy = bd.PrivateExperts(2, 2, 3.0, 0.0, 20, "calibrated-exp4")
+    policy = bd.PrivateExperts(2, 2, 3.0, 0.0, 20, "batched-exp4", constants="ours")
     result = audit_policy(policy, runs=1500)
     assert set(result.attacks) == {"short runs"}
     assert 0.5 < result.epsilon <= 3.0
@@ -186,7 +186,7 @@ def test_faulty_noise_is_found_through_the_policy(
     policy: Policy = (
         bd.PrivateBandit(2, 1.0, release=release, learner="htinf")
         if experts is None
-        else bd.PrivateExperts(experts, 2, 1.0, algorithm="htinf-conversion", release=release)
+        else bd.PrivateExperts(experts, 2, 1.0, algorithm="htinf", release=release)
     )
     for seed in chosen:
         result = audit_policy(policy, batches=2000, runs=600, seed=seed)
@@ -207,7 +207,7 @@ def test_a_policy_that_does_not_repeat_itself_says_so() -> None:
 
 @pytest.mark.soak
 def test_the_noise_that_protects_people_passes_in_policies() -> None:
-    for name in ("one-bit", "htinf", "conversion", "calibrated-exp4"):
+    for name in ("one-bit", "htinf", "conversion", "batched-exp4"):
         result = quick(HONEST[name], exact=True, significance=1e-7)
         assert result.passed, result
 
@@ -219,7 +219,7 @@ def test_what_promises_nothing_is_not_audited() -> None:
 
 
 def test_without_any_attack_the_bound_is_zero() -> None:
-    result = audit_policy(bd.PrivateExperts(3, 2, 25.0, 0.0, 200, "calibrated-exp4"))
+    result = audit_policy(bd.PrivateExperts(3, 2, 25.0, 0.0, 200, "batched-exp4", constants="ours"))
     assert isinstance(result, PolicyAudit)
     assert result.attacks == {}
     assert result.epsilon == 0.0

@@ -8,18 +8,31 @@ import numpy as np
 
 import bandanna as bd
 from bandanna._core.streams import new_stream
-from bandanna.algorithms import names
+from bandanna.algorithms import algorithms
 from bandanna.policy import Policy
 from bandanna.privacy import VectorRelease
 
 EXPERTS, ARMS = 5, 3
 ROUNDS = {
-    **{"batched-exp4": 10**7, "batched-exp4-tight": 10**7},
+    "batched-exp4": 10**7,
     **{"ab-test": 300, "phased": 1000, "phased-net": 1000},  # phases of less than a hundred rounds
 }
-DELTA = {"batched-exp4": 1e-6, "batched-exp4-tight": 1e-6, "calibrated-exp4": 1e-2}
-WITH_EXPERTS = names(with_experts=True, private=True)
-PRIVATE = (*names(with_experts=False, private=True), *WITH_EXPERTS)
+OURS, FOLLOWED = ", our constants", ", over experts"
+DELTA = {"batched-exp4": 1e-6, f"batched-exp4{OURS}": 1e-2}
+
+
+def versions(*, with_experts: bool) -> list[str]:
+    """Return a name for each private row of the catalogue, and for each with our constants."""
+    return [
+        row.name + FOLLOWED * (row.over is not None) + OURS * (row.constants == "ours")
+        for entry in algorithms(with_experts=with_experts)
+        for row in entry.versions
+        if row.private
+    ]
+
+
+WITH_EXPERTS = versions(with_experts=True)
+PRIVATE = (*versions(with_experts=False), *WITH_EXPERTS)
 PLAIN_EXPERTS = ("exp4", "random-expert", "uniform-experts")
 PLAIN = ("no-privacy", "uniform", *PLAIN_EXPERTS)
 EVERY = (*PRIVATE, *PLAIN)
@@ -33,20 +46,23 @@ def advised(name: str) -> bool:
 def make(name: str, **options: Any) -> Policy:
     """Return a policy; the two batched ones with a batch that a test can fill."""
     rounds, delta = ROUNDS.get(name, 10_000), DELTA.get(name, 0.0)
+    algorithm = name.removesuffix(OURS).removesuffix(FOLLOWED)
+    if name.endswith(OURS):
+        options["constants"] = "ours"
     if name in PLAIN_EXPERTS:
         return bd.Experts(EXPERTS, ARMS, rounds, name.removesuffix("-experts"), **options)
     if name in PLAIN:
         learner = "uniform" if name == "uniform" else "tsallis-inf"
         return bd.Bandit(ARMS, learner, **options)
     if not advised(name):
-        return bd.PrivateBandit(ARMS, 0.8, rounds, name, **options)
-    policy = bd.PrivateExperts(EXPERTS, ARMS, 0.8, delta, rounds, name, **options)
+        return bd.PrivateBandit(ARMS, 0.8, rounds, algorithm, **options)
+    policy = bd.PrivateExperts(EXPERTS, ARMS, 0.8, delta, rounds, algorithm, **options)
     release = policy.recipe.release
     if isinstance(release, VectorRelease):
         saved = release.to_dict() | {"batch": 7}
         del saved["name"]
         recipe = policy.recipe._replace(release=VectorRelease(**saved))
-        Policy.__init__(policy, policy.spec, recipe, **options)
+        Policy.__init__(policy, policy.spec, recipe, seed=options.get("seed"))
     return policy
 
 

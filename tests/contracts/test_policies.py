@@ -21,6 +21,7 @@ from tests.contracts.policies import (
     DELTA,
     EVERY,
     EXPERTS,
+    FOLLOWED,
     PLAIN,
     PRIVATE,
     advise,
@@ -32,7 +33,7 @@ from tests.contracts.policies import (
 every_policy = pytest.mark.parametrize("name", EVERY)
 private_policies = pytest.mark.parametrize("name", PRIVATE)
 spread_or_not = pytest.mark.parametrize("spread", [False, True], ids=["votes", "spread"])
-CONVERTED = {name for name in EVERY if "-conversion" in name and name != "one-bit-conversion"}
+CONVERTED = {name for name in EVERY if FOLLOWED in name and name != f"one-bit{FOLLOWED}"}
 """Learners converted to experts, all but one: each has a kernel of its own to be compiled."""
 
 
@@ -258,7 +259,7 @@ def test_it_says_what_it_protects(name: str) -> None:
     assert promise.delta == DELTA.get(name, 0.0)
     assert any("advice is public" in line for line in promise.assumptions) == advised(name)
     followed = "which experts were followed" in promise.protects
-    assert followed == ("conversion" in name)
+    assert followed == (FOLLOWED in name)
     assert "(the actions do show advice)" in promise.protects or not followed
 
 
@@ -284,7 +285,7 @@ def test_an_array_that_is_used_again_does_not_change_what_was_advised(name: str)
     assert learned[0] == learned[1]
 
 
-@pytest.mark.parametrize("name", ["one-bit-conversion", "htinf-conversion"])
+@pytest.mark.parametrize("name", [f"one-bit{FOLLOWED}", f"htinf{FOLLOWED}"])
 def test_followed_experts_do_not_show_how_advice_was_written(name: str) -> None:
     """Even to someone who knows the seed of the arms."""
     followed = []

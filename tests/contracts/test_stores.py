@@ -248,9 +248,9 @@ def test_segments_are_rows_of_one_experiment_made_and_stopped_together(store: St
 KINDS_OF_POLICIES = (
     "one-bit",
     "htinf",
-    "one-bit-conversion",
+    "one-bit, over experts",
     "one-bit-exp4",
-    "calibrated-exp4",
+    "batched-exp4, our constants",
     "batched-exp4",
 )
 

@@ -146,7 +146,7 @@ def test_one_arm_of_many_is_compared_with_the_nearest() -> None:
 
 
 def test_experts_are_answered_for_where_batches_follow_them() -> None:
-    policy = bd.PrivateExperts(3, 2, 2.0, 0.0, 2_000, "one-bit-conversion", seed=0)
+    policy = bd.PrivateExperts(3, 2, 2.0, 0.0, 2_000, "one-bit", seed=0)
     for _ in range(2_000):
         decision = policy.decide([0, 1, 1])
         policy.observe(decision, loss=float(decision.index == 1))

@@ -23,8 +23,10 @@ KINDS: dict[str, Any] = {
     "one sum": lambda: bd.PrivateBandit(3, 1.0, batch=3, seed=1),
     "growing": lambda: bd.PrivateBandit(3, 1.0, 10_000, "dp-klucb", seed=1),
     "slots": lambda: bd.PrivateBandit(3, 1.0, batch=3, per_person=2, rounds_per_slot=2, seed=1),
-    "a vector": lambda: bd.PrivateExperts(3, 3, 2.0, 0.0, 20, "calibrated-exp4", seed=1),
-    "followed": lambda: bd.PrivateExperts(3, 3, 1.0, 0.0, None, "one-bit-conversion", seed=1),
+    "a vector": lambda: bd.PrivateExperts(
+        3, 3, 2.0, 0.0, 20, "batched-exp4", constants="ours", seed=1
+    ),
+    "followed": lambda: bd.PrivateExperts(3, 3, 1.0, 0.0, None, "one-bit", seed=1),
     "plain": lambda: bd.Bandit(3, batch=2, seed=1),
 }
 

@@ -140,7 +140,7 @@ def test_a_saved_one_goes_on_in_a_fresh_learner(name: str, tmp_path: Path) -> No
 
 
 def test_experts_around_another_learner_go_on_too(tmp_path: Path) -> None:
-    policy = bd.PrivateExperts(3, 2, 1.0, algorithm="one-bit-conversion", learner=Thompson(1))
+    policy = bd.PrivateExperts(3, 2, 1.0, algorithm="one-bit", learner=Thompson(1))
     for _ in range(20):
         policy.observe(policy.decide([0, 1, 1]), loss=0.5)
     policy.save(tmp_path / "p.json")

@@ -19,7 +19,7 @@ from bandanna.contextual import policy as contexts
 from bandanna.contextual import state as context_state
 from bandanna.policy import Policy, policy, runner, state, transitions
 from bandanna.privacy import VectorRelease, one_bit, release, sums, vector_sums
-from tests.contracts.policies import PRIVATE, advise, make
+from tests.contracts.policies import FOLLOWED, OURS, PRIVATE, advise, make
 from tests.soak import mostly_slow
 
 FILES = {
@@ -59,10 +59,11 @@ def interrupt_at(line: int, action: Callable[[], object]) -> bool:
     return raised
 
 
+BATCHED = f"batched-exp4{OURS}"
 DIFFERENT = [
     name
     for name in PRIVATE
-    if not name.endswith("-tight") and ("-conversion" not in name or name == "one-bit-conversion")
+    if not name.endswith(OURS) and (FOLLOWED not in name or name == f"one-bit{FOLLOWED}")
 ]
 """Policies whose transitions differ: others have another learner or another bound."""
 
@@ -126,7 +127,7 @@ def test_an_interrupt_anywhere_hands_a_devices_bit_on_at_most_once(what: str) ->
 
 @pytest.mark.parametrize(
     "name",
-    mostly_slow(["one-bit", "calibrated-exp4", "people", "eligible"], ["one-bit", "people"]),
+    mostly_slow(["one-bit", BATCHED, "people", "eligible"], ["one-bit", "people"]),
 )
 @pytest.mark.parametrize("what", ["decide", "observe", "give_up"])
 def test_what_is_saved_after_an_interrupt_can_be_loaded(
@@ -243,7 +244,7 @@ def test_an_interrupt_anywhere_releases_a_bit_of_trees_at_most_once(
     assert line > 5
 
 
-@pytest.mark.parametrize("algorithm", ["one-bit", "calibrated-exp4"])
+@pytest.mark.parametrize("algorithm", ["one-bit", BATCHED])
 @pytest.mark.parametrize("what", ["decide", "observe", "finish"])
 def test_an_interrupt_anywhere_gives_no_person_more(algorithm: str, what: str) -> None:
     """At any line: a person has one slot, a slot one loss, and every batch can close."""
@@ -315,7 +316,9 @@ def test_an_interrupt_anywhere_releases_a_sealed_batch_at_most_once() -> None:
 def _make_for_people(algorithm: str) -> Policy:
     if algorithm == "one-bit":
         return bd.PrivateBandit(3, 1.0, batch=2, per_person=2, rounds_per_slot=2, seed=0)
-    saved = bd.PrivateExperts(3, 2, 1.0, 1e-2, 10_000, algorithm, per_person=2, seed=0)
+    saved = bd.PrivateExperts(
+        3, 2, 1.0, 1e-2, 10_000, "batched-exp4", constants="ours", per_person=2, seed=0
+    )
     return _with_batch(saved, 2)
 
 

@@ -20,7 +20,7 @@ from bandanna.policy.facade import policy_from_dict
 from bandanna.simulation.engine import run_streams
 
 ARMS = 3
-ALGORITHMS = ("one-bit", "one-bit-exp3", "tracking", "htinf")
+ALGORITHMS = ("one-bit", "one-bit-exp3", "htinf")
 
 
 def policy(**options: Any) -> bd.PrivateBandit:
@@ -166,7 +166,7 @@ def test_what_needs_losses_is_refused() -> None:
         lambda: policy(per_person=2),
         lambda: policy(batch=2),
         lambda: policy(algorithm="dp-klucb"),
-        lambda: bd.PrivateExperts(3, 2, 1.0, algorithm="one-bit-conversion", release="device"),
+        lambda: bd.PrivateExperts(3, 2, 1.0, algorithm="one-bit", release="device"),
     ):
         with pytest.raises(bd.InputError):
             wrong()

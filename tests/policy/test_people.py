@@ -235,10 +235,14 @@ def test_every_release_of_sums_takes_people(algorithm: str) -> None:
     assert policy.released > 0
 
 
-@pytest.mark.parametrize("algorithm", ["one-bit-conversion", "one-bit-exp4", "calibrated-exp4"])
+@pytest.mark.parametrize("algorithm", ["one-bit", "one-bit-exp4", "batched-exp4"])
 def test_experts_take_people(algorithm: str) -> None:
     policy = bd.PrivateExperts(
-        3, 2, 1.0, 1e-2, 10_000, algorithm, per_person=2, rounds_per_slot=1, seed=0
+        *(3, 2, 1.0, 1e-2, 10_000, algorithm),
+        constants="ours" if algorithm == "batched-exp4" else None,
+        per_person=2,
+        rounds_per_slot=1,
+        seed=0,
     )
     if isinstance(policy._parts.release, bd.privacy.VectorRelease):
         assert slot_problem(policy.spec).delta > 0
@@ -314,22 +318,20 @@ def test_rehearsals_begin_with_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "slots", "delta"),
+    "made",
     [
-        ("one-bit", 1, 0.0),
-        ("one-bit", 20, 1e-6),
-        ("htinf", 3, 0.0),
-        ("ldp-exp3", 365, 1e-9),
-        ("calibrated-exp4", 3, 1e-2),
-        ("one-bit-conversion", 7, 1e-6),
+        bd.PrivateBandit(3, 1.0, 10**6, "one-bit", per_person=1),
+        bd.PrivateBandit(3, 1.0, 10**6, "one-bit", per_person=20, delta=1e-6),
+        bd.PrivateBandit(3, 1.0, 10**6, "htinf", per_person=3),
+        bd.PrivateBandit(3, 1.0, 10**6, "ldp-exp3", per_person=365, delta=1e-9),
+        bd.PrivateExperts(
+            *(4, 2, 1.0, 1e-2, 10**6, "batched-exp4"), constants="ours", per_person=3
+        ),
+        bd.PrivateExperts(4, 2, 1.0, 1e-6, 10**6, "one-bit", per_person=7),
     ],
+    ids=repr,
 )
-def test_certificates_are_derived_again(algorithm: str, slots: int, delta: float) -> None:
-    made: Policy
-    if algorithm in ("calibrated-exp4", "one-bit-conversion"):
-        made = bd.PrivateExperts(4, 2, 1.0, delta, 10**6, algorithm, per_person=slots)
-    else:
-        made = bd.PrivateBandit(3, 1.0, 10**6, algorithm, per_person=slots, delta=delta)
+def test_certificates_are_derived_again(made: Policy) -> None:
     document = made.certificate()
     text = json.dumps(document)
     findings = verify(text)

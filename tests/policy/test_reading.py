@@ -137,7 +137,7 @@ def test_before_the_first_release_nothing_is_known() -> None:
     assert bd.PrivateBandit(2, 1.0, 1000, "ftpl").likeliest is None
 
 
-@pytest.mark.parametrize("name", ["one-bit", "dp-klucb", "one-bit-conversion", "one-bit-exp4"])
+@pytest.mark.parametrize("name", ["one-bit", "dp-klucb", "one-bit, over experts", "one-bit-exp4"])
 def test_shares_are_those_of_all_decisions(name: str) -> None:
     """From decisions, which everyone sees, and from no feedback; files keep them."""
     policy, rng = make(name, seed=2), np.random.default_rng(4)

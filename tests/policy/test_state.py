@@ -287,6 +287,9 @@ def test_a_deep_file_is_refused(tmp_path: Path) -> None:
         bd.load(tmp_path / "deep.json")
 
 
+BATCHED = "batched-exp4, our constants"
+
+
 def _first(data: Any) -> Any:
     return data["open_batches"][0]
 
@@ -296,33 +299,33 @@ def _ticket(data: Any) -> Any:
 
 
 FORGERIES: dict[str, tuple[str, Callable[[Any], object]]] = {
-    "arm out of range": ("calibrated-exp4", lambda d: _ticket(d).update(arm=10**6)),
+    "arm out of range": (BATCHED, lambda d: _ticket(d).update(arm=10**6)),
     "advice that is none": (
-        "calibrated-exp4",
+        BATCHED,
         lambda d: _ticket(d).update(advice=[[-5.0] * EXPERTS]),
     ),
-    "importance below one": ("calibrated-exp4", lambda d: _ticket(d).update(importance=0.1)),
-    "sums without noise": ("calibrated-exp4", lambda d: _first(d)["tally"].update(scale=0.0)),
+    "importance below one": (BATCHED, lambda d: _ticket(d).update(importance=0.1)),
+    "sums without noise": (BATCHED, lambda d: _first(d)["tally"].update(scale=0.0)),
     "sums that cannot be": (
-        "calibrated-exp4",
+        BATCHED,
         lambda d: _first(d)["tally"].update(sums=[-1] * EXPERTS),
     ),
-    "no sums": ("calibrated-exp4", lambda d: _first(d)["tally"].update(sums=[])),
+    "no sums": (BATCHED, lambda d: _first(d)["tally"].update(sums=[])),
     "a loss to be counted again": (
-        "calibrated-exp4",
+        BATCHED,
         lambda d: _first(d)["waiting"].append([0, None]),
     ),
-    "too few batches": ("calibrated-exp4", lambda d: d["counters"].update(batches=0)),
+    "too few batches": (BATCHED, lambda d: d["counters"].update(batches=0)),
     "one batch twice": (
-        "calibrated-exp4",
+        BATCHED,
         lambda d: d["open_batches"].append(_first(d)),
     ),
     "another algorithm": (
-        "calibrated-exp4",
-        lambda d: d["spec"].update(algorithm="one-bit-conversion"),
+        BATCHED,
+        lambda d: d["spec"].update(algorithm="one-bit"),
     ),
-    "another number of experts": ("calibrated-exp4", lambda d: d["release"].update(experts=4)),
-    "another mixing": ("calibrated-exp4", lambda d: d["release"].update(mixing=0.9)),
+    "another number of experts": (BATCHED, lambda d: d["release"].update(experts=4)),
+    "another mixing": (BATCHED, lambda d: d["release"].update(mixing=0.9)),
     "a release without noise": (
         "one-bit",
         lambda d: d.update(release={"name": "plain", "batch": 2}),
@@ -357,8 +360,8 @@ def _among(data: Any, arms: list[int], credited: int = 0, chance: float = 0.5) -
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_forged_files_are_refused(forgery: str, tmp_path: Path) -> None:
     name, forge = FORGERIES[forgery]
-    policy = make(name) if name == "calibrated-exp4" else make(name, batch=3)
-    advice = [0, 1, 2, 0, 1] if name == "calibrated-exp4" else None
+    policy = make(name) if name == BATCHED else make(name, batch=3)
+    advice = [0, 1, 2, 0, 1] if name == BATCHED else None
     policy.observe(policy.decide(advice), loss=0.5)
     policy.decide(np.full((EXPERTS, ARMS), 1 / 3) if advice else None)
     path = tmp_path / "policy.json"

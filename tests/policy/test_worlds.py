@@ -52,7 +52,7 @@ def test_memory_follows_changes_unless_it_is_given() -> None:
     assert memory(losses="changing") == pytest.approx(3_000)
     assert memory(losses="changing", changes=3) == pytest.approx(10_000)
     assert memory(algorithm="adaptive", memory=500) == pytest.approx(500)
-    experts = bd.PrivateExperts(5, 3, 0.5, 0.0, 90_000, "adaptive-conversion", changes=3)
+    experts = bd.PrivateExperts(5, 3, 0.5, 0.0, 90_000, "adaptive", changes=3)
     assert isinstance(experts.recipe.learner, Adaptive)
     assert experts.recipe.learner.memory == pytest.approx(10_000 / experts.batch)
 
@@ -63,7 +63,7 @@ def test_memory_follows_changes_unless_it_is_given() -> None:
         {"losses": "changing"},
         {"algorithm": "adaptive", "changes": 4},
         {"algorithm": "adaptive", "memory": 5_000},
-        {"algorithm": "tracking", "changes": 4},
+        {"algorithm": "one-bit-exp3", "changes": 4},
     ],
 )
 def test_own_bound_is_for_what_was_said_of_changes(options: Any) -> None:
@@ -87,7 +87,7 @@ def test_own_bound_is_for_what_was_said_of_changes(options: Any) -> None:
         ({"losses": "any", "algorithm": "htinf"}, "chooses the algorithm; leave out 'htinf'"),
         ({"losses": "changing", "rounds": None}, "memory="),
         ({"losses": "any", "rounds": None, "changes": 3}, "give rounds=, too, or give memory="),
-        ({"losses": "steady", "changes": 3}, "changes= is for adaptive and tracking"),
+        ({"losses": "steady", "changes": 3}, "changes= is for adaptive and one-bit-exp3"),
         ({"memory": 30, "batch": 2}, "memory= is for adaptive; one-bit does not"),
         ({"losses": "any", "memory": 0}, "memory must be"),
         ({"guard": False}, "guard=False is about dp-klucb"),
@@ -168,10 +168,10 @@ def test_the_bound_afterwards_is_above_the_regret() -> None:
 @pytest.mark.parametrize("epsilon", [1e-9, 0.1])
 def test_auto_follows_experts_where_no_bound_says_anything(epsilon: float) -> None:
     policy = bd.PrivateExperts(10, 3, epsilon, rounds=300)
-    assert policy.algorithm == "adaptive-conversion"
+    assert policy.algorithm == "adaptive"
     assert "It guarantees nothing at this size" in policy.why
     late = bd.PrivateExperts(10, 3, epsilon, rounds=300, delay=5)  # no bound is known
-    assert late.algorithm == "one-bit-conversion"
+    assert late.algorithm == "one-bit"
     for _ in range(300):
         decision = policy.decide([2] * 10)
         assert decision.index == 2

@@ -45,15 +45,21 @@ CERTIFICATES: dict[str, Any] = {
         *(3, 0.7), batch=4, metrics={"refund": (0, 1), "revenue": (-5, 100)}
     ).certificate(),
     "laplace": bd.PrivateBandit(3, 0.5, algorithm="htinf", loss_range=(-1, 4)).certificate(),
-    "conversion": bd.PrivateExperts(4, 3, 0.5, algorithm="one-bit-conversion").certificate(),
+    "conversion": bd.PrivateExperts(4, 3, 0.5, algorithm="one-bit").certificate(),
     "one-bit-exp4": bd.PrivateExperts(4, 3, 0.5, 0.0, 10**4, "one-bit-exp4").certificate(),
-    "vector-laplace": bd.PrivateExperts(4, 3, 0.5, 0.0, 10**5, "calibrated-exp4").certificate(),
-    "gaussian": bd.PrivateExperts(40, 3, 0.5, 1e-6, 10**6, "calibrated-exp4").certificate(),
-    "composed": bd.PrivateExperts(8, 3, 1.0, 0.01, 10**6, "calibrated-exp4").certificate(),
+    "vector-laplace": bd.PrivateExperts(
+        4, 3, 0.5, 0.0, 10**5, "batched-exp4", constants="ours"
+    ).certificate(),
+    "gaussian": bd.PrivateExperts(
+        40, 3, 0.5, 1e-6, 10**6, "batched-exp4", constants="ours"
+    ).certificate(),
+    "composed": bd.PrivateExperts(
+        8, 3, 1.0, 0.01, 10**6, "batched-exp4", constants="ours"
+    ).certificate(),
     "persons": bd.PrivateBandit(3, 1.0, batch=4, per_person=20, delta=1e-6).certificate(),
     "persons, pure": bd.PrivateBandit(3, 1.0, batch=4, per_person=3).certificate(),
     "persons, experts": bd.PrivateExperts(
-        *(40, 3, 0.5, 1e-6, 10**6, "calibrated-exp4"), per_person=5
+        *(40, 3, 0.5, 1e-6, 10**6, "batched-exp4"), constants="ours", per_person=5
     ).certificate(),
     "paper": bd.PrivateExperts(5, 3, 0.5, 1e-6, 10**8, "batched-exp4").certificate(),
     "log": answered().certificate,

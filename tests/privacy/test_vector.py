@@ -184,7 +184,7 @@ def test_an_audit_along_the_move_does_not_refute_the_claim(name: str) -> None:
 
 @every_release
 def test_certificates_verify_and_forgeries_do_not(release: VectorRelease) -> None:
-    policy = bd.PrivateExperts(EXPERTS, ARMS, 1.0, 1e-2, 10**6, "calibrated-exp4")
+    policy = bd.PrivateExperts(EXPERTS, ARMS, 1.0, 1e-2, 10**6, "batched-exp4", constants="ours")
     policy._parts.release = release
     text = to_text(policy.certificate())
     assert all(finding.holds for finding in verify(text)), verify(text)

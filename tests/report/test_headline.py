@@ -90,7 +90,7 @@ def test_environments_have_a_sentence_each_and_experts_too(tmp_path: Path) -> No
     assert "; its regret is " not in page  # never in one range for two environments
     advised = run(
         tmp_path / "e",
-        algorithm=["one-bit-conversion", "no-privacy"],
+        algorithm=["one-bit", "no-privacy"],
         environment=["one-good"],
         epsilon=[5.0],
         experts=[3],
@@ -98,7 +98,7 @@ def test_environments_have_a_sentence_each_and_experts_too(tmp_path: Path) -> No
     )
     (lead,) = leads(advised)
     assert lead.best["best_arm"] is None
-    assert lead.words.startswith("expert 1 is the best of 3 experts, and one-bit-conversion has")
+    assert lead.words.startswith("expert 1 is the best of 3 experts, and one-bit has")
     assert arms_as_released(advised, lead) == []
 
 

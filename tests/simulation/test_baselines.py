@@ -187,12 +187,12 @@ def test_every_private_algorithm_is_played_without_privacy(name: str, learner: s
 
 def test_what_has_no_counterpart_without_privacy_says_so() -> None:
     environment = bd.environments.OneGoodExpert(4, 3, 500)
-    assert same_learner("tracking", bd.environments.Bernoulli(2, 1000)) is None
+    assert same_learner("phased-net", bd.environments.Bernoulli(2, 1000)) is None
     with pytest.raises(bd.InputError, match="there is no uniform without privacy"):
         make_contestant("uniform-no-privacy", environment, 1.0)
     with pytest.raises(bd.InputError, match="auto stands for another"):
         make_contestant("auto-no-privacy", environment, 1.0)
-    for name, learner in (("one-bit-exp4", "centred-exp4"), ("dp-klucb-conversion", "kl-ucb")):
+    for name, learner in (("one-bit-exp4", "centred-exp4"), ("dp-klucb", "kl-ucb")):
         assert make_contestant(f"{name}-no-privacy", environment, 1.0).algorithm == learner
     with pytest.raises(bd.InputError, match="decides how long arms are kept"):
         bd.Bandit(2, "phased", 1000, batch=4)

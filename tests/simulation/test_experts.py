@@ -18,7 +18,7 @@ from bandanna.learners import Exp4
 def test_one_bit_against_the_paper_on_one_good_expert() -> None:
     """N = 10, K = 5, T = 10^6, eps = 1. Standard errors are below 3% of each mean here."""
     rounds = 1_000_000
-    names = ("one-bit-exp4", "local-exp4", "one-bit-conversion", "htinf-conversion")
+    names = ("one-bit-exp4", "local-exp4", "one-bit", "htinf")
     policies = {name: bd.PrivateExperts(10, 5, 1.0, 0.0, rounds, name) for name in names}
     # EXP4 without centred estimates, at the rate of its own bound: what ran before.
     rate = math.sqrt(4.0 * math.log(10) / (rounds * 5 * (1.0 + math.tanh(0.5))))
@@ -27,7 +27,7 @@ def test_one_bit_against_the_paper_on_one_good_expert() -> None:
     results = bd.simulate(policies, OneGoodExpert(10, 5, rounds), replicates=6)
     mean = {name: results.regret(name).mean() for name in policies}
     assert mean["local-exp4"] >= 30 * mean["one-bit-exp4"]
-    assert mean["one-bit-conversion"] <= mean["htinf-conversion"] / 2
+    assert mean["one-bit"] <= mean["htinf"] / 2
     assert mean["one-bit-exp4"] <= 0.7 * mean["plain"]
 
 
@@ -54,8 +54,8 @@ def test_results_do_not_depend_on_cores_or_chunks(monkeypatch: pytest.MonkeyPatc
     losses = np.random.default_rng(1).random((3000, 3))
     advice = np.random.default_rng(2).integers(0, 3, (3000, 4))
     policies = {
-        "a": bd.PrivateExperts(4, 3, 0.5, 1e-2, 3000, "calibrated-exp4"),
-        "b": bd.PrivateExperts(4, 3, 0.5, rounds=3000, algorithm="one-bit-conversion"),
+        "a": bd.PrivateExperts(4, 3, 0.5, 1e-2, 3000, "batched-exp4", constants="ours"),
+        "b": bd.PrivateExperts(4, 3, 0.5, rounds=3000, algorithm="one-bit"),
     }
     first = bd.simulate(policies, losses, advice=advice, replicates=3, seed=5, cores=1)
     monkeypatch.setattr("bandanna.environments.experts.CHUNK_BYTES", 5000)

@@ -183,7 +183,7 @@ def test_the_same_settings_give_the_same_numbers_as_ever() -> None:
     digest = hashlib.sha256()
     for cell in small(environment=["switching"], rounds=[500]).cells:
         digest.update(play(Part(cell, 0, cell.replicates), None)[1].regret.T.tobytes())
-    assert (RESULTS_VERSION, digest.hexdigest()[:16]) == (8, "65995a2aa1b616ec")
+    assert (RESULTS_VERSION, digest.hexdigest()[:16]) == (9, "65995a2aa1b616ec")
 
 
 def test_a_study_survives_being_written_down(tmp_path: Path) -> None:
@@ -250,7 +250,8 @@ def test_a_study_without_cells_is_refused(tmp_path: Path) -> None:
 def test_experts_are_an_axis_like_any_other(tmp_path: Path) -> None:
     study = Study(
         {
-            "algorithm": ["one-bit-exp4", "calibrated-exp4", "random-expert", "htinf"],
+            "algorithm": ["one-bit-exp4", "batched-exp4", "random-expert", "phased"],
+            "constants": ["ours"],
             "environment": ["one-good", "bernoulli"],
             "epsilon": ["0.5"],
             "delta": ["1e-2"],
@@ -261,15 +262,15 @@ def test_experts_are_an_axis_like_any_other(tmp_path: Path) -> None:
         replicates=2,
     )
     reasons = " ".join(item.reason for item in study.skipped)
-    assert "unknown algorithm 'htinf'; with experts" in reasons
+    assert "unknown algorithm 'phased'; with experts" in reasons
     assert "'bernoulli' has no experts" in reasons
     results = study.run(tmp_path / "results", workers=1, progress=False)
     table, promises = results.table(), results.guarantees()
     assert sorted(table["experts"].unique()) == [2, 12]
     allowed = dict(zip(table["algorithm"], table["delta"], strict=True))
-    assert allowed == {"one-bit-exp4": 0.01, "calibrated-exp4": 0.01, "random-expert": None}
+    assert allowed == {"one-bit-exp4": 0.01, "batched-exp4": 0.01, "random-expert": None}
     spent = {row["algorithm"]: promises[row["cell"]].delta for row in table.iter_rows(named=True)}
-    assert spent == {"one-bit-exp4": 0.0, "calibrated-exp4": 0.01, "random-expert": 0.0}
+    assert spent == {"one-bit-exp4": 0.0, "batched-exp4": 0.01, "random-expert": 0.0}
     for row in table.filter(table["algorithm"] == "one-bit-exp4").iter_rows(named=True):
         policy = bd.PrivateExperts(row["experts"], 3, 0.5, 0.01, 400, "one-bit-exp4")
         environment = bd.environments.OneGoodExpert(row["experts"], 3, 400)

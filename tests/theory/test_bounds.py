@@ -63,7 +63,7 @@ def test_our_bandit_bounds(size: tuple[int, int, float]) -> None:
 def test_expert_bounds(size: tuple[int, int, float], N: int, delta: float) -> None:
     K, T, eps = size
     problem = Problem(K, T, eps, N, delta)
-    conversion = row("htinf-conversion", problem)
+    conversion = row("htinf", problem)
     assert conversion.regret == pytest.approx(208 * (T * N / eps) ** 0.5 + 2 / eps)
     assert conversion.bound is not None
     assert "208 sqrt(N T / eps)" in conversion.bound.terms

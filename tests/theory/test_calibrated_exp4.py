@@ -12,7 +12,7 @@ from bandanna.algorithms import find
 from bandanna.environments import OneGoodExpert, SwitchingExperts
 from bandanna.planner.plan import row_of
 from bandanna.privacy.calibration import closed_forms
-from bandanna.spec import Problem
+from bandanna.spec import Constants, Problem
 from bandanna.theory.batched_exp4 import (
     Batched,
     best_calibrated,
@@ -80,9 +80,19 @@ def test_rounding_costs_its_square_where_actions_may_be_rare() -> None:
 def test_simulated_regret_stays_below_the_bounds() -> None:
     experts, arms, rounds = 8, 3, 200_000
     problem = Problem(arms, rounds, 1.0, experts, 1e-3)
-    names = ("one-bit-exp4", "one-bit-conversion", "calibrated-exp4")
-    limits = {name: row_of(find(name, with_experts=True), problem).regret for name in names}
-    policies = {name: bd.PrivateExperts(experts, arms, 1.0, 1e-3, rounds, name) for name in limits}
+    names: dict[str, Constants | None] = {
+        "one-bit-exp4": None,
+        "one-bit": None,
+        "batched-exp4": "ours",
+    }
+    limits = {
+        name: row_of(find(name, with_experts=True, constants=whose), problem).regret
+        for name, whose in names.items()
+    }
+    policies = {
+        name: bd.PrivateExperts(experts, arms, 1.0, 1e-3, rounds, name, constants=whose)
+        for name, whose in names.items()
+    }
     for make in (OneGoodExpert, SwitchingExperts):
         environment = make(experts, arms, rounds)
         results = bd.simulate(policies, environment, replicates=6)

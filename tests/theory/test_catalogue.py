@@ -15,6 +15,7 @@ from bandanna import algorithms as catalogue
 from bandanna.algorithms import Algorithm, algorithms, find, names, register
 from bandanna.environments import Bernoulli
 from bandanna.planner.plan import Row, plan, row_of
+from bandanna.policy.facade import policy_from_dict
 from bandanna.policy.parts import recipe_of
 from bandanna.simulation.baselines import make_policy
 from bandanna.spec import Problem
@@ -28,11 +29,16 @@ ADVISED = [
     Problem(5, 10**6, 1.0, experts=6, delta=1e-9),
 ]
 EVERY = [
-    pytest.param(entry, problem, id=f"{entry.name}: {problem}")
+    pytest.param(entry, problem, id=f"{entry.name} {entry.constants or ''}: {problem}")
     for problems in (BANDITS, ADVISED)
     for problem in problems
-    for entry in algorithms(with_experts=problem.with_experts)
+    for row in algorithms(with_experts=problem.with_experts)
+    for entry in row.versions
 ]
+
+
+def _whose(entry: Algorithm) -> dict[str, Any]:
+    return {} if entry.constants is None else {"constants": entry.constants}
 
 
 @pytest.mark.parametrize(("entry", "problem"), EVERY)
@@ -40,7 +46,7 @@ def test_the_plan_says_what_the_policy_promises(entry: Algorithm, problem: Probl
     """Model, delta and batch of a row are those of the policy that is made from it."""
     row = row_of(entry, problem)
     try:
-        policy = make_policy(entry.name, problem)
+        policy = make_policy(entry.name, problem, **_whose(entry))
     except bd.InputError:
         assert row.bound is None
         assert row.reason
@@ -77,7 +83,7 @@ def test_every_row_fits_some_problem_here() -> None:
 def test_names_are_told_by_needs() -> None:
     with pytest.raises(bd.InputError, match="unknown algorithm 'exp5'; there are one-bit"):
         find("exp5", with_experts=False)
-    with pytest.raises(bd.InputError, match="with experts there are auto, one-bit-conversion"):
+    with pytest.raises(bd.InputError, match="with experts there are auto, one-bit"):
         find("exp5", with_experts=True)
     with pytest.raises(bd.InputError, match="uniform is not private"):
         bd.PrivateBandit(3, 0.5, algorithm="uniform")
@@ -90,16 +96,13 @@ def test_names_are_told_by_needs() -> None:
                 bd.PrivateBandit(3, 0.5, algorithm=entry.name)
 
 
-def test_tight_rows_run_what_their_bound_prescribes() -> None:
+def test_our_constants_run_what_their_bound_prescribes() -> None:
     for problem in (BANDITS[0], ADVISED[1]):
-        tight = [
-            row
-            for row in algorithms(with_experts=problem.with_experts)
-            if row.name.endswith("-tight")
-        ]
-        assert len(tight) >= 4
-        for entry in tight:
-            row, policy = row_of(entry, problem), make_policy(entry.name, problem)
+        ours = [row.ours for row in algorithms(with_experts=problem.with_experts) if row.ours]
+        assert len(ours) >= 4
+        for entry in ours:
+            row = row_of(entry, problem)
+            policy = make_policy(entry.name, problem, constants="ours")
             assert row.bound is not None
             learner = policy.recipe.learner.to_dict()
             for name, value in row.bound.settings.items():
@@ -107,25 +110,44 @@ def test_tight_rows_run_what_their_bound_prescribes() -> None:
                     assert learner[name] == value
 
 
-def test_a_tight_row_that_wins_auto_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It used to be a name that only the planner knew."""
-    kept = {
-        key: row
-        for key, row in catalogue._ROWS.items()
-        if not key[0] or key[1].endswith("-tight") or key[1] == "no-privacy"
-    }
-    monkeypatch.setattr(catalogue, "_ROWS", kept)
-    policy = bd.PrivateExperts(4, 3, 1.0, 1e-6, rounds=10**6)
-    assert policy.algorithm == "local-exp4-tight"
-    policy.observe(policy.decide([0, 1, 2, 0]), loss=0.5)
+def test_a_user_meets_sixteen_names_and_all_of_the_papers() -> None:
+    met = [row for adv in (False, True) for row in algorithms(with_experts=adv)]
+    met = [row for row in met if not row.comparison]
+    assert len({row.name for row in met}) <= 16
+    papers = {row.name for row in met if row.source == "the paper"}
+    assert papers == {"exp3", "ftpl", "htinf", "local-exp4", "batched-exp4"}
+    with pytest.raises(bd.InputError, match=r"there are (?!.*(ldp-exp3|dp-exp3-lap|uniform))"):
+        find("exp5", with_experts=False)
+    for name in ("ldp-exp3", "dp-exp3-lap"):
+        assert bd.PrivateBandit(3, 0.5, 10_000, name).algorithm == name
+
+
+def test_constants_are_a_choice_where_there_are_two() -> None:
+    paper, ours = (bd.PrivateBandit(4, 0.5, 10**6, "exp3", constants=of) for of in (None, "ours"))
+    assert paper.recipe == bd.PrivateBandit(4, 0.5, 10**6, "exp3", constants="paper").recipe
+    assert paper.recipe != ours.recipe
+    assert policy_from_dict(ours.to_dict()).spec.constants == "ours"
+    with pytest.raises(bd.InputError, match="constants= is for htinf, exp3, ftpl, which"):
+        bd.PrivateBandit(4, 0.5, 10**6, "adaptive", constants="ours")
+    with pytest.raises(bd.InputError, match="constants must be one of paper, ours; got 'tight'"):
+        bd.PrivateBandit(4, 0.5, 10**6, "exp3", constants="tight")  # type: ignore[arg-type]
+    followed = bd.PrivateExperts(3, 2, 0.5, 0.0, 10**6, "exp3", constants="ours")
+    assert followed.plan.own is not None
+    assert followed.plan.own.entry.constants == "ours"
+    planned = {row.algorithm: row.regret for row in plan(4, 10**6, 0.5, constants="ours").rows}
+    assert ours.plan.own is not None
+    assert planned["exp3"] == ours.plan.own.regret
 
 
 def test_pure_noise_spends_no_delta_and_a_batch_of_one_of_vectors_is_central() -> None:
     few = Problem(5, 10**6, 1.0, experts=4, delta=1e-6)
-    row = row_of(find("calibrated-exp4", with_experts=True), few)
+    entry = find("batched-exp4", with_experts=True, constants="ours")
+    row = row_of(entry, few)
     assert row.delta == 0.0
-    assert bd.PrivateExperts(4, 5, 1.0, 1e-6, 10**6, "calibrated-exp4").guarantee.delta == 0.0
-    entry = find("calibrated-exp4", with_experts=True)
+    assert (
+        bd.PrivateExperts(4, 5, 1.0, 1e-6, 10**6, "batched-exp4", constants="ours").guarantee.delta
+        == 0.0
+    )
     single = [
         problem
         for epsilon in (20.0, 50.0, 100.0)
@@ -133,7 +155,7 @@ def test_pure_noise_spends_no_delta_and_a_batch_of_one_of_vectors_is_central() -
     ]
     batches = set()
     for problem in single:
-        policy = make_policy("calibrated-exp4", problem)
+        policy = make_policy("batched-exp4", problem, constants="ours")
         batches.add(policy.batch)
         assert row_of(entry, problem).model == policy.guarantee.model == "central"
     assert 1 in batches
@@ -143,9 +165,9 @@ def test_the_table_in_the_guide_lists_the_catalogue() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "bandits.md").read_text()
     for entry in algorithms(with_experts=False):
         row = f"| `{entry.name}` | {entry.line} | {entry.source} |"
-        assert (row in guide) == entry.private, entry.name
+        assert (row in guide) == (entry.private and not entry.comparison), entry.name
     experts = (Path(__file__).parents[2] / "docs" / "experts.md").read_text()
-    for name in names(with_experts=True, private=True):
+    for name in names(with_experts=True, private=True, comparison=False):
         assert f"`{name}`" in experts, name
 
 
@@ -177,11 +199,11 @@ def test_an_algorithm_from_outside_takes_one_registration(
     planned: dict[str, Row] = {row.algorithm: row for row in plan(3, 1000, 0.5).rows}
     assert planned[TOY].model == "local"
     advised = plan(3, 1000, 0.5, experts=4)
-    assert f"{TOY}-conversion" in {row.algorithm for row in advised.rows}
+    assert TOY in {row.algorithm for row in advised.rows}
     policy = bd.PrivateBandit(3, 0.5, 1000, TOY)
     policy.observe(policy.decide(), loss=0.5)
     assert (policy.guarantee.epsilon, policy.guarantee.model) == (0.5, "local")
-    expert = make_policy(f"{TOY}-conversion", Problem(3, 1000, 0.5, experts=4))
+    expert = make_policy(TOY, Problem(3, 1000, 0.5, experts=4))
     assert expert.recipe.learner.arms == 4
     results = bd.simulate({TOY: policy}, Bernoulli(3, 1000), replicates=2, progress=False)
     assert results.regret(TOY).shape == (2,)

@@ -17,7 +17,7 @@ SIZE = Problem(arms=4, rounds=100_000, epsilon=0.5)
 def test_every_private_row_is_local_and_in_batches_of_one() -> None:
     found = plan(SIZE, local=True)
     private = [row for row in found.rows if row.entry.private and row.bound is not None]
-    assert {row.algorithm for row in private} >= {"one-bit", "one-bit-exp3", "ldp-exp3"}
+    assert {row.algorithm for row in private} >= {"one-bit", "one-bit-exp3", "one-bit-tsallis"}
     assert all((row.model, row.bound and row.bound.batch) == ("local", 1) for row in private)
     assert found.best.algorithm == "one-bit-exp3"
     assert "release='device'" in found.worlds

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 import bandanna as bd
 from bandanna.algorithms import find
 from bandanna.environments import Bernoulli, Environment, SinusoidalDrift, Switching
 from bandanna.planner.plan import row_of
-from bandanna.spec import Problem
-from bandanna.theory import batched_exp4, exp3, exp4, ftpl, htinf
+from bandanna.spec import Constants, Problem
+from bandanna.theory import exp3, exp4, ftpl, htinf
 from bandanna.theory.tuning import Bound, lowest_point, noisy_spread
 from tests.soak import mostly_slow
 
@@ -27,7 +27,8 @@ sizes = st.tuples(st.integers(2, 1000), st.integers(10**3, 10**9), st.floats(0.0
 
 def bound_unless_too_few(name: str, problem: Problem) -> Bound | None:
     try:
-        return find(name, with_experts=problem.with_experts).bounded(problem)
+        constants = "ours" if name != "one-bit-exp3" else None
+        return find(name, with_experts=problem.with_experts, constants=constants).bounded(problem)
     except bd.InputError as error:
         if "too few" not in str(error):
             raise
@@ -172,7 +173,7 @@ def test_bandit_bounds_computed_again(size: tuple[int, int, float]) -> None:
     rest = 0.0317 * math.exp(rate / 2) * rate**2 * n * K
     learner = math.log(K) / rate + rate / 8 * n * K + rest
     assert one_bit.regret == pytest.approx(one_bit.batch * (learner / s + 1))
-    for name in ("exp3-tight", "ldp-exp3-tight"):
+    for name in ("exp3", "ldp-exp3"):
         found = bound_unless_too_few(name, Problem(K, T, eps))
         if found is None:
             continue
@@ -189,7 +190,7 @@ def test_bandit_bounds_computed_again(size: tuple[int, int, float]) -> None:
 @given(sizes)
 def test_the_ftpl_bound_computed_again(size: tuple[int, int, float]) -> None:
     K, T, eps = size
-    bound = bound_unless_too_few("ftpl-tight", Problem(K, T, eps))
+    bound = bound_unless_too_few("ftpl", Problem(K, T, eps))
     if bound is None:
         return
     rate, most = bound.settings["learning_rate"], bound.settings["resamples"]
@@ -210,7 +211,7 @@ def test_expert_bounds_computed_again(size: tuple[int, int, float], N: int) -> N
     s, rate = (math.exp(eps) - 1) / (math.exp(eps) + 1), one_bit.settings["learning_rate"]
     rest = 0.0317 * math.exp(rate / 2) * rate**2 * T * K
     assert one_bit.regret == pytest.approx((math.sqrt(T * K * math.log(N) / 2) + rest) / s)
-    local = bound_unless_too_few("local-exp4-tight", Problem(K, T, eps, N))
+    local = bound_unless_too_few("local-exp4", Problem(K, T, eps, N))
     if local is None:
         return
     spread = min(
@@ -218,41 +219,6 @@ def test_expert_bounds_computed_again(size: tuple[int, int, float], N: int) -> N
         for theta in np.linspace(0.001, 0.999, 999)
     )
     assert local.regret == pytest.approx(2 * math.sqrt(spread * T * K * math.log(N)), rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("K", "N", "T", "eps", "delta"),
-    [(2, 4, 20_000, 1.0, 1e-6), (5, 100, 10**7, 0.5, 1e-6), (3, 10**4, 10**9, 0.01, 1e-9)],
-)
-def test_the_batched_bound_computed_again(K: int, N: int, T: int, eps: float, delta: float) -> None:
-    bound = batched_exp4.tight_bound(Problem(K, T, eps, N, delta))
-    rate, gamma, lam = (bound.settings[key] for key in ("learning_rate", "mixing", "noise"))
-    assert lam == pytest.approx(
-        3 * K * math.sqrt(N * math.log(1 / delta)) / (gamma * bound.batch * eps)
-    )
-    regret = _batched(bound.batch, rate, gamma, K, N, T, eps, delta)
-    assert bound.regret == pytest.approx(regret)
-    start = np.log([bound.batch, rate, gamma])
-
-    def other(logarithms: np.ndarray) -> float:
-        tau, eta, mixing = (float(value) for value in np.exp(logarithms))
-        return math.log(_batched(tau, eta, mixing, K, N, T, eps, delta))
-
-    found = minimize(other, start, method="Nelder-Mead")
-    assert bound.regret <= math.exp(found.fun) * 1.01  # whole batches cost a little
-
-
-def _batched(
-    tau: float, eta: float, gamma: float, K: int, N: int, T: int, eps: float, delta: float
-) -> float:
-    """The claim of the proof, for any parameters."""
-    lam = 3 * K * math.sqrt(N * math.log(1 / delta)) / (gamma * tau * eps)
-    if eta * lam >= 1 or gamma > 1:
-        return math.inf
-    n = T // tau
-    moment = (1 + (K - 1) / tau) / 2 + lam**2
-    learner = math.log(N) / eta + eta * n * moment / (1 - (eta * lam) ** 2)
-    return tau * learner + gamma * tau * n + tau
 
 
 @settings(deadline=None, max_examples=60)
@@ -267,18 +233,6 @@ def test_the_best_batch_is_found(
     assert bound(problem, None).regret <= best * 1.0001
 
 
-@pytest.mark.parametrize(
-    ("T", "N", "eps"), [(5_000, 4, 1.0), (40_000, 100, 0.3), (200_000, 1000, 0.9), (9_770, 9, 0.9)]
-)
-def test_the_best_batch_of_batched_exp4_is_found(T: int, N: int, eps: float) -> None:
-    problem = Problem(3, T, eps, N, 1e-6)
-    found = row_of(find("batched-exp4-tight", with_experts=True), problem)
-    assert found.bound is not None
-    for tau in {T // (n + 1) + 1 for n in range(1, 1000)}:
-        other = row_of(found.entry, problem, tau)
-        assert found.regret <= other.regret * 1.0001
-
-
 def test_the_lowest_point_is_found() -> None:
     assert lowest_point(lambda x: (x - 0.3) ** 2, 0, 1) == pytest.approx(0.3, abs=1e-4)
     assert lowest_point(lambda x: x, 0, 1) == pytest.approx(0, abs=1e-4)
@@ -289,8 +243,8 @@ def test_tight_constants_are_smaller_than_the_papers() -> None:
     for K, T, eps in ((10, 10**6, 0.1), (100, 10**9, 0.01), (2, 10**5, 1.0)):
         for name in ("htinf", "exp3", "ftpl", "ldp-exp3"):
             ours, papers = (
-                row_of(find(each, with_experts=False), Problem(K, T, eps))
-                for each in (f"{name}-tight", name)
+                row_of(find(name, with_experts=False, constants=whose), Problem(K, T, eps))
+                for whose in ("ours", "paper")
             )
             assert ours.regret < papers.regret / 4
 
@@ -311,13 +265,19 @@ def hard_family(K: int, T: int, eps: float) -> list[Environment]:
 def test_simulated_regret_stays_below_the_bounds(eps: float) -> None:
     """Run with the parameters the bounds print and fixed seeds, they reach 0.71 of them at most."""
     K, T = 4, 60_000
-    names = ("one-bit-exp3", "htinf-tight", "exp3-tight", "ftpl-tight", "ldp-exp3-tight")
-    found = {
-        name: row_of(find(name, with_experts=False), Problem(K, T, eps)).regret for name in names
+    names: dict[str, Constants | None] = {
+        "one-bit-exp3": None,
+        **dict.fromkeys(("htinf", "exp3", "ftpl", "ldp-exp3"), "ours"),
     }
-    policies = {name: bd.PrivateBandit(K, eps, T, name) for name in names}
+    found = {
+        name: row_of(find(name, with_experts=False, constants=whose), Problem(K, T, eps)).regret
+        for name, whose in names.items()
+    }
+    policies = {
+        name: bd.PrivateBandit(K, eps, T, name, constants=whose) for name, whose in names.items()
+    }
     checked = {name: regret for name, regret in found.items() if regret < T}
-    assert {"one-bit-exp3", "exp3-tight", "ftpl-tight"} <= set(checked)
+    assert {"one-bit-exp3", "exp3", "ftpl"} <= set(checked)
     for environment in hard_family(K, T, eps):
         results = bd.simulate(policies, environment, replicates=40)
         for name, regret in checked.items():
@@ -341,14 +301,13 @@ def advice_problem(kind: str, T: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", mostly_slow(ADVICE, [*ADVICE][:1]))
-@pytest.mark.parametrize("name", ["local", "one-bit", "batched"])
+@pytest.mark.parametrize("name", ["local", "one-bit"])
 def test_simulated_exp4_stays_below_its_bound(kind: str, name: str) -> None:
     """The algorithms as the page has them, in NumPy, 30 runs at once."""
     T, N, K, eps, runs = 8_000, 6, 3, 1.0, 30
     bound = {
         "local": lambda: exp4.tight_bound(Problem(K, T, eps, N)),
         "one-bit": lambda: exp4.one_bit_bound(Problem(K, T, eps, N)),
-        "batched": lambda: batched_exp4.tight_bound(Problem(K, T, eps, N, 1e-3)),
     }[name]()
     assert bound.regret < T
     losses, advice = advice_problem(kind, T)

@@ -233,7 +233,7 @@ def _attack(
     runs = max(100, canaries // 20)
     policies = {
         "bandit": PrivateBandit(2, claim, release=release),
-        "experts": PrivateExperts(3, 2, claim, algorithm="one-bit-conversion", release=release),
+        "experts": PrivateExperts(3, 2, claim, algorithm="one-bit", release=release),
     }
     on_policies = {}
     for kind, policy in policies.items():

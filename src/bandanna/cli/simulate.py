@@ -165,7 +165,7 @@ def _caption(results: Results) -> str:
 PolicyOptions = dict[str, Any]
 NO_OPTIONS: PolicyOptions = {}
 WITHOUT = "adaptive,phased,ab-test,one-bit,htinf,no-privacy"
-WITH_EXPERTS = "auto,dp-klucb-conversion,one-bit-exp4,local-exp4,no-privacy,random-expert"
+WITH_EXPERTS = "auto,dp-klucb,one-bit-exp4,local-exp4,no-privacy,random-expert"
 
 
 def _listed(algorithms: str | None) -> str | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bandanna.studies.cell import Skipped
 
 WITHOUT = ("adaptive", "phased", "ab-test", "dp-klucb", "one-bit-exp3")
-WITH_EXPERTS = ("auto", "adaptive-conversion", "dp-klucb-conversion", "one-bit-exp4")
+WITH_EXPERTS = ("auto", "adaptive", "dp-klucb", "one-bit-exp4")
 """What a new study compares: with each other, with the same without privacy, and with the
 strongest without privacy."""
 

@@ -22,7 +22,7 @@ from bandanna.algorithms import (
     check_losses,
 )
 from bandanna.privacy.composition import check_slots, slot_for
-from bandanna.spec import Losses, Problem
+from bandanna.spec import Constants, Losses, Problem
 from bandanna.theory.exp3 import CHANGES as USUAL_CHANGES
 from bandanna.theory.tuning import Bound
 
@@ -181,9 +181,9 @@ ELIGIBLE = (
 AB_TEST, NO_PRIVACY = "ab-test", "no-privacy"
 ORDINARY = "phased-net"
 """What loses least in ordinary experiments."""
-CONVERTED = "one-bit-conversion"
+CONVERTED = "one-bit"
 """With experts: whose learner, release or batch are replaced, and what always runs."""
-FEW_EXPERTS = "adaptive-conversion"
+FEW_EXPERTS = "adaptive"
 """What runs with experts unless there are many of them."""
 MANY_EXPERTS = 0.55
 """There are many experts where EXP4's guarantee is at most this times every conversion's."""
@@ -372,8 +372,8 @@ class Plan:
             return ""
         return (
             "Devices can feed one-bit algorithms (release='device'). Expect little "
-            "regret from one-bit while one arm stays the best, and from tracking where the "
-            "best changes; --simulate shows it."
+            "regret from one-bit while one arm stays the best, and from one-bit-exp3 with "
+            "changes= where the best changes; --simulate shows it."
         )
 
     def to_dict(self) -> JSON:
@@ -451,6 +451,7 @@ def plan(
     local: bool = False,
     losses: Losses = "any",
     changes: int | None = None,
+    constants: Constants = "paper",
 ) -> Plan:
     """Compare what every algorithm guarantees.
 
@@ -476,7 +477,9 @@ def plan(
         never see more than one randomised loss at a time.
     losses, changes
         What losses are like, as for ``PrivateBandit``: regret to expect is for such losses, and the
-        bound of ``tracking`` against all sequences of arms that change so often.
+        bound of ``one-bit-exp3`` against all sequences of arms that change so often.
+    constants
+        With whose constants the paper's algorithms run, as for ``PrivateBandit``.
 
     Examples
     --------
@@ -509,7 +512,7 @@ def plan(
             problem if per_person is None else problem_of_slot(problem, per_person, entry),
             batch,
         )
-        for entry, batch in planned(problem, local=local)
+        for entry, batch in planned(problem, local=local, constants=constants)
     ]
     if per_person is not None:
         rows = capped(rows, largest_batch(problem.rounds, per_person, people) or 1)
@@ -559,10 +562,14 @@ def _in_world(problem: Problem, losses: str, changes: int | None) -> Problem:
     return problem.but(changes=changes)
 
 
-def planned(problem: Problem, *, local: bool = False) -> list[tuple[Algorithm, int | None]]:
+def planned(
+    problem: Problem, *, local: bool = False, constants: Constants = "paper"
+) -> list[tuple[Algorithm, int | None]]:
     """Return the algorithms of a plan, with the batch they must have, if any."""
     entries = [
-        entry for entry in algorithms(with_experts=problem.with_experts) if _is_planned(entry)
+        entry.with_constants(constants) if entry.ours else entry
+        for entry in algorithms(with_experts=problem.with_experts)
+        if not entry.comparison
     ]
     if not local:
         return [(entry, None) for entry in entries]
@@ -576,8 +583,3 @@ def problem_of_slot(problem: Problem, per_person: int, entry: Algorithm) -> Prob
     slots, spends = check_slots(per_person), entry.release == VECTOR
     each = slot_for(problem.epsilon, problem.delta, slots, spend_delta=spends)
     return problem.but(epsilon=each.epsilon, delta=each.delta)
-
-
-def _is_planned(entry: Algorithm) -> bool:
-    """Whether an algorithm belongs into a plan: all do but those that do not try to learn."""
-    return entry.private or entry.bound is not None

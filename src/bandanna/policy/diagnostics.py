@@ -168,7 +168,7 @@ class Diagnostics:
         """What this policy and all algorithms guarantee for this problem; needs ``rounds``."""
         if self.rounds is None or not self.guarantee.private or self.experts == 1:
             raise InputError("a plan needs rounds=, a private policy and no single expert.")
-        found = plan_of(self.algorithm, self.recipe, self.problem, self.people)
+        found = plan_of(self.spec, self.recipe, self.problem)
         return found.after(self.happened)
 
     @property

@@ -35,6 +35,7 @@ from bandanna.policy.parts import (
     private_parts,
     recipe_around,
     recipe_of,
+    row_of_catalogue,
 )
 from bandanna.policy.policy import Policy
 from bandanna.spec import (
@@ -115,10 +116,9 @@ def _refuse_unknown(kind: str, options: Mapping[str, object]) -> None:
 
 
 @_described(
-    algorithm="adaptive (default), phased-net, one-bit, one-bit-exp3 (the smallest guarantee for "
-    "few arms), tracking, dp-klucb, the paper's htinf, exp3 and ftpl, or prior work's ldp-exp3 and "
-    "dp-exp3-lap. With -tight at the end of the paper's names and ldp-exp3, tuned to constants of "
-    "ours.",
+    algorithm="adaptive (default), phased, phased-net, one-bit, one-bit-exp3 (the smallest "
+    "guarantee for few arms), one-bit-tsallis (for many), dp-klucb, race, ab-test, or the paper's "
+    "htinf, exp3 and ftpl.",
     delta="With per_person: what a person's slots may cost besides epsilon; 0 is pure.",
 )
 class PrivateBandit(Policy):
@@ -161,22 +161,19 @@ class PrivateBandit(Policy):
 
 
 @_described(
-    algorithm="auto (default) is adaptive-conversion with few experts and one-bit-exp4 with many; "
-    "policy.why says which and why. Conversions treat each expert as an arm: adaptive-conversion, "
-    "dp-klucb-conversion, one-bit-conversion, one-bit-exp3-conversion, tracking-conversion, "
-    "htinf-conversion, exp3-conversion, ftpl-conversion. EXP4 weighs them: one-bit-exp4, "
-    "calibrated-exp4, and the paper's local-exp4 and batched-exp4. With -tight at the end of the "
-    "paper's names, tuned to constants of ours.",
+    algorithm="auto (default) is adaptive with few experts and one-bit-exp4 with many; policy.why "
+    "says which and why. Algorithms for arms take each expert as an arm and follow one in a batch: "
+    "adaptive, dp-klucb, one-bit, one-bit-exp3, one-bit-tsallis, htinf, exp3, ftpl. EXP4 weighs "
+    "all: one-bit-exp4, and the paper's local-exp4 and batched-exp4.",
     experts="Number of experts N, or their names.",
-    rounds="How many decisions are expected. Needed by EXP4, and by some conversions.",
-    delta="What may be spent besides epsilon. Only batched-exp4 and calibrated-exp4 use it, and "
-    "per_person.",
+    rounds="How many decisions are expected. Needed by EXP4, exp3 and ftpl.",
+    delta="What may be spent besides epsilon. Only batched-exp4 uses it, and per_person.",
 )
 class PrivateExperts(Policy):
     """Choose among arms by experts' advice without revealing anyone's feedback.
 
-    With ``per_person`` and a conversion a slot follows one expert; EXP4 credits each round by its
-    own advice, so there a slot is one round.
+    With ``per_person`` a slot follows one expert; EXP4 credits each round by its own advice, so
+    there a slot is one round.
 
     Parameters
     ----------
@@ -189,7 +186,7 @@ class PrivateExperts(Policy):
     >>> decision = policy.decide([0, 0, 1])
     >>> policy.observe(decision, loss=0.3)
     >>> policy.algorithm
-    'adaptive-conversion'
+    'adaptive'
     """
 
     saved_as: ClassVar[str | None] = "PrivateExperts"
@@ -411,7 +408,8 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
         raise ValueError(f"a {spec.kind} does not go with experts {spec.experts!r}")
     if (spec.kind in PRIVATE_KINDS) != recipe.release.guarantee().private:
         raise ValueError(f"a {spec.kind} does not go with a {recipe.release.name} release")
-    if "-conversion" in str(spec.algorithm) and not follows_experts(recipe, spec.num_experts):
+    row = row_of_catalogue(spec) if spec.kind == "PrivateExperts" else None
+    if row is not None and row.over is not None and not follows_experts(recipe, spec.num_experts):
         raise ValueError(f"its parts do not make {spec.algorithm!r}")
     if spec.algorithm is None or fitted(spec, recipe) != spec:
         raise ValueError("its parts do not fit together")

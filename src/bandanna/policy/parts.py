@@ -206,7 +206,7 @@ def _choose_algorithm(spec: Spec) -> tuple[str, str]:
     if spec.num_experts == 1:
         return CONVERTED, "There is one expert: it is followed, and nothing is learned."
     if spec.replaced:
-        return CONVERTED, "Conversions are what takes a learner, release or batch."
+        return CONVERTED, "A learner, release or batch goes with following one expert at a time."
     if spec.rounds is None:
         return FEW_EXPERTS, f"{FEW_EXPERTS} does without rounds=; its regret is bounded as it runs."
     found = plan(spec.problem, per_person=spec.per_person, people=spec.people)
@@ -221,7 +221,7 @@ def slot_problem(spec: Spec) -> Problem:
     if spec.experts is None:
         each = slot_for(spec.epsilon, spec.delta, spec.per_person)
         return problem.but(epsilon=each.epsilon)
-    return problem_of_slot(problem, spec.per_person, find(algorithm_of(spec), with_experts=True))
+    return problem_of_slot(problem, spec.per_person, row_of_catalogue(spec))
 
 
 def outcome_problem(spec: Spec) -> Problem:
@@ -250,13 +250,18 @@ def algorithm_of(spec: Spec) -> str:
     return spec.algorithm
 
 
+def row_of_catalogue(spec: Spec) -> Algorithm:
+    """Return the row of the catalogue of a Spec in which the algorithm has been chosen."""
+    experts = spec.experts is not None
+    return find(algorithm_of(spec), with_experts=experts, constants=spec.constants)
+
+
 def private_recipe(spec: Spec, problem: Problem) -> Recipe:
     """Choose learner, release and batch for a named algorithm, with the caller's replacements."""
-    algorithm = algorithm_of(spec)
-    entry = find(algorithm, with_experts=problem.with_experts)
+    algorithm, entry = algorithm_of(spec), row_of_catalogue(spec)
     if not entry.private:
-        known = ", ".join(names(with_experts=problem.with_experts, private=True))
-        raise InputError(f"{algorithm} is not private; private are {known}.")
+        usual = names(with_experts=problem.with_experts, private=True, comparison=False)
+        raise InputError(f"{algorithm} is not private; private are {', '.join(usual)}.")
     checks.epsilon(problem.epsilon)
     if problem.experts == 1:
         return Recipe(FixedArm(1), SilentRelease())
@@ -268,10 +273,10 @@ def private_recipe(spec: Spec, problem: Problem) -> Recipe:
             f"in it. Pass guard=False for the algorithm as published."
         )
     if not entry.replaceable:
-        conversions = [row.name for row in algorithms(with_experts=True) if row.replaceable]
+        following = [row.name for row in algorithms(with_experts=True) if row.replaceable]
         raise InputError(
-            f"learner, release and batch can be replaced in conversions "
-            f"({', '.join(conversions)}), not in {algorithm}."
+            f"learner, release and batch can be replaced where each batch follows one expert "
+            f"({', '.join(following)}), not in {algorithm}."
         )
     if entry.over is not None:
         entry, problem = entry.over, problem.over_experts()
@@ -288,7 +293,7 @@ def _within_people(recipe: Recipe, spec: Spec, problem: Problem) -> Recipe:
         return recipe
     most = largest_batch(problem.rounds, spec.per_person, spec.people)
     chosen = spec.batch is not None or isinstance(spec.release, Release)
-    entry = find(algorithm_of(spec), with_experts=problem.with_experts)
+    entry = row_of_catalogue(spec)
     if most is None or recipe.batch <= most or chosen or not entry.replaceable:
         return recipe
     return private_recipe(spec.but(batch=most), problem)
@@ -503,6 +508,6 @@ def fitted(spec: Spec, recipe: Recipe) -> Spec:
     if people.rounds_per_slot not in (None, 1):
         raise InputError(
             f"{spec.algorithm} credits every round by its own advice, so rounds_per_slot is 1; got "
-            f"{people.rounds_per_slot}. Conversions take longer slots."
+            f"{people.rounds_per_slot}. Algorithms that follow one expert take longer slots."
         )
     return spec.but(rounds_per_slot=1)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bandanna._core.types import JSON, Guarantee, InputError
-from bandanna.algorithms import Algorithm, algorithms, find
+from bandanna.algorithms import Algorithm, algorithms
 from bandanna.planner.plan import Plan, Row, capped, largest_batch, plan, row_of
-from bandanna.policy.parts import Recipe, algorithm_of, follows_experts, recipe_of
+from bandanna.policy.parts import Recipe, algorithm_of, follows_experts, recipe_of, row_of_catalogue
 from bandanna.policy.state import State
 from bandanna.privacy import Release
 from bandanna.privacy.certificate import Setting, make_certificate
@@ -23,7 +23,7 @@ from bandanna.privacy.statements import (
     assumed_by_all,
     protected,
 )
-from bandanna.spec import PeopleRule, Problem, Spec
+from bandanna.spec import Problem, Spec
 
 if TYPE_CHECKING:
     from bandanna.privacy.range import PrivateRange
@@ -100,14 +100,12 @@ def certificate_of(
     return make_certificate(bought.said_of(promise), setting, bought.entries(promise.epsilon))
 
 
-def plan_of(
-    algorithm: str, recipe: Recipe, problem: Problem, rule: PeopleRule | None = None
-) -> Plan:
+def plan_of(spec: Spec, recipe: Recipe, problem: Problem) -> Plan:
     """Return the plan for a policy's problem, and what the policy itself guarantees.
 
     That is the bound of whichever algorithm, at the policy's batch, has just these parts.
     """
-    own, found = own_row(algorithm, recipe, problem), plan(problem)
+    own, found, rule = own_row(spec, recipe, problem), plan(problem), spec.rule
     if rule is not None:
         most = largest_batch(problem.rounds, rule.per_person, rule.people) or 1
         rows = sorted(capped(found.rows, most), key=lambda row: row.regret)
@@ -115,14 +113,16 @@ def plan_of(
     return replace(found, own=own)
 
 
-def own_row(algorithm: str, recipe: Recipe, problem: Problem) -> Row:
+def own_row(spec: Spec, recipe: Recipe, problem: Problem) -> Row:
     """Return what a policy with these parts guarantees for a problem, or why nothing."""
-    entry = find(algorithm, with_experts=problem.with_experts)
+    algorithm, entry = algorithm_of(spec), row_of_catalogue(spec)
     recipe = recipe._replace(release=recipe.release.in_process())
-    others = [row for row in algorithms(with_experts=problem.with_experts) if row != entry]
+    rows = [
+        row for entry in algorithms(with_experts=problem.with_experts) for row in entry.versions
+    ]
     same = [
         row_of(candidate, problem, batch)
-        for candidate in (entry, *others)
+        for candidate in (entry, *(row for row in rows if row != entry))
         for batch in (None, recipe.batch)
         if candidate.release == recipe.release.name and _makes(candidate, problem, batch, recipe)
     ]

@@ -24,7 +24,7 @@ THAT_CAME = "whether feedback came had nothing to do with outcomes (what was giv
 WEIGHED = (
     "EXP4 weighs all experts in every round, and from what it releases no expert's mean is bounded "
     "here, so no best expert is named. For an answer about experts use a conversion, such as "
-    "adaptive-conversion, which follows one expert at a time."
+    "adaptive, which follows one expert at a time."
 )
 """What is said where experts are weighed."""
 

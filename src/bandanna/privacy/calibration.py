@@ -148,7 +148,7 @@ def paper_noise(epsilon: float, delta: float, experts: int) -> Calibration:
     if not 0.0 < delta <= largest:
         raise InputError(
             f"batched-exp4 needs a delta above 0 and, for its composition step, at most "
-            f"exp(-0.908 epsilon) = {largest:.3g}; got {delta:g}. calibrated-exp4 takes any."
+            f"exp(-0.908 epsilon) = {largest:.3g}; got {delta:g}. constants='ours' takes any."
         )
     scale = 3.0 * math.sqrt(experts * math.log(1.0 / delta)) / epsilon
     return Calibration("laplace", math.inf, scale, math.inf, experts, epsilon)

@@ -33,6 +33,8 @@ from bandanna.privacy.range import RANGE_ENTRIES, check_bought, impossible_range
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.statements import (
     PERSON_ENTRIES,
+    PROTECTED,
+    PROTECTED_WITH_EXPERTS,
     PUBLIC_ROWS,
     Assumed,
     batches_in_words,
@@ -371,7 +373,8 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     slots = data["slots"] if composes_slots(data) else None
     if slots is None:
         named = str(data["algorithm"]), data["experts"]
-        same = data["protects"] == mechanism.protected(*named)
+        most = mechanism.protected(*named)
+        same = data["protects"] in (most, PROTECTED if most == PROTECTED_WITH_EXPERTS else most)
         unit = "round" if mechanism.per_person is None else "person"
         what = f"one {unit}'s feedback, as is proved for {data['algorithm']}"
         reasons = mechanism.reasons

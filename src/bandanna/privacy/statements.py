@@ -20,8 +20,9 @@ PROTECTED_WITH_EXPERTS = (
 )
 PROTECTED_ON_DEVICE = f"{PROTECTED}, the operator among them: feedback stays on the person's device"
 
-FOLLOWING = "-conversion"
-"""Algorithms with this in their names draw an expert and follow it; no others can hide advice."""
+WEIGHING = "exp4"
+"""Algorithms with this in their names weigh all experts in every round, so they cannot hide advice;
+others draw an expert and follow it."""
 
 ONE_ROUND = "each person's feedback is one round's; k rounds of one person cost k times epsilon"
 ONE_NAME = (
@@ -197,7 +198,7 @@ def protected(algorithm: str, experts: int | None, *, on_device: bool = False) -
     """Return what an algorithm protects."""
     if on_device:
         return PROTECTED_ON_DEVICE
-    hides_advice = FOLLOWING in algorithm and experts is not None and experts > 1
+    hides_advice = WEIGHING not in algorithm and experts is not None and experts > 1
     return PROTECTED_WITH_EXPERTS if hides_advice else PROTECTED
 
 

@@ -61,7 +61,8 @@ def guaranteed(row: JSON, about: JSON) -> str:
     problem = Problem(
         row["arms"], row["rounds"], row["epsilon"], row["experts"], row["delta"] or 0.0
     )
-    found = row_of(find(row["ran"], with_experts=problem.with_experts), problem)
+    experts, constants = problem.with_experts, row.get("constants")
+    found = row_of(find(row["ran"], with_experts=experts, constants=constants), problem)
     if found.bound is None or row["batch"] not in (None, found.bound.batch):
         return "-"
     low, high = about.get("range") or (0.0, 1.0)

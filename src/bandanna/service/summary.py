@@ -146,7 +146,7 @@ def _bound_so_far(policy: Policy, missed: int) -> float | None:
     rounds = policy.decided if policy.rounds is None else policy.rounds
     if rounds < policy.decided or not policy.guarantee.private or policy.experts == 1:
         return None
-    own = own_row(policy.algorithm, policy.recipe, policy.problem.but(rounds=rounds))
+    own = own_row(policy.spec, policy.recipe, policy.problem.but(rounds=rounds))
     found = own.after(policy.happened._replace(missed=missed))
     bound = (high - low) * found.regret
     return bound if bound < at_random else None

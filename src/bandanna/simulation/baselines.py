@@ -40,7 +40,7 @@ of theirs, and EXP4, plain and centred, are two more."""
 PLAIN_LEARNERS = {"dp-klucb": "kl-ucb", "one-bit-exp4": "centred-exp4"}
 """Algorithms whose learner has another name without privacy."""
 
-ONLY_PRIVATE = ("tracking", "phased-net")
+ONLY_PRIVATE = ("phased-net",)
 """Algorithms whose parts without privacy are none of the learners that can be named."""
 
 FEWEST, MOST, EXPERT_TRIALS = 5, 30, 2
@@ -71,7 +71,7 @@ def make_policy(
     >>> make_policy("htinf", Problem(arms=3, rounds=1000, epsilon=0.5)).batch
     2
     >>> make_policy("auto", Problem(arms=2, rounds=1000, epsilon=0.5, experts=3)).algorithm
-    'adaptive-conversion'
+    'adaptive'
     """
     arms, rounds, experts = problem.arms, problem.rounds, problem.experts
     if name.endswith(SAME):
@@ -183,8 +183,8 @@ def _without_privacy(
     if problem.with_experts and name == AUTO:
         raise InputError(f"{AUTO} stands for another algorithm: name that before {SAME}.")
     entry = find(name, with_experts=problem.with_experts)
-    learner = PLAIN_LEARNERS.get(name.removesuffix("-conversion"), entry.learner)
-    if not entry.private or name.removesuffix("-conversion") in ONLY_PRIVATE:
+    learner = PLAIN_LEARNERS.get(name, entry.learner)
+    if not entry.private or name in ONLY_PRIVATE:
         raise InputError(f"there is no {name} without privacy; {NO_PRIVACY} is the strongest.")
     if problem.experts is None:
         size = problem.arms, learner, problem.rounds

@@ -227,8 +227,7 @@ def _candidates(problem: Problem, loss_range: LossRange) -> dict[str, Policy]:
     ours = [
         row.name for row in algorithms(with_experts=False) if row.private and row.source == "ours"
     ]
-    names = [name for name in ours if not name.endswith("-tight")]
-    names += [name for name, _ in ALGORITHMS.values()]
+    names = [*ours, *(name for name, _ in ALGORITHMS.values())]
     names += [AB_TEST, "dp-klucb", plan(problem).best.algorithm, NO_PRIVACY]
     policies = {}
     for name in dict.fromkeys(names):

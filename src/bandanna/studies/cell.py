@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from bandanna._core.documents import seal
 from bandanna._core.types import JSON, InputError
+from bandanna.algorithms import has_constants
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policy import Policy
 from bandanna.simulation.arguments import seconds_of
@@ -23,7 +24,7 @@ from bandanna.studies.contexts import CONTEXTUAL, ROUND_SECONDS, WITHOUT_PRIVACY
 from bandanna.studies.environments import Data, Source
 from bandanna.studies.schema import AXES, OWN, Setting, is_private
 
-RESULTS_VERSION = 8
+RESULTS_VERSION = 9
 """Raise this whenever the same settings would give other numbers, or the columns change."""
 
 PART_SECONDS = 10.0
@@ -66,6 +67,8 @@ class Cell(Setting):  # type: ignore[misc]
         values = {name: getattr(asked, name) for name in AXES}
         if not is_private(asked.algorithm):
             values |= {name: None for name, axis in AXES.items() if axis.private}
+        if not has_constants(asked.algorithm):
+            values["constants"] = None
         values |= {"arms": environment.arms, "rounds": environment.rounds}
         values["experts"] = environment.experts
         cell = cls(**values, replicates=replicates, seed=seed, checkpoints=checkpoints)

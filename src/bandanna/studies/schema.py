@@ -97,13 +97,15 @@ OWN = {
 def _axis_of(name: str, declared: Parameter) -> Axis:
     """Return the axis of a parameter, as ``Spec`` declares it."""
     assert declared.axis is not None
-    of_floats = types()[name] in (float, float | None)
-    read = (
-        _number(name, declared.check) if of_floats else whole_number(name, int(declared.least or 0))
-    )
+    column: type = int
+    read: Reader = whole_number(name, int(declared.least or 0))
+    if declared.choices:
+        column, read = str, declared.check
+    elif types()[name] in (float, float | None):
+        column, read = float, _number(name, declared.check)
     shown = declared.axis
     return Axis(
-        float if of_floats else int,
+        column,
         read,
         shown.title,
         shown.rivals_share,

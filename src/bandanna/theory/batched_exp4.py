@@ -22,12 +22,9 @@ from bandanna.spec import Problem
 from bandanna.theory import exp4
 from bandanna.theory.tuning import (
     PAPER,
-    PROOF,
     Bound,
-    TooFewRoundsError,
     Tuning,
     Weights,
-    best_batch,
     check_epsilon,
     checked_batch,
     lowest_point,
@@ -111,67 +108,6 @@ def paper_bound(problem: Problem) -> Bound:
             "sqrt(N log(1/delta)) log(NT) log(N) / eps": math.sqrt(spread) * logs * log_n / epsilon,
         },
         batch=found.batch,
-    )
-
-
-def tight(problem: Problem, batch: int | None = None) -> Tuning:
-    """Batched EXP4 with the paper's noise and our constants."""
-    found = tight_bound(problem, batch)
-    settings = found.settings
-    parts = Batched(found.batch, settings["learning_rate"], settings["mixing"])
-    return tuning(problem, parts, "paper")
-
-
-def tight_bound(problem: Problem, batch: int | None = None) -> Bound:
-    """Batched EXP4 with the paper's noise, the rest chosen to make the bound smallest."""
-    arms, rounds, epsilon = problem.size
-    check_epsilon(problem)
-    experts = problem.num_experts
-    multiple = arms * paper_noise(epsilon, problem.delta, experts).composed
-    log_n = math.log(experts)
-
-    # With u = theta^2 / (1 - theta^2) and the best learning rate, the bound is
-    # 2 sqrt(paid(u) earned(u)) + tau; its logarithm is convex in log u.
-    def paid(size: float, count: float, u: float) -> float:
-        return size * (log_n + count * u)
-
-    def earned(size: float, count: float, u: float) -> float:
-        moment = (size + arms - 1.0) * (1.0 + u) / 2.0
-        return count * (moment + multiple * math.sqrt((1.0 + u) / u))
-
-    def best_u(size: float, count: float) -> float:
-        def product(log_u: float) -> float:
-            u = math.exp(log_u)
-            return paid(size, count, u) * earned(size, count, u)
-
-        return math.exp(lowest_point(product, -35.0, 5.0))
-
-    def whole(size: float, count: float) -> float:
-        u = best_u(size, count)
-        return 2.0 * math.sqrt(paid(size, count, u) * earned(size, count, u)) + size
-
-    if batch is None:
-        batch = best_batch(whole, rounds)
-    count = rounds // batch
-    u = best_u(batch, count)
-    rate = math.sqrt(paid(batch, count, u) / earned(batch, count, u))
-    noise = math.sqrt(u / (1.0 + u)) / rate
-    mixing = multiple / (noise * batch)
-    if mixing > 1.0:
-        raise TooFewRoundsError(f"{rounds} rounds are too few: its mixing would be above 1.")
-    return Bound(
-        f"batched EXP4, tight constants ({PROOF})",
-        {
-            "tau log(N) / eta": batch * log_n / rate,
-            "eta tau n (1 + (K - 1)/tau) / (2 (1 - theta^2))": (
-                rate * count * (batch + arms - 1.0) * (1.0 + u) / 2.0
-            ),
-            "eta tau n lam^2 / (1 - theta^2)": rate * batch * count * noise**2 * (1.0 + u),
-            "gamma tau n": mixing * batch * count,
-            "tau": float(batch),
-        },
-        batch,
-        {"learning_rate": rate, "mixing": mixing, "noise": noise},
     )
 
 

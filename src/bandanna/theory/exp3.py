@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bandanna._core.types import JSON
+from bandanna._core.types import JSON, InputError
 from bandanna.spec import Problem
 from bandanna.theory.centred import one_bit_centred_exp3, tracking_choices, tracking_share
 from bandanna.theory.delay import late_exp3
@@ -159,14 +159,23 @@ def clipped(problem: Problem) -> Tuning:
 
 
 def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
-    """Centred EXP3 on released bits: ``(tau/s) sqrt(n K log(K) / 2) + ... + tau``."""
+    """Centred EXP3 on released bits: ``(tau/s) sqrt(n K log(K) / 2) + ... + tau``.
+
+    Told how often the best arm changes, it keeps a fixed share, and the bound is against every
+    sequence of arms that changes so often; the best arm of all is one of these.
+    """
+    if problem.delay and problem.changes:
+        raise InputError("none is proved for late feedback where the best arm changes.")
     if problem.delay:
         return late_exp3(problem, batch)
-    return _centred_bound(problem, batch, 0)
+    return _centred_bound(problem, batch, problem.changes or 0)
 
 
 def one_bit_exp3(problem: Problem, batch: int | None = None) -> Tuning:
     """Centred EXP3 on released bits; without a horizon, its rate falls with the number of bits."""
+    if problem.changes:
+        problem.horizon("one-bit-exp3 with changes=", instead="adaptive")
+        problem = problem.but(delay=0)
     if problem.rounds is None:
         parts: JSON = {**learner("exp3", problem.arms, centred=True), "learning_rate": None}
         batch = default_one_bit_batch(problem.epsilon) if batch is None else batch
@@ -174,14 +183,6 @@ def one_bit_exp3(problem: Problem, batch: int | None = None) -> Tuning:
     found = one_bit_bound(problem, batch)
     parts = learner("exp3", problem.arms, **found.settings)
     return Tuning(parts, release("one-bit", problem, found.batch))
-
-
-def tracking_bound(problem: Problem, batch: int | None = None) -> Bound:
-    """Bound centred EXP3 with a fixed share against every sequence of arms that changes so often.
-
-    The best arm of all is one of these sequences.
-    """
-    return _centred_bound(problem, batch, problem.changes or CHANGES)
 
 
 def _centred_bound(problem: Problem, batch: int | None, changes: int) -> Bound:
