@@ -238,6 +238,8 @@ class Batch:
 
         They are those of rounds given up, and of slots that count and have no feedback at all.
         """
+        if not self.given_up:
+            return {}
         if self.slots is None:
             return dict(Counter(self._sum_of(position) for position in self.given_up))
         lost = (
