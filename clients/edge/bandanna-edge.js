@@ -36,6 +36,11 @@ export class Shares {
     return new Shares(said, Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join(""));
   }
 
+  /** Return a line for the service's feedback: what came of a unit that met its arm. */
+  outcome(unit, value) {
+    return { unit, value, experiment: this.key };
+  }
+
   /** Return the arm of a unit; reports its first exposure in this phase. */
   assign(unit, report) {
     let bucket = Math.floor((sha256(`${this.salt}:${unit}`) * PARTS) / 2 ** 32);

@@ -64,6 +64,10 @@ class Shares:
             raise ValueError("these shares do not follow those before: others were told others")
         return cls(said, hashlib.sha256(text.encode()).hexdigest())
 
+    def outcome(self, unit: str, value: float) -> dict[str, object]:
+        """Return a line for the service's feedback: what came of a unit that met its arm."""
+        return {"unit": unit, "value": value, "experiment": self.key}
+
     def assign(self, unit: str, report: Callable[[Exposure], object] | None = None) -> str:
         """Return the arm of a unit; reports its first exposure in this phase."""
         mark = hashlib.sha256(f"{self._salt}:{unit}".encode()).digest()

@@ -15,7 +15,7 @@ import bandanna as bd
 from bandanna.store import ConflictError, KeyRow, MemoryStore, Store, Transaction
 from bandanna.store.context_unit import head_of
 from bandanna.store.contract import GoneError
-from bandanna.store.rows import Feedback, OpenBatch, Release, State
+from bandanna.store.rows import COUNTED, Block, Feedback, OpenBatch, Release, State
 from tests.contracts.policies import make
 from tests.postgres import Postgres, needs_postgres
 from tests.store.stores import KINDS, changes, event, experiment, open_store, put
@@ -513,3 +513,20 @@ def test_tidying_changes_nothing(store: Store) -> None:
     number = put(store, experiment())
     store.tidy()
     assert [one.number for one in store.experiments()] == [number]
+
+
+def test_blocks_are_read_back_in_order_and_go_with_their_batch(store: Store) -> None:
+    number, other = put(store, experiment()), put(store, experiment())
+    write(store, number, batches=[BATCH], blocks=[Block(0, b"one"), Block(COUNTED, b"them")])
+    write(store, number, blocks=[Block(0, b"two"), Block(1, b"next"), Block(0, b"three")])
+    write(store, other, blocks=[Block(0, b"theirs")])
+
+    def blocks(batch: int, of: int = number) -> bytes:
+        with store.transaction() as transaction:
+            transaction.lock([of])
+            return b"".join(transaction.blocks(of, batch))
+
+    assert (blocks(0), blocks(1), blocks(COUNTED)) == (b"onetwothree", b"next", b"them")
+    write(store, number, releases=[Release(0, 1, 3, 1.0, 4.0)], blocks=[Block(0, b"late")])
+    assert (blocks(0), blocks(1), blocks(COUNTED)) == (b"", b"next", b"them")
+    assert blocks(0, other) == b"theirs"

@@ -284,12 +284,13 @@ def test_one_of_several_processes_makes_the_first_key_in_postgresql(postgres: Po
     first_keys(postgres.new_database())
 
 
-SECOND = """
+LATER = str(int(NEWEST) + 1)
+NEXT = f"""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "2"
-down_revision = "1"
+revision = "{LATER}"
+down_revision = "{NEWEST}"
 
 
 def upgrade() -> None:
@@ -301,9 +302,9 @@ def make_newer(folder: Path, monkeypatch: pytest.MonkeyPatch, breaks: str = "1")
     """Make this a later version, with a change of the tables that only adds."""
     later = folder / "migrations"
     shutil.copytree(migrations.FOLDER, later)
-    (later / "versions" / "second.py").write_text(SECOND)
+    (later / "versions" / "next.py").write_text(NEXT)
     monkeypatch.setattr(migrations, "FOLDER", later)
-    monkeypatch.setattr(migrations, "NEWEST", "2")
+    monkeypatch.setattr(migrations, "NEWEST", LATER)
     monkeypatch.setattr(migrations, "BREAKS", ("1", breaks))
 
 
@@ -351,9 +352,9 @@ def test_a_database_that_this_version_cannot_use_is_refused_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as later:
-        make_newer(tmp_path, later, breaks="2")
+        make_newer(tmp_path, later, breaks=LATER)
         open_file(tmp_path).close()
-    with pytest.raises(StateFileError, match=r"newer version .* have version 2"):
+    with pytest.raises(StateFileError, match=rf"newer version .* have version {LATER}"):
         open_file(tmp_path)
 
 

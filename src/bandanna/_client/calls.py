@@ -202,6 +202,20 @@ def reward_lines(
     ]
 
 
+def report_lines(path: str, lines: Iterable[Mapping[str, object]]) -> list[Call]:
+    """Report in bulk, some thousand lines at a time."""
+    rows = [dict(line) for line in lines]
+    return [
+        Call("POST", f"{path}/feedback", lines=rows[k : k + MOST_LINES])
+        for k in range(0, len(rows), MOST_LINES)
+    ]
+
+
+def refused_reports(answer: JSON, before: int) -> dict[int, str]:
+    """Read the answer to reports: what was refused, by place, after so many lines before them."""
+    return {before + one["line"] - 1: one["detail"] for one in answer["refused"]}
+
+
 def verdicts(answer: JSON) -> dict[str, str]:
     """Read the answer to feedback in bulk: what was refused, by event."""
     return {one["event_id"]: one["detail"] for one in answer["lines"] if one["status"] != 204}

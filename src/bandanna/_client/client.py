@@ -220,6 +220,18 @@ class Experiment:
             refused |= calls.verdicts(self._client.run(call))
         return refused
 
+    def report(self, lines: Iterable[Mapping[str, object]]) -> dict[int, str]:
+        """Report units that met an arm, where decisions are made at the edge.
+
+        A line is such as ``{"unit": "u17", "value": 1.0, "experiment": "exp_1-3"}``. Returns the
+        places of lines that were refused, and why. The same lines may be sent again.
+        """
+        refused: dict[int, str] = {}
+        for k, call in enumerate(calls.report_lines(self._path, lines)):
+            answer = self._client.run(call)
+            refused |= calls.refused_reports(answer, k * calls.MOST_LINES)
+        return refused
+
     def give_up(self, decision: Decision | str) -> None:
         """Count the default loss for feedback that has not come; where it has, nothing happens."""
         self._client.run(calls.about_event(self._path, decision, "give-up"))
@@ -423,6 +435,18 @@ class AsyncExperiment:
         refused: dict[str, str] = {}
         for call in calls.reward_lines(self._path, rewards or {}, losses or {}):
             refused |= calls.verdicts(await self._client.run(call))
+        return refused
+
+    async def report(self, lines: Iterable[Mapping[str, object]]) -> dict[int, str]:
+        """Report units that met an arm, where decisions are made at the edge.
+
+        A line is such as ``{"unit": "u17", "value": 1.0, "experiment": "exp_1-3"}``. Returns the
+        places of lines that were refused, and why. The same lines may be sent again.
+        """
+        refused: dict[int, str] = {}
+        for k, call in enumerate(calls.report_lines(self._path, lines)):
+            answer = await self._client.run(call)
+            refused |= calls.refused_reports(answer, k * calls.MOST_LINES)
         return refused
 
     async def give_up(self, decision: Decision | str) -> None:

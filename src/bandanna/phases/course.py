@@ -20,18 +20,18 @@ from typing import Protocol
 import numpy as np
 
 from bandanna._core.grid import UNITS
-from bandanna._core.types import JSON, Guarantee
+from bandanna._core.types import JSON
 from bandanna.counted import Counted
 from bandanna.phases.definition import Course, moment_of, written
-from bandanna.phases.payloads import PARTS, digest, parts_of
+from bandanna.phases.payloads import PARTS, digest, parts_of, seed_of
 from bandanna.policy.facade import PrivateBandit
-from bandanna.policy.parts import metrics_of
 from bandanna.policy.policy import Policy
+from bandanna.policy.promises import Exposed
 from bandanna.policy.state import Batch
-from bandanna.privacy.composition import for_person, slot_for
+from bandanna.privacy.composition import slot_for
 from bandanna.privacy.release import Released
-from bandanna.privacy.statements import PUBLIC_EXPOSURES, assumed_by_all
-from bandanna.scorecard.health import ratio_chance
+from bandanna.scorecard.health import ALARM, ratio_chance
+from bandanna.scorecard.view import Check
 from bandanna.warehouse.source import duration
 
 LONGEST = 7
@@ -83,7 +83,7 @@ class Step:
         return " ".join([*parts, *self.warnings])
 
 
-def new_policy(course: Course) -> PrivateBandit:
+def new_policy(course: Course) -> Policy:
     """Make what plans phases, releases them and learns."""
     policy = PrivateBandit(
         course.arms,
@@ -99,19 +99,13 @@ def new_policy(course: Course) -> PrivateBandit:
         guardrails=course.guardrails,
     )
     policy.state.rewarded = course.reward
+    return promising(course, policy)
+
+
+def promising(course: Course, policy: Policy) -> Policy:
+    """Let a policy promise what the course does: to persons, whose exposures are public."""
+    policy.exposed = Exposed(course.epsilon, course.per_person)
     return policy
-
-
-def promised(course: Course) -> Guarantee:
-    """Return what is promised about one person's facts."""
-    slots = course.per_person
-    low, high = course.outcome_range
-    policy = new_policy(course)
-    promise, metrics = policy.recipe.release.guarantee(), metrics_of(policy.spec)
-    promise = promise if metrics is None else metrics.guarantee(promise)
-    assumed = assumed_by_all(low, high, clip=True, slots=slots)
-    promise = promise.assuming(*assumed, PUBLIC_EXPOSURES)
-    return promise if slots is None else for_person(promise, course.epsilon, 0.0, slots)
 
 
 def begun(salt: str) -> JSON:
@@ -166,6 +160,16 @@ def due(
     return min(times, default=None)
 
 
+def division(phases: Sequence[JSON]) -> Check:
+    """Say whether people were divided as published, in all phases together."""
+    seen = [one["released"] for one in phases if one["released"]]
+    chance = min([1.0, *(len(seen) * one["sample_ratio"] for one in seen)])
+    fair = chance > ALARM
+    said = "are divided as published" if fair else "are not divided as published"
+    rest = "" if fair else ": are exposures lost, or shares cached for long?"
+    return Check("division", fair, f"In all phases people {said} (p = {chance:.2g}){rest}.")
+
+
 def _is_over(course: Course, policy: Policy, one: JSON, moment: datetime, cohort: Cohort) -> bool:
     """Whether a phase is to be closed: it has its time, and about as many people as planned.
 
@@ -189,7 +193,7 @@ def _open(course: Course, state: JSON, policy: Policy, moment: datetime, write: 
     number, batch = len(state["phases"]), policy.plan_phase()
     assert batch.phase is not None, "the policy plays phases"
     parts, since = parts_of(batch.phase.planned), written(moment)
-    seed = state["salt"] if course.per_person == 1 else f"{state['salt']}-{number}"
+    seed = seed_of(course, state["salt"], number)
     previous = digest(state["published"]) if state["published"] else ""
     state["published"] = write(number, parts, seed, since, previous)
     state["phases"].append(

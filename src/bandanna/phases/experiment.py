@@ -21,7 +21,16 @@ from bandanna._core.types import JSON, Guarantee, InputError, StateFileError
 from bandanna.kept import Kept, kept
 from bandanna.ledger import Ledger
 from bandanna.phases.counting import InTables
-from bandanna.phases.course import Step, Write, begun, due, go_on, new_policy, promised
+from bandanna.phases.course import (
+    Step,
+    Write,
+    begun,
+    division,
+    due,
+    go_on,
+    new_policy,
+    promising,
+)
 from bandanna.phases.definition import Definition, moment_of
 from bandanna.phases.payloads import flagd, growthbook, signed
 from bandanna.policy.answers import Answer, Comparison
@@ -29,8 +38,6 @@ from bandanna.policy.facade import policy_from_dict
 from bandanna.policy.policy import Policy
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.scorecard.card import Scorecard
-from bandanna.scorecard.health import ALARM
-from bandanna.scorecard.view import Check
 
 
 class PhasedExperiment:
@@ -122,18 +129,11 @@ class PhasedExperiment:
         card = self._policy().scorecard(
             control, outcome=self.definition.outcome, confidence=confidence
         )
-        promise, seen = self.guarantee, [one["released"] for one in self.phases if one["released"]]
-        chance = min([1.0, *(len(seen) * one["sample_ratio"] for one in seen)])
-        fair = chance > ALARM
-        said = "are divided as published" if fair else "are not divided as published"
-        rest = "" if fair else ": are exposures lost, or shares cached for long?"
-        check = Check("division", fair, f"In all phases people {said} (p = {chance:.2g}){rest}.")
+        change = (one for one in card.health if one.name == "change")
         return replace(
             card,
-            epsilon=promise.epsilon,
-            protects=promise.protects,
             title=self.definition.name,
-            health=(check, *(one for one in card.health if one.name == "change")),
+            health=(division(self.phases), *change),
             certificates=(self.certificate(),),
         )
 
@@ -150,7 +150,7 @@ class PhasedExperiment:
     @property
     def guarantee(self) -> Guarantee:
         """What is promised about one person's facts."""
-        return promised(self.definition)
+        return new_policy(self.definition).guarantee
 
     def certificate(self) -> JSON:
         """Return the guarantee as a document that ``bandanna verify`` checks."""
@@ -226,7 +226,7 @@ class PhasedExperiment:
         return found
 
     def _policy(self) -> Policy:
-        return policy_from_dict(self._state()["policy"], latest=True)
+        return promising(self.definition, policy_from_dict(self._state()["policy"], latest=True))
 
 
 def _moment(now: datetime | str | None) -> datetime:

@@ -108,6 +108,11 @@ def signed(
     return _text({"payload": text, "signature": base64.b64encode(mark).decode()})
 
 
+def seed_of(course: Course, salt: str, phase: int) -> str:
+    """Return the seed of a phase: a new one each, unless everyone counts once in all phases."""
+    return salt if course.per_person == 1 else f"{salt}-{phase}"
+
+
 def digest(text: str) -> str:
     """Return the hash by which the next payload names this one."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -33,7 +33,13 @@ from bandanna.policy.answers import (
 from bandanna.policy.intervals import Known, standing
 from bandanna.policy.outcomes import and_start, known_of, metric_known, reason_of, turned_over
 from bandanna.policy.parts import Recipe, algorithm_of, slot_problem
-from bandanna.policy.promises import certificate_of, knows_its_noise, plan_of, promise_of
+from bandanna.policy.promises import (
+    Exposed,
+    certificate_of,
+    knows_its_noise,
+    plan_of,
+    promise_of,
+)
 from bandanna.policy.state import State
 from bandanna.policy.statements import (
     AMONG_SOME,
@@ -72,6 +78,8 @@ class Diagnostics:
     recipe: Recipe
     why: str = ""
     """Why this algorithm."""
+    exposed: Exposed | None = None
+    """Whose losses they are, where others decide and phases are counted elsewhere."""
     _lock: threading.RLock
     _state: State
     _parts: Parts
@@ -161,7 +169,14 @@ class Diagnostics:
     def guarantee(self) -> Guarantee:
         """What is promised about one round's feedback, or one person's, and why."""
         parts = self._parts
-        return promise_of(self.spec, self.recipe, parts.release, self._state, parts.metrics)
+        return promise_of(
+            self.spec,
+            self.recipe,
+            parts.release,
+            self._state,
+            parts.metrics,
+            exposed=self.exposed,
+        )
 
     @property
     def plan(self) -> Plan:
@@ -202,7 +217,13 @@ class Diagnostics:
         """
         parts = self._parts
         promise = promise_of(
-            self.spec, self.recipe, parts.release, self._state, parts.metrics, once=True
+            self.spec,
+            self.recipe,
+            parts.release,
+            self._state,
+            parts.metrics,
+            once=True,
+            exposed=self.exposed,
         )
         return certificate_of(self.spec, self._state, promise, bought)
 

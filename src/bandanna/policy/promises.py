@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.algorithms import Algorithm, algorithms
@@ -20,6 +20,7 @@ from bandanna.privacy.statements import (
     ARMS_CHANGED,
     PUBLIC_ADVICE,
     PUBLIC_ARMS,
+    PUBLIC_EXPOSURES,
     assumed_by_all,
     protected,
 )
@@ -27,6 +28,15 @@ from bandanna.spec import Problem, Spec
 
 if TYPE_CHECKING:
     from bandanna.privacy.range import PrivateRange
+
+
+class Exposed(NamedTuple):
+    """Whose losses they are, where others decide and phases are counted elsewhere."""
+
+    epsilon: float
+    """What is promised to a person."""
+    per_person: int | None
+    """In how many phases a person counts; None: the promise is for a person's part in a phase."""
 
 
 def promise_of(
@@ -37,6 +47,7 @@ def promise_of(
     metrics: MetricsRelease | None = None,
     *,
     once: bool = False,
+    exposed: Exposed | None = None,
 ) -> Guarantee:
     """Return what is promised about one round's feedback, or one person's, and why.
 
@@ -47,18 +58,18 @@ def promise_of(
     if not promise.private:
         return promise
     people = spec.rule
+    slots = people.per_person if people else exposed.per_person if exposed else None
     promise = promise.assuming(
-        *assumed_by_all(
-            *spec.loss_range,
-            clip=spec.clip,
-            slots=None if people is None else people.per_person,
-        ),
+        *assumed_by_all(*spec.loss_range, clip=spec.clip, slots=slots),
+        *([] if exposed is None else [PUBLIC_EXPOSURES]),
         *recipe.learner.assumptions,
         *([PUBLIC_ARMS] if state.restricted else []),
         *([ARMS_CHANGED] if state.changed else []),
     )
     if people is not None:
         promise = for_person(promise, people.epsilon, people.delta, people.per_person)
+    elif exposed is not None and exposed.per_person is not None:
+        promise = for_person(promise, exposed.epsilon, 0.0, exposed.per_person)
     elif follows_experts(recipe, spec.num_experts):
         promise = replace(promise, protects=protected(algorithm_of(spec), spec.num_experts))
     if state.resumed and not once:

@@ -19,6 +19,7 @@ from bandanna.service.metrics import Metrics
 from bandanna.service.middleware import OPEN_PATHS, QUICK, Gate, Origins, People, Quick
 from bandanna.service.routes import (
     decisions,
+    edge,
     experiments,
     openfeature,
     operations,
@@ -80,7 +81,7 @@ def make_app(core: Core) -> FastAPI:
         return found
 
     app.openapi = with_key  # type: ignore[method-assign]
-    for group in (experiments, decisions, results, openfeature, operations, pages):
+    for group in (experiments, decisions, edge, results, openfeature, operations, pages):
         app.include_router(group.router)
     app.include_router(operations.health)
 

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON, ArmName, BandannaError, Guarantee, InputError
 from bandanna.service.keys import read_signer
 from bandanna.service.metrics import Metrics
-from bandanna.service.models import check_days, is_local
+from bandanna.service.models import check_days, is_edge, is_local
 from bandanna.service.policies import (
     device_release,
     grouped,
@@ -44,6 +44,9 @@ from bandanna.store.writer import (
     Writer,
     about_event,
 )
+
+if TYPE_CHECKING:
+    from bandanna.service.edge import Edge
 
 logger = logging.getLogger("bandanna.service")
 
@@ -102,6 +105,7 @@ class Core:
             raise
         self.writer = Writer(self.store, self.guard)
         self.views, self.live, self.audits = Views(self.store), Live(self), Audits()
+        self._edge: Edge | None = None
         self._creating = threading.Lock()
         self._known: dict[str, list[Experiment]] = {}
         self._newest = 0
@@ -109,6 +113,8 @@ class Core:
         self._seen: set[int] = set()
         self._deadlines: dict[int, float] = {}
         """Deadlines of experiments that have one, in seconds."""
+        self._edges: set[int] = set()
+        """Experiments that decide at the edge."""
         self._keeps: dict[int, float] = {}
         self._noting: set[asyncio.Task[None]] = set()
         """How long events are kept, where that is limited."""
@@ -154,6 +160,8 @@ class Core:
         check_days(described)
         made, new = await run_in_threadpool(self._create, name, settings, again, described)
         self._known[made[0].id] = made
+        if is_edge(made[0].settings):
+            await self.edge.go_on(made[0].number)
         return made, new
 
     def _create(
@@ -163,7 +171,7 @@ class Core:
         hashed = random if again is None else self.secret.hash("keys", f"create {again}").hex()[:16]
         identity, parts = f"exp_{hashed}", []
         for segment in settings.get("segments") or [""]:
-            kept, head = settings_and_head(settings)
+            kept, head = settings_and_head(settings, identity)
             if is_local(kept):
                 kept["device_release"] = device_release(kept)
             parts.append(Experiment(identity, name, kept, head, self.clock(), segment=segment))
@@ -249,13 +257,18 @@ class Core:
         if known_before is not None and known_before.arm == arm:
             return known_before, False
         shipped = Shipped(arm, self.clock(), by)
+        part = (await self.find(identity))[0]
+        if is_edge(part.settings):
+            await self.edge.ship(part.number, arm)
         await run_in_threadpool(self.store.ship, identity, shipped)
+        self._next_look.pop(part.number, None)
         return shipped, True
 
     async def stop(self, identity: str) -> None:
         """Take no more decisions in an experiment."""
-        await self.find(identity)
+        part = (await self.find(identity))[0]
         await run_in_threadpool(self.store.stop, identity)
+        self._next_look.pop(part.number, None)
 
     async def erase(self, identity: str) -> None:
         """Delete everything of a stopped experiment."""
@@ -346,6 +359,15 @@ class Core:
             self._known.pop(identity, None)
         arm: ArmName = (await self.find(identity))[0].settings["arms"][event.arm]
         return arm
+
+    @property
+    def edge(self) -> Edge:
+        """What it does for experiments that decide at the edge."""
+        if self._edge is None:
+            from bandanna.service.edge import Edge  # loaded when first used
+
+            self._edge = Edge(self._do, self.clock, self.signer, self.secret)
+        return self._edge
 
     # --- decisions and feedback -----------------------------------------------------------
 
@@ -508,10 +530,13 @@ class Core:
             return
         first = await run_in_threadpool(self.store.next_deadlines, numbers)
         for number in numbers:
-            due = first.get(number)
+            due = now if number in self._edges else first.get(number)
             if due is not None and due <= now:
                 try:
-                    due = await self._do(Task(lambda unit, _: unit.expire(now), number))
+                    if number in self._edges:
+                        due = await self.edge.go_on(number)
+                    else:
+                        due = await self._do(Task(lambda unit, _: unit.expire(now), number))
                 except UnknownError:  # it is not in the database any more
                     del self._deadlines[number]
                     continue
@@ -525,6 +550,8 @@ class Core:
         for one in self.store.outlines(*names, after=min(new) - 1) if new else ():
             if one.settings.get("deadline_seconds") is not None:
                 self._deadlines[one.number] = one.settings["deadline_seconds"]
+            if is_edge(one.settings):
+                self._edges.add(one.number)
             if one.settings.get("keep_seconds") is not None:
                 self._keeps[one.number] = one.settings["keep_seconds"]
         self._newest = max(new | {self._newest})

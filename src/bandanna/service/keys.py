@@ -148,6 +148,10 @@ class Signer:
             self._signed[experiment.id] = {"release": release, **signed}
         return self._signed[experiment.id]
 
+    def sign(self, text: bytes) -> bytes:
+        """Sign a text, such as the shares of a phase."""
+        return signatures.sign(self._private, text)
+
     def note(self, store: SqlStore, experiment: Experiment | Outline, now: float) -> None:
         """Note what devices are told, if it is not what they were told before."""
         store.record_device_parameters(experiment.id, self._line(experiment), moment(now))

@@ -11,7 +11,7 @@ import ipaddress
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
 from fastapi import Request, Response
@@ -40,11 +40,14 @@ description of the API, and what devices load."""
 NEW_KEY_SECONDS = 0.1
 """How often keys that are not known may make us look again."""
 
+NO_STORE = b"cache-control", b"no-store"
+"""Unless a call says what may be kept."""
+
 SAFE_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
+    NO_STORE,
     (
         b"content-security-policy",
         b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -75,6 +78,12 @@ class People:
             return None
         named = named_by(scope["headers"])
         return None if named is None else self._roles.person(*named)
+
+
+def _safe(given: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
+    """Return the headers that are added to those of an answer."""
+    says = any(name == NO_STORE[0] for name, _ in given)
+    return tuple(one for one in SAFE_HEADERS if not (says and one is NO_STORE))
 
 
 class Gate:
@@ -110,7 +119,8 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *SAFE_HEADERS]
+                given = message["headers"]
+                message["headers"] = [*given, *_safe(given)]
             await send(message)
 
         async def receiving() -> Message:

@@ -194,6 +194,18 @@ class NewExperiment(SpecBody, ChangedDescription):
     deadline_seconds: Seconds | None = Field(
         default=None, description="When feedback has not come by then, the default loss is counted."
     )
+    decides: Literal["service", "edge"] | None = Field(
+        default=None,
+        description="edge: who has the shares that are published for a phase decides without "
+        "asking, and reports in bulk. With phase_seconds and deadline_seconds.",
+    )
+    phase_seconds: Seconds | None = Field(
+        default=None, description="With edge: how long shares are published before they may change."
+    )
+    reward: bool | None = Field(
+        default=None,
+        description="With edge: whether large values are good; if left out, bad.",
+    )
     project: Label | None = Field(
         default=None, description="Where people have roles by project: whose experiment it is."
     )
@@ -402,7 +414,12 @@ def _counts(part: Experiment) -> dict[str, int]:
     return dict(zip(COUNTS, (counters["rounds"], part.observed, counters["released"]), strict=True))
 
 
-LOCAL = "local"
+LOCAL, EDGE = "local", "edge"
+
+
+def is_edge(settings: JSON) -> bool:
+    """Whether decisions are made elsewhere, by published shares."""
+    return settings.get("decides") == EDGE
 
 
 def is_local(settings: JSON) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import secrets
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from bandanna.device import make_release
 from bandanna.policy import PrivateBandit, PrivateExperts
 from bandanna.policy.policy import Policy
 from bandanna.policy.segments import promise_together
-from bandanna.service.models import is_local
+from bandanna.service.models import LOCAL, is_edge, is_local
 from bandanna.spec import defaults, parameters
 from bandanna.store.rows import Experiment
 
@@ -25,9 +26,14 @@ BY_POSITION = ("arms", "epsilon", "experts")
 OPTIONS = [name for name, one in parameters().items() if one.served and name not in BY_POSITION]
 
 
-def settings_and_head(settings: JSON) -> tuple[JSON, JSON]:
+def settings_and_head(settings: JSON, identity: str) -> tuple[JSON, JSON]:
     """Make the policy that was asked for; returns the settings as they are kept, and its head."""
     asked = {name: value for name, value in settings.items() if name != "segments"}
+    if is_edge(settings):
+        return _at_the_edge(settings, identity)
+    for name in ("phase_seconds", "reward"):
+        if settings.get(name) is not None:
+            raise InputError(f'{name} goes with "decides": "edge".')
     if settings.get("features") is not None:
         from bandanna.store.context_unit import head_of  # loaded when first used
 
@@ -59,6 +65,35 @@ def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
     if settings.get("experts") is not None:
         return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **options)
     return PrivateBandit(settings["arms"], settings["epsilon"], **options)
+
+
+def _at_the_edge(settings: JSON, identity: str) -> tuple[JSON, JSON]:
+    """Return the settings and the head of an experiment whose decisions are made elsewhere."""
+    from bandanna.store.edge_unit import OPTIONS as TAKEN  # loaded when first used
+    from bandanna.store.edge_unit import course_of, head_of
+
+    usual, known = defaults(), {*EDGE_SETTINGS, *TAKEN}
+    for name, value in settings.items():
+        if name not in known and value not in (None, usual.get(name)):
+            raise InputError(f'{name} does not go with "decides": "edge"; leave it out.')
+    for name in ("phase_seconds", "deadline_seconds"):
+        if settings.get(name) is None:
+            raise InputError(f'"decides": "edge" needs {name}: phases close by the clock.')
+    if settings.get("algorithm") not in (None, "phased"):
+        raise InputError('"decides": "edge" runs "phased"; leave algorithm out.')
+    if settings.get("privacy") == LOCAL:
+        raise InputError('"decides": "edge" needs "privacy": "central": values are sent here.')
+    arms = settings["arms"]
+    named = [str(arm) for arm in (range(arms) if isinstance(arms, int) else arms)]
+    kept = settings | {"arms": named, "algorithm": "phased"}
+    return kept, head_of(course_of(identity, kept), secrets.token_hex(16))
+
+
+EDGE_SETTINGS = (
+    *("arms", "epsilon", "loss_range", "decides", "phase_seconds", "deadline_seconds"),
+    *("algorithm", "privacy", "project"),
+)
+"""All that such an experiment may have, besides what its course takes."""
 
 
 def _check_local(settings: JSON) -> None:

@@ -55,15 +55,26 @@ def summary(
     }
 
 
-def scorecard(policy: Policy, control: str | None, outcome: str, confidence: float) -> JSON:
+def scorecard(
+    policy: Policy,
+    control: str | None,
+    outcome: str,
+    confidence: float,
+    phases: Sequence[JSON] | None = None,
+) -> JSON:
     """Return what a team decides from, as values and as HTML.
 
     It is of releases alone. How much feedback waits changes between them, so it stands elsewhere.
+    With ``phases``, in which others decided, it says whether people were divided as published.
     """
     named = {str(name): name for name in policy.choices}
     arm = None if control is None else named.get(control, control)
     card = policy.scorecard(arm, outcome=outcome, confidence=confidence)
     kept = tuple(check for check in card.health if check.name not in ("feedback", "waiting"))
+    if phases is not None:
+        from bandanna.phases.course import division  # loaded when first used
+
+        kept = division(phases), *kept
     card = replace(card, health=kept)
     return {"scorecard": card.to_dict(), "html": card.element()}
 

@@ -165,7 +165,8 @@ class Views:
             key = *now, control, outcome, confidence
             if key not in entry.cards:
                 with entry.working():
-                    entry.cards[key] = scorecard(policy, control, outcome, confidence)
+                    phases = part.head.get("course", {}).get("phases")
+                    entry.cards[key] = scorecard(policy, control, outcome, confidence, phases)
                 if len(entry.cards) > CARDS:
                     entry.cards.popitem(last=False)
             return entry.cards[key]
@@ -209,6 +210,10 @@ class Views:
 
 def _policy_of(experiment: Experiment) -> Policy | PrivateContextual:
     """Return a policy without what is private of it."""
+    if "course" in experiment.head:
+        from bandanna.store.edge_unit import without_phases  # loaded when first used
+
+        return without_phases(experiment)
     if "kind" not in experiment.head:
         return without_batches(experiment)
     from bandanna.store.context_unit import without_epochs  # loaded when first used

@@ -127,6 +127,10 @@ class Transaction(ABC):
         """Return positions of open batches whose event was never shown, and chances of arms."""
 
     @abstractmethod
+    def blocks(self, experiment: int, batch: int) -> list[bytes]:
+        """Return the blocks of a batch of a locked experiment, in the order they were written."""
+
+    @abstractmethod
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
         """Change a locked experiment, and raise its version by one.
 

@@ -142,6 +142,16 @@ FEEDBACK = Table(
     Column("ticket", Text),
 )
 
+BLOCKS = Table(
+    "blocks",
+    metadata,
+    Column("experiment", BigInteger, primary_key=True, autoincrement=False),
+    Column("batch", BigInteger, primary_key=True, autoincrement=False),
+    # The experiment's version that it was written with: one block a batch and transaction.
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
 RELEASES = Table(
     "releases",
     metadata,

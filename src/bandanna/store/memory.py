@@ -12,6 +12,7 @@ from dataclasses import replace
 from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Transaction, new_step
 from bandanna.store.rows import (
     WAITING_STATES,
+    Block,
     Changes,
     Due,
     Event,
@@ -39,6 +40,7 @@ class Shelf:
         self.steps: list[str] = []
         """Random steps of the transactions that recorded releases, one for each release."""
         self.people: dict[str, int] = {}
+        self.blocks: list[Block] = []
 
 
 class MemoryStore(Store):
@@ -230,6 +232,10 @@ class MemoryTransaction(Transaction):
         events = (self._events[name] for name in self._shelves[experiment].events.values())
         return [(e.location, e.chance) for e in events if e.state is State.VOID][:limit]
 
+    def blocks(self, experiment: int, batch: int) -> list[bytes]:
+        """Return the blocks of a batch, in the order they were written."""
+        return [block.content for block in self._shelves[experiment].blocks if block.batch == batch]
+
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
         """Check changes; they are kept when the transaction ends."""
         shelf = self._shelves[experiment]
@@ -267,6 +273,7 @@ class MemoryTransaction(Transaction):
             shelf.people |= changes.people
             shelf.releases += changes.releases
             gone = {release.batch for release in changes.releases}
+            shelf.blocks = [one for one in shelf.blocks + changes.blocks if one.batch not in gone]
             for number in gone:
                 shelf.batches.pop(number, None)
             for location in [location for location in shelf.events if location[0] in gone]:

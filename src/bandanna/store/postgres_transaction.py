@@ -44,6 +44,7 @@ _ERASE = (
     "UPDATE events SET state = 4 WHERE experiment = %s AND batch = ANY(%s::bigint[]) "
     "AND state IN (0, 3)",
     "DELETE FROM feedback WHERE experiment = %s AND batch = ANY(%s::bigint[])",
+    "DELETE FROM blocks WHERE experiment = %s AND batch = ANY(%s::bigint[])",
     "DELETE FROM batches WHERE experiment = %s AND number = ANY(%s::bigint[])",
 )
 

@@ -154,6 +154,18 @@ class Feedback(NamedTuple):
     """The encoded context and whose it is, where a policy decides by context: private."""
 
 
+class Block(NamedTuple):
+    """Rows that came together: reports of a batch that is decided elsewhere, or who was counted."""
+
+    batch: int
+    content: bytes
+    """As ``edge_unit`` packs them: private."""
+
+
+COUNTED = -1
+"""In place of a batch's number: who was counted in batches that were released."""
+
+
 class Release(NamedTuple):
     """What left a batch: public."""
 
@@ -264,6 +276,7 @@ class Changes:
     batches: list[OpenBatch] = field(default_factory=list)
     """Opened, or with a tally that changed."""
     feedback: list[Feedback] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
     releases: list[Release] = field(default_factory=list)
     """Whatever was kept of their batches is deleted."""
     people: dict[str, int] = field(default_factory=dict)

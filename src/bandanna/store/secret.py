@@ -56,16 +56,27 @@ class Secret:
 
     def unseal(self, sealed: bytes, name: str) -> JSON | int:
         """Decrypt a value, refusing one that was sealed elsewhere or changed."""
+        value: JSON | int = json.loads(self._open(sealed, name))
+        return value
+
+    def seal_rows(self, rows: bytes, name: str) -> bytes:
+        """Encrypt rows of one length each, whose number is no secret."""
+        nonce = secrets.token_bytes(NONCE)
+        return nonce + self._sealing.encrypt(nonce, rows, name.encode())
+
+    def unseal_rows(self, sealed: bytes, name: str) -> bytes:
+        """Decrypt rows, refusing those that were sealed elsewhere or changed."""
+        return self._open(sealed, name)
+
+    def _open(self, sealed: bytes, name: str) -> bytes:
         from cryptography.exceptions import InvalidTag
 
         try:
-            plain = self._sealing.decrypt(sealed[:NONCE], sealed[NONCE:], name.encode())
+            return self._sealing.decrypt(sealed[:NONCE], sealed[NONCE:], name.encode())
         except InvalidTag:
             raise StateFileError(
                 f"what the database holds for {name} was changed, or sealed with another secret."
             ) from None
-        value: JSON | int = json.loads(plain)
-        return value
 
     def _derive(self, purpose: str) -> bytes:
         return hmac.digest(self._value, purpose.encode(), hashlib.sha256)

@@ -28,6 +28,7 @@ from bandanna._core.types import JSON, InputError, StateFileError
 from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Transaction, new_step
 from bandanna.store.database import (
     BATCHES,
+    BLOCKS,
     CHALLENGES,
     DESCRIPTIONS,
     EVENTS,
@@ -387,7 +388,7 @@ class SqlStore(Store):
             found = {row.number: row.stopped for row in rows}
             if not all(found.values()):
                 raise ConflictError("this experiment still decides: stop it first.")
-            for table in (EVENTS, BATCHES, FEEDBACK, RELEASES, PEOPLE):
+            for table in (EVENTS, BATCHES, BLOCKS, FEEDBACK, RELEASES, PEOPLE):
                 run(delete(table).where(table.c.experiment.in_(found)))
             run(delete(KEYS).where(KEYS.c.experiment == identity))
             run(delete(FACTS).where(FACTS.c.name == TOLD + identity))

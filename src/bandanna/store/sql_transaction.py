@@ -29,6 +29,7 @@ from bandanna._core.types import JSON
 from bandanna.store.contract import Mark, Stamp, Transaction, new_step
 from bandanna.store.database import (
     BATCHES,
+    BLOCKS,
     EVENTS,
     EXPERIMENTS,
     FEEDBACK,
@@ -38,6 +39,7 @@ from bandanna.store.database import (
 )
 from bandanna.store.rows import (
     WAITING_STATES,
+    Block,
     Changes,
     Due,
     Event,
@@ -296,6 +298,14 @@ class SqlTransaction(Transaction):
         rows = self._connection.execute(_FREE, values)
         return [((row.batch, row.position), row.chance) for row in rows]
 
+    def blocks(self, experiment: int, batch: int) -> list[bytes]:
+        """Return the blocks of a batch, in the order they were written."""
+        self._flush()
+        block, name = BLOCKS.c, f"{experiment}/{batch}"
+        query = select(block.content).where(block.experiment == experiment, block.batch == batch)
+        rows = self._connection.execute(query.order_by(block.version))
+        return [self._secret.unseal_rows(row.content, name) for row in rows]
+
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
         """Change an experiment; the order lets a new event replace a void one."""
         version = self._versions[experiment] = self._versions[experiment] + 1
@@ -327,6 +337,8 @@ class SqlTransaction(Transaction):
                 for person, slots in changes.people.items()
             ]
             self._insert(PEOPLE, counts, replace=True)
+        if changes.blocks:
+            self._insert(BLOCKS, self._block_rows(experiment, version, changes.blocks))
         mark = self._release(experiment, changes, step) if changes.releases else None
         return Stamp(version, step), mark
 
@@ -375,6 +387,8 @@ class SqlTransaction(Transaction):
         run(left.where(event.state.in_(WAITING_STATES)).values(state=State.HEARD))
         feedback, of = FEEDBACK.c, BATCHES.c
         run(delete(FEEDBACK).where(feedback.experiment == experiment, feedback.batch.in_(gone)))
+        block = BLOCKS.c
+        run(delete(BLOCKS).where(block.experiment == experiment, block.batch.in_(gone)))
         run(delete(BATCHES).where(of.experiment == experiment, of.number.in_(gone)))
 
     # --- what is private ------------------------------------------------------------------
@@ -384,6 +398,20 @@ class SqlTransaction(Transaction):
         if batch.tally:
             sealed = self._secret.seal(batch.tally, f"{experiment}/{batch.number}")
         return batch._asdict() | {"experiment": experiment, "tally": sealed}
+
+    def _block_rows(self, experiment: int, version: int, blocks: Sequence[Block]) -> list[JSON]:
+        together: dict[int, bytes] = {}
+        for batch, content in blocks:
+            together[batch] = together.get(batch, b"") + content
+        return [
+            {
+                "experiment": experiment,
+                "batch": batch,
+                "version": version,
+                "content": self._secret.seal_rows(content, f"{experiment}/{batch}"),
+            }
+            for batch, content in together.items()
+        ]
 
     def _tally(self, sealed: bytes | None, experiment: int, number: int) -> JSON:
         if sealed is None:

@@ -279,6 +279,10 @@ def needs_all(experiment: Experiment) -> bool:
 
 def unit_for(saved: Snapshot) -> UnitOfWork:
     """Return the unit that the policy of an experiment needs."""
+    if "course" in saved.experiment.head:
+        from bandanna.store.edge_unit import EdgeUnit  # loaded when first used
+
+        return EdgeUnit(saved)
     if "kind" not in saved.experiment.head:
         return PolicyUnit(saved)
     from bandanna.store.context_unit import ContextUnit  # loaded when first used

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bandanna._core.types import JSON, ArmName, BandannaError, InputError
 from bandanna.service.core import Core
 from bandanna.service.errors import PROBLEMS, Problem
-from bandanna.service.models import EventId, is_local
+from bandanna.service.models import EventId, is_edge, is_local
 from bandanna.service.policies import own_features
 from bandanna.service.routes import CanDecide, CoreHere
 from bandanna.store import ConflictError, KeyRow
@@ -156,7 +156,8 @@ def _fits(parts: list[Experiment], context: Context, access: KeyRow) -> bool:
     asks = one.settings.get("experts") is not None
     asks |= one.settings.get("per_person") is not None and context.targetingKey is None
     here = not one.segment or context.segment in [part.segment for part in parts]
-    return not asks and not is_local(one.settings) and here and access.experiment in (None, one.id)
+    decides = not is_local(one.settings) and not is_edge(one.settings)
+    return not asks and decides and here and access.experiment in (None, one.id)
 
 
 async def _flag(

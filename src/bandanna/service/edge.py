@@ -1,0 +1,126 @@
+"""Experiments that decide at the edge: shares are published, and reports come in bulk."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import cast
+
+from starlette.concurrency import run_in_threadpool
+
+from bandanna._core.types import ArmName, BandannaError, InputError
+from bandanna.phases.course import due
+from bandanna.service.keys import Signer
+from bandanna.service.models import is_edge
+from bandanna.store.edge_unit import EdgeUnit, OpenPhase, Reader, Report, course_of
+from bandanna.store.rows import Block, Experiment
+from bandanna.store.secret import Secret
+from bandanna.store.unit_of_work import UnitOfWork
+from bandanna.store.writer import OverloadedError, Task, UnknownError
+
+ATTEMPTS = 3
+"""How often reports are read again because a phase opened or was counted meanwhile."""
+LONGEST_REST, SHORTEST_REST = 60.0, 1.0
+"""Seconds for which published shares may be kept."""
+
+Refused = tuple[int, BandannaError]
+"""The place of a line, and why it was refused."""
+
+
+class Edge:
+    """What the service does for them.
+
+    Parameters
+    ----------
+    do
+        Does something with an experiment's unit of work, durably.
+    clock, signer, secret
+        Of the service.
+    """
+
+    def __init__(
+        self,
+        do: Callable[[Task[object]], Awaitable[object]],
+        clock: Callable[[], float],
+        signer: Signer,
+        secret: Secret,
+    ) -> None:
+        self._do, self._clock, self._signer, self._secret = do, clock, signer, secret
+        self._phases: dict[int, tuple[OpenPhase, ...]] = {}
+        """Phases that were open when reports were read last."""
+
+    async def go_on(self, number: int) -> float | None:
+        """Do what is due in an experiment; returns when there is something to do again."""
+        now, sign = self._clock(), self._signer.sign
+        found = await self._do(Task(lambda unit, _: _unit(unit).go_on(now, sign), number))
+        return cast(float | None, found)
+
+    async def ship(self, number: int, arm: ArmName) -> None:
+        """Publish that everyone gets one arm."""
+        now, sign = self._clock(), self._signer.sign
+        await self._do(Task(lambda unit, _: _unit(unit).ship(arm, now, sign), number))
+
+    def published(self, part: Experiment) -> tuple[str, float]:
+        """Return the shares of an experiment as it is now, signed, and how long to keep them."""
+        check_edge(part)
+        state = part.head["course"]
+        if not state["published"]:
+            raise UnknownError("its first phase has not begun; ask again in a second.")
+        now = self._clock()
+        waits = due(course_of(part.id, part.settings), state, datetime.fromtimestamp(now, UTC))
+        left = LONGEST_REST if waits is None else waits.timestamp() - now
+        return state["published"], min(max(left, SHORTEST_REST), LONGEST_REST)
+
+    async def report(
+        self, part: Experiment, lines: Iterable[tuple[int, Report]]
+    ) -> list[tuple[int, BandannaError]]:
+        """Keep reports, all of them or none; returns those that are refused, by their places.
+
+        Arms follow from the phases that are open. Where others are by the time reports are
+        written, they are read again.
+        """
+        check_edge(part)
+        given = list(lines)
+        for _ in range(ATTEMPTS):
+            seen = self._phases.get(part.number, ())
+            blocks, refused = await run_in_threadpool(self._read, part, seen, given)
+            here = await self._do(Task(_taking(blocks, seen), part.number))
+            if here is None:
+                return refused
+            self._phases[part.number] = cast(tuple[OpenPhase, ...], here)
+        raise OverloadedError("phases change faster than reports are read; send them again.")
+
+    def _read(
+        self, part: Experiment, seen: Sequence[OpenPhase], given: Sequence[tuple[int, Report]]
+    ) -> tuple[list[Block], list[Refused]]:
+        def hashed(unit: str) -> int:
+            mark = self._secret.hash("people", f"{part.id} {unit}")
+            return int.from_bytes(mark[:8], "little")
+
+        reader, now = Reader(course_of(part.id, part.settings), seen, hashed), self._clock()
+        refused: list[Refused] = []
+        for place, report in given:
+            try:
+                reader.read(report, now)
+            except BandannaError as error:
+                refused.append((place, error.with_traceback(None)))
+        return reader.blocks(), refused
+
+
+def _unit(unit: UnitOfWork) -> EdgeUnit:
+    return cast(EdgeUnit, unit)
+
+
+def _taking(
+    blocks: Sequence[Block], seen: Sequence[OpenPhase]
+) -> Callable[[UnitOfWork, object], tuple[OpenPhase, ...] | None]:
+    return lambda unit, _: _unit(unit).take(blocks, seen)
+
+
+def check_edge(part: Experiment) -> None:
+    """Refuse an experiment that decides in the service."""
+    if not is_edge(part.settings):
+        raise InputError(
+            'this experiment decides in the service: ask it for decisions. Others have "decides": '
+            '"edge".'
+        )
