@@ -101,7 +101,7 @@ fresh:
 
 # The pictures in the README and in the guide: a scorecard (needs Chromium), and what privacy costs in three worlds.
 picture: $(VENV)/ready
-	$(BIN)/python docs/card.py docs/images/scorecard.png
+	$(BIN)/python -m docs.card docs/images
 	$(BIN)/python -m docs.worlds docs/images/worlds.svg
 
 # Every reproduction with its full settings, one after the other: an hour or so.

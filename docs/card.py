@@ -1,25 +1,36 @@
-"""Draw the scorecard of a trial as a picture, with new noise each time. ``make picture``."""
+"""Draw scorecards as pictures, with new noise each time: ``make picture``.
+
+The README's is the trial of ``examples/trial.csv``; the tutorial's are what its code makes.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-import bandanna as bd
+from tests.pages import blocks
 
-TRIAL = Path(__file__).parents[1] / "examples" / "trial.csv"
+import bandanna as bd
+from bandanna.scorecard.card import Scorecard
+
+ROOT = Path(__file__).parents[1]
 BROWSER = (
     *("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
     *("--no-first-run", "--disable-background-networking", "--disable-sync", "--hide-scrollbars"),
 )
+ONLY = (
+    "<style>body{{margin:0}}.scorecard>*{{display:none!important}}"
+    ".scorecard>.{0},.scorecard>.{0}+p{{display:block!important}}</style>"
+)
 
 
-def main(to: Path) -> None:
-    """Answer the trial and photograph its page."""
+def main(folder: Path) -> None:
+    """Answer, and photograph the pages."""
     card = bd.compare(
-        TRIAL,
+        ROOT / "examples" / "trial.csv",
         arm="treatment",
         control="zidovudine",
         outcomes={
@@ -28,10 +39,31 @@ def main(to: Path) -> None:
         },
         epsilon=1.0,
     )
-    with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "card.html"
-        page.write_text(card.html(), encoding="utf-8")
-        size = ("--window-size=1040,1040", f"--user-data-dir={folder}/browser")
+    photograph(card.html(), folder / "scorecard.png", 1040)
+    made: dict[str, object] = {}
+    with (
+        tempfile.TemporaryDirectory() as place,
+        contextlib.chdir(place),
+        contextlib.redirect_stdout(None),
+    ):
+        for block in blocks(ROOT / "docs" / "tutorial.md"):
+            if block.language == "python" and "simulate" not in block.body:
+                exec(block.body, made)  # noqa: S102
+    log, trial = made["card"], made["trial"]
+    assert isinstance(log, Scorecard)
+    assert isinstance(trial, bd.PrivateBandit)
+    photograph(log.html(), folder / "tutorial-log.png", 760)
+    running = trial.scorecard(outcome="progressed").html()
+    photograph(running + ONLY.format("lift-over-time"), folder / "tutorial-lift.png", 240)
+    photograph(running + ONLY.format("shares"), folder / "tutorial-shares.png", 150)
+
+
+def photograph(html: str, to: Path, height: int) -> None:
+    """Keep what a page looks like."""
+    with tempfile.TemporaryDirectory() as place:
+        page = Path(place) / "card.html"
+        page.write_text(html, encoding="utf-8")
+        size = (f"--window-size=1040,{height}", f"--user-data-dir={place}/browser")
         shot = (*BROWSER, *size, f"--screenshot={to.resolve()}", page.as_uri())
         subprocess.run(shot, check=True, capture_output=True)  # noqa: S603
 

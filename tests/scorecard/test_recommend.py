@@ -79,3 +79,14 @@ def test_where_less_is_better() -> None:
 )
 def test_verdicts(goal: str, limit: float | None, ends: tuple[float, float], verdict: str) -> None:
     assert verdict_of(Metric("m", (), goal=goal, limit=limit), *ends) == verdict  # type: ignore[arg-type]
+
+
+def test_of_several_the_one_that_is_better_by_most_for_sure() -> None:
+    arms = (
+        BOUGHT.effects[0],
+        Effect("b", 90, 0.3, 0.12, 0.08, 0.16, verdict="better"),
+        Effect("c", 9, 0.31, 0.13, 0.02, 0.24, verdict="better"),
+    )
+    found = recommend([replace(BOUGHT, effects=arms)])
+    assert found.arm == "b"
+    assert found.rule.endswith("the one with the largest sure gain.")

@@ -159,7 +159,8 @@ def over_time(moments: Sequence[Moment], arms: Sequence[ArmName], followed: str)
         )
     shares = _shares(moments, arms, across)
     return (
-        f'<svg class="time" viewBox="0 0 900 210" role="img" aria-label="{escape(label)}">{marks}'
+        '<svg class="time lift-over-time" viewBox="0 0 900 210" role="img" '
+        f'aria-label="{escape(label)}">{marks}'
         f'<line class="axis" x1="{left}" x2="{right}" y1="{zero:.0f}" y2="{zero:.0f}"/>'
         f"{''.join(lines)}{_at_left('0%', zero + 4.0)}</svg>"
         f"{shares}"
@@ -198,7 +199,7 @@ def _shares(moments: Sequence[Moment], arms: Sequence[ArmName], across: dict[int
         for arm, (name, share) in enumerate(names)
     )
     return (
-        f'<svg viewBox="0 0 900 84" role="img" aria-label="shares in the last phase: '
+        '<svg class="shares" viewBox="0 0 900 84" role="img" aria-label="shares in the last phase: '
         f'{escape(alone)}">{"".join(boxes)}</svg>'
         f'<p class="soft">{last:,} decisions from left to right; lines mark where phases ended. '
         f"In the last one: {key}.</p>"

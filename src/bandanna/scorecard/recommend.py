@@ -44,8 +44,9 @@ def recommend(
     better = [effect for effect in first.effects[1:] if effect.verdict == "better"]
     fit = [e for e in better if all(guard == "kept" for guard in guards[e.arm])]
     if fit:
-        chosen = max(fit, key=lambda effect: abs(effect.difference or 0.0))
-        return Recommendation("ship", chosen.arm, f"Ship {_by(chosen, first)}", SHIP)
+        chosen = max(fit, key=lambda effect: min(abs(effect.low), abs(effect.high)))
+        rule = f"{SHIP} Of several, the one with the largest sure gain." if fit[1:] else SHIP
+        return Recommendation("ship", chosen.arm, f"Ship {_by(chosen, first)}", rule)
     out = [
         effect
         for effect in first.effects[1:]
