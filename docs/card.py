@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
         },
         epsilon=1.0,
     )
-    photograph(card.html(), folder / "scorecard.png", 1040)
+    photograph(card.html(), folder / "scorecard.png", 1160)
     made: dict[str, object] = {}
     with (
         tempfile.TemporaryDirectory() as place,
@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
     log, trial = made["card"], made["trial"]
     assert isinstance(log, Scorecard)
     assert isinstance(trial, bd.PrivateBandit)
-    photograph(log.html(), folder / "tutorial-log.png", 760)
+    photograph(log.html(), folder / "tutorial-log.png", 860)
     running = trial.scorecard(outcome="progressed").html()
     photograph(running + ONLY.format("lift-over-time"), folder / "tutorial-lift.png", 240)
     photograph(running + ONLY.format("shares"), folder / "tutorial-shares.png", 150)

@@ -33,7 +33,7 @@ def of_page(page: Path) -> dict[str, Any]:
         parts[::3], [*parts[1::3], ""], [*parts[2::3], ""], strict=True
     ):
         if words.strip():
-            linked = re.sub(r"\]\((\w[\w/-]*\.md)", r"](../docs/\1", words.strip())
+            linked = re.sub(r"\]\((\w[\w/-]*\.(?:md|png))", r"](../docs/\1", words.strip())
             cells.append({"cell_type": "markdown", "metadata": {}, "source": linked})
         if language == "python":
             code: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}}

@@ -184,6 +184,37 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_text("utf-8").splitlines()) < 150
 
 
+JARGON = (
+    "a/b test|advice|arm|audit|bandit|batch|bound|certificate|central|clip|confidence "
+    "sequence|context|control|conversion|decision|delta|differential privacy|epsilon|"
+    "expert|exposure|fact|feature|feedback|guarantee|guard|guardrail|interval|laplace|"
+    "learner|ledger|lift|local model|log|loss|mechanism|net|noise|normal "
+    "approximation|outcome|phase|policy|post-processing|propensity|quantile|range|"
+    "regret|release|reward|round|scorecard|sensitivity|simulation|slot|standard error|"
+    "steady|study|uniform|vacuous|warehouse"
+)
+"""Words that someone who is new to bandits, or to privacy, may not know."""
+
+
+def terms_on(pages: list[Path]) -> set[str]:
+    """Return the technical words that a reader of some pages meets, also in what is printed."""
+    text = "\n".join(page.read_text("utf-8") for page in pages)
+    text = re.sub(r"^```(python|{).*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"\]\([^)]*\)|`[^`\n]+`", "", text)
+    words = JARGON.split("|")
+    return {word for word in words if re.search(rf"\b{word}(s|es)?\b", text, re.IGNORECASE)}
+
+
+def test_a_newcomer_meets_few_terms_and_the_glossary_has_them() -> None:
+    glossary = (ROOT / "docs" / "glossary.md").read_text("utf-8").lower()
+    explained = ", ".join(re.findall(r"^\*\*(.+?)\*\*", glossary, flags=re.MULTILINE)).split(", ")
+    met = terms_on([README, ROOT / "docs" / "index.md", ROOT / "docs" / "tutorial.md"])
+    assert {word for word in met if not any(word in term for term in explained)} == set()
+    assert len(met) <= 35, sorted(met)
+    assert len(met) > 20, "it finds them"
+    assert len(explained) == len(set(explained))
+
+
 def test_wrong_pages_are_found(tmp_path: Path) -> None:
     """The checks above can fail."""
     for wrong in ("plan --armz 3", "plot", "audit --batch many"):
