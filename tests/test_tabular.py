@@ -38,7 +38,7 @@ def test_any_library_is_given_the_same_rows(library: Library, kind: type[Any]) -
     )
     assert pa.table(CARD).num_rows == pl.DataFrame(CARD).height == CARD.to_frame().height
     with pytest.raises(bd.InputError, match=r'"pandas" or "pyarrow".*excel'):
-        CARD.to_frame("excel")  # type: ignore[arg-type]
+        CARD.to_frame("excel")  # type: ignore[call-overload]
 
 
 def test_arms_that_are_numbers_and_nothing_known_keep_their_columns() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 from bandanna._core.types import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+    from narwhals.typing import IntoDataFrame
 
 Cell = str | int | float | bool | None
 Library = Literal["polars", "pandas", "pyarrow"]
@@ -21,7 +22,13 @@ class Tabular:
         """Return the rows; nothing stands where a row lacks a column."""
         raise NotImplementedError
 
-    def to_frame(self, library: Library = "polars") -> Any:
+    @overload
+    def to_frame(self, library: Literal["polars"] = "polars") -> pl.DataFrame: ...
+
+    @overload
+    def to_frame(self, library: Library) -> IntoDataFrame: ...
+
+    def to_frame(self, library: Library = "polars") -> IntoDataFrame:
         """Return it as a data frame of ``"polars"``, ``"pandas"`` or ``"pyarrow"``.
 
         Libraries that read Arrow streams take the object itself: ``pyarrow.table(results)``.
@@ -33,7 +40,8 @@ class Tabular:
         missing = False
         try:
             columns = self._frame().to_dict(as_series=False)
-            return nw.from_dict(columns, backend=library).to_native()
+            made: IntoDataFrame = nw.from_dict(columns, backend=library).to_native()
+            return made
         except (ImportError, ValueError):
             missing = True
         assert missing
