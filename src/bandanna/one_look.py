@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 
 FEWEST = 20
 """With fewer people in an arm the normal approximation is not used."""
+SURELY = 15.0
+"""Where the size of an arm has noise: nor with fewer than so many scales of it."""
 SPARE, BEYOND = 1e-13, 32.0
 """What is left out of a distribution, and how many scales of Laplace noise that is."""
 OF_VARIANCE, OF_MEANS = 0.15, 0.03
@@ -54,6 +56,9 @@ class Arm(NamedTuple):
     """Scale of the Laplace noise."""
     releases: float = 1.0
     """How many times noise was added: an arm's cells are released one by one."""
+    present: bool = False
+    """Whether who is in the log is hidden: ``size`` has noise, and all three follow from the sums
+    of ``bandanna.privacy.presence``."""
 
     @property
     def mean(self) -> float:
@@ -75,7 +80,29 @@ class Arm(NamedTuple):
     def blur(self) -> float:
         """The standard deviation of the noise in ``variance``."""
         tilt = min(abs(2.0 * self.mean - 1.0), 1.0)
-        return math.sqrt(2.0 * self.releases * (1.0 + tilt**2)) * self.scale / self.size
+        spread = 1.0 + tilt**2
+        if self.present:
+            mean = min(max(self.mean, 0.0), 1.0)
+            spread = mean**4 + (mean * (1.0 - mean)) ** 2 + (1.0 - mean) ** 4
+        return math.sqrt(2.0 * self.releases * spread) * self.scale / self.size
+
+    @property
+    def moves(self) -> tuple[float, ...]:
+        """How far the noises of one release move the mean, each in parts of ``scale / size``.
+
+        With a noisy size: by how much a sum of ``y - mean`` moves, to first order in the noise.
+        """
+        if not self.present:
+            return (1.0,)
+        mean = min(max(self.mean, 0.0), 1.0)
+        return mean, abs(0.5 - mean), 1.0 - mean
+
+    @property
+    def fewest(self) -> float:
+        """Below how many people the normal approximation is not used."""
+        if not self.present:
+            return FEWEST
+        return max(FEWEST, SURELY * self.scale * math.sqrt(self.releases))
 
 
 def together(arms: Sequence[Arm]) -> Arm:
@@ -84,7 +111,8 @@ def together(arms: Sequence[Arm]) -> Arm:
     total = sum(arm.total for arm in arms)
     within = sum(arm.size * arm.variance for arm in arms) / count * max(count - 1.0, 1.0) / count
     square = count * (within + (total / count - 0.5) ** 2)
-    return Arm(count, total, square, arms[0].scale, sum(arm.releases for arm in arms))
+    releases = sum(arm.releases for arm in arms)
+    return Arm(count, total, square, arms[0].scale, releases, arms[0].present)
 
 
 class Term(NamedTuple):
@@ -135,7 +163,9 @@ def statistic(terms: Sequence[Term], others: Sequence[Arm] = ()) -> Statistic:
         sum(term.weight * term.arm.mean for term in terms),
         min(max(own, common, 0.0), most),
         tuple(
-            (abs(term.weight) * term.arm.scale / term.arm.size, term.arm.releases) for term in terms
+            (abs(term.weight) * move * term.arm.scale / term.arm.size, term.arm.releases)
+            for term in terms
+            for move in term.arm.moves
         ),
         freedom,
     )
@@ -382,13 +412,12 @@ class OneLook(NamedTuple):
         return Interval(*(min(max(end, -1.0), 1.0) for end in found))
 
     def _around(self, terms: Sequence[Term], alpha: float, others: Sequence[Arm] = ()) -> Interval:
-        found = statistic(terms, [arm for arm in others if arm.size > 0.0])
-        if self.kind == "proved":
-            size = proved_radius(terms, alpha)
-        elif min(term.arm.size for term in terms) < FEWEST:
-            size = 2.0  # too few for the approximation: nothing is said
-        else:
-            size = found.radius(alpha)
+        least = [arm.fewest if arm.present else 1e-9 for arm in others]
+        some = [arm for arm, size in zip(others, least, strict=True) if arm.size >= size]
+        if self.kind == "normal" and any(term.arm.size < term.arm.fewest for term in terms):
+            return Interval(-1.0, 1.0)  # too few for the approximation: nothing is said
+        found = statistic(terms, some)
+        size = proved_radius(terms, alpha) if self.kind == "proved" else found.radius(alpha)
         return Interval(found.value - size, found.value + size)
 
 

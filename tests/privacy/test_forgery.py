@@ -65,6 +65,7 @@ CERTIFICATES: dict[str, Any] = {
     "log": answered().certificate,
     "log, more bought": answered(loss_range="auto", bounds=(0, 9), adjust="before").certificate,
     "log, ratio": answered_ratio(),
+    "log, presence": answered(protects="presence", arms=("A", "B")).certificate,
 } | {
     f"context, {protects}, delta {delta:g}, {slots} slots": bd.PrivateContextual(
         3, {"age": (0, 99)}, 0.5, delta, 10_000, protects, per_person=slots
@@ -84,7 +85,7 @@ pinned by it."""
 QUICK = (
     *("one-bit", "laplace", "vector-laplace", "one-bit-exp4", "device", "persons", "metrics"),
     *("gaussian", "context, feedback, delta 0, 3 slots", "log", "log, more bought"),
-    "log, ratio",
+    *("log, ratio", "log, presence"),
 )
 every_kind = pytest.mark.parametrize("kind", mostly_slow(CERTIFICATES, QUICK))
 assert set(QUICK) <= set(CERTIFICATES)

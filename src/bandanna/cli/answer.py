@@ -86,6 +86,9 @@ def answer(
     person: Annotated[
         str | None, typer.Option(help="Column with whose row it is: everyone counts once.")
     ] = None,
+    protects: Annotated[
+        str, typer.Option(help="outcomes, or presence: who is in the log too; needs --arms.")
+    ] = "outcomes",
     by: Annotated[
         str | None, typer.Option(help="Does deciding by these columns pay? Needs --values.")
     ] = None,
@@ -124,7 +127,9 @@ def answer(
 
     if arm is None or epsilon is None:
         raise InputError("a log needs --arm COLUMN and --epsilon NUMBER.")
-    source = Asked(log, table, exposures, facts, unit, time, window, arms).source()
+    alone = protects == "presence" and exposures is None
+    named = None if alone else arms
+    source = Asked(log, table, exposures, facts, unit, time, window, named).source()
     declared = _declared(columns_of(by), values or [])
     parts = _numbers("--shares", shares.split(",") if shares else [])
     planned: dict[ArmName, float] = dict(parts.items())
@@ -139,10 +144,10 @@ def answer(
     if len(outcome) > 1 or guardrail or ratios:
         limits = _numbers("--guardrail", guardrail or [])
         asked = _outcomes(outcome, ratios, loss_range or [], limits, clip=clip, reward=reward)
-        if control is None or adjust is not None or show_sql:
+        if control is None or adjust is not None or show_sql or protects != "outcomes":
             raise InputError(
                 "several outcomes, guardrails and ratios are compared with a control, one by one, "
-                "as they are: give --control, and leave out --adjust and --show-sql."
+                "as they are: give --control, and leave out --adjust, --protects and --show-sql."
             )
         from bandanna.logs.compare import compare
 
@@ -190,6 +195,8 @@ def answer(
         confidence=confidence,
         ledger=kept,
         population=population,
+        protects=protects,  # type: ignore[arg-type]
+        arms=(columns_of(arms) or None) if alone else None,
     )
     _write(found.scorecard(shares=planned or None), found, html, certificate, as_json=as_json)
     _tell(kept, population, as_json=as_json)
@@ -200,7 +207,7 @@ OF_PHASES = {"log", "control", "confidence", "as_json", "html", "certificate"}
 
 def _refuse_beside_phases(options: dict[str, object]) -> None:
     """Refuse options that say what to count: of an experiment in phases it has been counted."""
-    unset = (None, False, "normal", "everyone")
+    unset = (None, False, "normal", "everyone", "outcomes")
     given = [name for name, one in options.items() if name not in OF_PHASES and one not in unset]
     if given:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in given)

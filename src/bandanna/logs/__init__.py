@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna._core.extras import missing_for
+from bandanna._core.extras import missing_for, need
 from bandanna._core.grid import UNITS, LossRange, check_range
 from bandanna._core.private_inputs import private_inputs
 from bandanna._core.start import Start, StartArm
 from bandanna._core.types import ArmName, Guarantee, InputError, plain
 from bandanna.counted import LARGEST_SQUARE, Counted
-from bandanna.environments.frames import FRAMES
+from bandanna.environments.frames import FRAMES, read_columns
 from bandanna.inference import Interval
 from bandanna.logs.answers import LogAnswer, comparison, how_made
 from bandanna.logs.bought import Bought, buy, check_asked
@@ -40,12 +40,15 @@ from bandanna.privacy.composition import for_person
 from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
 from bandanna.privacy.log_release import with_parts
 from bandanna.privacy.moments import MomentsRelease
+from bandanna.privacy.presence import PresenceRelease
 from bandanna.privacy.statements import PUBLIC_ROWS, assumed_by_all
 from bandanna.warehouse import Exposures, Table, count, source_of
 from bandanna.warehouse import named as place_of
 
 if TYPE_CHECKING:
     from bandanna.ledger import Ledger
+
+Floats = NDArray[np.float64]
 
 __all__ = ["Gain", "LogAnswer", "answer", "answer_counted"]
 
@@ -75,6 +78,8 @@ def answer(
     confidence: float = 0.95,
     ledger: Ledger | None = None,
     population: str = "everyone",
+    protects: Literal["outcomes", "presence"] = "outcomes",
+    arms: Sequence[ArmName] | None = None,
 ) -> LogAnswer:
     """Answer which arm of a finished log is best, privately: noisy sums of each arm.
 
@@ -125,6 +130,12 @@ def answer(
     ledger, population
         A ``bandanna.Ledger`` that what it costs is written to before any row is read, and about
         whom. What would exceed its budget is refused.
+    protects
+        ``"outcomes"``: who is in the log, and with which arm, is public. ``"presence"``: that is
+        hidden too. Counts then have noise as well; ``arms`` are declared, outcomes are clipped, and
+        nothing is refused for what rows hold. It needs the ``warehouse`` extra.
+    arms
+        With ``protects="presence"``: the arms there are. Rows of others are left out.
 
     Examples
     --------
@@ -159,6 +170,8 @@ def answer(
     named = {one.column: one.names for one in bins}
     rows_wanted = auto or adjust is not None
 
+    hidden = _hidden(protects, arms, source, binary=binary, interval=interval, bought=rows_wanted)
+
     def spend() -> None:
         if ledger is not None:
             each = person is not None or isinstance(source, Exposures)
@@ -169,6 +182,11 @@ def answer(
     if ledger is not None:
         ledger.check(epsilon, population=population)
     bare = bool(missing_for("warehouse")) and _is_file(source)  # then its rows are read as they are
+    if hidden is not None:
+        wanted = [one for one in (arm, outcome, person, *named) if one is not None]
+        place = _as_table(log, wanted) if source is None else source
+        found = count(place, **asked, clip=True, bins=bins, arms=hidden, before=spend)  # type: ignore[arg-type]
+        return answer_counted(found.counted, epsilon=epsilon, by=named, present=True, **told)  # type: ignore[arg-type]
     if source is not None and not rows_wanted and not bare:
         found = count(source, **asked, clip=clip, bins=bins, before=spend)  # type: ignore[arg-type]
         counted = found.counted
@@ -187,6 +205,53 @@ def answer(
     )
     counted = rows.counted(bought.scale, clip=True)
     return _answered(counted, bought, epsilon, named, **told)  # type: ignore[arg-type]
+
+
+def _hidden(
+    protects: str,
+    arms: Sequence[ArmName] | None,
+    source: object,
+    *,
+    binary: bool | None,
+    interval: str,
+    bought: bool,
+) -> tuple[str, ...] | None:
+    """Return the arms that were declared, where who is in the log is hidden."""
+    if protects not in ("outcomes", "presence"):
+        raise InputError(f"protects must be outcomes or presence; got {protects!r}.")
+    if protects == "outcomes":
+        if arms is not None:
+            raise InputError('arms= goes with protects="presence"; otherwise the log says them.')
+        return None
+    need("warehouse", "hiding who is in a log")
+    if bought or binary or interval != "normal":
+        raise InputError(
+            'with protects="presence" the range is given, nothing is subtracted, and intervals are '
+            'normal: leave out loss_range="auto", adjust=, binary= and interval=.'
+        )
+    if isinstance(source, Exposures):
+        if arms is not None:
+            raise InputError("exposures say the arms there are; leave arms= out.")
+        return source.arms
+    names = tuple(str(name) for name in arms or ())
+    if isinstance(arms, str) or len(names) < 2 or len(set(names)) < len(names):
+        raise InputError(
+            f'protects="presence" needs the arms there are, at least 2 and each once: '
+            f'arms=["A", "B"]; got {arms!r}.'
+        )
+    return names
+
+
+def _as_table(log: object, columns: Sequence[str]) -> Table:
+    """Return columns in memory as a table that can be counted; no value is in an error."""
+    import pyarrow as pa
+
+    found = read_columns(log, columns)
+    try:
+        return Table(pa.table({name: pa.array(values) for name, values in found.items()}))
+    except (pa.ArrowException, TypeError, ValueError):
+        pass
+    raise InputError(f"columns {', '.join(columns)} must each hold values of one kind.")
 
 
 def _is_file(log: object) -> TypeGuard[Table]:
@@ -226,15 +291,17 @@ def answer_counted(
     by: Mapping[str, tuple[str, ...]] | None = None,
     interval: Literal["normal", "proved"] = "normal",
     control: ArmName | None = None,
+    present: bool = False,
 ) -> LogAnswer:
     """Answer which arm is best from what was counted, privately: see ``answer``.
 
-    ``by`` names the categories of each column behind the cells, in the order of the cells.
+    ``by`` names the categories of each column behind the cells, in the order of the cells;
+    ``present`` hides the counts as well.
     """
     checks.epsilon(epsilon)
     nothing = Bought(Scale(*counted.outcome_range))
     told = {"reward": reward, "confidence": confidence, "interval": interval, "control": control}
-    return _answered(counted, nothing, epsilon, by or {}, **told)  # type: ignore[arg-type]
+    return _answered(counted, nothing, epsilon, by or {}, present=present, **told)  # type: ignore[arg-type]
 
 
 def _answered(
@@ -247,17 +314,22 @@ def _answered(
     confidence: float,
     interval: Literal["normal", "proved"],
     control: ArmName | None,
+    present: bool = False,
 ) -> LogAnswer:
     alpha = 1.0 - check_confidence(confidence)
     if interval not in ("normal", "proved"):
         raise InputError(f"interval must be normal or proved; got {interval!r}.")
-    if counted.size == 0:
+    if counted.size == 0 and not present:
         raise InputError("the log has no rows; give one for each decision that was made.")
-    names, binary = counted.names, counted.squares is None
+    names, binary = counted.names, counted.squares is None and not present
     against = None if control is None else index_of(names, control)
-    release = _release(counted, bought.left(epsilon))
-    sums, squares = _released(release, counted, reward=reward)
-    arms = _arms(counted, sums, squares, laplace_scale(release.epsilon) / UNITS)
+    release = _release(counted, bought.left(epsilon), present=present)
+    counts, sums, squares = _released(release, counted, reward=reward)
+    scale = laplace_scale(release.epsilon) / UNITS
+    if present:  # what is exact is not looked at any more
+        nobody = np.zeros_like(counted.counts)
+        counted = replace(counted, counts=nobody, sums=nobody, squares=None, mixed=0)
+    arms = _arms(counts, sums, squares, scale, present=present)
     kind: Kind = "exact" if binary and interval == "normal" else interval
     look = OneLook(arms, kind, binary)
     adjusted = f"{counted.outcome} adjusted by {bought.adjusted}".strip()
@@ -270,7 +342,9 @@ def _answered(
     pairs = tuple(
         comparison(look, listed, told.base, k, told.level, units, confidence) for k in told.apart
     )
-    needed = None if best is not None else rows_needed(look, told.leader, told.apart, told.level)
+    needed = None
+    if best is None and not present:
+        needed = rows_needed(look, told.leader, told.apart, told.level)
     if best is not None:
         words = _best_words(look, told, best, names, units)
         sentence = f"{words}, {sure(confidence)}, provided {AT_RANDOM}."
@@ -290,17 +364,19 @@ def _answered(
         reward,
         certificate,
     )
-    few = [name for name, arm in zip(names, arms, strict=True) if arm.size < few_rows(epsilon)]
+    few = [
+        name
+        for name, arm in zip(names, arms, strict=True)
+        if arm.size < few_rows(epsilon) and not present
+    ]
     columns = tuple(by.items())
     return LogAnswer(
         None if best is None else names[best],
         tuple(
             ArmAnswer(
                 name,
-                round(arms[k].size),
-                units.value(min(max(arms[k].mean, means[k].low), means[k].high))
-                if arms[k].size
-                else None,
+                max(round(arms[k].size), 0),
+                units.value(_shown(arms[k], means[k])) if arms[k].size or present else None,
                 *units.interval(means[k]),
                 k in told.racing,
             )
@@ -313,7 +389,9 @@ def _answered(
         warning=_few_words(few, few_rows(epsilon), units.per),
         looks=how_made(kind),
         differences=pairs,
-        gains=tuple(
+        gains=()
+        if present
+        else tuple(
             rule_gain(index, columns, counted.counts, sums, names, arms[0].scale, units, alpha)
             for index in range(len(columns))
         ),
@@ -321,19 +399,36 @@ def _answered(
         mixed=counted.mixed,
         guarantee=promise,
         certificate=certificate,
-        start=None if bought.adjusted else start,
-        notes=_notes(bought, look, told, counted, alpha),
+        start=None if bought.adjusted or present else start,
+        notes=(HIDDEN,) if present else _notes(bought, look, told, counted, alpha),
         interval=kind,
         control=control,
         look=look,
-        groups=_groups(counted.counts, sums, squares, arms[0].scale, look, columns),
+        groups=_groups(counts, sums, squares, look, columns),
     )
+
+
+def _shown(arm: Arm, found: Interval) -> float:
+    """Return the mean of an arm that is shown, inside of its interval."""
+    if arm.size <= 0.0:  # a count that noise took below 0
+        return (found.low + found.high) / 2.0
+    return min(max(arm.mean, found.low), found.high)
 
 
 # --- what is released -------------------------------------------------------------------------
 
 
-def _release(counted: Counted, epsilon: float) -> MomentsRelease | LaplaceRelease:
+HIDDEN = (
+    "Who is in the log is hidden as well: numbers of people have noise, and means are ratios of "
+    "two noisy numbers, which intervals take into account."
+)
+
+
+def _release(
+    counted: Counted, epsilon: float, *, present: bool = False
+) -> MomentsRelease | LaplaceRelease | PresenceRelease:
+    if present:
+        return PresenceRelease(epsilon)
     longest = max(2, counted.size)
     if counted.squares is None:
         return LaplaceRelease(epsilon, 1, longest=longest)
@@ -341,13 +436,16 @@ def _release(counted: Counted, epsilon: float) -> MomentsRelease | LaplaceReleas
 
 
 def _released(
-    release: MomentsRelease | LaplaceRelease, counted: Counted, *, reward: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return each arm's noisy sums of losses and of squares, one column for each cell.
+    release: MomentsRelease | LaplaceRelease | PresenceRelease, counted: Counted, *, reward: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Return each arm's counts, noisy sums of losses and of squares, one column for each cell.
 
-    Every row is in one sum, and every sum is released once. Sums of no rows are not released.
-    Squares of outcomes that are 0 or 1 are known.
+    Every row is in one sum, and every sum is released once. Sums of no rows are not released, but
+    where counts are noisy. Squares of outcomes that are 0 or 1 are known.
     """
+    if isinstance(release, PresenceRelease):
+        there = release.release(counted)
+        return there.counts, there.counts - there.sums if reward else there.sums, there.squares
     counts = counted.counts
     sums, squares = np.zeros(counts.shape), counts / 4.0
     for arm, cell in zip(*np.nonzero(counts), strict=True):
@@ -360,29 +458,30 @@ def _released(
             sums[arm, cell] = size * release.release(total, size)
         if reward:
             sums[arm, cell] = size - sums[arm, cell]
-    return sums, squares
+    return counts.astype(np.float64), sums, squares
 
 
 def _arms(
-    counted: Counted, sums: NDArray[np.float64], squares: NDArray[np.float64], scale: float
+    counts: Floats, sums: Floats, squares: Floats, scale: float, *, present: bool
 ) -> tuple[Arm, ...]:
+    """Return what was released of each arm, in all of its cells together."""
     return tuple(
         Arm(
-            float(counts.sum()),
+            float(count.sum()),
             float(total.sum()),
             float(square.sum()),
             scale,
-            float((counts > 0).sum()),
+            float(count.size if present else (count > 0).sum()),
+            present,
         )
-        for counts, total, square in zip(counted.counts, sums, squares, strict=True)
+        for count, total, square in zip(counts, sums, squares, strict=True)
     )
 
 
 def _groups(
-    counts: NDArray[np.int64],
-    sums: NDArray[np.float64],
-    squares: NDArray[np.float64],
-    scale: float,
+    counts: Floats,
+    sums: Floats,
+    squares: Floats,
     look: OneLook,
     columns: Sequence[tuple[str, tuple[str, ...]]],
 ) -> tuple[tuple[str, OneLook], ...]:
@@ -395,17 +494,21 @@ def _groups(
             tables = counts[:, cells], sums[:, cells], squares[:, cells]
             if not tables[0].any():
                 continue
-            arms = tuple(
-                Arm(float(n.sum()), float(y.sum()), float(z.sum()), scale, float((n > 0).sum()))
-                for n, y, z in zip(*tables, strict=True)
-            )
+            first = look.arms[0]
+            arms = _arms(*tables, first.scale, present=first.present)
             found.append((f"{column} = {name}", look._replace(arms=arms)))
     return tuple(found)
 
 
 def _promise(
-    release: MomentsRelease | LaplaceRelease, counted: Counted, bought: Bought, epsilon: float
+    release: MomentsRelease | LaplaceRelease | PresenceRelease,
+    counted: Counted,
+    bought: Bought,
+    epsilon: float,
 ) -> Guarantee:
+    if isinstance(release, PresenceRelease):
+        promise = release.guarantee()
+        return promise.assuming(*assumed_by_all(*counted.outcome_range, clip=True))
     slots, bounds = 1 if counted.persons else None, bought.bounds
     promise = release.guarantee()
     if bought.parts:
@@ -440,8 +543,8 @@ def _told(look: OneLook, alpha: float, control: int | None) -> Told:
     are. A control was fixed beforehand: only pairs with it count.
     """
     count = len(look.arms)
-    seen = [k for k in range(count) if look.arms[k].size > 0.0]
-    leader = min(seen, key=lambda k: look.arms[k].mean)
+    seen = [k for k, arm in enumerate(look.arms) if arm.size > (arm.fewest * arm.present)]
+    leader = min(seen, key=lambda k: look.arms[k].mean, default=0)
     base = leader if control is None else control
     level = alpha / (count * (count - 1) / 2 if control is None else count - 1)
     order = sorted(range(count), key=lambda k: look.arms[k].mean if k in seen else math.inf)

@@ -15,6 +15,7 @@ from bandanna.logs.rules import Gain
 from bandanna.one_look import HOW, Kind, OneLook
 from bandanna.policy.answers import Answer, Comparison, check_confidence, index_of
 from bandanna.policy.statements import AT_RANDOM, Units, difference_words, sure
+from bandanna.privacy.statements import PRESENCE
 from bandanna.scorecard.card import Scorecard
 from bandanna.scorecard.health import sample_ratio
 from bandanna.scorecard.recommend import recommend
@@ -130,7 +131,12 @@ class LogAnswer(Answer):
     @property
     def protects(self) -> str:
         """What is protected."""
-        return protected_in_log(self.units.per)
+        return PRESENCE if self.hidden else protected_in_log(self.units.per)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether who is in the log is protected too: numbers of people then have noise."""
+        return self.look is not None and self.look.arms[0].present
 
     @property
     def more(self) -> str:
@@ -140,9 +146,11 @@ class LogAnswer(Answer):
     def checks(self, shares: Mapping[ArmName, float] | None = None) -> tuple[Check, ...]:
         """Return what public counts, and what was released, say of how the experiment went."""
         names, sizes = [arm.name for arm in self.arms], [arm.rounds for arm in self.arms]
-        found = [sample_ratio(names, sizes, shares, self.units.per)]
-        if self.units.per == "people":
-            found.append(met_once(self.mixed, sum(sizes)))
+        found = []
+        if not self.hidden:
+            found.append(sample_ratio(names, sizes, shares, self.units.per))
+            if self.units.per == "people":
+                found.append(met_once(self.mixed, sum(sizes)))
         found += [Check("counted", True, note) for note in self.notes]
         if not self.notes:
             found.append(in_range(self.units))

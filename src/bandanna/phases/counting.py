@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from bandanna._core.types import JSON
 from bandanna.counted import Counted
@@ -68,8 +70,6 @@ class InTables:
         return units.join(out.select(["unit"]), "unit", join_type="left anti")
 
 
-def parquet() -> Any:
+def parquet() -> ModuleType:
     """Load what reads and writes Parquet."""
-    from pyarrow import parquet as found
-
-    return found
+    return import_module("pyarrow.parquet")

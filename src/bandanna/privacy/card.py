@@ -196,7 +196,7 @@ def make_card(certificate: JSON, answers: Mapping[str, str] | None = None) -> Ca
         "Privacy guarantee": _guarantee(certificate, spent),
         "Model and mechanism": _mechanism(certificate),
         "What is not covered": (
-            *(Entry("Not hidden", text, "derived") for text in NOT_COVERED),
+            *(Entry("Not hidden", text, "derived") for text in _not_hidden(certificate)),
             *(Entry("Assumed", str(text), "certificate") for text in certificate["assumptions"]),
             *(
                 Entry("Assumed", str(text), "certificate")
@@ -331,6 +331,16 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
     return tuple(found)
 
 
+def _hides_presence(certificate: JSON) -> bool:
+    """Whether it is of a log, and hides who is in it."""
+    return str(certificate["mechanism"]) == "laplace-presence"
+
+
+def _not_hidden(certificate: JSON) -> tuple[str, ...]:
+    """Return what is not hidden by a promise."""
+    return NOT_COVERED[2:] if _hides_presence(certificate) else NOT_COVERED
+
+
 def _in_epochs(certificate: JSON) -> bool:
     """Whether it is of a policy that decides by context and releases epochs."""
     return str(certificate["mechanism"]).startswith("epoch-")
@@ -340,6 +350,8 @@ def _batches(certificate: JSON) -> str:
     """Say how many rounds are released together."""
     if _in_epochs(certificate):
         return f"epochs that grow, the first ones of at least {certificate['batch']} rounds"
+    if _hides_presence(certificate):
+        return "a log, whose size is not told, released once"
     return f"{batches_in_words(certificate['batch'])}, each released once"
 
 

@@ -37,7 +37,6 @@ from bandanna.privacy.statements import (
     PROTECTED_WITH_EXPERTS,
     PUBLIC_ROWS,
     Assumed,
-    batches_in_words,
     composes_slots,
     composition_of,
     protected_person,
@@ -402,12 +401,13 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
         bought="range_epsilon" in data or mechanism.bought,
         on_device=mechanism.on_device,
     )
-    rows = (PUBLIC_ROWS,) if data["algorithm"] == OF_LOGS else ()
+    of_log = data["algorithm"] == OF_LOGS and not mechanism.hides_presence
+    rows = (PUBLIC_ROWS,) if of_log else ()
     also = (*mechanism.assumptions(), *stated_of_start(data), *rows)
     wrong = wrong_assumptions(said, about, also)
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
     model = mechanism.model if slots is None else "central"
-    yield Finding("model", data["model"] == model, f"{batches_in_words(mechanism.batch)}: {model}")
+    yield Finding("model", data["model"] == model, f"{mechanism.sizes}: {model}")
     if data["because"] not in reasons:
         yield Finding("because", False, f"the proof says: {reasons[0]}")
 

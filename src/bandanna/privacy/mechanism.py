@@ -17,7 +17,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
 
 from bandanna._core.types import JSON, Model
-from bandanna.privacy.statements import protected
+from bandanna.privacy.statements import batches_in_words, protected
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,6 +86,8 @@ class Mechanism(ABC):
     """What draws the noise, and its first version that draws it right."""
     on_device: ClassVar[bool] = False
     """Whether people's own devices draw it, so that it also holds against the operator."""
+    hides_presence: ClassVar[bool] = False
+    """Whether it also hides who is in the data at all."""
     reasons: ClassVar[tuple[str, ...]]
     """The argument for the promise; where there are several, for other ways to set the numbers."""
 
@@ -93,6 +95,11 @@ class Mechanism(ABC):
     def model(self) -> Model:
         """Central, or local if every loss is released by itself."""
         return "local" if self.batch == 1 else "central"
+
+    @property
+    def sizes(self) -> str:
+        """Say how many rounds are released together."""
+        return batches_in_words(self.batch)
 
     def protected(self, algorithm: str, experts: int | None) -> str:
         """Return what the mechanism protects where persons are not known."""

@@ -13,6 +13,7 @@ from bandanna.privacy.metrics import MetricsMechanism
 from bandanna.privacy.moments import MomentsMechanism
 from bandanna.privacy.one_bit import DeviceRelease, OneBitRelease
 from bandanna.privacy.plain import PlainRelease, SilentRelease
+from bandanna.privacy.presence import PresenceMechanism
 from bandanna.privacy.ratio import RatioMechanism
 from bandanna.privacy.release import Release
 from bandanna.privacy.vector import VectorRelease
@@ -52,5 +53,6 @@ for _release in (
 MECHANISMS.update({mechanism.name: mechanism for mechanism in EPOCH_MECHANISMS})
 MECHANISMS[MetricsMechanism.name] = MetricsMechanism
 MECHANISMS |= {
-    mechanism.name: mechanism for mechanism in (MomentsMechanism, LogMechanism, RatioMechanism)
+    mechanism.name: mechanism
+    for mechanism in (MomentsMechanism, LogMechanism, RatioMechanism, PresenceMechanism)
 }

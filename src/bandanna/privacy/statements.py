@@ -20,6 +20,12 @@ PROTECTED_WITH_EXPERTS = (
 )
 PROTECTED_ON_DEVICE = f"{PROTECTED}, the operator among them: feedback stays on the person's device"
 
+PRESENCE = (
+    "whether any one person, who has one row or counts once, is in the log, with their arm, group "
+    "and outcome, against everyone who sees what is said of it"
+)
+DECLARED = "arms and groups were declared without looking at the log"
+
 WEIGHING = "exp4"
 """Algorithms with this in their names weigh all experts in every round, so they cannot hide advice;
 others draw an expert and follow it."""

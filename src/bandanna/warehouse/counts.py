@@ -51,6 +51,7 @@ def count(
     clip: bool = False,
     person: str | None = None,
     bins: Sequence[Bins] = (),
+    arms: Sequence[str] | None = None,
     before: Callable[[], object] = lambda: None,
 ) -> Found:
     """Count a source where it is.
@@ -69,6 +70,9 @@ def count(
         The column with whose row it is, in one table: then everyone counts once.
     bins
         Columns that divide the rows of one table.
+    arms
+        The arms there are. Rows of others, or of nobody, are then left out, nothing is refused for
+        what rows hold, and arms that nobody met are counted as 0.
     before
         Called when the question can be asked, and before it is: no row has been read.
     """
@@ -80,7 +84,9 @@ def count(
             before()
             found = question.to_pyarrow()
         return _of_units(found.to_pylist(), source.arms, outcome, loss_range)
-    asked = Asked(arm, outcome, check_range(loss_range), person, source.time, tuple(bins))
+    named_arms = None if arms is None else tuple(arms)
+    ends = check_range(loss_range)
+    asked = Asked(arm, outcome, ends, person, source.time, tuple(bins), named_arms)
     with connected(_address(source), _where(source)) as backend:
         question = _rows(backend, source, asked).limit(MOST_ROWS + 1)
         before()
@@ -206,20 +212,15 @@ def _of_units(
 
 
 def _of_rows(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bool) -> Found:
-    if not rows:
-        raise InputError("the log has no rows; give one for each decision that was made.")
-    if len(rows) > MOST_ROWS:
-        raise InputError(
-            f"column {asked.arm!r} has more than {MOST_ROWS:,} different values: a column of "
-            f"numbers taken as arms?"
-        )
-    _refuse_missing(rows, asked, clip=clip)
     spelled = {str(row["arm"]): arm_name(str(row["arm"])) for row in rows}
-    names = _in_order(set(spelled.values()))
-    if len(names) < 2:
-        raise InputError(
-            f"a log needs at least 2 arms; column {asked.arm!r} has only {names[0]!r}."
-        )
+    names = list(asked.arms or ())
+    if asked.arms is None:
+        _refuse_missing(rows, asked, clip=clip)
+        names = _in_order(set(spelled.values()))
+        if len(names) < 2:
+            raise InputError(
+                f"a log needs at least 2 arms; column {asked.arm!r} has only {names[0]!r}."
+            )
     index = {name: k for k, name in enumerate(names)}
     shape = len(names), math.prod(one.size for one in asked.bins)
     tables = np.zeros((3, *shape), dtype=np.int64)
@@ -243,7 +244,14 @@ def _of_rows(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bool) -> 
 
 
 def _refuse_missing(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bool) -> None:
-    """Refuse rows without an arm; without ``clip`` also outcomes that are missing or outside."""
+    """Refuse no rows, and rows without an arm; without ``clip`` also those without an outcome."""
+    if not rows:
+        raise InputError("the log has no rows; give one for each decision that was made.")
+    if len(rows) > MOST_ROWS:
+        raise InputError(
+            f"column {asked.arm!r} has more than {MOST_ROWS:,} different values: a column of "
+            f"numbers taken as arms?"
+        )
     without = sum(int(str(row["rows"])) for row in rows if row["arm"] is None)
     if without:
         raise InputError(

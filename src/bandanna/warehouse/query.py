@@ -75,6 +75,21 @@ class Asked(NamedTuple):
     person: str | None = None
     time: str | None = None
     bins: tuple[Bins, ...] = ()
+    arms: tuple[str, ...] | None = None
+    """The arms there are, where they are declared: other rows are not looked at."""
+
+
+def spellings(arm: str) -> tuple[str, ...]:
+    """Return how engines may write the name of an arm: numbers with a point, and true and false.
+
+    Examples
+    --------
+    >>> spellings("True"), spellings("1"), spellings("A")
+    (('True', 'true'), ('1', '1.0'), ('A',))
+    """
+    if arm in ("True", "False"):
+        return arm, arm.lower()
+    return (arm, f"{arm}.0") if arm.lstrip("-").isdecimal() else (arm,)
 
 
 # --- one table ----------------------------------------------------------------------------------
@@ -106,6 +121,10 @@ def of_rows(table: ibis.Table, asked: Asked, *, ordered: bool) -> ibis.Table:
                 "person's first row is found."
             )
     rows = table.select(**columns)
+    if asked.arms is not None:
+        rows = rows.filter(rows.arm.isin([text for arm in asked.arms for text in spellings(arm)]))
+        if asked.person is not None:
+            rows = rows.filter(rows.person.notnull())
     units = on_grid(clipped(rows.value, low, high, missing), asked.loss_range)
     rows = rows.mutate(units=units)
     if asked.person is None:
