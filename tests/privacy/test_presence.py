@@ -240,8 +240,8 @@ def test_the_command(tmp_path: Any) -> None:
 def test_intervals_cover(law: str, sizes: tuple[int, int], epsilon: float) -> None:
     """95% intervals of a difference, with Poisson numbers of people.
 
-    Measured in 2,000 runs each: from 94.85% to 97.9% (``BANDANNA_RUNS=2000``). The limit here is so far
-    below that it is undercut by chance less than once in a million runs of a test.
+    Measured in 2,000 runs each: 94.85% to 97.9% (``BANDANNA_RUNS=2000``). The limit here is so
+    far below that it is undercut by chance less than once in a million runs of a test.
     """
     rng, hits = np.random.default_rng(11), 0
     for _ in range(RUNS):
