@@ -33,8 +33,11 @@ def played(**options):
             policy.observe(policy.decide(), loss=0.5)
     return best(rounds) / 2000
 
-def advised(algorithm):
-    policy = bd.PrivateExperts(20, 4, 1.0, 1e-6, 10**6, algorithm, seed=0)
+def advised(algorithm, before):
+    try:
+        policy = bd.PrivateExperts(20, 4, 1.0, 1e-6, 10**6, algorithm, seed=0)
+    except bd.InputError:
+        policy = bd.PrivateExperts(20, 4, 1.0, 1e-6, 10**6, before, seed=0)
     advice = np.arange(20) % 4
     def rounds():
         for _ in range(1000):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,20 @@ def write(store: Store, number: int, **parts: Any) -> None:
     with store.transaction() as transaction:
         transaction.lock([number])
         transaction.write(number, changes(**parts))
+
+
+def test_a_snapshot_is_what_was_committed_last_and_keeps_nobody_out(store: Store) -> None:
+    number = put(store, experiment())
+    written = {"batches": [BATCH], "events": [event("one", number)], "people": {"00ff": 1}}
+    write(store, number, **written)
+    with store.transaction() as transaction:
+        transaction.lock([number])
+        whole = transaction.read(number)
+        transaction.write(number, changes(events=[event("two", number, position=1)]))
+        if not isinstance(store, MemoryStore):  # which has one lock for everything
+            with ThreadPoolExecutor(1) as other:
+                assert other.submit(store.snapshot, number).result(timeout=30) == whole
+    assert len(store.snapshot(number).events) == 2
 
 
 def test_what_was_written_is_read_back(store: Store) -> None:

@@ -77,6 +77,9 @@ UNGUARDED = {
 """What the rollback guard cannot know, by where it is kept."""
 
 
+READING_SECONDS = 0.5
+"""How often a sweep looks whether what it waits for is being read, which may take long."""
+
 STANDS_BY = "this process stands by: another one leads, and this one takes over when that ends."
 
 
@@ -119,6 +122,8 @@ class Core:
         self._noting: set[asyncio.Task[None]] = set()
         """How long events are kept, where that is limited."""
         self._next_look: dict[int, float] = {}
+        self._expiring: set[asyncio.Task[None]] = set()
+        """What is being expired, where that takes longer than a sweep."""
         self._offset = 0.0
         """Offset of the clock from one that is never set."""
         self._written, self._erasures = 0, 0
@@ -526,20 +531,43 @@ class Core:
 
         What is decided from now on is due after the experiment's own deadline at the earliest.
         """
-        if not numbers:
-            return
-        first = await run_in_threadpool(self.store.next_deadlines, numbers)
+        first: dict[int, float] = {}
+        if numbers:
+            first = await run_in_threadpool(self.store.next_deadlines, numbers)
+        begun: dict[asyncio.Task[None], int] = {}
         for number in numbers:
-            due = now if number in self._edges else first.get(number)
-            if due is not None and due <= now:
-                try:
-                    if number in self._edges:
-                        due = await self.edge.go_on(number)
-                    else:
-                        due = await self._do(Task(lambda unit, _: unit.expire(now), number))
-                except UnknownError:  # it is not in the database any more
-                    del self._deadlines[number]
-                    continue
+            due = now if number in self._edges else first.get(number, math.inf)
+            if due <= now:
+                begun[asyncio.create_task(self._expire_one(number, now))] = number
+            else:
+                self._next_look[number] = min(due, now + self._deadlines[number])
+        try:
+            while not all(self.writer.reads(number) for number in begun.values()):
+                done, _ = await asyncio.wait(begun, timeout=READING_SECONDS)
+                for task in done:
+                    del begun[task]
+                    task.result()
+        finally:  # others need not wait for what is being read
+            for task in begun:
+                self._expiring.add(task)
+                task.add_done_callback(self._expired)
+
+    def _expired(self, task: asyncio.Task[None]) -> None:
+        """Forget what took long; where it failed, the next sweep tries again."""
+        self._expiring.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    async def _expire_one(self, number: int, now: float) -> None:
+        due: float | None
+        try:
+            if number in self._edges:
+                due = await self.edge.go_on(number)
+            else:
+                due = await self._do(Task(lambda unit, _: unit.expire(now), number))
+        except UnknownError:  # it is not in the database any more
+            self._deadlines.pop(number, None)
+        else:
             self._next_look[number] = min(due or math.inf, now + self._deadlines[number])
 
     def _learn_deadlines(self) -> None:

@@ -7,7 +7,8 @@ asked, in one transaction for everything that arrived together, to remember it.
    ends with an error, or with the end of the process, has changed nothing.
 2. **One at a time.** Between ``lock`` and the end of the transaction nobody else changes the
    experiment. Its version grows by one with each transaction that wrote to it: a policy that was
-   kept in memory under another version or another step is read again.
+   kept in memory under another version or another step is read again. ``snapshot`` reads what was
+   committed last and keeps nobody out.
 3. **What was written is read back.** ``read`` gives the head, the open batches, their events and
    their feedback exactly as they were written: all of them, those that fill, or a single one.
 4. **A batch is released once.** A second release of the same batch is refused, whoever writes it.
@@ -155,6 +156,10 @@ class Store(ABC):
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin a transaction; it is durable when the context ends without an error."""
+
+    @abstractmethod
+    def snapshot(self, experiment: int) -> Snapshot:
+        """Return an experiment with all open batches, as of one moment, while others write."""
 
     @abstractmethod
     def create(self, parts: Sequence[Experiment]) -> list[int]:

@@ -61,6 +61,11 @@ class MemoryStore(Store):
             yield transaction
             transaction.commit()
 
+    def snapshot(self, experiment: int) -> Snapshot:
+        """Return an experiment with all open batches."""
+        with self._lock:
+            return MemoryTransaction(self._shelves, self._events).read(experiment)
+
     def create(self, parts: Sequence[Experiment]) -> list[int]:
         """Add an experiment."""
         with self._lock:

@@ -63,6 +63,7 @@ from bandanna.store.rows import (
     Measured,
     Outline,
     Release,
+    Snapshot,
     StartRow,
     State,
     TrailRow,
@@ -157,6 +158,13 @@ class SqlStore(Store):
                 transaction = PostgresTransaction(connection, self._secret)
                 yield transaction
                 transaction.commit()
+
+    def snapshot(self, experiment: int) -> Snapshot:
+        """Return an experiment with all open batches, as of one moment, while others write."""
+        with naming_errors(), self._reading.connect() as connection:
+            if not self.sqlite:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            return SqlTransaction(connection, self._secret).read(experiment)
 
     def create(self, parts: Sequence[Experiment], said: Description | None = None) -> list[int]:
         """Add an experiment, and what is said of it."""

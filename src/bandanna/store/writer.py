@@ -27,8 +27,8 @@ from bandanna.store.contract import (
     Transaction,
 )
 from bandanna.store.guard import Guard, name_of
-from bandanna.store.policy_unit import PolicyUnit
-from bandanna.store.rows import Event, Experiment, Snapshot
+from bandanna.store.loading import Loading, needs_all, unit_for
+from bandanna.store.rows import Event
 from bandanna.store.unit_of_work import UnitOfWork
 
 MOST_TOGETHER = 1_000
@@ -42,6 +42,10 @@ class UnknownError(BandannaError):
 
 class OverloadedError(BandannaError):
     """More waits than can be done soon. Nothing was changed."""
+
+
+LATER = object()
+"""In place of an answer: the experiment is being read."""
 
 
 class Together:
@@ -116,9 +120,13 @@ class Writer:
     def __init__(self, store: Store, guard: Guard | None = None) -> None:
         self._store = store
         self._guard = guard
-        self._tasks: queue.SimpleQueue[Task[object] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[Task[object] | int | None] = queue.SimpleQueue()
+        """With numbers of experiments that were read, and None at the end."""
+        self._loading: Loading[Task[object]] = Loading(store, self._tasks.put)
         self._units: dict[int, UnitOfWork] = {}
         """The one that was used last comes last."""
+        self._loaded: dict[int, UnitOfWork | None] = {}
+        """Units that were read beside the writer for the tasks at hand; None once used."""
         self._thread = threading.Thread(target=self._run, name="bandanna writer", daemon=True)
         self.transactions = 0
         self.failures = 0
@@ -152,25 +160,44 @@ class Writer:
         """Whether it still works."""
         return self._thread.is_alive()
 
+    def reads(self, experiment: int) -> bool:
+        """Whether an experiment is being read, and what is asked of it waits."""
+        return experiment in self._loading
+
     @property
     def waiting(self) -> int:
         """Tasks that have not been begun."""
-        return self._tasks.qsize()
+        return self._tasks.qsize() + self._loading.waiting
 
     def _run(self) -> None:
         going, together = True, 0
-        while going:
+        while going or self._loading:
             group = [self._tasks.get()]
             if together > 1 and self._store.gather_seconds:
                 time.sleep(self._store.gather_seconds)
             while len(group) < MOST_TOGETHER and not self._tasks.empty():
                 group.append(self._tasks.get())
             together = len(group)
-            going = None not in group
-            wanted = [task for task in group if task is not None]
+            going = going and None not in group
+            wanted = [task for task in group if isinstance(task, Task)]
             self.busy_since = time.monotonic()
+            for number in group:
+                if isinstance(number, int):
+                    self._go_on(number)
             self._do([task for task in wanted if task.answer.set_running_or_notify_cancel()])
             self.busy_since = None
+        self._loading.close()
+
+    def _go_on(self, number: int) -> None:
+        """Do what waited for an experiment that has been read."""
+        tasks, found = self._loading.take(number)
+        if isinstance(found, Exception):
+            self.available = self.available and not isinstance(found, StoreUnavailableError)
+            self._fail(tasks, found)
+        else:
+            self._loaded[number] = found
+            self._do(tasks)
+            del self._loaded[number]
 
     def _do(self, group: list[Task[object]]) -> None:
         if not group:
@@ -187,11 +214,17 @@ class Writer:
             for task in group:
                 self._do([task])
         else:
+            later: dict[int, list[Task[object]]] = {}
             for task, answer in zip(group, answers, strict=True):
-                if isinstance(answer, BandannaError):
+                if answer is LATER:
+                    assert task.experiment is not None, "only known experiments are read"
+                    later.setdefault(task.experiment, []).append(task)
+                elif isinstance(answer, BandannaError):
                     task.answer.set_exception(answer)
                 else:
                     task.answer.set_result(answer)
+            for number, tasks in later.items():
+                self._loading.add(number, tasks)
 
     def _fail(self, group: list[Task[object]], error: Exception) -> None:
         self.failures += 1
@@ -208,12 +241,15 @@ class Writer:
         try:
             with self._noting() as note, self._store.transaction() as transaction:
                 _find_experiments(transaction, group)
-                self._prepare(
-                    transaction, {t.experiment for t in group if t.experiment is not None}, used
-                )
+                wanted = {task.experiment for task in group if task.experiment is not None}
+                later = {number for number in wanted if number in self._loading}
+                later |= self._prepare(transaction, wanted - later, used)
                 # Again, now that nobody else can change them.
                 events = transaction.events({task.event for task in group if task.event})
-                answers = [_answer(task, used, events) for task in group]
+                answers = [
+                    LATER if task.experiment in later else _answer(task, used, events)
+                    for task in group
+                ]
                 marks: dict[str, Mark] = {}
                 for number, unit in used.items():
                     changes = unit.collect()
@@ -245,26 +281,40 @@ class Writer:
 
     def _prepare(
         self, transaction: Transaction, numbers: set[int], used: dict[int, UnitOfWork]
-    ) -> None:
-        """Lock experiments, and read again what others have changed in them."""
+    ) -> set[int]:
+        """Lock experiments, and read again what others have changed in them.
+
+        Returns those that are to be read beside the writer first.
+        """
+        later = set()
         for number, stamp in transaction.lock(numbers).items():
             unit = self._units.pop(number, None)  # whatever fails below, it is not used again
-            known = None if unit is None else Stamp(unit.experiment.version, unit.experiment.step)
-            if unit is None or known != stamp:
-                unit = self._read(transaction, number)
+            if unit is None or _stamp_of(unit) != stamp:
+                unit = self._read(transaction, number, stamp)
+            if unit is None:
+                later.add(number)
+                continue
             self._units[number] = unit
             unit.begin(transaction)
             used[number] = unit
+        return later
 
-    def _read(self, transaction: Transaction, number: int) -> UnitOfWork:
-        """Read an experiment; refuses one that lacks a release which the rollback guard knows of.
+    def _read(self, transaction: Transaction, number: int, stamp: Stamp) -> UnitOfWork | None:
+        """Read an experiment; None if that is to be done beside the writer, because it is long.
 
-        Where all open batches are needed they are read too.
+        What was read there is read again here if another process has changed it meanwhile. Refuses
+        an experiment that lacks a release which the rollback guard knows of.
         """
-        saved = transaction.read(number, whole=False)
-        if needs_all(saved.experiment):
-            saved = transaction.read(number)
-        unit = unit_for(saved)
+        unit = None
+        if number in self._loaded:
+            unit, self._loaded[number] = self._loaded[number], None
+        if unit is None or _stamp_of(unit) != stamp:
+            saved = transaction.read(number, whole=False)
+            if needs_all(saved.experiment):
+                if number not in self._loaded:
+                    return None
+                saved = transaction.read(number)
+            unit = unit_for(saved)
         here = unit.experiment
         mark = self._guard and self._guard.marks.get(name_of(here.id, here.segment))
         if self._guard is not None and mark and transaction.missing({here.number: mark}):
@@ -272,22 +322,8 @@ class Writer:
         return unit
 
 
-def needs_all(experiment: Experiment) -> bool:
-    """Whether all open batches are kept in memory: where persons have slots, and with contexts."""
-    return "kind" in experiment.head or experiment.head.get("people") is not None
-
-
-def unit_for(saved: Snapshot) -> UnitOfWork:
-    """Return the unit that the policy of an experiment needs."""
-    if "course" in saved.experiment.head:
-        from bandanna.store.edge_unit import EdgeUnit  # loaded when first used
-
-        return EdgeUnit(saved)
-    if "kind" not in saved.experiment.head:
-        return PolicyUnit(saved)
-    from bandanna.store.context_unit import ContextUnit  # loaded when first used
-
-    return ContextUnit(saved)
+def _stamp_of(unit: UnitOfWork) -> Stamp:
+    return Stamp(unit.experiment.version, unit.experiment.step)
 
 
 def _find_experiments(transaction: Transaction, group: list[Task[object]]) -> None:
