@@ -8,6 +8,7 @@ from xml.etree import ElementTree as Tree
 
 from bandanna.scorecard.page import nice_step
 from bandanna.scorecard.text import percent
+from bandanna.scorecard.view import Recommendation
 from tests.scorecard.cards import CARD
 
 
@@ -38,6 +39,19 @@ def test_the_text_says_it_too() -> None:
     for said in ("Ship blue", "+3.8% (+2.1% to +5.4%)", "guardrail: at most 0.3 more than green"):
         assert said in text
     assert "LOOK: 1 in 100 cut." in text
+
+
+def test_only_what_was_decided_is_called_sure() -> None:
+    waiting = replace(CARD, recommendation=Recommendation("go on", None, "Go on", "The rule."))
+    assert ">95% sure<" in CARD.html()
+    assert ">needs to be 95% sure<" in waiting.html()
+
+
+def test_where_no_lift_can_be_said_there_is_no_axis() -> None:
+    effects = [replace(effect, lift=None) for effect in CARD.metrics[0].effects]
+    page = replace(CARD, metrics=(CARD.metrics[0].with_effects(effects),), moments=(), groups=())
+    assert "lift from" in CARD.html()
+    assert "lift from" not in page.html()
 
 
 def test_it_is_plain_json() -> None:

@@ -86,6 +86,8 @@ class Scorecard(Tabular):
     def element(self) -> str:
         """Return it as one HTML element, for pages that have ``STYLE`` already."""
         sure = f"{100.0 * self.confidence:.4g}% sure"
+        if self.recommendation.action not in {"ship", "keep"}:
+            sure = f"needs to be {sure}"
         lines = [
             '<section class="scorecard">',
             f'<p class="soft">{escape(self.about)}</p>' if self.about else "",

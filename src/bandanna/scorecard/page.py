@@ -62,17 +62,17 @@ def _row(metric: Metric, effect: Effect, scale: Scale) -> str:
 class Scale:
     """The axis that all lifts are drawn on."""
 
-    WIDTH, EDGE = 400.0, 14.0
+    WIDTH, EDGE = 400.0, 22.0
 
-    def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
+    def __init__(self, low: float, high: float, *, empty: bool = False) -> None:
+        self.low, self.high, self.empty = low, high, empty
 
     @classmethod
     def of(cls, metrics: Sequence[Metric]) -> Scale:
         """Return an axis with room for all intervals; very wide ones are cut at its ends."""
         said = [e for metric in metrics for e in metric.effects if e.lift is not None]
         if not said:
-            return cls(-0.1, 0.1)
+            return cls(-0.1, 0.1, empty=True)
         widths = sorted(e.lift_high - e.lift_low for e in said)
         most = 4.0 * widths[len(widths) // 2] + max(abs(e.lift or 0.0) for e in said)
         low = max(min(0.0, *(e.lift_low for e in said), 0.0), -most)
@@ -86,7 +86,9 @@ class Scale:
         return self.EDGE + min(max(share, 0.0), 1.0) * (self.WIDTH - 2.0 * self.EDGE)
 
     def axis(self) -> str:
-        """Draw the numbers of the axis."""
+        """Draw the numbers of the axis; none where no lift can be said."""
+        if self.empty:
+            return ""
         step = nice_step((self.high - self.low) / 4.0)
         first, last = math.ceil(self.low / step), math.floor(self.high / step)
         ticks = [step * tick for tick in range(first, last + 1)]
