@@ -5,6 +5,7 @@ python -m benchmarks.warehouse exposures 1e8 3e7 # exposures and facts
 python -m benchmarks.warehouse regret 100        # phases counted by the clock, beside phased
 python -m benchmarks.warehouse loop 3            # the same with GrowthBook's SDK and DuckDB
 python -m benchmarks.warehouse edge 1e6          # assignments a second, and whether SDKs agree
+python -m benchmarks.warehouse feedback 1e6      # rows a second into the service, and counting them
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -305,6 +307,39 @@ def edge(units: float = 1e6) -> None:
     print(json.dumps({"units": int(units), "all agree": done.returncode == 0}))
 
 
+def feedback(rows: float = 1e6, at_once: float = 10_000) -> None:
+    """Report units to the service, a value each, as programs do: one request after the other."""
+    from tests.service.running import process
+
+    size = int(at_once)
+    blocks = [
+        "\n".join(
+            json.dumps({"unit": f"u{k}", "value": float(k % 2)})
+            for k in range(begin, min(begin + size, int(rows)))
+        )
+        for begin in range(0, int(rows), size)
+    ]
+    times: JSON = {"decides": "edge", "phase_seconds": 1e6, "deadline_seconds": 1.0}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        process(Path(folder)) as here,
+        bd.Client(here.url, here.key, patience=60) as client,
+        httpx.Client(headers={"Authorization": f"Bearer {here.key}"}, timeout=60) as http,
+    ):
+        made = client.create("bulk", list(ARMS), 1.0, rounds=int(rows), reward=True, **times)
+        path = f"{here.url}/v1/experiments/{made.id}/feedback"
+        begun = time.perf_counter()
+        taken = sum(int(http.post(path, content=one).json()["taken"]) for one in blocks)
+        spent = time.perf_counter() - begun
+        begun = time.perf_counter()
+        made.stop()
+        while made.decided < int(rows):
+            time.sleep(0.1)
+        counted = time.perf_counter() - begun
+    said = {"rows": taken, "rows a second": round(taken / spent)}
+    print(json.dumps({**said, "stopped, counted and released after": round(counted, 1)}))
+
+
 if __name__ == "__main__":
     verb, *rest = sys.argv[1:] or ["answer"]
     if verb in ("ours", "bare"):
@@ -316,5 +351,6 @@ if __name__ == "__main__":
             "regret": regret,
             "loop": loop,
             "edge": edge,
+            "feedback": feedback,
         }
         verbs[verb](*map(float, rest))
