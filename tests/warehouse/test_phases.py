@@ -269,6 +269,53 @@ def test_worlds_that_differ_in_one_person_are_counted_alike_but_for_a_sum(
     assert sum(abs(a - b) for (a, _), (b, _) in zip(one, two, strict=True)) == 2**20
 
 
+def test_worlds_that_differ_in_someone_who_comes_every_day_differ_in_as_many_sums_as_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exposures are pruned before the last day, and exposures to no arm are among them."""
+    seen: list[tuple[int, int | None]] = []
+
+    def noted(self: LaplaceRelease, total: int, size: int | None = None) -> float:
+        seen.append((total, size))
+        return 0.5
+
+    monkeypatch.setattr(LaplaceRelease, "release", noted)
+    monkeypatch.setattr("bandanna.phases.course.seed_of", lambda *_: "salt")
+    monkeypatch.setattr("bandanna.phases.course.parts_of", lambda _: [3_334, 3_333, 3_333])
+    worlds: list[tuple[list[tuple[int, int | None]], list[JSON]]] = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        seen.clear()
+        experiment = PhasedExperiment(definition(folder, per_person=2))
+        experiment.start(BEGIN)
+        for day in range(4):
+            visit(folder, day, range(80))
+            path = folder / "bought" / f"{day}.parquet"
+            facts = pyarrow.parquet.read_table(path)
+            facts = facts.filter(pa.compute.not_equal(facts["unit"], "u5"))
+            shown = pyarrow.parquet.read_table(folder / "shown" / f"{day}.parquet")
+            when = shown["time"][0].as_py()
+            if worlds:
+                theirs = pa.table({"unit": ["u5"], "value": [1e300], "time": [when]}, facts.schema)
+                facts = pa.concat_tables([facts, theirs])
+            pyarrow.parquet.write_table(facts, path)
+            odd = {"unit": ["u5", "u6"], "arm": ["pink", "pink"], "time": [when - DAY, when]}
+            shown = pa.concat_tables([shown, pa.table(odd, shown.schema)])
+            pyarrow.parquet.write_table(shown, folder / "shown" / f"{day}.parquet")
+            if day == 3:
+                (folder / "shown" / "0.parquet").unlink()
+                (folder / "shown" / "1.parquet").unlink()
+            experiment.next(BEGIN + (day + 1) * DAY)
+        experiment.next(BEGIN + 6 * DAY)
+        worlds.append((list(seen), [one["released"] for one in experiment.phases[:4]]))
+    (one, first), (two, second) = worlds
+    assert [phase["counts"] for phase in first] == [phase["counts"] for phase in second]
+    assert [sum(phase["counts"].values()) for phase in first] == [80, 80, 0, 0]
+    assert [size for _, size in one] == [size for _, size in two]
+    assert sum(abs(a - b) for (a, _), (b, _) in zip(one, two, strict=True)) == 2 * 2**20
+
+
 def test_counts_that_do_not_fit_shares_are_pointed_out(tmp_path: Path) -> None:
     experiment = PhasedExperiment(definition(tmp_path))
     experiment.start(BEGIN)
