@@ -110,6 +110,7 @@ def test_phases_are_published_reported_learned_from_and_answered(here: Here) -> 
     assert sum(row["rounds"] for row in rows) == 1_500
     results = here.http.get(f"{path}/results").json()
     assert results["rounds_released"] == 1_500
+    assert here.http.get(f"{path}/live?once=true").status_code == 200
     assert here.http.get(f"{path}/audit").json()["claimed"] == 1.0
     assert np.isclose(sum(one["share"] for one in results["choices"]), 1.0)
 
