@@ -14,7 +14,7 @@ demo: $(VENV)/ready
 	$(BIN)/bandanna audit --epsilon 0.1,0.3,1 --draws 2e5 --json > demo/audit.json
 	$(BIN)/bandanna study report demo/results --audit demo/audit.json -o demo/report.html
 	$(BIN)/bandanna answer examples/trial.csv --arm treatment --control zidovudine --outcome cd4 \
-	  --outcome progressed --range cd4=0,1000 --clip --reward --guardrail progressed=0.05 \
+	  --outcome progressed --range cd4=0,1000 --clip --reward --set outcomes.progressed.limit=0.05 \
 	  --epsilon 1 --html demo/scorecard.html
 	@echo "Open demo/scorecard.html: what a team decides from; and demo/report.html: what privacy costs."
 

@@ -34,10 +34,20 @@ def test_commands_are_laid_out_by_question() -> None:
     assert "..." not in shown.partition("Which option is best?")[2]
 
 
-def test_help_all_shows_the_other_options_too() -> None:
-    short = CliRunner().invoke(app, ["simulate", "--help"]).output
-    everything = CliRunner().invoke(app, ["simulate", "--help-all"]).output
-    assert "--spread" not in short
-    assert "--spread" in everything
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_a_command_has_at_most_a_dozen_options(command: tuple[str, ...]) -> None:
+    found = typer.main.get_command(app)
+    for name in command:
+        found = found.commands[name]  # type: ignore[attr-defined]
+    shown = [
+        one
+        for one in found.params
+        if one.param_type_name == "option" and not getattr(one, "hidden", False)
+    ]
+    assert len(shown) <= 12, [one.name for one in shown]
+
+
+def test_names_for_comparison_are_listed_apart() -> None:
     listed = CliRunner().invoke(app, ["simulate", "--algorithms", "list"]).output
     assert "with experts: auto, " in listed
+    assert "for comparison: ldp-exp3, dp-exp3-lap, uniform" in listed

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+import typer.main
 import yaml  # type: ignore[import-untyped]
 
 import bandanna as bd
+from bandanna.cli import app
 from tests.browser import missing
 from tests.service.running import copied, free_port
 
@@ -25,14 +27,8 @@ DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text()
 
 def options() -> set[str]:
     """Return what ``bandanna serve`` understands."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bandanna", "serve", "--help-all"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PATH": "/usr/bin", "COLUMNS": "200"},
-    )
-    return set(re.findall(r"--[a-z-]+", done.stdout))
+    command = typer.main.get_command(app).commands["serve"]  # type: ignore[attr-defined]
+    return {name for parameter in command.params for name in parameter.opts}
 
 
 @pytest.mark.slow

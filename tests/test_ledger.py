@@ -208,10 +208,10 @@ def test_the_command_keeps_and_shows_it(tmp_path: Path) -> None:
     asked = ("answer", str(path), "--arm", "arm", "--outcome", "y", "--epsilon", "0.75")
     alone = bandanna(*asked)
     assert "asking again costs epsilon again" in alone.stdout
-    done = bandanna(*asked, "--ledger", place)
+    done = bandanna(*asked, "--set", f"ledger={place}")
     assert done.returncode == 0, done.stderr
     assert "0.25 is left" in done.stdout
-    refused = bandanna(*asked, "--ledger", place)
+    refused = bandanna(*asked, "--set", f"ledger={place}")
     assert refused.returncode == 2
     assert "nothing was read" in refused.stderr
     shown = json.loads(bandanna("ledger", "show", place, "--json").stdout)

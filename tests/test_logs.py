@@ -206,7 +206,7 @@ def test_frames_files_and_the_command_say_the_same(tmp_path: Path) -> None:
     path, page, proof = tmp_path / "visits.csv", tmp_path / "a.html", tmp_path / "c.json"
     frame.write_csv(path)
     options = ["--arm", "plan", "--outcome", "visits", "--range", "0,20", "--clip", "--reward"]
-    more = ["--epsilon", "2", "--by", "age", "--values", "age=18,40,65,90"]
+    more = ["--epsilon", "2", "--set", "by.age=18,40,65,90"]
     files = ["--html", str(page), "--certificate", str(proof)]
     ran = CliRunner().invoke(app, ["answer", str(path), *options, *more, *files])
     assert ran.exit_code == 0, ran.output
@@ -217,9 +217,10 @@ def test_frames_files_and_the_command_say_the_same(tmp_path: Path) -> None:
     assert all(finding.holds for finding in verify(proof.read_text("utf-8")))
     ran = CliRunner().invoke(app, ["answer", str(path), *options, "--epsilon", "2", "--json"])
     assert json.loads(ran.output)["best"] == "B"
-    ran = CliRunner().invoke(app, ["answer", str(path), *options, "--epsilon", "2", "--by", "age"])
+    wrong = ["--epsilon", "2", "--set", "bye=age"]
+    ran = CliRunner().invoke(app, ["answer", str(path), *options, *wrong])
     assert isinstance(ran.exception, bd.InputError)
-    assert "declared and not read off" in str(ran.exception)
+    assert "--set knows no 'bye'; did you mean by?" in str(ran.exception)
 
 
 def test_a_clipped_outcome_is_said_to_be_clipped() -> None:

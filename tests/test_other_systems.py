@@ -99,9 +99,9 @@ for name, text in (("certificate.json", json.dumps(bandit.certificate(), indent=
     Path(name).write_bytes(text.replace("\\n", "\\r\\n").encode("utf-8"))
 assert bd.load("policy.json").arms == (0, 1)
 bandanna("verify", "certificate.json")
-bandanna("simulate", "--log", "log.csv", "--arm", "arm", "--outcome", "outcome",
-         "--epsilon", "1", "--algorithms", "one-bit", "--replicates", "2", "--quiet")
-bandanna("study", "run", "study.toml", "-o", "results", "--quiet")
+bandanna("--quiet", "simulate", "log.csv", "--arm", "arm", "--outcome", "outcome",
+         "--epsilon", "1", "--algorithms", "one-bit", "--replicates", "2")
+bandanna("--quiet", "study", "run", "study.toml", "-o", "results")
 """
     assert "yes: the guarantee follows from the numbers" in run(code, folder)
     assert (folder / "results").is_dir()

@@ -417,16 +417,19 @@ COMMANDS: dict[str, list[str]] = {
     "answer": ["answer", "LOG", "--arm", "ARM", "--outcome", "OUT", "--epsilon", "1"],
     "answer json": ["answer", "LOG", "--arm", "ARM", "--outcome", "OUT", "--epsilon", "1",
                     "--json", "--clip", "--person", "who"],
-    "simulate": ["simulate", "--log", "LOG", "--arm", "ARM", "--outcome", "OUT", "--replicates",
+    "simulate": ["simulate", "LOG", "--arm", "ARM", "--outcome", "OUT", "--replicates",
                  "1", "--algorithms", "uniform", "--epsilon", "1"],
     "losses": ["simulate", "--environment", "LOG", "--replicates", "1", "--algorithms", "uniform"],
-    "context": ["simulate", "--context", "LOG", "--feature", "age=18,90", "--label", "ARM",
-                "--replicates", "1", "--rounds", "100", "--epsilon", "1"],
-    "like": ["plan", "--like", "LOG", "--arm", "ARM", "--outcome", "OUT", "--epsilon", "1"],
+    "like": ["plan", "LOG", "--set", "arm=ARM", "--set", "outcome=OUT", "--epsilon", "1"],
     "study": ["study", "new", "LOG", "--arm", "ARM", "--outcome", "OUT", "-o", "STUDY"],
     "verify": ["verify", "LOG"],
     "card": ["card", "LOG"],
 }  # fmt: skip
+
+
+def _said(word: str, words: dict[str, str]) -> str:
+    name, equals, value = word.rpartition("=")
+    return f"{name}{equals}{words.get(value, value)}"
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -453,9 +456,7 @@ def test_no_command_prints_a_value(
     path, how = TABLES[kind](columns, tmp_path), asked(which)
     words = {"LOG": str(path), "ARM": how["arm"], "OUT": how["outcome"],
              "STUDY": str(tmp_path / "study.toml")}  # fmt: skip
-    monkeypatch.setattr(
-        sys, "argv", ["bandanna", *(words.get(word, word) for word in COMMANDS[name])]
-    )
+    monkeypatch.setattr(sys, "argv", ["bandanna", *(_said(word, words) for word in COMMANDS[name])])
     with pytest.raises(SystemExit) as ended:
         main()
     printed = capfd.readouterr()

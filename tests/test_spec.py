@@ -27,7 +27,6 @@ TOY = """    toy: int | None = _declare(
         None,
         least=1,
         served=True,
-        option=True,
         axis=Axis("toy"),
     )
 
@@ -55,7 +54,7 @@ cell = next(iter(Study.from_dict({
     "grid": {"algorithm": ["one-bit"], "environment": ["bernoulli"], "epsilon": [1.0],
              "rounds": [100], "arms": [2], "toy": [7]},
 }).cells)).policy()
-command = ["simulate", "--arms", "2", "--rounds", "200", "--replicates", "1", "--toy", "7",
+command = ["simulate", "--arms", "2", "--rounds", "200", "--replicates", "1", "--set", "toy=7",
            "--algorithms", "one-bit", "--json"]
 ran = CliRunner().invoke(app, command)
 print(json.dumps({

@@ -2,7 +2,7 @@
 
 ``Spec`` is the declaration. A field says a parameter's type, default, check, and help text, and
 where else the parameter appears. The rest is derived from it: the constructors' signatures, the
-body of ``POST /v1/experiments``, the axes of a study, options of the command line, and saved
+body of ``POST /v1/experiments``, the axes of a study, ``bandanna simulate --set``, and saved
 files. To add a parameter, add a field to ``Spec`` (and its type to ``Options``, for static type
 checkers), then use it.
 
@@ -71,8 +71,6 @@ class Parameter(NamedTuple):
     choices: tuple[str, ...] = ()
     served: bool = False
     """Whether the service takes it in an experiment."""
-    option: bool = False
-    """Whether ``bandanna simulate`` has an option for it."""
     axis: Axis | None = None
     bandits: bool = True
     """Whether policies without experts have it."""
@@ -224,7 +222,6 @@ class Spec:
         None,
         choices=CONSTANTS,
         served=True,
-        option=True,
         axis=Axis("constants", private=True),
     )
     losses: Losses | None = _declare(  # noqa: RUF009
@@ -317,7 +314,6 @@ class Spec:
         None,
         least=1,
         most=checks.MAX_ROUNDS,
-        option=True,
         axis=Axis("rounds in a batch", importance=1, rivals_share=False),
     )
     loss_range: tuple[float, float] = _declare(
@@ -356,7 +352,6 @@ class Spec:
         least=1,
         most=checks.MAX_SLOTS,
         served=True,
-        option=True,
         axis=Axis("slots per person", importance=2, private=True),
     )
     rounds_per_slot: int | None = _declare(
@@ -377,7 +372,6 @@ class Spec:
         least=1,
         most=checks.MAX_ROUNDS,
         served=True,
-        option=True,
     )
 
     metrics: Mapping[str, tuple[float, float]] | None = _declare(
@@ -413,7 +407,6 @@ class Spec:
         "The arm that guardrails compare with, and that keeps least_share.",
         None,
         served=True,
-        option=True,
         experts=False,
     )
     least_share: float = _declare(
@@ -424,7 +417,6 @@ class Spec:
         least=0.0,
         most=0.5,
         served=True,
-        option=True,
         experts=False,
     )
     start_from: object = _declare(

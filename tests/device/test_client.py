@@ -6,15 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clients.device.client import Budget, Device, FileStorage, HttpTransport, MemoryStorage
 
 from bandanna import signatures
 from bandanna._core.types import InputError
 from bandanna.device import (
-    Budget,
-    Device,
-    FileStorage,
-    HttpTransport,
-    MemoryStorage,
     RefusalError,
     fingerprint,
     make_release,

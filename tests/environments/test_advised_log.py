@@ -117,7 +117,7 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any], reason: str) ->
 def test_from_a_log_with_advice_to_a_report_that_names_the_expert(tmp_path: Path) -> None:
     made(4000).write_csv(tmp_path / "log.csv")
     study, results = str(tmp_path / "s.toml"), str(tmp_path / "r")
-    columns = ["--arm", "arm", "--outcome", "loss", "--advice", "doctor, always b,coin"]
+    columns = ["--arm", "arm", "--outcome", "loss", "--set", "advice=doctor, always b,coin"]
     for command in (
         ["study", "new", str(tmp_path / "log.csv"), *columns, "-o", study, "--epsilon", "2"],
         ["study", "run", study, "-o", results, "--workers", "1"],
@@ -128,6 +128,6 @@ def test_from_a_log_with_advice_to_a_report_that_names_the_expert(tmp_path: Path
     (lead,) = leads(found)
     assert lead.words.startswith("doctor is the best of 3 experts, and ")
     assert "doctor is the best" in write_report(found, tmp_path / "r.html")[0].read_text()
-    asked = ["simulate", "--log", str(tmp_path / "log.csv"), *columns, "--replicates", "2"]
+    asked = ["simulate", str(tmp_path / "log.csv"), *columns, "--replicates", "2"]
     shown = CliRunner().invoke(app, [*asked, "--algorithms", "one-bit-exp4", "--epsilon", "2"])
     assert "The best expert, doctor, has a reward of" in shown.output

@@ -109,13 +109,15 @@ def test_tables_of_losses_take_persons(tmp_path: Path) -> None:
         read_source({"name": "losses.csv", "person": 3}, tmp_path)
 
 
-COLUMNS = ["--arm", "plan", "--outcome", "cost", "--person", "who"]
+COLUMNS = ["--arm", "plan", "--outcome", "cost", "--set", "person=who"]
 
 
 @pytest.mark.slow
 def test_a_forecast_takes_a_column_of_persons(tmp_path: Path) -> None:
     """Every algorithm is simulated."""
-    asked = ["plan", "--like", str(write(tmp_path)), *COLUMNS, "--epsilon", "1"]
+    of_log = ("arm=plan", "outcome=cost", "person=who")
+    asked = ["plan", str(write(tmp_path)), *(w for text in of_log for w in ("--set", text))]
+    asked += ["--epsilon", "1"]
     planned = CliRunner().invoke(app, asked)
     assert planned.exit_code == 0, planned.output
 
@@ -123,7 +125,7 @@ def test_a_forecast_takes_a_column_of_persons(tmp_path: Path) -> None:
 def test_commands_take_a_column_of_persons(tmp_path: Path) -> None:
     path = write(tmp_path)
     run = CliRunner()
-    asked = ["simulate", "--log", str(path), *COLUMNS, "--epsilon", "1", "--per-person", "1"]
+    asked = ["simulate", str(path), *COLUMNS, "--epsilon", "1", "--set", "per_person=1"]
     told = run.invoke(app, [*asked, "--algorithms", "one-bit", "--replicates", "3", "--json"])
     assert told.exit_code == 0, told.output
     assert json.loads(told.stdout[told.stdout.index("{") :])["rounds"] == 150
@@ -131,5 +133,5 @@ def test_commands_take_a_column_of_persons(tmp_path: Path) -> None:
     made = run.invoke(app, ["study", "new", str(path), *COLUMNS, "-o", str(study)])
     assert made.exit_code == 0, made.output
     assert 'person = "who"' in study.read_text()
-    wrong = run.invoke(app, ["simulate", "--person", "who"])
+    wrong = run.invoke(app, ["simulate", "--set", "person=who"])
     assert wrong.exit_code != 0

@@ -113,10 +113,10 @@ def test_the_range_that_was_typed_is_not_suggested(
     assert "--clip or clip=True" in str(caught.value)
     assert "100" not in str(caught.value)  # how many they are is private
     assert "--range 0,20" not in str(caught.value)
-    asked = ["simulate", "--log", path, "--arm", "arm", "--outcome", "outcome", "--range", "0,20"]
+    asked = ["simulate", path, "--arm", "arm", "--outcome", "outcome", "--range", "0,20"]
     asked += ["--replicates", "2", "--algorithms", "uniform"]
     assert CliRunner().invoke(app, asked).exit_code != 0
-    done = CliRunner().invoke(app, [*asked, "--clip"])
+    done = CliRunner().invoke(app, [*asked, "--set", "clip=true"])
     assert done.exit_code == 0, done.output
 
 

@@ -67,13 +67,13 @@ def test_everything_made_from_a_log_begins_with_its_table(tmp_path: Path) -> Non
     polars.DataFrame(clicks({"10": (4, 900), "20": (3, 700), "50": (2, 179)})).write_csv(path)
     columns = ["--arm", "item", "--outcome", "click", "--reward"]
     few = ["--algorithms", "one-bit", "--replicates", "2", "--epsilon", "1"]
-    ran = CliRunner().invoke(app, ["simulate", "--log", str(path), *columns, *few])
+    ran = CliRunner().invoke(app, ["simulate", str(path), *columns, *few])
     assert ran.exit_code == 0, ran.output
     assert ran.output.startswith("The log is a sample")
     assert "but not clearly" in ran.output
     assert "The best arm is" not in ran.output
     assert "do not publish them" in " ".join(ran.output.split())
-    ran = CliRunner().invoke(app, ["simulate", "--log", str(path), *columns, *few, "--json"])
+    ran = CliRunner().invoke(app, ["simulate", str(path), *columns, *few, "--json"])
     assert json.loads(ran.output)["log"]["clearly"] is False
     results = bd.simulate(
         bd.PrivateBandit(3, 1.0, 1_000),

@@ -106,7 +106,7 @@ def test_the_command_writes_each_kind(tmp_path: Path) -> None:
     assert "| Curator | A clinic | stated |" in run("--answers", str(answers))[1]
     for kind in ("md", "html", "json"):
         code, said = run(
-            "--answers", str(answers), "--use", "letters", "-o", f"{tmp_path}/c.{kind}"
+            "--answers", str(answers), "--set", "use=letters", "-o", f"{tmp_path}/c.{kind}"
         )
         assert code == 0
         assert "not stated: product, date" in said

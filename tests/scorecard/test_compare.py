@@ -99,7 +99,7 @@ def test_the_command_compares(tmp_path: Path) -> None:
     asked = (
         *("answer", str(TRIAL), "--arm", "treatment", "--control", "zidovudine"),
         *("--outcome", "cd4", "--outcome", "progressed", "--range", "cd4=0,1000"),
-        *("--clip", "--reward", "--guardrail", "progressed=0.05", "--epsilon", "4"),
+        *("--clip", "--reward", "--set", "outcomes.progressed.limit=0.05", "--epsilon", "4"),
     )
     page, certificate = tmp_path / "card.html", tmp_path / "paper.json"
     done = bandanna(*asked, "--html", str(page), "--certificate", str(certificate)).stdout

@@ -120,9 +120,9 @@ def test_what_is_wrong_is_named() -> None:
 
 def test_the_command_has_ratios() -> None:
     asked = ("answer", str(TRIAL), "--arm", "treatment", "--control", "zidovudine", "--reward")
-    ratio = ("--ratio", "cd4/cd4_before", "--epsilon", "2")
+    ratio = ("--outcome", "cd4/cd4_before", "--epsilon", "2")
     ends = ("--range", "cd4=0,1000", "--range", "cd4_before=0,1000")
     assert "cd4/cd4_before, ratio of sums" in bandanna(*asked, *ratio, *ends).stdout
     said = bandanna(*asked, *ratio).stderr
     assert "needs the range of both columns" in said
-    assert "--outcome COLUMN, or --ratio A/B" in bandanna(*asked, "--epsilon", "2").stderr
+    assert "--outcome COLUMN, or a ratio, A/B" in bandanna(*asked, "--epsilon", "2").stderr

@@ -11,21 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clients.device.client import Answer, Budget, Device, MemoryStorage
 
 from bandanna import signatures
 from bandanna._core.types import InputError
 from bandanna.device import (
     MODULE,
-    Budget,
-    Device,
-    MemoryStorage,
     RefusalError,
     check_release,
     fingerprint,
     make_release,
     verify_release,
 )
-from bandanna.device.client import Answer
 from bandanna.privacy.certificate import verify
 from bandanna.service.middleware import check_origin
 from bandanna.service.settings import settings_beside

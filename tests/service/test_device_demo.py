@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx
 import pytest
+from clients.device.client import Budget, Device, HttpTransport, MemoryStorage
 
 from bandanna import signatures
-from bandanna.device import Budget, Device, HttpTransport, MemoryStorage
 from tests.browser import needs_browser
 
 demo: Any = import_module("examples.device.demo")  # not a package: examples stand alone

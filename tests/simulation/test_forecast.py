@@ -54,8 +54,8 @@ def test_a_plan_in_their_units(tmp_path_factory: pytest.TempPathFactory) -> None
     visits = np.minimum(rng.poisson(np.where(plan == 0, 1.0, 3.0)), 100)
     rows = [f"{'ab'[arm]},{count}" for arm, count in zip(plan, visits, strict=True)]
     path.write_text("\n".join(["plan,visits", *rows]))
-    columns = ["--arm", "plan", "--outcome", "visits", "--range"]
-    asked = ["plan", "--like", str(path), *columns, "0,100", "--epsilon", "4", "--json"]
+    columns = ["--set", "arm=plan", "--set", "outcome=visits", "--set", "loss_range=0,100"]
+    asked = ["plan", str(path), *columns, "--epsilon", "4", "--json"]
     done = CliRunner().invoke(app, asked)
     data = json.loads(done.output)
     assert (data["arms"], data["rounds"]) == (2, 4000)
@@ -71,8 +71,8 @@ def test_a_plan_in_their_units(tmp_path_factory: pytest.TempPathFactory) -> None
     [
         (["--gap", "0.1"], "go together"),
         (["--gap", "0.1", "--base-rate", "0.95"], "together at most 1"),
-        (["--outcome", "visits"], "give it with --like"),
-        (["--like", "nowhere.csv"], "needs --arm and --outcome"),
+        (["--set", "outcome=visits"], "--set knows no 'outcome'"),
+        (["nowhere.csv"], "needs --arm and --outcome"),
     ],
 )
 def test_what_is_asked_for_must_make_sense(arguments: list[str], reason: str) -> None:

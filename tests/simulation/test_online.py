@@ -140,11 +140,11 @@ def test_a_study_without_values_of_a_metric_is_skipped(tmp_path: Path) -> None:
 
 def test_the_command_has_a_control() -> None:
     sizes = ["--arms", "2", "--rounds", "300", "--epsilon", "2", "--replicates", "1", "--json"]
-    command = ["simulate", *sizes, "--control", "0"]
-    alone = ["--algorithms", "dp-klucb", "--least-share", "0.4"]
+    command = ["simulate", *sizes, "--set", "control=0"]
+    alone = ["--algorithms", "dp-klucb", "--set", "least_share=0.4"]
     ran = CliRunner().invoke(app, [*command, *alone])
     assert ran.exit_code == 0, ran.output
     assert json.loads(ran.stdout)["least_share"] == 0.4
-    ran = CliRunner().invoke(app, [*command, "--experts", "3"])
+    ran = CliRunner().invoke(app, [*command, "--set", "experts=3"])
     assert ran.exit_code != 0
     assert "control= is for policies without experts" in str(ran.exception or ran.output)

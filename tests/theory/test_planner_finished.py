@@ -78,12 +78,12 @@ def test_the_question_asked_backwards() -> None:
 
 
 def test_the_command_says_it() -> None:
-    asked = ["plan", "--answer", "--sd", "145", "--range", "0,1000", "--epsilon", "0.5"]
+    asked = ["size", "--sd", "145", "--range", "0,1000", "--epsilon", "0.5"]
     ran = CliRunner().invoke(app, [*asked, "--gap", "30", "--correlation", "0.6"])
     assert ran.exit_code == 0, ran.output
     assert "private, adjusted" in ran.output
     assert "people tell a gap of 30 four times in five" in ran.output
-    ran = CliRunner().invoke(app, [*asked, "--rounds", "2000", "--json"])
+    ran = CliRunner().invoke(app, [*asked, "--people", "2000", "--json"])
     assert '"people": 2000.0' in ran.output
 
 

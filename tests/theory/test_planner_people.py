@@ -66,7 +66,7 @@ def test_the_command_caps_batches_by_people() -> None:
 
     from bandanna.cli import app
 
-    given = "plan --people 60 --per-person 1000 --arms 2 --epsilon 1 --delta 1e-6 --json"
+    given = "plan --set people=60 --per-person 1000 --arms 2 --epsilon 1 --delta 1e-6 --json"
     shown = json.loads(CliRunner().invoke(app, given.split()).stdout)
     best = next(row for row in shown["rows"] if row["algorithm"] == shown["best"])
     assert (best["batch"], round(best["bound"])) == (30, 11_098)

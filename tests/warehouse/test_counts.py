@@ -22,7 +22,7 @@ from bandanna._core.types import InputError
 from bandanna.counted import Counted
 from bandanna.environments.log import read_log
 from bandanna.logs.rows import mixed_in, once_each
-from bandanna.warehouse import Exposures, Found, Table, count
+from bandanna.warehouse import Exposures, Found, Table, count, sql_of
 from tests.browser import missing
 from tests.command import bandanna
 from tests.postgres import Postgres, needs_postgres, open_postgres
@@ -254,12 +254,9 @@ def test_errors_of_engines_are_not_repeated(tmp_path: Path) -> None:
 
 def test_the_query_is_shown_and_not_asked(tmp_path: Path) -> None:
     write(pa.table(log()), tmp_path / "log.parquet")
-    done = bandanna(
-        *("answer", str(tmp_path / "log.parquet"), "--arm", "plan", "--outcome", "visits"),
-        *("--range", "0,20", "--epsilon", "1", "--show-sql"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert "GROUP BY" in done.stdout
+    source = Table(str(tmp_path / "log.parquet"))
+    shown = sql_of(source, arm="plan", outcome="visits", loss_range=(0.0, 20.0))
+    assert "GROUP BY" in shown
 
 
 def test_exposures_are_answered_from_a_database(tmp_path: Path) -> None:
@@ -271,9 +268,9 @@ def test_exposures_are_answered_from_a_database(tmp_path: Path) -> None:
             database.register("given", table)
             database.execute(f"create table {name} as from given")
     done = bandanna(
-        *("answer", f"duckdb://{tmp_path}/shop.duckdb", "--exposures", "shown"),
-        *("--facts", "bought", "--unit", "unit", "--arm", "arm", "--time", "time"),
-        *("--outcome", "value", "--window", "7d", "--arms", ",".join(ARMS)),
+        *("answer", f"duckdb://{tmp_path}/shop.duckdb", "--set", "exposures=shown"),
+        *("--set", "facts=bought", "--set", "unit=unit", "--arm", "arm", "--set", "time=time"),
+        *("--outcome", "value", "--set", "window=7d", "--set", f"arms={','.join(ARMS)}"),
         *("--range", "0,200", "--epsilon", "1", "--reward", "--json"),
     )
     assert done.returncode == 0, done.stderr

@@ -20,10 +20,11 @@ from bandanna.cli import (
     reproduce,
     serve,
     simulate,
+    size,
     study,
 )
 from bandanna.cli.help import ByQuestion, one_screen
-from bandanna.cli.options import Quiet, be_quiet, can_be_quiet
+from bandanna.cli.options import Quiet, be_quiet
 from bandanna.version import __version__
 
 ABOUT = (
@@ -42,24 +43,22 @@ one_screen(
     app,
     "bandanna answer visits.csv --arm plan --outcome visits --range 0,20 --clip \\",
     "  --epsilon 0.5 --reward",
-    usual="arm outcome epsilon loss_range bounds clip reward binary adjust control interval person "
-    "table exposures facts unit time window as_json html certificate",
 )(answer.answer)
+one_screen(
+    app,
+    "bandanna size --epsilon 0.5 --gap 30 --sd 145 --range 0,1000",
+    "bandanna size --epsilon 0.5 --gap 0.02 --base-rate 0.05 --any-time",
+)(size.size)
 one_screen(
     app,
     "bandanna plan --arms 4 --rounds 1e5 --epsilon 0.5",
     "bandanna plan --arms 4 --epsilon 0.5 --regret 0.05    # how many rounds?",
-    "bandanna plan --goal answer --epsilon 0.5 --gap 0.02 --base-rate 0.05",
-    usual="arms rounds epsilon experts delta delay per_person people losses regret goal gap "
-    "base_rate like everything explain as_json",
-)(can_be_quiet(plan.plan))
+)(plan.plan)
 one_screen(
     app,
     "bandanna simulate --arms 4 --rounds 1e5 --epsilon 0.5",
-    "bandanna simulate --log visits.csv --arm plan --outcome visits --range 0,20 --reward",
-    usual="arms rounds epsilon experts environment log arm outcome loss_range reward clip "
-    "algorithms replicates seed as_json quiet",
-)(can_be_quiet(simulate.simulate))
+    "bandanna simulate visits.csv --arm plan --outcome visits --range 0,20 --reward",
+)(simulate.simulate)
 app.add_typer(study.app, name="study")
 app.add_typer(phases.app, name="phases")
 app.add_typer(ledger.app, name="ledger")
@@ -67,20 +66,18 @@ one_screen(
     app,
     "bandanna serve --demo",
     "bandanna serve --database postgresql://user@host/bandanna --key-file key.txt",
-    usual="database host port key_file secret_file guard_file allow_origin check config "
-    "show_config demo",
 )(serve.serve)
 app.add_typer(serve.keys, name="keys")
 app.add_typer(serve.db, name="db")
 one_screen(app, "bandanna verify certificate.json --key public.pem")(certificates.verify)
-one_screen(app, 'bandanna card certificate.json --curator "A clinic" -o card.html')(
+one_screen(app, 'bandanna card certificate.json --set curator="A clinic" -o card.html')(
     certificates.card
 )
-one_screen(app, "bandanna audit --epsilon 0.5,1 --draws 2e5")(can_be_quiet(audit.audit))
+one_screen(app, "bandanna audit --epsilon 0.5,1 --draws 2e5")(audit.audit)
 app.add_typer(certificates.app, name="certificate")
 one_screen(
     app, "bandanna reproduce --list", "bandanna reproduce one-bit --quick --chart bound.html"
-)(can_be_quiet(reproduce.reproduce))
+)(reproduce.reproduce)
 one_screen(app, "bandanna doctor")(doctor.doctor)
 
 

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from bandanna._core.types import InputError
-from bandanna.cli.options import columns_of, read_range
+from bandanna._core.types import JSON, InputError
+from bandanna.cli.options import Clip, Json, Reward, read_range, setting, settings
 from bandanna.cli.output import print_table
-from bandanna.cli.sources import (
-    Arms,
-    Asked,
-    Facts,
-    InTable,
-    Log,
-    Shown,
-    ShowSql,
-    Time,
-    Unit,
-    Window,
-)
 
 if TYPE_CHECKING:
-    from bandanna._core.types import ArmName
     from bandanna.ledger import Ledger
     from bandanna.logs import LogAnswer
     from bandanna.logs.compare import Outcome
@@ -33,83 +22,41 @@ if TYPE_CHECKING:
 
 
 def answer(
-    log: Log = None,
-    arm: Annotated[str | None, typer.Option(help="Column with the arm.")] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="The privacy parameter; 0.1 to 1 is common.")
+    log: Annotated[
+        str | None,
+        typer.Argument(
+            help="A file (.csv, .csv.gz, .parquet), a folder or pattern of such, or the address of "
+            "a database, such as duckdb:///shop.duckdb; or an experiment in phases (.toml)."
+        ),
     ] = None,
+    arm: Annotated[str | None, typer.Option(help="Column with the arm.")] = None,
     outcome: Annotated[
         list[str] | None,
-        typer.Option(help="Column with the outcome; several with --control, to compare."),
+        typer.Option(help="Column, or a ratio of two, revenue/visits. Several with --control."),
     ] = None,
-    ratio: Annotated[
-        list[str] | None,
-        typer.Option(help="One column over another, revenue/visits, each with its --range."),
+    epsilon: Annotated[
+        float | None, typer.Option(help="The privacy parameter; 0.1 to 1 is common.")
     ] = None,
     loss_range: Annotated[
         list[str] | None,
         typer.Option("--range", help="Smallest and largest outcome, 0,20 or visits=0,20; or auto."),
     ] = None,
-    bounds: Annotated[
-        str | None, typer.Option(help="What surely holds all outcomes; for --range auto.")
-    ] = None,
-    clip: Annotated[
-        bool, typer.Option("--clip", help="Count outcomes outside the range as its nearer end.")
-    ] = False,
-    reward: Annotated[
-        bool, typer.Option("--reward", help="Large outcomes are good; otherwise losses.")
-    ] = False,
-    binary: Annotated[
-        bool, typer.Option("--binary", help="Outcomes are the ends of the range: exact intervals.")
-    ] = False,
-    adjust: Annotated[
-        str | None,
-        typer.Option(help="Column to subtract: what was known beforehand."),
-    ] = None,
-    slope: Annotated[
-        float | None, typer.Option(help="Times this; else found with a part of epsilon.")
-    ] = None,
-    adjusted_range: Annotated[
-        str | None, typer.Option(help="The range of what is left, where the slope is given.")
-    ] = None,
+    clip: Clip = False,
+    reward: Reward = False,
     control: Annotated[
         str | None, typer.Option(help="The arm to compare others with, fixed beforehand.")
     ] = None,
-    guardrail: Annotated[
-        list[str] | None,
-        typer.Option(help="How much more of an outcome than with the control: refunds=0.01."),
-    ] = None,
-    shares: Annotated[
-        str | None, typer.Option(help="How people were meant to be divided: A=1,B=1.")
-    ] = None,
-    interval: Annotated[str, typer.Option(help="normal (an approximation) or proved.")] = "normal",
     person: Annotated[
         str | None, typer.Option(help="Column with whose row it is: everyone counts once.")
     ] = None,
-    protects: Annotated[
-        str, typer.Option(help="outcomes, or presence: who is in the log too; needs --arms.")
-    ] = "outcomes",
-    by: Annotated[
-        str | None, typer.Option(help="Does deciding by these columns pay? Needs --values.")
-    ] = None,
-    values: Annotated[
+    further: Annotated[
         list[str] | None,
-        typer.Option(help="Categories or edges of bins of a column: age=18,40,65,90. Repeat it."),
+        setting(
+            "bd.answer, bd.compare, bd.Table or bd.Exposures: adjust=cd40, bounds=0,1000, "
+            "ledger=customers.ledger, table=visits, by.age=18,40,65,90, outcomes.refunds.limit=0.01"
+        ),
     ] = None,
-    table: InTable = None,
-    exposures: Shown = None,
-    facts: Facts = None,
-    unit: Unit = None,
-    time: Time = None,
-    window: Window = None,
-    arms: Arms = None,
-    show_sql: ShowSql = False,
-    ledger: Annotated[
-        str | None, typer.Option(help="Write what it costs there first: bandanna ledger start.")
-    ] = None,
-    population: Annotated[str, typer.Option(help="About whom, in the ledger.")] = "everyone",
-    confidence: Annotated[float, typer.Option(help="Confidence of the answer.")] = 0.95,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Json = False,
     html: Annotated[Path | None, typer.Option(help="Write the answer as a page.")] = None,
     certificate: Annotated[
         Path | None, typer.Option(help="Write a certificate that bandanna verify checks.")
@@ -117,110 +64,109 @@ def answer(
 ) -> None:
     """Say which arm of a finished log is best, and how sure that is."""
     if log is not None and log.endswith(".toml"):
-        _refuse_beside_phases(locals())
-        card = _of_phases(log, control, confidence)
+        others = {"--arm": arm, "--outcome": outcome, "--epsilon": epsilon, "--range": loss_range}
+        others |= {"--clip": clip, "--reward": reward, "--person": person}
+        card = _of_phases(log, control, others, settings(further, ["confidence"]))
         _write(card, None, html, certificate, as_json=as_json)
         if not as_json:
             typer.echo("It rests on what was released before: it cost nothing.")
         return
     from bandanna.logs import answer as answer_log
+    from bandanna.logs.compare import compare
+    from bandanna.warehouse import Exposures, Table
 
     if arm is None or epsilon is None:
         raise InputError("a log needs --arm COLUMN and --epsilon NUMBER.")
-    alone = protects == "presence" and exposures is None
-    named = None if alone else arms
-    source = Asked(log, table, exposures, facts, unit, time, window, named).source()
-    declared = _declared(columns_of(by), values or [])
-    parts = _numbers("--shares", shares.split(",") if shares else [])
-    planned: dict[ArmName, float] = dict(parts.items())
+    places = {one.name for kind in (Table, Exposures) for one in fields(kind)} - {"place"}
+    known = {*signature(answer_log).parameters, *signature(compare).parameters, *places}
+    more = settings(further, known - OWN_OPTIONS)
+    if "exposures" not in more:
+        places -= {"arms"}  # these are of bd.answer, where presence is hidden
+    source = _source(log, {name: more.pop(name) for name in places & set(more)})
     kept = None
-    if ledger is not None:
+    if "ledger" in more:
         from bandanna.ledger import Ledger
 
-        kept = Ledger(ledger)
-    outcome, ratios = outcome or [], ratio or []
-    if not outcome and not ratios:
-        raise InputError("name what is to be answered about: --outcome COLUMN, or --ratio A/B.")
-    if len(outcome) > 1 or guardrail or ratios:
-        limits = _numbers("--guardrail", guardrail or [])
-        asked = _outcomes(outcome, ratios, loss_range or [], limits, clip=clip, reward=reward)
-        if control is None or adjust is not None or show_sql or protects != "outcomes":
+        kept = Ledger(more.pop("ledger"))
+    population = str(more.pop("population", "everyone"))
+    common: JSON = {"arm": arm, "epsilon": epsilon, "person": person, "control": control}
+    names = list(dict.fromkeys([*(outcome or []), *more.get("outcomes", {})]))
+    if not names:
+        raise InputError("name what is to be answered about: --outcome COLUMN, or a ratio, A/B.")
+    if len(names) > 1 or "outcomes" in more or "/" in names[0]:
+        if control is None or {"adjust", "protects"} & set(more):
             raise InputError(
                 "several outcomes, guardrails and ratios are compared with a control, one by one, "
-                "as they are: give --control, and leave out --adjust, --protects and --show-sql."
+                "as they are: give --control, and leave out adjust and protects."
             )
-        from bandanna.logs.compare import compare
-
+        asked = _outcomes(names, loss_range or [], clip=clip, reward=reward)
+        for name, options in more.pop("outcomes", {}).items():
+            asked[name] |= options
+        _for(compare, more)
         if kept is not None:
             what = f"how arms by {arm} compare in {', '.join(asked)}"
             kept.spend(epsilon, what=what, population=population)
-        card = compare(
-            source,
-            arm=arm,
-            outcomes=asked,
-            epsilon=epsilon,
-            control=control,
-            person=person,
-            by=declared,
-            shares=planned or None,
-            confidence=confidence,
-        )
+        card = compare(source, outcomes=cast("dict[str, Outcome]", asked), **common, **more)
         _write(card, None, html, certificate, as_json=as_json)
         _tell(kept, population, as_json=as_json)
         return
-    one = _range_of(outcome[0], loss_range or [])
-    if show_sql:
-        known = bounds if one == "auto" else one
-        _print_sql(source, arm, outcome[0], read_range(known), person, declared)
-        return
+    shares = more.pop("shares", None)
+    _for(answer_log, more)
     found = answer_log(
         source,
-        arm=arm,
-        outcome=outcome[0],
-        epsilon=epsilon,
-        loss_range="auto" if one == "auto" else read_range(one),
-        bounds=None if bounds is None else read_range(bounds, "--bounds"),
+        outcome=names[0],
+        loss_range=_ends(_range_of(names[0], loss_range or [])),
         clip=clip,
         reward=reward,
-        binary=binary or None,
-        person=person,
-        adjust=adjust,
-        slope=slope,
-        adjusted_range=None
-        if adjusted_range is None
-        else read_range(adjusted_range, "--adjusted-range"),
-        control=control,
-        interval=interval,  # type: ignore[arg-type]
-        by=declared,
-        confidence=confidence,
         ledger=kept,
         population=population,
-        protects=protects,  # type: ignore[arg-type]
-        arms=(columns_of(arms) or None) if alone else None,
+        **common,
+        **more,
     )
-    _write(found.scorecard(shares=planned or None), found, html, certificate, as_json=as_json)
+    _write(found.scorecard(shares=shares), found, html, certificate, as_json=as_json)
     _tell(kept, population, as_json=as_json)
 
 
-OF_PHASES = {"log", "control", "confidence", "as_json", "html", "certificate"}
+OWN_OPTIONS = {"log", "arm", "outcome", "epsilon", "loss_range", "clip", "reward", "control"}
+OWN_OPTIONS |= {"person"}
 
 
-def _refuse_beside_phases(options: dict[str, object]) -> None:
-    """Refuse options that say what to count: of an experiment in phases it has been counted."""
-    unset = (None, False, "normal", "everyone", "outcomes")
-    given = [name for name, one in options.items() if name not in OF_PHASES and one not in unset]
-    if given:
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+def _for(function: object, more: JSON) -> None:
+    """Refuse what belongs to another way to ask."""
+    taken = signature(function).parameters  # type: ignore[arg-type]
+    if wrong := [name for name in more if name not in taken]:
+        raise InputError(f"{wrong[0]} does not go with these outcomes; leave it out.")
+
+
+def _source(log: str | None, places: JSON) -> object:
+    """Return where to count: a table, or exposures and facts."""
+    from bandanna.warehouse import Exposures, Table
+
+    if "exposures" in places or "facts" in places:
+        needed = ("exposures", "facts", "unit", "time", "window", "arms")
+        if missing := [name for name in needed if name not in places]:
+            raise InputError(f"exposures and facts also need {', '.join(missing)}.")
+        return Exposures(**places, address=log)
+    if extra := sorted(set(places) - {"table", "time"}):
+        raise InputError(f"{', '.join(extra)} goes with exposures and facts.")
+    if log is None:
+        raise InputError(
+            "name a log: a file, or the address of a database with --set table=; or give "
+            "--set exposures= and --set facts=."
+        )
+    return Table(log, **places)
+
+
+def _of_phases(path: str, control: str | None, others: JSON, more: JSON) -> Scorecard:
+    """Answer from an experiment in phases; refuse what says what to count: it has been counted."""
+    if given := [name for name, value in others.items() if value]:
         raise InputError(
             f"an experiment in phases is answered from what it has released, as its file says; "
-            f"leave out {named}."
+            f"leave out {', '.join(given)}."
         )
-
-
-def _of_phases(path: str, control: str | None, confidence: float) -> Scorecard:
     from bandanna.phases import PhasedExperiment
 
-    return PhasedExperiment(path).scorecard(control, confidence)
+    return PhasedExperiment(path).scorecard(control, **more)
 
 
 def _tell(kept: Ledger | None, population: str, *, as_json: bool) -> None:
@@ -266,103 +212,33 @@ def _range_of(outcome: str, ranges: list[str]) -> str | None:
     return named.get(outcome, plain[0] if plain else None)
 
 
-def _outcomes(
-    names: list[str],
-    ratios: list[str],
-    ranges: list[str],
-    limits: dict[str, float],
-    *,
-    clip: bool,
-    reward: bool,
-) -> dict[str, Outcome]:
+def _ends(text: str | None) -> Any:
+    return "auto" if text == "auto" else read_range(text)
+
+
+def _outcomes(names: list[str], ranges: list[str], *, clip: bool, reward: bool) -> dict[str, JSON]:
     """Return the options of each outcome; those without a range are 0 or 1."""
-    known = {*names, *(part for ratio in ratios for part in ratio.rpartition("/")[::2])}
-    named = {one.split("=", 1)[0] for one in ranges if "=" in one}
-    for option, wrong in (
-        ("--range", named - known),
-        ("--guardrail", set(limits) - {*names, *ratios}),
-    ):
-        if wrong:
-            raise InputError(f"{option} is for outcomes; got {sorted(wrong)}.")
-    found: dict[str, Outcome] = {}
+    columns = {part for name in names for part in (name, *name.rpartition("/")[::2])}
+    wrong = {one.split("=", 1)[0] for one in ranges if "=" in one} - columns
+    if wrong:
+        raise InputError(f"--range is for outcomes; got {sorted(wrong)}.")
+    found: dict[str, JSON] = {}
     for name in names:
-        ends = _range_of(name, ranges)
-        options: Outcome = {"reward": reward}
-        if ends is None:
-            options["binary"] = True
+        top, ratio, bottom = name.rpartition("/")
+        if ratio:
+            ends = [_range_of(column, ranges) for column in (top, bottom)]
+            if None in ends:
+                raise InputError(
+                    f"{name} needs the range of both columns, known without looking at them: "
+                    f"--range {top}=0,200 --range {bottom}=0,20."
+                )
+            over, under = map(read_range, ends)
+            found[name] = {"loss_range": over, "over_range": under, "reward": reward}
+        elif (own := _range_of(name, ranges)) is None:
+            found[name] = {"reward": reward, "binary": True}
         else:
-            options["loss_range"], options["clip"] = read_range(ends), clip
-        found[name] = options
-    for ratio in ratios:
-        top, _, bottom = ratio.rpartition("/")
-        both = [
-            next((one for one in ranges if one.split("=")[0] == name), None)
-            for name in (top, bottom)
-        ]
-        if None in both:
-            raise InputError(
-                f"--ratio {ratio} needs the range of both columns, known without looking at them: "
-                f"--range {top}=0,200 --range {bottom}=0,20."
-            )
-        over, under = (read_range(str(one).split("=", 1)[1]) for one in both)
-        found[ratio] = {"loss_range": over, "over_range": under, "reward": reward}
-    for name, limit in limits.items():
-        found[name]["limit"] = limit
+            found[name] = {"reward": reward, "loss_range": _ends(own), "clip": clip}
     return found
-
-
-def _numbers(option: str, given: list[str]) -> dict[str, float]:
-    """Read numbers by name."""
-    found = {}
-    for text in given:
-        name, equals, number = text.rpartition("=")
-        try:
-            found[name.strip()] = float(number)
-        except ValueError:
-            equals = ""
-        if not equals:
-            raise InputError(f"{option} is a name and a number, such as A=0.5; got {text!r}.")
-    return found
-
-
-def _print_sql(
-    source: object,
-    arm: str,
-    outcome: str,
-    loss_range: tuple[float, float],
-    person: str | None,
-    by: dict[str, list[str]],
-) -> None:
-    from bandanna.warehouse import Bins, sql_of
-
-    bins = [Bins.of(column, declared) for column, declared in by.items()]
-    asked = {"arm": arm, "outcome": outcome, "person": person, "bins": bins}
-    typer.echo(sql_of(source, loss_range=loss_range, **asked))  # type: ignore[arg-type]
-
-
-def _declared(columns: list[str], values: list[str]) -> dict[str, list[str]]:
-    """Read the categories of columns, as --values gives them."""
-    given: dict[str, list[str]] = {}
-    for text in values:
-        column, equals, listed = text.partition("=")
-        if not equals:
-            raise InputError(
-                f"--values is a column and its categories or edges, such as "
-                f"plan=basic,gold or age=18,40,65,90; got {text!r}."
-            )
-        given[column.strip()] = [part.strip() for part in listed.split(",")]
-    for column in columns:
-        if column not in given:
-            raise InputError(
-                f"--by {column} needs its categories, or the edges of its bins, declared and not "
-                f"read off people's data: add --values {column}=first,second or --values "
-                f"{column}=18,40,65,90."
-            )
-    if set(given) - set(columns):
-        raise InputError(
-            f"--values is for columns of --by; got {sorted(set(given) - set(columns))}."
-        )
-    return {column: given[column] for column in columns}
 
 
 def _print(found: LogAnswer) -> None:

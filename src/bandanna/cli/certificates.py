@@ -11,6 +11,7 @@ import typer
 
 from bandanna._core.types import InputError
 from bandanna.cli.help import one_screen
+from bandanna.cli.options import settings
 
 app = typer.Typer(
     help="Sign certificates, so that others know whose they are.",
@@ -109,19 +110,13 @@ def card(
         typer.Option("--output", "-o", help="A file that ends in .md, .html or .json."),
     ] = None,
     answers: Annotated[
-        Path | None, typer.Option(help="A TOML file with the answers below, by their names.")
+        Path | None,
+        typer.Option(help="A TOML file with answers to the questions at the end of a card."),
     ] = None,
-    curator: Annotated[str | None, typer.Option(help="Who runs it.")] = None,
-    use: Annotated[str | None, typer.Option(help="What the results are used for.")] = None,
-    product: Annotated[str | None, typer.Option(help="What is published, and to whom.")] = None,
-    date: Annotated[str | None, typer.Option(help="Since when.")] = None,
-    subjects: Annotated[str | None, typer.Option(help="Whose feedback it is.")] = None,
-    feedback: Annotated[str | None, typer.Option(help="What a loss is, in which units.")] = None,
-    sees: Annotated[str | None, typer.Option(help="Who sees feedback before noise.")] = None,
-    retention: Annotated[str | None, typer.Option(help="What is kept, and how long.")] = None,
-    rationale: Annotated[str | None, typer.Option(help="Why this epsilon and unit.")] = None,
-    review: Annotated[str | None, typer.Option(help="Who checked it, with which result.")] = None,
-    contact: Annotated[str | None, typer.Option(help="Whom people can ask.")] = None,
+    further: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=TEXT", help='An answer: --set curator="A clinic".'),
+    ] = None,
 ) -> None:
     """Write what a certificate promises, in words for everyone.
 
@@ -129,18 +124,11 @@ def card(
     people protected.
     """
     from bandanna._core.documents import write_whole
-    from bandanna.privacy.card import make_card
+    from bandanna.privacy.card import QUESTIONS, make_card
 
     text = _verified(certificate)
     given = _answers(answers) | {
-        name: value
-        for name, value in (
-            *(("curator", curator), ("use", use), ("product", product), ("date", date)),
-            *(("subjects", subjects), ("feedback", feedback), ("sees", sees)),
-            *(("retention", retention), ("rationale", rationale), ("review", review)),
-            ("contact", contact),
-        )
-        if value is not None
+        name: str(value) for name, value in settings(further, QUESTIONS).items()
     }
     made = make_card(json.loads(text), given)
     kind = ".md" if output is None else output.suffix
@@ -160,7 +148,7 @@ def card(
     missing = ", ".join(made.unanswered)
     typer.echo(f"wrote {output}; " + (f"not stated: {missing}" if missing else "all is stated"))
     if missing:
-        typer.echo("The questions are at the end of the card; answer by options or --answers FILE.")
+        typer.echo("The questions are at the end of the card; answer by --set or --answers FILE.")
 
 
 def _answers(path: Path | None) -> dict[str, str]:

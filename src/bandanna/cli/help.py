@@ -1,19 +1,18 @@
-"""Help that fits one screen: commands by question, the usual options, an example of each."""
+"""Help that fits one screen: commands by question, an example of each."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from bandanna.cli.options import option, options_of, with_options
-
 QUESTIONS = {
     "Which option is best?": ("answer",),
-    "How many people does it take, and which algorithm is right?": ("plan", "simulate", "study"),
+    "How many people does it take, and which algorithm is right?": (
+        *("size", "plan", "simulate", "study"),
+    ),
     "How do I run it where my data and my flags are?": ("phases",),
     "How do I run it for a team?": ("serve", "keys", "db"),
     "How can others check what is promised?": ("ledger", "verify", "card", "audit", "certificate"),
@@ -24,8 +23,6 @@ QUESTIONS = {
 
 FromClick = Any
 """What the library below Typer hands over; Typer does not say which version of it that is."""
-
-ALWAYS = ("help", "help_all")
 
 
 class ByQuestion(TyperGroup):
@@ -41,24 +38,10 @@ class ByQuestion(TyperGroup):
                 )
 
 
-class OneScreen(TyperCommand):
-    """A command whose ``--help`` shows the usual options; ``--help-all`` shows the others too."""
+class WithExamples(TyperCommand):
+    """A command whose help ends with examples as they are typed."""
 
-    usual: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
-
-    def format_options(self, ctx: FromClick, formatter: FromClick) -> None:
-        """Write arguments and options; those that are not usual only if all were asked for."""
-        rare: list[FromClick] = [
-            one for one in self.params if self._rare(one) and not ctx.meta.get("help_all")
-        ]
-        for one in rare:
-            one.hidden = True
-        try:
-            super().format_options(ctx, formatter)
-        finally:
-            for one in rare:
-                one.hidden = False
 
     def format_epilog(self, ctx: FromClick, formatter: FromClick) -> None:
         """Write the examples as they are typed."""
@@ -66,47 +49,15 @@ class OneScreen(TyperCommand):
             for line in self.examples:
                 formatter.write(f"  {line}\n")
 
-    def _rare(self, one: FromClick) -> bool:
-        option = one.param_type_name == "option" and not one.hidden
-        return bool(self.usual) and option and one.name not in (*self.usual, *ALWAYS)
-
 
 def one_screen(
-    app: typer.Typer, *examples: str, usual: str = "", name: str | None = None
+    app: typer.Typer, *examples: str, name: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds a command to an app, with examples at the end of its help.
-
-    ``usual`` names the options that ``--help`` shows, by their parameters, separated by spaces; by
-    default it shows all.
-    """
-    kind = type("Command", (OneScreen,), {"usual": tuple(usual.split()), "examples": examples})
+    """Return a decorator that adds a command to an app, with examples at the end of its help."""
+    kind = type("Command", (WithExamples,), {"examples": examples})
 
     def add(command: Callable[..., None]) -> Callable[..., None]:
-        app.command(name, cls=kind)(_with_help_all(command) if usual else command)
+        app.command(name, cls=kind)(command)
         return command
 
     return add
-
-
-def _show_all(context: typer.Context, wanted: bool) -> None:
-    if wanted:
-        context.meta["help_all"] = True
-        typer.echo(context.get_help())
-        raise typer.Exit
-
-
-HelpAll = Annotated[
-    bool,
-    typer.Option("--help-all", callback=_show_all, is_eager=True, help="Show all options."),
-]
-
-
-def _with_help_all(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option ``--help-all``."""
-
-    @functools.wraps(command)
-    def called(*, help_all: bool, **given: object) -> None:
-        del help_all
-        command(**given)
-
-    return with_options(called, [*options_of(command), option("help_all", HelpAll, False)])

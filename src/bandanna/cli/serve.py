@@ -42,6 +42,7 @@ GuardFile = Annotated[
 GuardDatabase = Annotated[
     str | None,
     typer.Option(
+        hidden=True,
         envvar="BANDANNA_GUARD_DATABASE",
         help="Keep the rollback guard in another database: postgresql://...",
     ),
@@ -69,7 +70,7 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     unknown = sorted(set(options) - known)
     if unknown:
         raise InputError(
-            f"{path} has an unknown option {unknown[0]!r}; see bandanna serve --help-all."
+            f"{path} has an unknown option {unknown[0]!r}; bandanna serve --show-config prints all."
         )
     context.default_map = options
     return path
@@ -112,6 +113,7 @@ def serve(
         bool,
         typer.Option(
             "--no-guard",
+            hidden=True,
             envvar="BANDANNA_NO_GUARD",
             help="Keep no rollback guard: nothing notices an older copy then.",
         ),
@@ -119,7 +121,9 @@ def serve(
     signing_file: Annotated[
         Path | None,
         typer.Option(
-            envvar="BANDANNA_SIGNING_FILE", help="The key that signs what devices are told."
+            hidden=True,
+            envvar="BANDANNA_SIGNING_FILE",
+            help="The key that signs what devices are told.",
         ),
     ] = None,
     accept_restored: Annotated[
@@ -130,12 +134,15 @@ def serve(
         ),
     ] = False,
     rate: Annotated[
-        float, typer.Option(envvar="BANDANNA_RATE", help="Requests a second for each key.")
+        float,
+        typer.Option(hidden=True, envvar="BANDANNA_RATE", help="Requests a second for each key."),
     ] = 10_000.0,
     device_rate: Annotated[
         float,
         typer.Option(
-            envvar="BANDANNA_DEVICE_RATE", help="The same for each address with a page's key."
+            hidden=True,
+            envvar="BANDANNA_DEVICE_RATE",
+            help="The same for each address with a page's key.",
         ),
     ] = 10.0,
     allow_origin: Annotated[
@@ -148,6 +155,7 @@ def serve(
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(
+            hidden=True,
             envvar="BANDANNA_TRUSTED_PROXY",
             help="Address or network of a proxy whose X-Forwarded-For is believed; repeatable.",
         ),
@@ -155,6 +163,7 @@ def serve(
     people_from: Annotated[
         list[str] | None,
         typer.Option(
+            hidden=True,
             envvar="BANDANNA_PEOPLE_FROM",
             help="Address or network of a proxy that says who signed in; repeatable. Off by "
             "default.",
@@ -162,24 +171,33 @@ def serve(
     ] = None,
     roles: Annotated[
         Path | None,
-        typer.Option(envvar="BANDANNA_ROLES", help="TOML file: what people may do, by project."),
+        typer.Option(
+            hidden=True, envvar="BANDANNA_ROLES", help="TOML file: what people may do, by project."
+        ),
     ] = None,
     most_connections: Annotated[
         int,
         typer.Option(
-            envvar="BANDANNA_MOST_CONNECTIONS", min=1, help="Connections; more are answered 503."
+            hidden=True,
+            envvar="BANDANNA_MOST_CONNECTIONS",
+            min=1,
+            help="Connections; more are answered 503.",
         ),
     ] = 2_000,
     most_waiting: Annotated[
         int,
         typer.Option(
+            hidden=True,
             envvar="BANDANNA_MOST_WAITING",
             min=1,
             help="Decisions and feedback that may wait; more are answered 503.",
         ),
     ] = 10_000,
     log_level: Annotated[
-        str, typer.Option(envvar="BANDANNA_LOG_LEVEL", help="debug, info, warning or error.")
+        str,
+        typer.Option(
+            hidden=True, envvar="BANDANNA_LOG_LEVEL", help="debug, info, warning or error."
+        ),
     ] = "info",
     check: Annotated[
         bool, typer.Option("--check", help="Check the configuration, then exit.")
@@ -200,7 +218,10 @@ def serve(
         bool, typer.Option("--demo", help="Make an experiment and play people against it.")
     ] = False,
 ) -> None:
-    """Start the decision service: an HTTP API and a page at /."""
+    """Start the decision service: an HTTP API and a page at /.
+
+    Further settings, such as rates and proxies, are in docs/service.md; --show-config prints all.
+    """
     if log_level not in ("debug", "info", "warning", "error"):
         raise InputError(f"--log-level is debug, info, warning or error; got {log_level!r}.")
     for option, value in (("--rate", rate), ("--device-rate", device_rate)):

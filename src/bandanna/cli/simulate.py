@@ -4,47 +4,37 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from bandanna._core import checks
 from bandanna._core.checks import MAX_ROUNDS
-from bandanna._core.types import ArmName, InputError
+from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.algorithms import contestants, find, needs_epsilon
 from bandanna.cli.options import (
-    NO_COLUMNS,
-    NO_OUTCOMES,
-    LogColumns,
-    OutcomeOptions,
-    Replay,
-    environment_of,
+    OF_A_LOG,
+    Arm,
+    Json,
+    Outcome,
+    Range,
+    Reward,
     read_log,
     read_range,
-    takes_log_columns,
-    takes_outcomes,
-    takes_spec_options,
+    setting,
+    settings,
     whole_number,
-    without_log,
 )
 from bandanna.cli.output import announce, note_weak, print_sample, print_table, without_nan
-from bandanna.cli.simulate_context import (
-    NO_CONTEXT,
-    Asked,
-    ContextOptions,
-    simulate_contexts,
-    takes_context,
-)
-from bandanna.spec import MAX_EXPERTS, expert_names
+from bandanna.spec import MAX_EXPERTS, expert_names, parameters
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment
     from bandanna.policy import Policy
     from bandanna.simulation import Results
-    from bandanna.spec import Losses
 
 
 HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "median", "95%")
@@ -162,26 +152,31 @@ def _caption(results: Results) -> str:
     return "\n".join(lines)
 
 
-PolicyOptions = dict[str, Any]
-NO_OPTIONS: PolicyOptions = {}
 WITHOUT = "adaptive,phased,ab-test,one-bit,htinf,no-privacy"
 WITH_EXPERTS = "auto,dp-klucb,one-bit-exp4,local-exp4,no-privacy,random-expert"
+HOW_OFTEN = {"seed", "cores", "metric_means"}
+"""Parameters of ``bd.simulate``; its ``metrics``, their means, have another name here."""
+OF_ENVIRONMENTS = ("advice", "person", "experts", "clip")
 
 
 def _listed(algorithms: str | None) -> str | None:
-    """Print the names of all algorithms if they were asked for."""
+    """Print the names of the algorithms if they were asked for."""
     if algorithms == "list":
-        typer.echo(f"without experts: {', '.join(contestants(with_experts=False))}")
-        typer.echo(f"with experts: {', '.join(contestants(with_experts=True))}, best-expert")
+        for with_experts in (False, True):
+            usual = contestants(with_experts=with_experts, comparison=False)
+            also = [n for n in contestants(with_experts=with_experts) if n not in usual]
+            also += ["best-expert"] if with_experts else []
+            typer.echo(f"with{'' if with_experts else 'out'} experts: {', '.join(usual)}")
+            typer.echo(f"  for comparison: {', '.join(also)}")
         raise typer.Exit
     return algorithms
 
 
-@takes_spec_options
-@takes_log_columns
-@takes_context
-@takes_outcomes
 def simulate(
+    log: Annotated[
+        Path | None,
+        typer.Argument(help="A log, one row a decision: .csv or .parquet."),
+    ] = None,
     arms: Annotated[
         str | None, typer.Option(help="Number of arms; 10 where the environment leaves it open.")
     ] = None,
@@ -190,15 +185,6 @@ def simulate(
         typer.Option(help="Decisions in a run, such as 1e6; 1e5, or what data allow."),
     ] = None,
     epsilon: Annotated[float, typer.Option(help="Privacy parameter, above 0.")] = 0.1,
-    delta: Annotated[
-        float, typer.Option(help="Second privacy parameter, such as 1e-6; 0 is pure.")
-    ] = 0.0,
-    experts: Annotated[
-        str | None, typer.Option(help="Number of experts who advise, or their names: lr,rf.")
-    ] = None,
-    spread: Annotated[
-        bool, typer.Option("--spread", help="Experts advise distributions over arms.")
-    ] = False,
     environment: Annotated[
         str | None,
         typer.Option(
@@ -206,25 +192,10 @@ def simulate(
             "docs/reference/environments.md; or a file with every arm's loss in every round."
         ),
     ] = None,
-    returning: Annotated[
-        float | None,
-        typer.Option(help="People come back with this probability; rounds are then slots."),
-    ] = None,
-    policy_options: PolicyOptions = NO_OPTIONS,
-    outcome_options: OutcomeOptions = NO_OUTCOMES,
-    advice: Annotated[
-        str | None,
-        typer.Option(
-            help="What each expert advised: a file, or with a log its columns, comma-separated."
-        ),
-    ] = None,
-    log: Annotated[
-        Path | None,
-        typer.Option(help="A log, one row a decision: .csv or .parquet."),
-    ] = None,
-    columns: LogColumns = NO_COLUMNS,
-    replay: Replay = False,
-    contexts: ContextOptions = NO_CONTEXT,
+    arm: Arm = None,
+    outcome: Outcome = None,
+    loss_range: Range = None,
+    reward: Reward = False,
     algorithms: Annotated[
         str | None,
         typer.Option(
@@ -232,105 +203,140 @@ def simulate(
             help="Comma-separated names, such as adaptive,ab-test,no-privacy; 'list' prints all.",
         ),
     ] = None,
-    losses: Annotated[
-        str | None,
-        typer.Option(help="any, steady or changing: also play what suits such losses."),
-    ] = None,
     replicates: Annotated[
         str | None, typer.Option(help="Runs of each algorithm; 100, with experts 10.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed; the same one gives the same numbers.")] = 0,
-    cores: Annotated[int | None, typer.Option(help="Threads; by default one a core.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    further: Annotated[
+        list[str] | None,
+        setting("bd.PrivateBandit, bd.simulate or the environment: seed=4, experts=10, gap=0.3"),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Compare the regret of algorithms in many simulated runs."""
     note_weak(epsilon, quiet=as_json)
-    horizon = None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS)
-    count = None if arms is None else whole_number("--arms", arms)
-    if any(contexts):
-        asked = Asked(
-            epsilon,
-            delta,
-            horizon or 100_000,
-            whole_number("--replicates", replicates or "5"),
-            seed,
-        )
-        others = {"--log": log, "--environment": environment, "--algorithms": algorithms}
-        others |= {"--arms": arms, "--experts": experts}
-        simulate_contexts(contexts, columns, asked, others, replay=replay, as_json=as_json)
-        return
-    named = _expert_names(experts)
-    num_experts = len(named) or None
+    asked = _sorted(further, environment, log)
+    size = {
+        "arms": None if arms is None else whole_number("--arms", arms),
+        "rounds": None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS),
+        "experts": len(asked.experts) or None,
+    }
     source: Environment | ExpertEnvironment
     if log is not None:
-        if (environment, count, num_experts) != (None,) * 3:
-            raise InputError("--log brings its arms; leave out --environment and sizes.")
+        if (environment, size["arms"], size["experts"]) != (None,) * 3:
+            raise InputError("a log brings its arms; leave out --environment and sizes.")
         source = read_log(
-            log, columns, advice=advice, rounds=horizon, replay=replay
+            log, arm, outcome, loss_range, reward=reward, rounds=size["rounds"], **asked.environment
         ).as_environment()
         environment = log.name
-    elif replay or any(columns._replace(loss_range=None, person=None)):  # a table has these too
-        raise without_log("--log")
-    elif returning is not None:
-        if environment not in (None, "returning") or num_experts is not None or columns.person:
-            raise InputError("--returning is an environment of its own, and without experts.")
-        from bandanna.environments import make_environment
-
-        environment = "returning"
-        source = make_environment(
-            environment,
-            count,
-            horizon or 100_000,
-            returning=returning,
-        )
+    elif arm or outcome or reward:
+        raise InputError("--arm, --outcome and --reward are about a log; name it first.")
     else:
-        environment = environment or ("bernoulli" if num_experts is None else "one-good")
-        source = environment_of(
-            environment,
-            count,
-            horizon,
-            num_experts,
-            spread,
-            advice,
-            read_range(columns.loss_range),
-            columns.person,
-        )
-        source.expert_names = source.expert_names or tuple(map(str, named))
-    if spread and source.experts is None:
-        raise InputError("--spread is about experts' advice; it needs --experts.")
+        environment = environment or _usual(asked)
+        source = environment_of(environment, size, read_range(loss_range), asked.environment)
+        source.expert_names = source.expert_names or tuple(map(str, asked.experts))
     with_experts = source.experts is not None
-    checks.whole("seed", seed, at_least=0)
     runs = whole_number("--replicates", replicates or ("10" if with_experts else "100"))
     from bandanna.simulation.comparators import least_regret
 
-    slots = policy_options.get("per_person")
-    policy_options = policy_options | outcome_options.policy
+    delta = float(asked.policy.pop("delta", 0.0))
     policies, left_out = _contestants(
         _names(algorithms or (WITH_EXPERTS if with_experts else WITHOUT)),
-        *(source, epsilon, delta, policy_options),
+        *(source, epsilon, delta, asked.policy),
     )
-    if losses is not None:
-        policies[f"losses={losses}"] = _for_world(losses, source, epsilon)  # type: ignore[arg-type]
-    _announce(policies, source, runs, cores)
-    results = _play(policies, source, runs, seed, cores, outcome_options.means)
-    setting: dict[str, object] = {
+    _announce(policies, source, runs, asked.runs.get("cores"))
+    results = _play(policies, source, runs, asked.runs)
+    slots = asked.policy.get("per_person")
+    shown: dict[str, object] = {
         "environment": environment,
         "arms": source.arms,
         "rounds": source.rounds,
         "epsilon": epsilon,
         "replicates": runs,
-        "seed": seed,
+        "seed": asked.runs["seed"],
         "least_private": None if slots else least_regret(source, epsilon),
-    } | policy_options
-    setting |= {"delta": delta} if slots is not None or with_experts else {}
-    setting |= {"experts": getattr(source, "experts", None)} if with_experts else {}
+    } | asked.policy
+    shown |= {"delta": delta} if slots is not None or with_experts else {}
+    shown |= {"experts": getattr(source, "experts", None)} if with_experts else {}
     if as_json:
-        print_json(results, policies, setting | {"left_out": left_out})
+        print_json(results, policies, shown | {"left_out": left_out})
     else:
-        print_results(results, policies, setting)
+        print_results(results, policies, shown)
         typer.echo(
             "".join(f"Left out: {name}: {why}\n" for name, why in left_out.items()), nl=False
         )
+
+
+class Asked(NamedTuple):
+    """What ``--set`` says, by whom it is for."""
+
+    policy: JSON
+    runs: JSON
+    environment: JSON
+    experts: tuple[ArmName, ...]
+
+
+def _sorted(further: list[str] | None, environment: str | None, log: Path | None) -> Asked:
+    """Read ``--set``, and say of each name whether policies, runs or the environment take it."""
+    declared = {name: one for name, one in parameters().items() if name not in OWN_OPTIONS}
+    others = OF_A_LOG if log is not None else _options_of(environment)
+    given = settings(further, {*declared, *HOW_OFTEN, *OF_ENVIRONMENTS, *others})
+    experts = _expert_names(given.pop("experts", None))
+    runs = {name: given.pop(name) for name in HOW_OFTEN & set(given)}
+    runs = {"seed": checks.whole("seed", runs.pop("seed", 0), at_least=0)} | runs
+    policy = {
+        name: declared[name].check(given.pop(name))
+        for name in [*given]
+        if name in declared and name not in others
+    }
+    return Asked(policy, runs, given, experts)
+
+
+OWN_OPTIONS = ("arms", "rounds", "epsilon", "experts", "algorithm", "loss_range", "losses")
+
+
+def _options_of(environment: str | None) -> Iterable[str]:
+    """Return the parameters of an environment by name, of all environments if none is named."""
+    from bandanna.environments import options_of
+
+    return options_of(environment)
+
+
+def _usual(asked: Asked) -> str:
+    if "returning" in asked.environment:
+        return "returning"
+    return "one-good" if asked.experts else "bernoulli"
+
+
+def environment_of(
+    name: str, size: dict[str, int | None], loss_range: tuple[float, float], further: JSON
+) -> Environment | ExpertEnvironment:
+    """Make an environment by name, or of files."""
+    from bandanna.environments import make_environment
+    from bandanna.environments.frames import is_table
+    from bandanna.environments.tables import read_losses
+
+    if is_table(name):
+        advice = further.pop("advice", None)
+        said = None if advice is None else Path(str(advice))
+        person = further.pop("person", None)
+        if further:
+            raise InputError(f"a file of losses has no {next(iter(further))}.")
+        found = read_losses(Path(name), loss_range, said, person).environment(size["rounds"])
+        for what, own in (("arms", found.arms), ("experts", found.experts)):
+            if size[what] not in (None, own):
+                raise InputError(f"{name} has {own or 'no'} {what}; got {what} {size[what]}.")
+        return found
+    for column in ("person", "advice", "clip"):
+        if column in further:
+            raise InputError(f"{column} is a column of data; name a log, or a file --environment.")
+    if loss_range != (0.0, 1.0):
+        raise InputError(f"environment {name!r} has losses from 0 to 1; leave out --range.")
+    rounds = size["rounds"] or ROUNDS
+    return make_environment(name, size["arms"], rounds, size["experts"], **further)
+
+
+ROUNDS = 100_000
+"""Where nothing else says how many."""
 
 
 def _contestants(
@@ -380,15 +386,14 @@ def _play(
     policies: dict[str, Policy],
     source: Environment | ExpertEnvironment,
     runs: int,
-    seed: int,
-    cores: int | None,
-    metrics: dict[str, list[float]],
+    how: JSON,
 ) -> Results:
     """Play all; beside the strongest without privacy also the best private one without it."""
     from bandanna.simulation import simulate as run
     from bandanna.simulation.baselines import NO_PRIVACY, best_private, same_without
 
-    results = run(policies, source, replicates=runs, seed=seed, cores=cores, metrics=metrics)
+    same_runs = {"replicates": runs, "seed": how["seed"], "cores": how.get("cores")}
+    results = run(policies, source, **same_runs, metrics=how.get("metric_means"))
     best = best_private(results, policies)
     if best is None or NO_PRIVACY not in policies:
         return results
@@ -396,29 +401,17 @@ def _play(
     if same is None or same[0] in policies:
         return results
     policies |= [same]
-    more = run(dict([same]), source, replicates=runs, seed=seed, cores=cores)
+    more = run(dict([same]), source, **same_runs)
     return replace(results, runs=results.runs | more.runs)
 
 
-def _for_world(losses: Losses, source: Environment | ExpertEnvironment, epsilon: float) -> Policy:
-    """Return what is chosen for such losses."""
-    from bandanna.policy import PrivateBandit, PrivateExperts
-
-    arms, rounds, within = source.arms, source.rounds, source.loss_range
-    if source.experts is not None:
-        return PrivateExperts(
-            source.experts, arms, epsilon, rounds=rounds, losses=losses, loss_range=within
-        )
-    return PrivateBandit(arms, epsilon, rounds, losses=losses, loss_range=within)
-
-
-def _expert_names(experts: str | None) -> tuple[ArmName, ...]:
-    """Read a number of experts, or their names separated by commas."""
+def _expert_names(experts: object) -> tuple[ArmName, ...]:
+    """Return the names of experts, given as a number or as names."""
     if experts is None:
         return ()
-    if "," in experts:
-        return expert_names([name.strip() for name in experts.split(",")])
-    return expert_names(whole_number("--experts", experts, MAX_EXPERTS))
+    if isinstance(experts, list):
+        return expert_names(experts)
+    return expert_names(whole_number("experts", str(experts), MAX_EXPERTS))
 
 
 def _names(algorithms: str) -> list[str]:

@@ -14,15 +14,16 @@ from bandanna._core.types import JSON
 from bandanna.algorithms import AUTO
 from bandanna.cli.help import one_screen
 from bandanna.cli.options import (
-    NO_COLUMNS,
-    AdviceColumns,
-    LogColumns,
-    Replay,
-    can_be_quiet,
-    columns_of,
+    OF_A_LOG,
+    Arm,
+    Clip,
+    Outcome,
+    Range,
+    Reward,
     read_log,
     read_range,
-    takes_log_columns,
+    setting,
+    settings,
 )
 from bandanna.cli.output import announce
 
@@ -45,29 +46,31 @@ app = typer.Typer(
     app,
     "bandanna study new visits.csv --arm plan --outcome visits --range 0,20 -o visits.toml",
 )
-@takes_log_columns
 def new(
     log: Annotated[Path, typer.Argument(help="A log: one row for each decision made.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The TOML file to write.")],
-    columns: LogColumns = NO_COLUMNS,
+    arm: Arm = None,
+    outcome: Outcome = None,
+    loss_range: Range = None,
+    reward: Reward = False,
+    clip: Clip = False,
     epsilon: Annotated[float, typer.Option(help="Privacy parameter to ask about.")] = 0.5,
-    replay: Replay = False,
-    advice: AdviceColumns = None,
+    further: Annotated[
+        list[str] | None,
+        setting("bd.environments.Logged: person=patient, how=replay, advice=doctor,nurse"),
+    ] = None,
 ) -> None:
     """Write a study of a log: which arm is best, and what privacy costs."""
     from bandanna.simulation.baselines import NO_PRIVACY, SAME
     from bandanna.studies.study import Study
 
-    read_log(log, columns, advice=advice, replay=replay)
+    more = settings(further, OF_A_LOG) | ({"clip": True} if clip else {})
+    read_log(log, arm, outcome, loss_range, reward=reward, **more)
     output.parent.mkdir(parents=True, exist_ok=True)
     source: JSON = {"log": os.path.relpath(log, output.parent)}
-    named = columns._replace(loss_range=None)._asdict().items()
-    source |= {name: column for name, column in named if column}
-    source["range"] = list(read_range(columns.loss_range))
-    source |= {"how": "replay"} if replay else {}
-    experts = columns_of(advice)
-    source |= {"advice": experts} if experts else {}
-    private = WITH_EXPERTS if experts else WITHOUT
+    source |= {"arm": arm, "outcome": outcome, "range": list(read_range(loss_range))}
+    source |= ({"reward": True} if reward else {}) | more
+    private = WITH_EXPERTS if "advice" in more else WITHOUT
     same = [f"{name}{SAME}" for name in private if name != AUTO]
     asked = Study(
         {
@@ -76,7 +79,7 @@ def new(
             "environment": [source],
         },
         title=f"{log.stem}, rehearsed",
-        question=f"Which {columns.arm} is best by {columns.outcome}, and what does privacy cost?",
+        question=f"Which {arm} is best by {outcome}, and what does privacy cost?",
         folder=output.parent,
     )
     write_whole(output, asked.to_toml())
@@ -84,7 +87,6 @@ def new(
 
 
 @one_screen(app, "bandanna study run visits.toml -o results")
-@can_be_quiet
 def run(
     study: Annotated[Path, typer.Argument(help="A TOML file with [study] and [grid].")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")],

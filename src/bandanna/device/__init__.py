@@ -1,19 +1,20 @@
 """The release on a person's own device: the Python twin of ``clients/device/bandanna-device.js``.
 
-Nothing here needs NumPy. What both do, and what travels, is in ``docs/device-protocol.md``.
+Nothing here needs NumPy. What both do, and what travels, is in ``docs/device-protocol.md``;
+``clients/device/client.py`` is a device that remembers and sends.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from bandanna.device.client import Answer, Device, DeviceDecision, HttpTransport, Transport
-from bandanna.device.memory import Budget, FileStorage, MemoryStorage, Storage
 from bandanna.device.release import (
     Parameters,
     RefusalError,
+    Words,
     canonical_document,
     check_release,
+    demand,
     draw_bit,
     fingerprint,
     make_release,
@@ -28,19 +29,12 @@ MODULE = Path(__file__).with_name("bandanna-device.js")
 
 __all__ = [
     "MODULE",
-    "Answer",
-    "Budget",
-    "Device",
-    "DeviceDecision",
-    "FileStorage",
-    "HttpTransport",
-    "MemoryStorage",
     "Parameters",
     "RefusalError",
-    "Storage",
-    "Transport",
+    "Words",
     "canonical_document",
     "check_release",
+    "demand",
     "draw_bit",
     "fingerprint",
     "make_release",

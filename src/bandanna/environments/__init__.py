@@ -103,6 +103,17 @@ def make_environment(
     return environment
 
 
+SIZES = ("arms", "rounds", "experts")
+
+
+def options_of(name: str | None) -> set[str]:
+    """Return the parameters of an environment besides its size; without a name, of them all."""
+    if name is not None and is_table(name):
+        return set()
+    names = ENVIRONMENTS if name is None else [name]
+    return {option for each in names for option in check_environment(each)} - set(SIZES)
+
+
 def check_environment(name: str, options: Iterable[str] = ()) -> list[str]:
     """Refuse a name or an option that does not exist; returns the parameters there are."""
     if name not in ENVIRONMENTS:
@@ -110,7 +121,7 @@ def check_environment(name: str, options: Iterable[str] = ()) -> list[str]:
             raise InputError(f"a table of losses is a file {', '.join(SUFFIXES)}; got {name!r}.")
         raise InputError(f"unknown environment {name!r}; there are {', '.join(ENVIRONMENTS)}.")
     parameters = list(inspect.signature(ENVIRONMENTS[name]).parameters)
-    known = [option for option in parameters if option not in ("arms", "rounds", "experts")]
+    known = [option for option in parameters if option not in SIZES]
     unknown = [option for option in options if option not in known]
     if unknown:
         raise InputError(
@@ -186,6 +197,7 @@ __all__ = [
     "check_environment",
     "has_experts",
     "make_environment",
+    "options_of",
     "register",
     "trial_outcomes",
 ]

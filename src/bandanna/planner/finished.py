@@ -211,7 +211,7 @@ def plan_finished(
 ) -> FinishedPlan:
     """Plan a finished log: people for a gap, or the gap for people."""
     if (gap is None) == (people is None):
-        raise InputError("give --gap, to ask for people; or --rounds, people, to ask for the gap.")
+        raise InputError("give --gap, to ask for people; or --people, to ask for the gap.")
     top = problem.width / 2.0 if problem.base_rate is None else 1.0 - problem.base_rate
     if gap is not None and not 0.0 < gap <= top:
         raise InputError(f"--gap must be above 0 and at most {plain(top)}; got {plain(gap)}.")

@@ -373,7 +373,7 @@ class Plan:
         return (
             "Devices can feed one-bit algorithms (release='device'). Expect little "
             "regret from one-bit while one arm stays the best, and from one-bit-exp3 with "
-            "changes= where the best changes; --simulate shows it."
+            "changes= where the best changes."
         )
 
     def to_dict(self) -> JSON:
