@@ -24,7 +24,7 @@ from urllib.error import HTTPError
 from bandanna._core import checks
 from bandanna._core.documents import write_whole
 from bandanna._core.types import JSON, ArmName, InputError
-from bandanna.device import (
+from bandanna.device.release import (
     RefusalError,
     Words,
     check_release,

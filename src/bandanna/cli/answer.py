@@ -6,7 +6,7 @@ import json
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
@@ -212,7 +212,7 @@ def _range_of(outcome: str, ranges: list[str]) -> str | None:
     return named.get(outcome, plain[0] if plain else None)
 
 
-def _ends(text: str | None) -> Any:
+def _ends(text: str | None) -> tuple[float, float] | Literal["auto"]:
     return "auto" if text == "auto" else read_range(text)
 
 

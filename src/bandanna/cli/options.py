@@ -56,9 +56,9 @@ def columns_of(text: str | None) -> list[str]:
 # --- every other parameter, by its name in Python ---------------------------------------------
 
 
-def setting(what: str) -> Any:
+def setting(what: str) -> object:
     """Return the option ``--set``; ``what`` says whose parameters it reaches."""
-    help_text = f"Any other parameter of {what}. Repeat it."
+    help_text = f"A further parameter of {what}. Repeat it."
     return typer.Option("--set", metavar="NAME=VALUE", help=help_text)
 
 

@@ -197,7 +197,6 @@ __all__ = [
     "check_environment",
     "has_experts",
     "make_environment",
-    "options_of",
     "register",
     "trial_outcomes",
 ]
