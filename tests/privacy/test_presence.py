@@ -227,7 +227,16 @@ def test_the_command(tmp_path: Any) -> None:
     given = {name: values for name, values in log().items() if name != "land"}
     polars.DataFrame(given).write_csv(tmp_path / "log.csv")
     command = ["answer", str(tmp_path / "log.csv"), "--arm", "plan", "--outcome", "visits"]
-    command += ["--epsilon", "1", "--set", "protects=presence", "--set", "arms=A,B", "--reward", "--json"]
+    command += [
+        "--epsilon",
+        "1",
+        "--set",
+        "protects=presence",
+        "--set",
+        "arms=A,B",
+        "--reward",
+        "--json",
+    ]
     done = bandanna(*command)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)
