@@ -26,14 +26,16 @@ def ratio_chance(counts: Sequence[int], shares: Sequence[float]) -> float:
     >>> ratio_chance([10_000, 10_000], [0.5, 0.5])
     1.0
     """
-    from scipy.stats import binom  # loaded when first used
+    from scipy.special import betainc  # the binomial law; scipy.stats takes seconds to load
 
     people = sum(counts)
     tested = 1 if len(counts) == 2 else len(counts)
     least = 1.0
     for count, share in list(zip(counts, shares, strict=True))[:tested]:
-        law = binom(people, share)
-        least = min(least, float(law.cdf(count)), float(law.sf(count - 1)))
+        if count < people:
+            least = min(least, float(betainc(people - count, count + 1, 1.0 - share)))
+        if count > 0:
+            least = min(least, float(betainc(count, people - count + 1, share)))
     return min(1.0, 2.0 * tested * least)
 
 
