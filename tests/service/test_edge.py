@@ -260,6 +260,28 @@ def test_settings_that_do_not_go_together_are_refused(here: Here, fields: JSON, 
     assert why in answer.json()["detail"]
 
 
+def test_metrics_and_a_control_are_as_elsewhere(here: Here) -> None:
+    more: JSON = {"metrics": {"items": [0, 20]}, "control": "control", "least_share": 0.3}
+    experiment = create(here, **more, guardrails={"items": 1.0}, epsilon=8.0)
+    for day in range(6):
+        told = shares(here, experiment)
+        lines: list[JSON] = []
+        for k in range(200 * day, 200 * (day + 1)):
+            bought = k % 3 == 0
+            line: JSON = {"unit": f"u{k}", "experiment": told.key}
+            lines.append(line | {"value": 1, "metrics": {"items": 6}} if bought else line)
+        send(here, experiment, lines)
+        here.clock.now += DAY
+        go_on(here)
+    results = here.http.get(f"/v1/experiments/{experiment}/results").json()
+    assert results["control"] == "control"
+    (items,) = results["metrics"]
+    for arm in items["answer"]["arms"]:
+        assert arm["low"] <= 2.0 <= arm["high"]
+    assert items["guardrail"] == 1.0
+    assert min(one["parts"][0] for one in state_of(here, experiment)["phases"]) >= 2_900
+
+
 @pytest.mark.parametrize("slots", [1, 2])
 def test_a_unit_counts_in_as_many_phases_as_allowed(here: Here, slots: int) -> None:
     experiment = create(here, per_person=slots, rounds=400)
