@@ -58,7 +58,7 @@ LAWS = {
     "device-bit": "one random bit for each value, drawn on the person's own device",
     "laplace": "discrete Laplace noise on the sum of each batch",
     "laplace-moments": "discrete Laplace noise on each sum and on the squares beside it",
-    "laplace-presence": "discrete Laplace noise on three sums, to which each person adds 1 together",
+    "laplace-presence": "discrete Laplace noise on three sums, to which each person adds 1",
     "laplace-ratio": "discrete Laplace noise on two sums, their squares and their products",
     "log-answer": "discrete Laplace noise on sums; parts of epsilon bought what they are made of",
     "with-metrics": "the outcome, and each metric's sum with discrete Laplace noise of its own",
