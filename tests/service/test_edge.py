@@ -23,6 +23,7 @@ from bandanna._core.documents import to_text
 from bandanna._core.grid import UNITS
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.laplace import LaplaceRelease
+from tests.postgres import Postgres, needs_postgres
 from tests.service.running import JSON, Copied, Here, service_here
 from tests.warehouse.test_edge import edge as page_of_code
 
@@ -113,6 +114,15 @@ def test_phases_are_published_reported_learned_from_and_answered(here: Here) -> 
     assert here.http.get(f"{path}/live?once=true").status_code == 200
     assert here.http.get(f"{path}/audit").json()["claimed"] == 1.0
     assert np.isclose(sum(one["share"] for one in results["choices"]), 1.0)
+
+
+@pytest.mark.slow
+@needs_postgres
+def test_it_is_the_same_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
+    with service_here(tmp_path, database=postgres.new_database()) as here:
+        test_phases_are_published_reported_learned_from_and_answered(here)
+        test_a_unit_counts_in_as_many_phases_as_allowed(here, 2)
+        test_one_that_is_stopped_counts_what_is_open_and_opens_nothing(here)
 
 
 def test_shares_can_be_cached_and_are_the_same_until_they_change(here: Here) -> None:
