@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bandanna._core.types import JSON, InputError
+from bandanna._core.types import JSON, InputError, StateFileError
 from bandanna.policy import Segments
-from bandanna.policy.facade import resume_policy
+from bandanna.policy.base import BasePolicy
+from bandanna.policy.facade import policy_from_dict, resume_policy
 from bandanna.policy.files import read_with
 
 
@@ -18,7 +20,7 @@ def load(
     epsilon: float | None = None,
     again: bool = False,
     learner: object = None,
-    encoder: Any = None,
+    encoder: object = None,
 ) -> Any:
     """Read what ``save`` wrote; it goes on where it was, with a new identity.
 
@@ -56,25 +58,34 @@ def load(
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"path must be the name of a file that save wrote; got {path!r}.")
     options: JSON = {"epsilon": epsilon, "again": again}
+    read = partial(from_dict, learner=learner, encoder=encoder)
 
-    def resume(source: Path, data: JSON) -> Any:
-        kind = data.get("kind")
-        if kind is None:
-            _refuse(encoder=encoder)
-            return resume_policy(source, data, **options, learner=learner)
-        if kind == Segments.__name__:
-            _refuse(learner=learner, encoder=encoder)
-            return Segments.resume(source, data, **options)
-        from bandanna.contextual import PrivateContextual  # loaded when first used
-
-        _refuse(learner=learner)
-        return PrivateContextual.resume(source, data, **options, encoder=encoder)
+    def resume(source: Path, data: JSON) -> BasePolicy | Segments:
+        if data.get("kind") == Segments.__name__:
+            return Segments.resume(source, data, read, **options)
+        return resume_policy(source, data, read, **options)
 
     return read_with(path, resume)
+
+
+def from_dict(
+    data: JSON, *, latest: bool = False, learner: object = None, encoder: object = None
+) -> BasePolicy:
+    """Make a policy of any kind from what its ``to_dict`` returned, checking every value anew.
+
+    ``latest`` promises that nothing was decided after ``data``: it then keeps its identity.
+    """
+    if data["spec"]["kind"] != "PrivateContextual":
+        _refuse(encoder=encoder)
+        return policy_from_dict(data, latest=latest, learner=learner)
+    from bandanna.contextual import PrivateContextual  # loaded when first used
+
+    _refuse(learner=learner)
+    return PrivateContextual.from_dict(data, encoder, latest=latest)
 
 
 def _refuse(**given: object) -> None:
     """Refuse what does not go with the kind of file."""
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"{name}= does not go with what this file holds; leave it out.")
+            raise StateFileError(f"{name}= does not go with what this file holds; leave it out.")

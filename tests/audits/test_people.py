@@ -64,7 +64,9 @@ def uncounted(people: People, rule: PeopleRule, person: int) -> bool:
     return True
 
 
-def two_slots(parts: Parts, state: State, batch: Batch, *round_of: Any, joins: bool = True) -> int:
+def two_slots(
+    parts: Parts[Any], state: State, batch: Batch, *round_of: Any, joins: bool = True
+) -> int:
     """Give a person whose slot closed another in the same batch."""
     assert batch.slots is not None
     slot = batch.slots.get(round_of[-1])
@@ -75,7 +77,7 @@ def two_slots(parts: Parts, state: State, batch: Batch, *round_of: Any, joins: b
     return honest_open(parts, state, batch, *round_of, joins=joins)
 
 
-def not_divided(parts: Parts, batch: Batch, slot: Slot, ticket: Ticket | None) -> None:
+def not_divided(parts: Parts[Any], batch: Batch, slot: Slot, ticket: Ticket | None) -> None:
     """Count every round of a slot instead of their mean."""
     for position in slot.rounds if slot.counted is None else ():
         if batch.losses[position] != WAITING:

@@ -78,7 +78,7 @@ class RawLosses:
         if batch is not None:
             raw = sum(batch.losses) / (len(batch.losses) * UNITS)
             released = close(self._parts, self._state, batch)
-            assert released is not None
+            assert isinstance(released, float | np.ndarray)
             truth = raw if isinstance(released, float) else raw * np.arange(released.size)
             learn = self._parts.runner.learn
             learn(batch.choice, batch.importance, batch.ticket, truth, batch.size)
@@ -94,7 +94,7 @@ class LossInImportance:
             if ticket is not None:
                 ticket = ticket._replace(importance=ticket.importance * extra)
             released = close(self._parts, self._state, batch)
-            assert released is not None
+            assert isinstance(released, float | np.ndarray)
             if not isinstance(released, float):
                 released = released * extra
             weight = batch.importance * extra

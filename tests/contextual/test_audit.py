@@ -12,10 +12,12 @@ import bandanna as bd
 from bandanna._core.streams import uniform
 from bandanna.audits.contextual import audit_context
 from bandanna.contextual.features import Context
+from bandanna.contextual.plays import LinearPlay
 from bandanna.contextual.policy import PrivateContextual
-from bandanna.contextual.state import Epoch
 from bandanna.contextual.steps import Scores
-from bandanna.privacy.epochs import PROTECTS, EpochRelease, Protects, Statistics
+from bandanna.policy.state import Batch
+from bandanna.privacy.epoch_sums import Counts, EpochRelease, EpochTally, Statistics
+from bandanna.privacy.epochs import PROTECTS, Protects
 
 ROUNDS = 300
 
@@ -52,49 +54,57 @@ def test_honest_noise_passes(protects: Protects) -> None:
     assert found.attack is not None
 
 
+def sums_of(batch: Batch) -> Counts:
+    assert isinstance(batch.tally, EpochTally)
+    return batch.tally.counted()
+
+
 class ExactCounts(PrivateContextual):
     """Fault: how many people had each arm is published, though it depends on contexts."""
 
-    def _close_if_complete(self, epoch: Epoch) -> None:
-        exact = epoch.counts.rounds.copy()
-        super()._close_if_complete(epoch)
-        if epoch.complete or not epoch.losses:
-            self._state.past[-1].rounds[:] = exact
+    def _learn(self, batch: Batch | None) -> None:
+        exact = None if batch is None else sums_of(batch).rounds.copy()
+        super()._learn(batch)
+        if exact is not None:
+            self.past[-1].rounds[:] = exact
 
 
 class RunningContexts(PrivateContextual):
     """Fault: scores use contexts of the epoch that is running."""
 
-    def decide(self, context: Context, *, person: str | int | None = None) -> bd.Decision:
-        epoch = self._state.current()
-        if epoch.losses:
-            seen = epoch.counts.products[:, 0] / (epoch.counts.products[:, 0].sum() + 1.0)
-            base = self._state.scores.coefficients
-            self._scores = Scores(base + seen[:, None], np.array([50.0]))
+    def decide(self, context: Context, **who: Any) -> bd.Decision:  # type: ignore[override]
+        play = self.state.learned
+        assert isinstance(play, LinearPlay)
+        for batch in self.state.open.values():
+            products = sums_of(batch).products[:, 0]
+            base = play.fitted.scores.coefficients if play.fitted else np.zeros((2, 2))
+            seen = products / (products.sum() + 1.0)
+            play.scores = Scores(base + seen[:, None], np.array([50.0]), np.zeros(2))
         return super().decide(context)
 
 
 class LeakedDecision(PrivateContextual):
     """Fault: one person's arm changes with which chances the next ones are drawn."""
 
-    def decide(self, context: Context, *, person: str | int | None = None) -> bd.Decision:
+    def decide(self, context: Context, **who: Any) -> bd.Decision:  # type: ignore[override]
         decision = super().decide(context)
         if decision.index == 0:
-            uniform(self._stream)
+            uniform(self.state.stream)
         return decision
 
 
 class UsedTwice(PrivateContextual):
     """Fault: feedback stays in the sums after they are released."""
 
-    def _close_if_complete(self, epoch: Epoch) -> None:
-        kept = epoch.counts.products.copy(), epoch.counts.sums.copy()
-        done = epoch.complete
-        super()._close_if_complete(epoch)
-        if done:
-            following = self._state.current()
-            following.counts.products[:] += kept[0]
-            following.counts.sums[:] += kept[1]
+    def _learn(self, batch: Batch | None) -> None:
+        kept = None
+        if batch is not None:
+            kept = sums_of(batch).products.copy(), sums_of(batch).sums.copy()
+        super()._learn(batch)
+        if kept is not None:
+            following = sums_of(self._open_batch(None))
+            following.products[:] += kept[0]
+            following.sums[:] += kept[1]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +151,7 @@ class HalfNoise(EpochRelease):
 @pytest.mark.parametrize("fault", [Noiseless, HalfNoise])
 def test_missing_noise_is_found(fault: type[EpochRelease], protects: Protects) -> None:
     policy = make(PrivateContextual, protects)
-    policy.promised = fault(protects, 1.0, 1e-6, 2, 2)
+    policy.recipe = policy.recipe._replace(release=fault(protects, 1.0, 1e-6, 2, 2))
     found = attacked(policy, draws=4_000)
     assert not found.attack.passed
 

@@ -19,13 +19,20 @@ import pytest
 
 import bandanna as bd
 from bandanna._core.streams import new_stream
-from bandanna._core.types import Guarantee
-from bandanna.contextual import policy as policy_module
+from bandanna.contextual import plays
 from bandanna.contextual.features import Context
+from bandanna.contextual.plays import LinearPlay
 from bandanna.contextual.policy import PrivateContextual
-from bandanna.contextual.state import Epoch
 from bandanna.contextual.steps import Scores
-from bandanna.privacy.epochs import EpochRelease, Statistics, square_pairs
+from bandanna.policy.state import Batch
+from bandanna.privacy.epoch_sums import (
+    Counts,
+    EpochRelease,
+    EpochTally,
+    SeededRelease,
+    Statistics,
+    square_pairs,
+)
 
 EPSILON, ARMS, PLANTED = 1.0, 2, 120
 ENDS = (120, 123)
@@ -41,20 +48,17 @@ People = list[tuple[dict[str, float], float]]
 View = tuple[object, ...]
 
 
-class Fixed:
+class Fixed(SeededRelease):
     """Publishes chosen values, and keeps what they are published instead of."""
 
     def __init__(self, release: EpochRelease, values: list[Statistics]) -> None:
-        self.both, self.scale = release.both, release.scale
-        self.product_scale, self.values = release.product_scale, values
+        super().__init__(release, new_stream(0))
+        self.values = values
         self.kept: list[Statistics] = []
 
     def release(self, exact: Statistics) -> Statistics:
         self.kept.append(Statistics(exact.products.copy(), exact.sums.copy()))
         return self.values[len(self.kept) - 1]
-
-    def guarantee(self) -> Guarantee:
-        raise NotImplementedError
 
 
 class Arms:
@@ -63,19 +67,19 @@ class Arms:
     def __init__(self) -> None:
         self.told: Iterator[int] = iter(())
 
-    def __call__(self, phi: Any, scores: Scores, scratch: object, stream: object) -> Any:
+    def __call__(self, phi: Any, scores: Scores, stream: object) -> Any:
         found = scores.coefficients @ phi
         best = int(found.argmax())
         chances = 1.0 / (len(found) + scores.sharpness[0] * (found[best] - found))
         chances[best] = 1.0 - np.delete(chances, best).sum()
         arm = next(self.told)
-        return arm, float(chances[arm])
+        return arm, 1.0 / float(chances[arm])
 
 
 @pytest.fixture
 def arms(monkeypatch: pytest.MonkeyPatch) -> Arms:
     made = Arms()
-    monkeypatch.setattr(policy_module, "draw", made)
+    monkeypatch.setattr(plays, "draw", made)
     return made
 
 
@@ -91,8 +95,11 @@ def play(
     made: PrivateContextual, people: People, values: list[Statistics]
 ) -> tuple[View, float, list[Statistics]]:
     """Return what is seen of one sequence of arms, its log probability and the statistics."""
-    release = Fixed(made.promised, values)
-    copy = made.around(release, new_stream(0))
+    promised = made.recipe.release
+    assert isinstance(promised, EpochRelease)
+    release = Fixed(promised, values)
+    copy = made.copy_with(release, new_stream(0))
+    play_of(copy).ends = ENDS
     seen, chance = [], 0.0
     for t, (context, reward) in enumerate(people):
         decision = copy.decide(context)
@@ -100,10 +107,9 @@ def play(
         chance += math.log(decision.chance)
         copy.observe(decision, reward=reward)
         seen += [decision.index] if t != PLANTED else []
-    counts = [past.rounds.tolist() for past in copy.state.past]
+    counts = [past.rounds.tolist() for past in copy.past]
     chance += sum(
-        density(made.promised, told, exact)
-        for told, exact in zip(values, release.kept, strict=False)
+        density(promised, told, exact) for told, exact in zip(values, release.kept, strict=False)
     )
     return (*seen, str(counts)), chance, release.kept
 
@@ -111,7 +117,6 @@ def play(
 def largest_loss(kind: type[PrivateContextual], arms: Arms) -> float:
     """Return the largest privacy loss over everything that can be seen."""
     made = kind(ARMS, {"x": (-1, 1)}, EPSILON, 0.0, len(ONE), "context and feedback")
-    made.state.ends = ENDS
     worst = 0.0
     for values in chosen(made, arms):
         laws: list[dict[View, float]] = []
@@ -148,35 +153,48 @@ def test_nothing_that_is_seen_tells_more_than_epsilon(arms: Arms) -> None:
     assert 0.3 * EPSILON < worst <= EPSILON * (1.0 + 1e-9)
 
 
+def play_of(policy: PrivateContextual) -> LinearPlay:
+    assert isinstance(policy.state.learned, LinearPlay)
+    return policy.state.learned
+
+
+def move_scores(policy: PrivateContextual, moved: np.ndarray) -> None:
+    scores = Scores(policy.coefficients + moved, np.array([50.0]), np.zeros(ARMS))
+    play_of(policy).scores = scores
+
+
+def sums_of(batch: Batch) -> Counts:
+    assert isinstance(batch.tally, EpochTally)
+    return batch.tally.counted()
+
+
 class ExactCounts(PrivateContextual):
     """Fault: how many people had each arm is published."""
 
-    def _close_if_complete(self, epoch: Epoch) -> None:
-        exact, done = epoch.counts.rounds.copy(), epoch.complete
-        super()._close_if_complete(epoch)
-        if done:
-            self.state.past[-1].rounds[:] = exact
+    def _learn(self, batch: Batch | None) -> None:
+        exact = None if batch is None else sums_of(batch).rounds.copy()
+        super()._learn(batch)
+        if exact is not None:
+            self.past[-1].rounds[:] = exact
 
 
 class RunningContexts(PrivateContextual):
     """Fault: scores use contexts and outcomes of the epoch that is running."""
 
-    def decide(self, context: Context, *, person: str | int | None = None) -> bd.Decision:
-        epoch = self.state.current()
-        if epoch.losses:
-            moved = epoch.counts.sums / 2.0**30
-            self._scores = Scores(self._scores.coefficients + moved, np.array([50.0]))
+    def decide(self, context: Context, **who: Any) -> bd.Decision:  # type: ignore[override]
+        for batch in self.state.open.values():
+            move_scores(self, sums_of(batch).sums / 2.0**30)
         return super().decide(context)
 
 
 class LeakedShares(PrivateContextual):
     """Fault: a person's own decision changes the shares of the next one."""
 
-    def decide(self, context: Context, *, person: str | int | None = None) -> bd.Decision:
+    def decide(self, context: Context, **who: Any) -> bd.Decision:  # type: ignore[override]
         decision = super().decide(context)
-        moved = np.zeros_like(self._scores.coefficients)
+        moved = np.zeros_like(self.coefficients)
         moved[decision.index, 0] = 1.0
-        self._scores = Scores(self._scores.coefficients + moved, np.array([50.0]))
+        move_scores(self, moved)
         return decision
 
 

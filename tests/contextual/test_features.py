@@ -93,7 +93,7 @@ def test_a_fitted_pipeline_encodes() -> None:
     assert ((table**2).sum(axis=1) <= 1 + 1e-12).all()
     assert np.allclose(encoder.encode({"x": people[3]}), table[3], rtol=1e-12)
     assert encoder_from_dict(encoder.to_dict(), encoder) is encoder
-    with pytest.raises(bd.InputError, match="encoder="):
+    with pytest.raises(bd.StateFileError, match="encoder="):
         encoder_from_dict(encoder.to_dict())
 
 

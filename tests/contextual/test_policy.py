@@ -63,7 +63,7 @@ def test_order_of_feedback_does_not_matter(protects: Protects) -> None:
     found = []
     for order in (1, -1):
         made = policy(protects).rehearse(new_stream(1), new_stream(2))
-        waiting = [made.decide(context(columns, i)) for i in range(made._state.ends[0])]
+        waiting = [made.decide(context(columns, i)) for i in range(made.batch)]
         for decision in waiting[::order]:
             made.observe(decision, reward=decision.round % 3 / 2)
         found.append((made.released, made.coefficients))
@@ -76,7 +76,7 @@ def test_feedback_counts_once() -> None:
     decision = made.decide({"x": 0.5})
     made.observe(decision, reward=1.0)
     made.observe(decision, reward=1.0)
-    with pytest.raises(bd.DecisionError, match="other feedback"):
+    with pytest.raises(bd.DecisionError, match="another value"):
         made.observe(decision, reward=0.0)
     second = made.decide({"x": 0.5})
     made.give_up(second)
@@ -86,7 +86,7 @@ def test_feedback_counts_once() -> None:
     with pytest.raises(bd.DecisionError, match="another policy"):
         made.observe(stranger, reward=0.0)
     third = made.decide({"x": 0.5})
-    with pytest.raises(bd.DecisionError, match="another arm"):
+    with pytest.raises(bd.DecisionError, match="never made"):
         made.observe(third._replace(index=(third.index + 1) % 3), reward=0.0)
     with pytest.raises(bd.InputError, match="private"):
         made.observe(third, reward=7.0)
@@ -94,16 +94,15 @@ def test_feedback_counts_once() -> None:
 
 def test_an_epoch_waits_for_its_last_feedback() -> None:
     made = policy("feedback")
-    first = made.decide({"x": 0.1})
-    while made.decided < made._state.ends[0] + 5:
+    first, length = made.decide({"x": 0.1}), made.batch
+    while made.decided < length + 5:
         made.observe(made.decide({"x": 0.2}), reward=0.5)
     assert made.released == 0
     made.give_up(first)
     assert made.released == 1
     made.give_up(first)
-    with pytest.raises(bd.DecisionError, match="released") as error:
+    with pytest.raises(bd.DecisionError, match="given up"):
         made.observe(first, reward=0.5)
-    assert error.value.reason == "forgotten"
 
 
 @pytest.mark.parametrize("protects", PROTECTS)
@@ -114,7 +113,7 @@ def test_files(protects: Protects, tmp_path: Path) -> None:
         made.observe(made.decide(context(columns, i)), reward=0.5)
     waiting = made.decide(context(columns, 0))
     made.save(tmp_path / "policy.json")
-    again = bd.PrivateContextual.load(tmp_path / "policy.json", epsilon=1.0)
+    again = bd.load(tmp_path / "policy.json", epsilon=1.0)
     assert again.released == made.released >= 1
     assert (again.coefficients == made.coefficients).all()
     again.observe(waiting, reward=0.25)
@@ -124,12 +123,12 @@ def test_files(protects: Protects, tmp_path: Path) -> None:
     with pytest.raises(bd.DecisionError):
         again.observe(late, reward=0.5)
     with pytest.raises(bd.StateFileError, match="resumed"):
-        bd.PrivateContextual.load(tmp_path / "policy.json")
-    twice = bd.PrivateContextual.load(tmp_path / "policy.json", again=True)
+        bd.load(tmp_path / "policy.json")
+    twice = bd.load(tmp_path / "policy.json", again=True)
     assert twice.guarantee.epsilon == 2.0
     made.save(tmp_path / "policy.json")
     with pytest.raises(bd.StateFileError, match="promises less"):
-        bd.PrivateContextual.load(tmp_path / "policy.json", epsilon=0.5)
+        bd.load(tmp_path / "policy.json", epsilon=0.5)
 
 
 def test_going_on_beyond_the_rounds() -> None:
@@ -185,14 +184,14 @@ def test_a_person_is_counted_once_in_an_epoch_and_in_so_many_epochs(
         made.observe(decision, reward=0.5)
         if k == 600:
             made.save(tmp_path / "people.json")
-            made = bd.PrivateContextual.load(tmp_path / "people.json")
-    counted = [int(past.rounds.sum()) for past in made._state.past]
+            made = bd.load(tmp_path / "people.json")
+    counted = [int(past.rounds.sum()) for past in made.past]
     assert len(counted) >= 2
     assert max(counted) <= 150  # nobody twice in an epoch
-    people = made._state.people
+    people = made.state.people
     assert people is not None
     assert set(people.slots.values()) == {2}
-    assert made._state.counted == 300
+    assert people.used == 300
     assert made.decided == 1_200
     assert made.guarantee.unit == "person"
     assert "up to 2 epochs" in made.guarantee.protects
@@ -204,7 +203,7 @@ def test_a_person_is_counted_once_in_an_epoch_and_in_so_many_epochs(
 
 def test_slots_cost_noise() -> None:
     one, four = (
-        bd.PrivateContextual(3, FEATURES, 1.0, 1e-6, 400, per_person=k).promised.scale
+        bd.PrivateContextual(3, FEATURES, 1.0, 1e-6, 400, per_person=k).recipe.release.scale  # type: ignore[attr-defined]
         for k in (1, 4)
     )
     assert four == pytest.approx(2 * one)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
-from bandanna.contextual.state import GROWTH, end_after, epoch_ends, first_end
+from bandanna.contextual.schedule import GROWTH, epoch_ends, epoch_length, first_end
 
 
 def test_ends_grow_to_the_last_round() -> None:
@@ -18,10 +18,11 @@ def test_ends_grow_to_the_last_round() -> None:
 
 def test_epochs_go_on_after_the_last_planned_one() -> None:
     ends = epoch_ends(100, 10)
-    later = [end_after(ends, k) for k in range(len(ends) + 4)]
-    assert tuple(later[: len(ends)]) == ends
-    assert all(a < b for a, b in pairwise(later))
-    assert end_after((1,), 3) > end_after((1,), 2) > 1
+    lengths = [epoch_length(ends, k) for k in range(len(ends) + 4)]
+    assert tuple(accumulate(lengths))[: len(ends)] == ends
+    assert min(lengths) >= 1
+    assert lengths[1:] == sorted(lengths[1:])
+    assert epoch_length((1,), 3) >= epoch_length((1,), 2) >= 1
 
 
 def test_the_first_epoch_leaves_room() -> None:

@@ -72,11 +72,13 @@ def test_files_and_certificates(tmp_path: Path) -> None:
         made.observe(made.decide({"kind": "ab"[k % 2], "x": 0.3}), reward=k % 2)
     waiting = made.decide({"kind": "a"})
     made.save(tmp_path / "trees.json")
-    again = bd.PrivateContextual.load(tmp_path / "trees.json", epsilon=1.0)
+    again = bd.load(tmp_path / "trees.json", epsilon=1.0)
     assert again.chances({"kind": "b", "x": 0.3}) == made.chances({"kind": "b", "x": 0.3})
     again.observe(waiting, loss=0.5)
-    with pytest.raises(bd.DecisionError, match="released"):
-        again.observe(waiting, loss=0.5)
+    again.observe(waiting, loss=0.5)  # a repeat changes nothing
+    assert again.released == 51
+    with pytest.raises(bd.DecisionError, match="another value"):
+        again.observe(waiting, loss=0.25)
     assert again.waiting == 0
     findings = verify(json.dumps(made.certificate()))
     assert findings

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 import bandanna as bd
 from bandanna.loading import load
 from bandanna.privacy import OneBitRelease
-from bandanna.privacy.epochs import EpochRelease, Protects, Statistics
+from bandanna.privacy.certificate import verify
+from bandanna.privacy.epoch_sums import EpochRelease, Statistics
+from bandanna.privacy.epochs import Protects
 
 FEATURES = {"x": (0, 1), "kind": ["a", "b", "c"]}
 KINDS = ("contexts", "contexts-both", "contexts-people", "trees")
@@ -31,7 +33,7 @@ def make(kind: str, **options: Any) -> bd.PrivateContextual:
 
 def decide(policy: bd.PrivateContextual, kind: str, rng: np.random.Generator, number: int) -> Any:
     context = {"x": float(rng.random()), "kind": "abc"[int(rng.integers(3))]}
-    who = {"person": number} if kind == "contexts-people" else {}
+    who: dict[str, Any] = {"person": number} if kind == "contexts-people" else {}
     return policy.decide(context, **who)
 
 
@@ -116,12 +118,6 @@ def test_bad_contexts_change_nothing(kind: str) -> None:
 @every_kind
 def test_repeats_are_ignored_and_other_values_refused(kind: str) -> None:
     policy, rng = make(kind), np.random.default_rng(1)
-    if kind == "trees":  # each round is released at once, and what it was is forgotten
-        first = decide(policy, kind, rng, 0)
-        policy.observe(first, loss=0.5)
-        with pytest.raises(bd.DecisionError):
-            policy.observe(first, loss=0.25)
-        return
     decisions = [decide(policy, kind, rng, number) for number in range(40)]
     first, second = decisions[-2:]
     policy.observe(first, loss=0.5)
@@ -151,3 +147,42 @@ def test_files_are_loaded_whatever_they_hold(tmp_path: Any) -> None:
         path = tmp_path / f"{kind}.json"
         policy.save(path)
         assert type(load(path)) is type(policy)
+
+
+def test_rounds_among_some_arms_share_an_epoch_with_others() -> None:
+    policy, rng = make("contexts", seed=1), np.random.default_rng(0)
+    for number in range(60):
+        context = {"x": float(rng.random()), "kind": "a"}
+        decision = policy.decide(context, eligible=[0, 2] if number % 2 else None)
+        assert decision.index != 1 or number % 2 == 0
+        assert 0.0 < (decision.chance or 0.0) <= 1.0
+        policy.observe(decision, loss=float(decision.index == 0))
+    assert policy.released > 2
+    assert any("eligible" in said for said in policy.guarantee.assumptions)
+    assert all(one.holds for one in verify(json.dumps(policy.certificate())))
+    with pytest.raises(bd.InputError, match="linear"):
+        make("trees").decide({"x": 0.5}, eligible=[0, 1])
+
+
+def test_trees_protect_persons_with_a_bit_for_each_slot() -> None:
+    policy = bd.PrivateContextual(
+        2, FEATURES, 1.0, 1e-6, 50, algorithm="trees", per_person=4, seed=1
+    )
+    for number in range(30):
+        policy.observe(policy.decide({"x": 0.5}, person=number % 5), loss=1.0)
+    assert policy.released == 20
+    assert (policy.guarantee.unit, policy.guarantee.epsilon) == ("person", 1.0)
+    assert all(one.holds for one in verify(json.dumps(policy.certificate())))
+
+
+def test_segments_may_decide_by_context(tmp_path: Any) -> None:
+    shops = bd.Segments(lambda name: make("contexts"), ["de", "fr"])
+    decision = shops.decide({"x": 0.5}, segment="fr")
+    shops.observe(decision, reward=1.0)
+    assert (shops["fr"].decided, shops["de"].decided) == (1, 0)
+    shops.save(tmp_path / "shops.json")
+    again = load(tmp_path / "shops.json")
+    assert again["fr"].decided == 1
+    assert "de" in str(again.answer())
+    with pytest.raises(bd.InputError, match="by context"):
+        again.compare(0, 1)

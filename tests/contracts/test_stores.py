@@ -14,7 +14,6 @@ import pytest
 
 import bandanna as bd
 from bandanna.store import ConflictError, KeyRow, MemoryStore, Store, Transaction
-from bandanna.store.context_unit import head_of
 from bandanna.store.contract import GoneError
 from bandanna.store.rows import COUNTED, Block, Feedback, OpenBatch, Release, State
 from tests.contracts.policies import make
@@ -485,7 +484,7 @@ def test_contexts_are_kept_until_their_epoch_is_released(store: Store, persons: 
     policy = bd.PrivateContextual(
         2, {"age": (0, 10)}, 1.0, rounds=30, per_person=2 if persons else None
     )
-    made = experiment(head=head_of(policy), deadline_seconds=20.0)
+    made = experiment(head=policy.to_dict(private=False), deadline_seconds=20.0)
     number = put(store, made)
     offices = [Office(store, number) for _ in range(2)]
     fresh, dice, waiting = Office(store, number), random.Random(5), list[str]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_it_learns_what_the_central_one_bit_learner_learns_from_the_same_bits(
     local.state.stream[:] = again
     bits: list[float] = []
     central.on_release = lambda batch, released: bits.append(
-        float(0.0 if released is None else released)
+        cast(float, 0.0 if released is None else released)
     )
     rng = np.random.default_rng(1)
     for _ in range(300):
@@ -91,7 +91,7 @@ def test_missing_bits_are_drawn_from_the_default_loss() -> None:
     bandit = bd.PrivateBandit(2, 4.0, 1000, release="device", default_loss=0.0, algorithm="one-bit")
     bits: list[float] = []
     bandit.on_release = lambda batch, released: bits.append(
-        float(-1.0 if released is None else released)
+        cast(float, -1.0 if released is None else released)
     )
     for _ in range(400):
         bandit.give_up(bandit.decide())

@@ -92,8 +92,8 @@ def test_segments_tell_what_they_know_and_survive_a_file(tmp_path: Path) -> None
     loaded.observe(waiting, loss=0.5)
     assert (loaded.decided, loaded.waiting, loaded.released) == (4, 0, 4)
     with pytest.raises(bd.StateFileError, match="resumed"):
-        bd.Segments.load(tmp_path / "all.json")
-    assert bd.Segments.load(tmp_path / "all.json", again=True).guarantee.epsilon == 2.0
+        bd.load(tmp_path / "all.json")
+    assert bd.load(tmp_path / "all.json", again=True).guarantee.epsilon == 2.0
 
 
 def test_the_certificates_of_segments_are_verified_together() -> None:

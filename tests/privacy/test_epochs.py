@@ -13,19 +13,23 @@ from hypothesis import strategies as st
 import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
-from bandanna.contextual.steps import Counts, add, new_counts, new_scratch
 from bandanna.privacy.certificate import sealed, verify
+from bandanna.privacy.epoch_sums import (
+    Counts,
+    EpochRelease,
+    SeededRelease,
+    Statistics,
+    count_once,
+    new_counts,
+    square_pairs,
+)
 from bandanna.privacy.epochs import (
     BOTH_MOVE,
     GRID,
     PRODUCT_UNITS,
     SUM_UNITS,
-    EpochRelease,
     Protects,
-    SeededRelease,
-    Statistics,
     laplace_move,
-    square_pairs,
 )
 
 FEATURES, ARMS = 4, 3
@@ -37,7 +41,7 @@ person = st.tuples(vector, st.integers(0, ARMS - 1), st.integers(0, UNITS))
 def counted(one: tuple[list[float], int, int], transform: np.ndarray, *, both: bool) -> Counts:
     counts = new_counts(transform, ARMS)
     phi, arm, loss = one
-    add(np.array(phi), arm, loss, both, counts, new_scratch(FEATURES, ARMS))
+    count_once(np.array(phi), arm, loss, both, counts)
     return counts
 
 

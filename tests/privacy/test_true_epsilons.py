@@ -43,7 +43,7 @@ from bandanna.privacy.composition import (
     slot_for,
     slots_for,
 )
-from bandanna.privacy.epochs import EpochRelease
+from bandanna.privacy.epoch_sums import EpochRelease
 from bandanna.privacy.exact_arithmetic import log_of
 from bandanna.privacy.laplace import laplace_scale
 from bandanna.privacy.range import PrivateRange, cost_of_range

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -31,7 +32,13 @@ def test_means_are_the_policys_own() -> None:
     policy = bd.PrivateBandit(["a", "b"], 1.0, batch=1)
     told: list[Release] = []
     policy.on_release = lambda batch, value: told.append(
-        Release(batch.number, batch.choice, batch.size, float(0.0 if value is None else value), 1.0)
+        Release(
+            batch.number,
+            batch.choice,
+            batch.size,
+            cast(float, 0.0 if value is None else value),
+            1.0,
+        )
     )
     for _ in range(50):
         policy.observe(policy.decide(), loss=0.25)
@@ -47,7 +54,13 @@ def test_the_last_interval_over_time_is_the_present_one(reward: bool) -> None:
     policy = bd.PrivateBandit(["a", "b"], 1.0, batch=2, loss_range=(-1.0, 3.0))
     told: list[Release] = []
     policy.on_release = lambda batch, value: told.append(
-        Release(batch.number, batch.choice, batch.used, float(0.0 if value is None else value), 1.0)
+        Release(
+            batch.number,
+            batch.choice,
+            batch.used,
+            cast(float, 0.0 if value is None else value),
+            1.0,
+        )
     )
     for k in range(200):
         decision, value = policy.decide(), 3.0 * (k % 2)

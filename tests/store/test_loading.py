@@ -11,7 +11,6 @@ import pytest
 import bandanna as bd
 from bandanna.service.policies import make_contextual
 from bandanna.store import MemoryStore, Store, StoreUnavailableError
-from bandanna.store.context_unit import head_of
 from bandanna.store.rows import Event, Snapshot
 from bandanna.store.unit_of_work import UnitOfWork
 from bandanna.store.writer import Task, Writer
@@ -45,7 +44,7 @@ def with_persons(store: Store) -> int:
 
 
 def with_features(store: Store) -> int:
-    return put(store, experiment(head=head_of(make_contextual(FEATURES))))
+    return put(store, experiment(head=make_contextual(FEATURES).to_dict(private=False)))
 
 
 def deciding(number: int, name: str, **asked: Any) -> Task[Event]:

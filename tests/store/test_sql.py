@@ -78,7 +78,7 @@ def test_migrations_make_the_tables_that_are_used(store: SqlStore) -> None:
 def sealed(path: Path) -> list[bytes]:
     """Return all feedback in a database, encrypted as it is."""
     with sqlite3.connect(path) as connection:
-        return [row[0] for row in connection.execute("SELECT loss FROM feedback")]
+        return [row[0] for row in connection.execute("SELECT private FROM feedback")]
 
 
 def test_nothing_of_a_loss_is_left_when_its_batch_has_closed(tmp_path: Path) -> None:

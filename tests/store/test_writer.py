@@ -58,7 +58,7 @@ class Office:
     def expire(self) -> None:
         self.ask(Task(lambda unit, _: unit.expire(self.now), self.number))
 
-    def look(self, what: Callable[[bd.Policy], Any]) -> Any:
+    def look(self, what: Callable[[Any], Any]) -> Any:
         return self.ask(Task(lambda unit, _: what(unit.policy), self.number))
 
     def restart(self) -> None:

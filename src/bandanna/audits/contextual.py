@@ -21,42 +21,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.streams import new_stream
-from bandanna._core.types import Guarantee, InputError
+from bandanna._core.types import InputError
 from bandanna.audits.attack import NO_PROOF, SIGNIFICANCE, AuditResult, audit
 from bandanna.contextual.features import Context
 from bandanna.contextual.policy import PrivateContextual
-from bandanna.privacy.epochs import (
-    BOTH_MOVE,
-    PRODUCT_UNITS,
-    SUM_UNITS,
-    EpochRelease,
-    Releasing,
-    SeededRelease,
-    Statistics,
-    square_pairs,
-)
+from bandanna.privacy.epoch_sums import EpochRelease, SeededRelease, Statistics, square_pairs
+from bandanna.privacy.epochs import BOTH_MOVE, PRODUCT_UNITS, SUM_UNITS
 
 Round = tuple[Context, Sequence[float]]
 """A context, and the reward of each arm."""
 
 
-class _Blind:
+class _Blind(SeededRelease):
     """Keeps what it is given, and publishes noise that has nothing to do with it."""
 
     def __init__(self, release: EpochRelease, seed: int) -> None:
-        self._noise = SeededRelease(release, new_stream([seed, 1]))
-        self.both, self.scale = release.both, release.scale
-        self.product_scale = release.product_scale
+        super().__init__(release, new_stream([seed, 1]))
         self.kept: list[Statistics] = []
 
     def release(self, exact: Statistics) -> Statistics:
         self.kept.append(Statistics(exact.products.copy(), exact.sums.copy()))
         nothing = Statistics(np.zeros_like(exact.products), np.zeros_like(exact.sums))
-        noise = self._noise.release(nothing)
+        noise = super().release(nothing)
         return noise if self.both else Statistics(exact.products.copy(), noise.sums)
-
-    def guarantee(self) -> Guarantee:
-        return self._noise.guarantee()
 
 
 @dataclass(frozen=True)
@@ -109,7 +96,6 @@ def audit_context(
     *,
     seed: int = 0,
     draws: int = 20_000,
-    around: Callable[[PrivateContextual, Releasing, object], PrivateContextual] | None = None,
 ) -> ContextAudit:
     """Attack a contextual policy through one planted person.
 
@@ -127,8 +113,6 @@ def audit_context(
         For draws of arms.
     draws
         Draws of the release on either input, for the statistical attack; 0 leaves it out.
-    around
-        Makes the copies, for tests of the audit itself.
 
     Examples
     --------
@@ -144,24 +128,26 @@ def audit_context(
         raise InputError(f"planted must be one of {len(rounds)} rounds; got {planted}.")
     if policy.protects == "feedback" and other[0] != rounds[planted][0]:
         raise InputError("contexts are public here: the planted person's must stay the same.")
-    make = around or (lambda made, release, stream: made.around(release, stream))  # type: ignore[arg-type]
+    release = policy.recipe.release
+    if not isinstance(release, EpochRelease):
+        raise InputError("trees release bits; this attack is for the noisy sums of epochs.")
     changed = [*rounds[:planted], other, *rounds[planted + 1 :]]
-    first = _play(policy, rounds, planted, seed, make)
-    second = _play(policy, changed, planted, seed, make)
+    first = _play(policy, rounds, planted, release, seed)
+    second = _play(policy, changed, planted, release, seed)
     differs = []
     if first.decisions != second.decisions:
         differs.append("decisions of other people")
     if first.public != second.public:
         differs.append("what is published besides noisy statistics")
     moves = [
-        _move(policy.promised, one, two)
+        _move(release, one, two)
         for one, two in zip(first.statistics, second.statistics, strict=True)
     ]
     worst = int(np.argmax(moves)) if moves else 0
     found = None
     if draws and moves and moves[worst] > 0.0:
         pair = first.statistics[worst], second.statistics[worst]
-        found = _attack(policy.promised, *pair, draws)
+        found = _attack(release, *pair, draws)
     return ContextAudit(
         tuple(differs), sum(move > 0.0 for move in moves), max(moves, default=0.0), found
     )
@@ -171,18 +157,18 @@ def _play(
     policy: PrivateContextual,
     rounds: Sequence[Round],
     planted: int,
+    promised: EpochRelease,
     seed: int,
-    make: Callable[[PrivateContextual, Releasing, object], PrivateContextual],
 ) -> _Seen:
-    release = _Blind(policy.promised, seed)
-    copy = make(policy, release, new_stream([seed, 0]))
+    release = _Blind(promised, seed)
+    copy = policy.copy_with(release, new_stream([seed, 0]))
     seen = []
     for t, (context, rewards) in enumerate(rounds):
         decision = copy.decide(context)
         copy.observe(decision, reward=float(rewards[decision.index]))
         if t != planted:
             seen.append((decision.index, decision.chance))
-    public = [past.rounds.tobytes() + past.transform.tobytes() for past in copy._state.past]
+    public = [past.rounds.tobytes() + past.transform.tobytes() for past in copy.past]
     public.append(copy.coefficients.tobytes())
     return _Seen(tuple(seen), tuple(public), tuple(release.kept))
 

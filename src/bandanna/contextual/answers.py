@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bandanna._core.html import table
 from bandanna._core.types import JSON, ArmName
 from bandanna.contextual.features import Encoder
-from bandanna.contextual.state import State
+from bandanna.contextual.regression import Fit
 
 CAVEAT = (
     "These are estimates of a linear model with standard errors: no interval is proved. An arm "
@@ -99,13 +99,12 @@ class ContextAnswer:
 
 
 def answer_of(
-    state: State,
+    fitted: Fit | None,
     encoder: Encoder,
     names: tuple[ArmName, ...],
     loss_range: tuple[float, float],
 ) -> ContextAnswer:
     """Return what follows from the releases so far."""
-    fitted = state.fitted
     if fitted is None:
         return ContextAnswer((), ())
     low, span = loss_range[0], loss_range[1] - loss_range[0]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.compiled import kernel
-from bandanna._core.types import JSON, InputError
+from bandanna._core.types import JSON, InputError, StateFileError
 from bandanna.environments.frames import read_columns
 from bandanna.privacy.epochs import MAX_FEATURES
 
@@ -390,15 +390,15 @@ def as_encoder(features: object) -> Encoder:
     return Declared(features)  # type: ignore[arg-type]
 
 
-def encoder_from_dict(data: JSON, given: Encoder | None = None) -> Encoder:
+def encoder_from_dict(data: JSON, given: object = None) -> Encoder:
     """Make an encoder from what ``to_dict`` returned; a fitted one has to be given."""
     if data["kind"] == "declared":
         if given is not None:
-            raise InputError("its features are in the file; leave out encoder=.")
+            raise StateFileError("its features are in the file; leave out encoder=.")
         ranges = {"range": tuple, "categories": list}
         return Declared({name: ranges[kind](spec) for name, kind, spec in data["features"]})
-    if given is None or given.to_dict() != data:
-        raise InputError("its encoder is not in the file: pass the same one as encoder=.")
+    if not isinstance(given, Encoder) or given.to_dict() != data:
+        raise StateFileError("its encoder is not in the file: pass the same one as encoder=.")
     return given
 
 

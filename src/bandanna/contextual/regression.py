@@ -23,8 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.contextual.steps import EXACT_UNITS, Scores
-from bandanna.privacy.epochs import PRODUCT_UNITS, SUM_UNITS, Statistics
+from bandanna.contextual.steps import Scores
+from bandanna.privacy.epoch_sums import EXACT_UNITS
+from bandanna.privacy.epochs import PRODUCT_UNITS, SUM_UNITS
+from bandanna.privacy.release import ReleasedEpoch
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +60,7 @@ class Noise(NamedTuple):
     products: float
 
 
-class Released(NamedTuple):
+class Reading(NamedTuple):
     """One epoch's release, in the coordinates of the encoder."""
 
     products: Floats
@@ -87,30 +89,24 @@ class Fit(NamedTuple):
     prior: float
 
 
-def read_release(
-    statistics: Statistics,
-    transform: Floats,
-    rounds: NDArray[np.int64],
-    noise: Noise,
-    *,
-    both: bool,
-) -> Released:
+def read_release(released: ReleasedEpoch, noise: Noise, *, both: bool) -> Reading:
     """Turn a release into numbers of the encoder's coordinates."""
-    arms, size = statistics.sums.shape
+    arms, size = released.sums.shape
+    rounds = released.rounds
     rows, columns = np.triu_indices(size)
     products = np.zeros((arms, size, size))
-    products[:, rows, columns] = statistics.products / (PRODUCT_UNITS if both else EXACT_UNITS)
+    products[:, rows, columns] = released.products / (PRODUCT_UNITS if both else EXACT_UNITS)
     products[:, columns, rows] = products[:, rows, columns]
-    inverse = np.linalg.inv(transform)
+    inverse = np.linalg.inv(released.transform)
     observed = float(rounds.sum())
     if both:
         traces = np.maximum(products.trace(axis1=1, axis2=2), math.sqrt(size) * noise.products)
         each = observed * traces / max(traces.sum(), TINY)
     else:
         each = rounds.astype(np.float64)
-    return Released(
+    return Reading(
         inverse @ products @ inverse.T,
-        statistics.sums / SUM_UNITS @ inverse.T,
+        released.sums / SUM_UNITS @ inverse.T,
         inverse @ inverse.T,
         each,
         observed,
@@ -133,7 +129,7 @@ class _Pooled(NamedTuple):
 
 
 def fit(
-    releases: list[Released], noise: Noise, constant: float, length: float, *, both: bool
+    releases: list[Reading], noise: Noise, constant: float, length: float, *, both: bool
 ) -> Fit:
     """Return scores and the next map from everything that was released.
 
@@ -156,7 +152,7 @@ def fit(
     counted = OUTCOME_VARIANCE * float(pooled.rounds.sum())
     sharpness = SHARPNESS * math.sqrt(arms * counted / size)
     return Fit(
-        Scores(np.ascontiguousarray(coefficients), np.array([sharpness])),
+        Scores(np.ascontiguousarray(coefficients), np.array([sharpness]), np.zeros(arms)),
         transform,
         min(max(float((mapped**2).sum(axis=0).mean()), SHORTEST), LONGEST),
         moments,
@@ -165,7 +161,7 @@ def fit(
     )
 
 
-def _pool(releases: list[Released], noise: Noise, variance: float) -> _Pooled:
+def _pool(releases: list[Reading], noise: Noise, variance: float) -> _Pooled:
     """Add up epochs, each weighted by how much it says against its noise."""
     arms, size = releases[0].sums.shape
     products, shape = np.zeros((arms, size, size)), np.zeros((arms, size, size))

@@ -8,31 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.extras import need
-from bandanna._core.grid import UNITS, array_to_units
+from bandanna._core.grid import UNITS, array_to_units, feedback_to_units
 from bandanna._core.private_inputs import private_inputs
-from bandanna._core.streams import new_stream
+from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import JSON, InputError
 from bandanna.contextual.features import Encoder, Fitted, as_encoder
-from bandanna.contextual.policy import PrivateContextual
-from bandanna.contextual.regression import Noise, fit, read_release
-from bandanna.contextual.state import epoch_ends, first_end
-from bandanna.contextual.steps import new_counts, new_scratch, play, uniform_scores
+from bandanna.contextual.plays import LinearLearner, LinearPlay
+from bandanna.contextual.policy import planned_ends
+from bandanna.contextual.steps import play
 from bandanna.environments.frames import read_columns
-from bandanna.privacy.epochs import (
-    PROTECTS,
-    EpochRelease,
-    NoRelease,
-    Protects,
-    Releasing,
-    SeededRelease,
-    Statistics,
-)
+from bandanna.privacy.epoch_sums import EpochRelease, NoRelease, OfEpochs
+from bandanna.privacy.epochs import PROTECTS, Protects
 
 Floats = NDArray[np.float64]
 CHUNK = 2**16
@@ -193,18 +186,12 @@ def simulate_context(
     rounds = checks.whole("rounds", rounds, 1, 10**8)
     streams = [new_stream([seed, part]) for part in range(2)]
     people_rng = np.random.default_rng([seed, 2])
-    release, scale = _release(table, epsilon, delta, protects, streams[1])
-    size, arms = table.encoder.size, table.arms
-    ends = epoch_ends(rounds, first_end(rounds, arms, size, scale, both=release.both))
-    noise = Noise(release.scale, release.product_scale)
-    scores, transform, length = uniform_scores(size, arms), np.eye(size), 1.0
-    scratch = new_scratch(size, arms)
-    readings = []
+    release = _release(table, epsilon, delta, protects, streams[1])
+    linear = _linear(release, table.encoder, rounds, streams[0])
     played = np.empty(rounds, dtype=np.int64)
     rewards, best = np.empty(rounds), np.empty(rounds)
-    start = 0
-    for end in ends:
-        counts = new_counts(transform, arms)
+    for start, end in pairwise((0, *linear.ends)):
+        tally = linear.start(end - start)
         for low in range(start, end, CHUNK):
             high = min(low + CHUNK, end)
             people = people_rng.integers(0, len(table.phi), high - low)
@@ -212,30 +199,27 @@ def simulate_context(
             best[low:high] = 1.0 - losses.min(axis=1) / UNITS
             if bernoulli:
                 losses = _coins(people_rng, losses)
-            play(
-                table.phi, people, losses, scores, release.both, counts, scratch, streams[0],
-                played[low:high],
-            )  # fmt: skip
+            steps = table.phi, people, losses, linear.scores, release.both, tally.counted()
+            play(*steps, streams[0], played[low:high])
             rewards[low:high] = 1.0 - losses[np.arange(high - low), played[low:high]] / UNITS
-        kept = counts.rounds.copy()
-        if release.both:
-            kept[0], kept[1:] = kept.sum(), 0
-        released = release.release(Statistics(counts.products, counts.sums))
-        readings.append(read_release(released, transform, kept, noise, both=release.both))
-        found = fit(readings, noise, table.encoder.constant, length, both=release.both)
-        scores, transform, length = found.scores, found.transform, found.length
-        start = end
+        linear.learn(tally.publish())
     single = float(1.0 - table.losses.mean(axis=0).min() / UNITS)
-    return ContextRun(played, rewards, best, single, ends, table.about)
+    return ContextRun(played, rewards, best, single, linear.ends, table.about)
+
+
+def _linear(release: OfEpochs, encoder: Encoder, rounds: int, stream: Stream) -> LinearPlay:
+    """Begin to play what a policy for so many rounds plays."""
+    learner = LinearLearner(release.arms, encoder)
+    return LinearPlay(learner, release, planned_ends(rounds, release), stream)
 
 
 def _release(
-    table: ContextTable, epsilon: float | None, delta: float, protects: Protects, stream: object
-) -> tuple[Releasing, float]:
+    table: ContextTable, epsilon: float | None, delta: float, protects: Protects, stream: Stream
+) -> OfEpochs:
+    size = table.arms, table.encoder.size
     if epsilon is None:
-        return NoRelease(), 0.0
-    made = EpochRelease(protects, epsilon, delta, table.arms, table.encoder.size)
-    return SeededRelease(made, stream), made.scale  # type: ignore[arg-type]
+        return NoRelease(*size)
+    return EpochRelease(protects, epsilon, delta, *size).seeded(stream)
 
 
 def _coins(rng: np.random.Generator, losses: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -296,13 +280,20 @@ def replay(
         chances = np.asarray(columns[chance], dtype=np.float64)
         keep = rng.random(len(phi)) < chances.min() / chances
     rounds = max(1, int(keep.sum() / len(arms)))
-    made = PrivateContextual(len(arms), encoder, epsilon, delta, rounds, protects)
-    copy = made.rehearse(new_stream([seed, 0]), new_stream([seed, 1]))
-    got = [
-        rewards[t]
-        for t in np.flatnonzero(keep)
-        if copy.replay_round(np.ascontiguousarray(phi[t]), int(which[t]), float(rewards[t]))
-    ]
+    release = EpochRelease(protects, epsilon, delta, len(arms), encoder.size)
+    linear = _linear(release.seeded(new_stream([seed, 1])), encoder, rounds, new_stream([seed, 0]))
+    left, tally = linear.open(0)
+    got: list[float] = []
+    for t in np.flatnonzero(keep):
+        drawn, ticket = linear.choose(0, phi[t], None)
+        if drawn != which[t]:
+            continue
+        tally.add(feedback_to_units(None, float(rewards[t]), (0.0, 1.0)), ticket)
+        got.append(float(rewards[t]))
+        left -= 1
+        if not left:
+            linear.learn(tally.publish())
+            left, tally = linear.open(len(linear.past))
     if not got:
         raise InputError("no round of the log matches what the policy plays.")
     error = float(np.std(got)) / math.sqrt(len(got))

@@ -1,71 +1,47 @@
-"""The compiled steps of a contextual policy: draw an arm, and count a person's contribution.
+"""The compiled steps of a contextual policy: the chances of arms, and a draw from them.
 
-The online policy and the simulator call the same steps. Contributions are integers, so sums do not
-depend on the order in which feedback arrives.
+The online policy and the simulator call the same steps.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.compiled import kernel, step
-from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, uniform
-from bandanna.privacy.epochs import GRID
+from bandanna.privacy.epoch_sums import Counts, count
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-EXACT_UNITS = 2**24
-"""Units of products where contexts are public: they are not released with noise."""
-
-_SAFE = GRID * (1.0 - 2.0**-40)
-HALF = UNITS // 2
-
 
 class Scores(NamedTuple):
-    """The policy of an epoch: a linear score for each arm, and how much gaps count."""
+    """A linear score for each arm, and how much gaps between them count."""
 
     coefficients: Floats
     """Shape (arms, features)."""
     sharpness: Floats
     """One number, gamma: arms are drawn with chance ``1 / (K + gamma gap)``; 0 is uniform."""
+    chances: Floats
+    """Of the arms in the last context: room to compute in."""
 
-
-class Counts(NamedTuple):
-    """What an epoch adds up, in grid units, and the map that people's features go through."""
-
-    transform: Floats
-    """Shape (features, features)."""
-    products: Integers
-    """Shape (arms, pairs of features)."""
-    sums: Integers
-    """Shape (arms, features)."""
-    rounds: Integers
-    """Feedback counted, by arm."""
-
-
-class Scratch(NamedTuple):
-    """Room to compute in."""
-
-    scores: Floats
-    mapped: Floats
-    whole: Integers
+    def among(self, arms: list[int]) -> Scores:
+        """Return the scores of some arms alone."""
+        return Scores(self.coefficients[arms], self.sharpness, np.zeros(len(arms)))
 
 
 @step
-def choose(phi: Floats, scores: Scores, scratch: Scratch, u: float) -> tuple[int, float]:
-    """Draw an arm by one uniform number; returns it with its chance.
+def set_chances(phi: Floats, scores: Scores) -> int:
+    """Compute the chances of the arms in a context; returns the best arm.
 
     Every other arm has chance ``1 / (K + gamma gap)`` and the best arm the rest (Abe and Long
     1999; Foster and Rakhlin 2020).
     """
     arms, size = scores.coefficients.shape
-    found = scratch.scores
+    found = scores.chances
     best = 0
     for a in range(arms):
         total = 0.0
@@ -81,70 +57,31 @@ def choose(phi: Floats, scores: Scores, scratch: Scratch, u: float) -> tuple[int
             found[a] = 1.0 / (arms + scores.sharpness[0] * (top - found[a]))
             rest -= found[a]
     found[best] = rest
-    target = u
-    for a in range(arms):
-        if target < found[a]:
-            return a, found[a]
-        target -= found[a]
-    return best, found[best]
+    return best
 
 
 @step
-def count(phi: Floats, arm: int, loss: int, both: bool, counts: Counts, scratch: Scratch) -> None:
-    """Add a person's features and outcome to the sums of the arm they had.
-
-    The outcome is a reward, centred: ``1/2 - loss``. Features are mapped, shortened to length 1
-    and rounded towards 0 to the grid.
-    """
-    size = phi.size
-    mapped, whole = scratch.mapped, scratch.whole
-    square = 0.0
-    for i in range(size):
-        total = 0.0
-        for j in range(size):
-            total += counts.transform[i, j] * phi[j]
-        mapped[i] = total
-        square += total * total
-    # Contexts public: the sum of phi y is shortened. Protected: phi is, in products and sums.
-    shorten = 1.0 if square <= 1.0 else 1.0 / math.sqrt(square)
-    norm = np.int64(0)
-    for i in range(size):
-        whole[i] = np.int64(mapped[i] * shorten * _SAFE)
-        norm += whole[i] * whole[i]
-    while norm > GRID * GRID:  # cannot happen but by rounding; the promise rests on it
-        norm = np.int64(0)
-        for i in range(size):
-            whole[i] -= np.sign(whole[i])
-            norm += whole[i] * whole[i]
-    outcome = np.int64(HALF - min(max(loss, 0), UNITS))
-    k = 0
-    if both:
-        outcome = np.int64(np.rint(outcome * shorten))
-        for i in range(size):
-            for j in range(i, size):
-                counts.products[arm, k] += whole[i] * whole[j]
-                k += 1
-    else:
-        for i in range(size):
-            for j in range(i, size):
-                product = shorten * mapped[i] * mapped[j]
-                counts.products[arm, k] += np.int64(np.rint(product * EXACT_UNITS))
-                k += 1
-    for i in range(size):
-        counts.sums[arm, i] += whole[i] * outcome
-    counts.rounds[arm] += 1
+def choose(phi: Floats, scores: Scores, u: float) -> tuple[int, float]:
+    """Draw an arm by one uniform number; returns it with its importance, one over its chance."""
+    best = set_chances(phi, scores)
+    target = u
+    for a in range(scores.chances.size):
+        if target < scores.chances[a]:
+            return a, 1.0 / scores.chances[a]
+        target -= scores.chances[a]
+    return best, 1.0 / scores.chances[best]
 
 
 @kernel
-def draw(phi: Floats, scores: Scores, scratch: Scratch, stream: Stream) -> tuple[int, float]:
+def draw(phi: Floats, scores: Scores, stream: Stream) -> tuple[int, float]:
     """Draw an arm for one context."""
-    return choose(phi, scores, scratch, uniform(stream))
+    return choose(phi, scores, uniform(stream))
 
 
 @kernel
-def add(phi: Floats, arm: int, loss: int, both: bool, counts: Counts, scratch: Scratch) -> None:
-    """Count one person's feedback."""
-    count(phi, arm, loss, both, counts, scratch)
+def compute_chances(phi: Floats, scores: Scores) -> None:
+    """Compute the chances of the arms in a context, from Python."""
+    set_chances(phi, scores)
 
 
 @kernel
@@ -155,7 +92,6 @@ def play(
     scores: Scores,
     both: bool,
     counts: Counts,
-    scratch: Scratch,
     stream: Stream,
     arms: Integers,
 ) -> None:
@@ -166,28 +102,11 @@ def play(
     """
     for t in range(people.size):
         phi = table[people[t]]
-        arm, _ = choose(phi, scores, scratch, uniform(stream))
+        arm, _ = choose(phi, scores, uniform(stream))
         arms[t] = arm
-        count(phi, arm, losses[t, arm], both, counts, scratch)
-
-
-def new_counts(transform: Floats, arms: int) -> Counts:
-    """Return the sums of an epoch before the first feedback."""
-    size = transform.shape[0]
-    pairs = size * (size + 1) // 2
-    return Counts(
-        np.ascontiguousarray(transform),
-        np.zeros((arms, pairs), dtype=np.int64),
-        np.zeros((arms, size), dtype=np.int64),
-        np.zeros(arms, dtype=np.int64),
-    )
-
-
-def new_scratch(size: int, arms: int) -> Scratch:
-    """Return room to compute in."""
-    return Scratch(np.zeros(arms), np.zeros(size), np.zeros(size, dtype=np.int64))
+        count(phi, arm, losses[t, arm], both, counts)
 
 
 def uniform_scores(size: int, arms: int) -> Scores:
     """Return the scores before anything is known: all arms alike."""
-    return Scores(np.zeros((arms, size)), np.zeros(1))
+    return Scores(np.zeros((arms, size)), np.zeros(1), np.zeros(arms))

@@ -3,43 +3,28 @@
 Contexts are public. Every feature is one or more levels of a tree, in the order in which features
 are declared: a level of branches for categories, with one more for missing and undeclared ones;
 levels of halves for a range. All trees that prune this one, with an arm at each leaf, are EXP4's
-experts (``bandanna.learners.context_trees``). Every round's loss is released as one bit.
+experts (``bandanna.learners.context_trees``). Every round is a batch of one, released as one bit.
 """
 
 from __future__ import annotations
 
-import secrets
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Never, Protocol, Self
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna._core.grid import (
-    UNITS,
-    UNNAMED_FEEDBACK,
-    array_to_units,
-    check_range,
-    feedback_to_units,
-)
+from bandanna._core.advice import Advice, Ticket
+from bandanna._core.grid import UNITS, array_to_units
 from bandanna._core.html import table as html_table
-from bandanna._core.private_inputs import private_feedback, private_inputs
-from bandanna._core.streams import Stream, new_stream, uniform
-from bandanna._core.types import (
-    JSON,
-    ArmName,
-    Decision,
-    DecisionError,
-    Guarantee,
-    InputError,
-    no_guarantee,
-    without_frames,
-)
+from bandanna._core.streams import Stream, new_stream
+from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.contextual.features import Categories, Context, Declared, encoder_from_dict
-from bandanna.contextual.policy import KINDS, MAX_ROUNDS, PrivateContextual
+from bandanna.contextual.plays import ContextLearner, ContextPlay, checked_ticket
+from bandanna.contextual.policy import KINDS, PrivateContextual, spec_of
+from bandanna.contextual.steps import Floats
 from bandanna.environments.frames import read_columns
 from bandanna.learners.context_trees import (
     TreeParams,
@@ -50,13 +35,15 @@ from bandanna.learners.context_trees import (
     start_tree,
     with_room,
 )
-from bandanna.policy.transitions import as_decision
-from bandanna.privacy.certificate import Setting, make_certificate
-from bandanna.privacy.charges import charged
+from bandanna.policy.parts import Recipe
+from bandanna.policy.state import EligibleArms
+from bandanna.privacy import Release
+from bandanna.privacy.composition import slot_for
 from bandanna.privacy.epochs import Protects
 from bandanna.privacy.one_bit import OneBitRelease
-from bandanna.privacy.statements import PUBLIC_CONTEXTS, PUBLIC_FEATURES, assumed_by_all
-from bandanna.spec import arm_names
+from bandanna.privacy.release import Released, Tally
+from bandanna.privacy.statements import PUBLIC_CONTEXTS, PUBLIC_FEATURES
+from bandanna.spec import Spec
 from bandanna.theory.exp4 import TreeBound, tree_bound, tree_rate
 
 MAX_DEPTH = 24
@@ -171,11 +158,98 @@ class TreeAnswer:
         return html_table("The likeliest tree", ["who", "arm"], rows)
 
 
+@dataclass(frozen=True)
+class TreeLearner(ContextLearner):
+    """All pruned trees of the features, weighed by what their leaves lost."""
+
+    name: ClassVar[str] = "trees"
+    assumptions: ClassVar[tuple[str, ...]] = (PUBLIC_CONTEXTS, PUBLIC_FEATURES)
+    arms: int
+    encoder: Declared
+    leaves: int
+    """Leaves of the tree that the learning rate is for."""
+    levels: Bins
+
+    def to_dict(self) -> JSON:
+        """Name and parameters."""
+        made = {"name": self.name, "arms": self.arms, "encoder": self.encoder.to_dict()}
+        return made | {"leaves": self.leaves, "bins": self.levels.bins}
+
+
+class TreePlay(ContextPlay):
+    """The tree of all contexts so far."""
+
+    def __init__(
+        self, learner: TreeLearner, params: TreeParams, release: Release, stream: Stream
+    ) -> None:
+        self.params, self._release, self._stream = params, release, stream
+        self._size = learner.arms, learner.levels.depth, learner.levels.branches
+        self.tree: TreeState = start_tree(*self._size)
+
+    def open(self, number: int) -> tuple[int, Tally]:
+        """Open a batch of one."""
+        return 1, self._release.start(1)
+
+    def choose(
+        self, choice: int, side: Advice | None, among: EligibleArms | None
+    ) -> tuple[int, Ticket]:
+        """Draw an arm by the mixture of all trees."""
+        assert side is not None, "a round comes with a context"
+        self.tree = with_room(self.tree)
+        arm, importance = draw_by_tree(self.params, self.tree, side, self._stream)
+        return arm, Ticket(side, arm, importance)
+
+    def chances(self, side: Advice) -> Floats:
+        """Return the probability of each arm in a context."""
+        self.tree = with_room(self.tree)
+        draw_by_tree(self.params, self.tree, side, self._stream.copy())
+        return self.tree.chances.copy()
+
+    def learn(self, released: Released, ticket: Ticket | None) -> None:
+        """Learn from a bit; of a slot that never had a round there is nothing to learn."""
+        assert isinstance(released, float), "a round is released as a bit"
+        if ticket is None:
+            return
+        self.tree = with_room(self.tree)
+        learn_by_tree(self.params, self.tree, *ticket, released)
+
+    def as_ticket(self, saved: JSON) -> Ticket:
+        """Read a ticket."""
+        arms, depth, branches = self._size
+        path = np.array(saved["advice"], dtype=np.int64)
+        if path.shape != (depth,) or not ((path >= 0) & (path < branches)).all():
+            raise ValueError("a waiting round holds impossible values")
+        return checked_ticket(saved, path, arms)
+
+    def state_dict(self) -> JSON:
+        """Return the nodes there are."""
+        used = int(self.tree.used[0])
+        kept = ("losses", "stop", "weight", "children")
+        return {name: getattr(self.tree, name)[:used].tolist() for name in kept}
+
+    def load_state(self, state: JSON) -> None:
+        """Go on with nodes that make a tree."""
+        arms, depth, branches = self._size
+        losses = np.array(state["losses"], dtype=np.float64)
+        children = np.array(state["children"], dtype=np.int64)
+        used = len(losses)
+        fresh = start_tree(arms, depth, branches, max(64, 2 * used))
+        fits = losses.shape == (used, arms) and np.isfinite(losses).all()
+        if not used or not fits or children.shape != (used, branches):
+            raise ValueError("its tree is impossible")
+        below = children[children >= 0]
+        if sorted(below.tolist()) != list(range(1, used)) or (children < -1).any():
+            raise ValueError("its nodes do not make a tree")
+        fresh.losses[:used], fresh.children[:used] = losses, children
+        fresh.stop[:used], fresh.weight[:used] = state["stop"], state["weight"]
+        fresh.used[0] = used
+        self.tree = fresh
+
+
 class PrivateTrees(PrivateContextual):
     """Decide by trees of the declared features; made by ``algorithm="trees"``."""
 
-    saved_as = "PrivateTrees"
-    algorithm = "trees"
+    saved_as = "PrivateContextual"
 
     def __init__(
         self,
@@ -194,312 +268,78 @@ class PrivateTrees(PrivateContextual):
         seed: int | None = None,
         per_person: int | None = None,
     ) -> None:
-        if per_person is not None:
-            raise InputError('per_person goes with algorithm="linear".')
         if protects != "feedback":
             raise InputError(
                 'trees need public contexts: leave protects="feedback", or use algorithm="linear".'
             )
-        del algorithm, delta  # one-bit releases are pure
+        spent = 0.0 if per_person is None else delta  # bits are pure; many of them may cost less
+        size = arms, epsilon, spent, rounds, loss_range, clip, per_person
+        spec = spec_of(algorithm, *size)
         encoder = features if isinstance(features, Declared) else Declared(features)
-        self._settle(
-            arm_names(arms),
-            encoder,
-            checks.whole("rounds", rounds, 1, MAX_ROUNDS),
-            checks.whole("leaves", 8 if leaves is None else leaves, 1, 10**6),
-            4 if bins is None else bins,
-        )
-        self.bit = OneBitRelease(epsilon, 1)
-        self.loss_range = check_range(loss_range)
-        self.clip = bool(clip)
-        self.resumed = 0
-        self._fresh(self.bit, new_stream(seed))
+        shape = 8 if leaves is None else leaves, 4 if bins is None else bins
+        self._settle(spec, _recipe(spec, encoder, *shape), new_stream(seed))
 
-    def _settle(
-        self, arms: tuple[ArmName, ...], encoder: Declared, rounds: int, leaves: int, bins: int
-    ) -> None:
-        self.arms, self.encoder, self.rounds, self.leaves = arms, encoder, rounds, leaves
-        self._bins = Bins(encoder, bins)
-        self._params = TreeParams(tree_rate(len(arms), rounds, leaves), len(arms))
+    @classmethod
+    def _recipe_of(cls, spec: Spec, data: JSON, encoder: object) -> Recipe:
+        saved = data["learner"]
+        declared = encoder_from_dict(saved["encoder"], encoder)
+        assert isinstance(declared, Declared)
+        return _recipe(spec, declared, saved["leaves"], saved["bins"])
 
-    def _fresh(self, release: BitRelease, stream: Stream) -> None:
-        self._belong_here()
-        self._lock = threading.RLock()
-        self._publish, self._stream = release, stream
-        size = len(self.arms), self._bins.depth, self._bins.branches
-        self._tree = start_tree(*size)
-        self._identity = secrets.token_hex(8)
-        self._issuers = [(0, self._identity)]
-        self._decided = self._released = 0
-        self._open: dict[int, tuple[int, float, Integers]] = {}
-
-    # --- what a user calls ----------------------------------------------------------------
-
-    @private_inputs
-    def decide(self, context: Context, *, person: str | int | None = None) -> Decision:
-        """Choose an arm for a person, whose context is public."""
-        if person is not None:
-            raise InputError("trees protect rounds and know no persons; leave out person=.")
-        path = self._bins.path(context)
-        self._check_process()
-        with self._lock:
-            self._tree = with_room(self._tree)
-            arm, chance = draw_by_tree(self._params, self._tree, path, self._stream)
-            number = self._decided
-            self._decided = number + 1
-            self._open[number] = arm, chance, path
-            return Decision(self.arms[arm], arm, number, number, 0, self._identity, chance)
-
-    @private_feedback
-    def observe(
-        self,
-        decision: Decision | Mapping[str, object],
-        *unnamed: Never,
-        loss: float | None = None,
-        reward: float | None = None,
-    ) -> None:
-        """Take the feedback of a decision, once, and release it as one bit."""
-        if unnamed:
-            raise InputError(UNNAMED_FEEDBACK)
-        made = as_decision(decision)
-        units = feedback_to_units(loss, reward, self.loss_range, clip=self.clip)
-        self._check_process()
-        with self._lock:
-            try:
-                arm, chance, path = self._take(made)
-                bit = float(self._publish.release(units))
-            except DecisionError:
-                raise
-            except BaseException as error:
-                raise without_frames(error) from None
-            finally:  # no traceback carries them
-                del loss, reward, units
-            self._released += 1
-            self._tree = with_room(self._tree)
-            learn_by_tree(self._params, self._tree, path, arm, chance, bit)
-
-    def give_up(self, decision: Decision | Mapping[str, object]) -> None:
-        """Stop waiting for the feedback of a decision; it then counts for nothing."""
-        made = as_decision(decision)
-        with self._lock:
-            self._open.pop(made.round, None)
-
-    def _take(self, decision: Decision) -> tuple[int, float, Integers]:
-        issuer = [name for first, name in self._issuers if first <= decision.round][-1]
-        if decision.policy != issuer or not 0 <= decision.round < self._decided:
-            raise DecisionError(f"decision {decision.round} was never made by this policy.")
-        found = self._open.get(decision.round)
-        if found is None:
-            error = DecisionError(
-                f"decision {decision.round} had its feedback, which was released, or was given up."
-            )
-            error.reason = "forgotten"
-            raise error
-        if found[0] != decision.index:
-            raise DecisionError(f"decision {decision.round} was for another arm.")
-        del self._open[decision.round]
-        return found
-
-    def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
-        """Return a fresh copy with seeded streams, bits included: for tests and simulation."""
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__)
-        copy._fresh(SeededBits(self.bit, release_stream), arm_stream)
-        return copy
-
-    # --- what it tells of itself ----------------------------------------------------------
+    def _play_with(self, release: Release, stream: Stream) -> TreePlay:
+        learner = self._learner
+        rate = tree_rate(learner.arms, self._rounds, learner.leaves)
+        return TreePlay(learner, TreeParams(rate, learner.arms), release, stream)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What is promised about one round's feedback, and why."""
-        promise = self._promise_once()
-        return promise.repeated(self.resumed + 1) if promise.private and self.resumed else promise
+    def _learner(self) -> TreeLearner:
+        return cast(TreeLearner, self.recipe.learner)
 
-    def _promise_once(self) -> Guarantee:
-        """Return what a single release promises, however often the policy was resumed."""
-        promise = self._publish.guarantee()
-        if not promise.private:
-            return promise
-        return promise.assuming(
-            *assumed_by_all(*self.loss_range, clip=self.clip), PUBLIC_CONTEXTS, PUBLIC_FEATURES
-        )
+    def _encode(self, context: Context) -> Integers:
+        return self._learner.levels.path(context)
 
-    @property
-    def protects(self) -> Protects:
-        """Which promise holds."""
-        return "feedback"
-
-    @property
-    def both(self) -> bool:
-        """Contexts are public."""
-        return False
-
-    def certificate(self) -> JSON:
-        """Return the guarantee as a document that ``bandanna verify`` can check."""
-        setting = Setting(self._identity, "trees", len(self.arms), None, *self.loss_range)
-        return charged(make_certificate(self._promise_once(), setting), self.resumed)
+    def among(self, eligible: object) -> EligibleArms | None:
+        """Refuse: the trees of EXP4 play any arm."""
+        raise InputError('eligible= goes with algorithm="linear"; trees draw among all arms.')
 
     def bound(self, leaves: int | None = None) -> TreeBound:
         """Return what regret is at most against every tree with so many leaves."""
         low, high = self.loss_range
-        found = tree_bound(
-            len(self.arms), self.rounds, self.bit.epsilon, leaves or self.leaves, self.leaves
-        )
+        own, epsilon = self._learner.leaves, self.recipe.release.guarantee().epsilon
+        found = tree_bound(len(self.arms), self._rounds, epsilon, leaves or own, own)
         return found._replace(regret=(high - low) * found.regret)
 
     def answer(self) -> TreeAnswer:  # type: ignore[override]
         """Return the pruned tree with the largest weight; it costs no privacy."""
+        levels, play = self._learner.levels, cast(TreePlay, self._state.learned)
         with self._lock:
-            found = _likeliest(self._params, self._tree, 0, 0, self._bins.depth)[1]
-            leaves = tuple(Leaf(self._bins.words(path), self.arms[arm]) for path, arm in found)
-            return TreeAnswer(leaves, int(self._tree.used[0]))
+            found = _likeliest(play.params, play.tree, 0, 0, levels.depth)[1]
+            leaves = tuple(Leaf(levels.words(path), self.arms[arm]) for path, arm in found)
+            return TreeAnswer(leaves, int(play.tree.used[0]))
 
     def summary(self) -> TreeAnswer:  # type: ignore[override]
         """Return the same as ``answer``."""
         return self.answer()
 
-    def chances(self, context: Context) -> dict[ArmName, float]:
-        """Return the probability of each arm for a context; nothing is decided."""
-        path = self._bins.path(context)
-        with self._lock:
-            self._tree = with_room(self._tree)
-            draw_by_tree(self._params, self._tree, path, self._stream.copy())
-            return dict(zip(self.arms, self._tree.chances.tolist(), strict=True))
-
-    @property
-    def decided(self) -> int:
-        """Decisions made so far."""
-        return self._decided
-
-    @property
-    def waiting(self) -> int:
-        """Decisions whose feedback has not been observed."""
-        return len(self._open)
-
-    @property
-    def released(self) -> int:
-        """Bits released so far."""
-        return self._released
-
     def __repr__(self) -> str:
         return (
-            f"<{type(self).__name__} trees: {len(self.arms)} arms, depth {self._bins.depth}, "
-            f"{self.decided} decided, {self.waiting} waiting, {self.released} bits released>"
+            f"<{type(self).__name__} trees: {len(self.arms)} arms, depth "
+            f"{self._learner.levels.depth}, {self.decided} decided, {self.waiting} waiting, "
+            f"{self.released} bits released>"
         )
-
-    # --- files ----------------------------------------------------------------------------
-
-    def to_dict(self, *, private: bool = True) -> JSON:
-        """Return everything as plain values; no feedback is in it."""
-        used = int(self._tree.used[0])
-        return {
-            "kind": self.saved_as,
-            "algorithm": "trees",
-            "arms": list(self.arms),
-            "encoder": self.encoder.to_dict(),
-            "epsilon": self.bit.epsilon,
-            "rounds": self.rounds,
-            "leaves": self.leaves,
-            "bins": self._bins.bins,
-            "loss_range": list(self.loss_range),
-            "clip": self.clip,
-            "resumed": self.resumed,
-            "arm_stream": [int(word) for word in self._stream],
-            "decided": self._decided,
-            "released": self._released,
-            "issuers": [list(pair) for pair in self._issuers],
-            "open": [
-                [t, arm, chance, path.tolist()] for t, (arm, chance, path) in self._open.items()
-            ],
-            "losses": self._tree.losses[:used].tolist(),
-            "stop": self._tree.stop[:used].tolist(),
-            "weight": self._tree.weight[:used].tolist(),
-            "children": self._tree.children[:used].tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, data: JSON, encoder: object = None, *, latest: bool = False) -> Self:
-        """Make a policy from what ``to_dict`` returned, checking every value anew."""
-        policy = object.__new__(cls)
-        declared = encoder_from_dict(data["encoder"])
-        assert isinstance(declared, Declared)
-        rounds = checks.whole("rounds", data["rounds"], 1, MAX_ROUNDS)
-        leaves = checks.whole("leaves", data["leaves"], 1)
-        policy._settle(arm_names(data["arms"]), declared, rounds, leaves, data["bins"])
-        policy.bit = OneBitRelease(data["epsilon"], 1)
-        low, high = data["loss_range"]
-        policy.loss_range = check_range((low, high))
-        policy.clip = data["clip"] is True
-        policy.resumed = checks.whole("resumed", data["resumed"], 0)
-        stream = np.array(data["arm_stream"], dtype=np.uint64)
-        if stream.shape != (4,) or not stream.any():
-            raise ValueError("its stream is impossible")
-        policy._fresh(policy.bit, stream)
-        policy._decided = checks.whole("decided", data["decided"], 0)
-        policy._released = checks.whole("released", data["released"], 0)
-        issuers = [(int(first), str(name)) for first, name in data["issuers"]]
-        policy._issuers = [*issuers, (policy._decided, policy._identity)]
-        if latest:
-            policy._issuers.pop()
-            policy._identity = issuers[-1][1]
-        policy._load_tree(data)
-        depth, branches = policy._bins.depth, policy._bins.branches
-        for t, arm, chance, path in data["open"]:
-            steps = np.array(path, dtype=np.int64)
-            fits = steps.shape == (depth,) and ((steps >= 0) & (steps < branches)).all()
-            if not fits or not 0 <= arm < len(policy.arms) or not 0.0 < chance <= 1.0:
-                raise ValueError("its waiting decisions are impossible")
-            policy._open[int(t)] = int(arm), float(chance), steps
-        return policy
-
-    def _load_tree(self, data: JSON) -> None:
-        losses = np.array(data["losses"], dtype=np.float64)
-        children = np.array(data["children"], dtype=np.int64)
-        used = len(losses)
-        fresh = start_tree(len(self.arms), self._bins.depth, self._bins.branches, max(64, 2 * used))
-        fits = losses.shape == (used, len(self.arms)) and np.isfinite(losses).all()
-        if not used or not fits or children.shape != (used, self._bins.branches):
-            raise ValueError("its tree is impossible")
-        below = children[children >= 0]
-        if sorted(below.tolist()) != list(range(1, used)) or (children < -1).any():
-            raise ValueError("its nodes do not make a tree")
-        fresh.losses[:used], fresh.children[:used] = losses, children
-        fresh.stop[:used], fresh.weight[:used] = data["stop"], data["weight"]
-        fresh.used[0] = used
-        self._tree = fresh
 
 
 KINDS["trees"] = PrivateTrees
 
 
-class BitRelease(Protocol):
-    """What publishes a loss as a bit."""
-
-    def release(self, total: int) -> float:
-        """Publish a loss."""
-
-    def guarantee(self) -> Guarantee:
-        """Return what is promised."""
-
-
-class SeededBits:
-    """The same bits from a seeded stream, for simulation; they protect nobody."""
-
-    def __init__(self, release: OneBitRelease, stream: Stream) -> None:
-        self._release, self._stream = release, stream
-
-    def release(self, total: int) -> float:
-        """Publish a loss as a bit."""
-        return 1.0 if uniform(self._stream) < chance_of_one(self._release, total) else 0.0
-
-    def guarantee(self) -> Guarantee:
-        """Return that nothing is promised."""
-        return no_guarantee("one-bit release with seeded noise", "for simulation alone")
-
-
-def chance_of_one(release: OneBitRelease, total: int) -> float:
-    """Return the chance that the bit of a loss is 1."""
-    return (release.a + release.b * total) / release.denominator
+def _recipe(spec: Spec, encoder: Declared, leaves: int, bins: int) -> Recipe:
+    """Return the learner and the release of trees: each round, or slot of a person, is a bit."""
+    own = checks.whole("leaves", leaves, 1, 10**6)
+    learner = TreeLearner(len(spec.arms), encoder, own, Bins(encoder, bins))
+    each = spec.epsilon
+    if spec.per_person is not None:
+        each = slot_for(spec.epsilon, spec.delta, spec.per_person).epsilon
+    return Recipe(learner, OneBitRelease(each, 1))
 
 
 def _likeliest(
@@ -556,8 +396,8 @@ def simulate_trees(
         raise InputError(f"{len(paths)} people have features, {len(losses)} have rewards.")
     arms = losses.shape[1]
     params = TreeParams(tree_rate(arms, rounds, leaves), arms)
-    release = OneBitRelease(epsilon, 1)
-    ones = (release.a + release.b * losses) / release.denominator
+    bit = OneBitRelease(epsilon, 1).fast()
+    ones = np.asarray(bit.base + bit.slope * losses, dtype=np.float64)
     rng = np.random.default_rng([seed, 2])
     people = (
         np.arange(rounds) % len(paths) if in_order else rng.integers(0, len(paths), rounds)

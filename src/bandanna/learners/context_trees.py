@@ -123,17 +123,17 @@ def set_chances(params: TreeParams, state: TreeState) -> None:
 def tree_draw(
     params: TreeParams, state: TreeState, branches: Integers, u: float
 ) -> tuple[int, float]:
-    """Draw an arm for a context; returns it with its chance."""
+    """Draw an arm for a context; returns it with its importance, one over its chance."""
     walk(state, branches)
     set_chances(params, state)
     target, best = u, 0
     for a in range(params.arms):
         if target < state.chances[a]:
-            return a, state.chances[a]
+            return a, 1.0 / state.chances[a]
         target -= state.chances[a]
         if state.chances[a] > state.chances[best]:
             best = a
-    return best, state.chances[best]  # by rounding
+    return best, 1.0 / state.chances[best]  # by rounding
 
 
 @step
@@ -142,10 +142,10 @@ def tree_update(
     state: TreeState,
     branches: Integers,
     arm: int,
-    chance: float,
+    importance: float,
     loss: float,
 ) -> None:
-    """Learn from the loss of an arm that was drawn with that chance in that context."""
+    """Learn from the loss of an arm that was drawn with that importance in that context."""
     walk(state, branches)
     set_chances(params, state)
     rate, estimates = params.learning_rate, state.chances
@@ -153,7 +153,7 @@ def tree_update(
         baseline, _ = entropy_baseline(estimates[a] / rate)
         estimates[a] = baseline - 0.5
         if a == arm:
-            estimates[a] += (loss - baseline) / chance
+            estimates[a] += (loss - baseline) * importance
     last = state.path.size - 1
     for level in range(last, -1, -1):
         node = state.path[level]
@@ -181,7 +181,7 @@ def tree_update(
 def draw_by_tree(
     params: TreeParams, state: TreeState, branches: Integers, stream: Stream
 ) -> tuple[int, float]:
-    """Draw an arm for one context."""
+    """Draw an arm for one context; returns it with its importance."""
     return tree_draw(params, state, branches, uniform(stream))
 
 
@@ -191,11 +191,11 @@ def learn_by_tree(
     state: TreeState,
     branches: Integers,
     arm: int,
-    chance: float,
+    importance: float,
     loss: float,
 ) -> None:
     """Learn from one released bit."""
-    tree_update(params, state, branches, arm, chance, loss)
+    tree_update(params, state, branches, arm, importance, loss)
 
 
 @kernel
@@ -219,8 +219,8 @@ def play_trees(
         if state.used[0] > room:
             return t
         branches = table[people[t]]
-        arm, chance = tree_draw(params, state, branches, uniform(arm_stream))
+        arm, importance = tree_draw(params, state, branches, uniform(arm_stream))
         arms[t] = arm
         bit = 1.0 if uniform(bit_stream) < ones[t, arm] else 0.0
-        tree_update(params, state, branches, arm, chance, bit)
+        tree_update(params, state, branches, arm, importance, bit)
     return people.size

@@ -364,6 +364,9 @@ def batch_from_dict(saved: JSON, decided: int, limits: Limits) -> Batch:
         _load_phase(batch, saved["phase"], limits.arms)
     else:
         batch.tally = limits.release.resume(saved["tally"], counted, size)
+    for position, ticket in saved.get("counted", []):  # by stores, which keep no sums
+        if batch.slots is None or batch.owners[int(position)].counts:
+            batch.tally.add(losses[int(position)], limits.as_ticket(ticket))
     _load_batch_metrics(batch, saved.get("metrics", []), limits)
     positions = range(len(losses))
     good = (

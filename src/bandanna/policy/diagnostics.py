@@ -5,13 +5,12 @@ All of it is public, or follows from released values, so it costs no privacy.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
 from bandanna._core.html import paragraph
-from bandanna._core.types import JSON, ArmName, Guarantee, InputError
+from bandanna._core.types import ArmName, InputError
 from bandanna.error_budget import ErrorBudget
 from bandanna.inference import Floats
 from bandanna.learners.base import Report
@@ -30,17 +29,12 @@ from bandanna.policy.answers import (
     compare_from,
     leader_from,
 )
+from bandanna.policy.base import BasePolicy
 from bandanna.policy.intervals import Known, standing
 from bandanna.policy.outcomes import and_start, known_of, metric_known, reason_of, turned_over
-from bandanna.policy.parts import Recipe, algorithm_of, slot_problem
-from bandanna.policy.promises import (
-    Exposed,
-    certificate_of,
-    knows_its_noise,
-    plan_of,
-    promise_of,
-)
-from bandanna.policy.state import State
+from bandanna.policy.parts import slot_problem
+from bandanna.policy.promises import knows_its_noise, plan_of
+from bandanna.policy.runner import Runner
 from bandanna.policy.statements import (
     AMONG_SOME,
     AS_IN_THE_LOG,
@@ -60,38 +54,26 @@ from bandanna.policy.summary import (
 )
 from bandanna.policy.transitions import Parts, batch_with_room
 from bandanna.privacy.sums import SumRelease
-from bandanna.spec import PeopleRule, Problem, Spec
+from bandanna.spec import Problem
 from bandanna.theory.delay import outstanding
 
 if TYPE_CHECKING:
-    from bandanna.privacy.range import PrivateRange
     from bandanna.scorecard.card import Scorecard
 
 CONFIDENCE = 0.95
 """Default confidence of the intervals that are shown."""
 
 
-class Diagnostics:
+class Diagnostics(BasePolicy):
     """The half of a policy that is read; ``Policy`` is the half that acts."""
 
-    spec: Spec
-    recipe: Recipe
+    _parts: Parts[Runner]
     why: str = ""
     """Why this algorithm."""
-    exposed: Exposed | None = None
-    """Whose losses they are, where others decide and phases are counted elsewhere."""
-    _lock: threading.RLock
-    _state: State
-    _parts: Parts
     _kept: tuple[tuple[str, int, int], Callable[[], Known]] | None = None
     """What phases told, for as long as none is added."""
 
     # --- what it is -----------------------------------------------------------------------
-
-    @property
-    def arms(self) -> tuple[ArmName, ...]:
-        """Names of all arms, retired ones included."""
-        return self.spec.arms
 
     @property
     def retired(self) -> frozenset[int]:
@@ -118,24 +100,9 @@ class Diagnostics:
         return self.spec.experts or ()
 
     @property
-    def choices(self) -> tuple[ArmName, ...]:
-        """What is chosen between: the arms, or the experts."""
-        return self.arms if self.experts is None else self.expert_names
-
-    @property
-    def algorithm(self) -> str:
-        """Name of the algorithm."""
-        return algorithm_of(self.spec)
-
-    @property
     def around(self) -> str:
         """The learner that was put in, by name."""
         return self.spec.around
-
-    @property
-    def rounds(self) -> int | None:
-        """How many decisions are expected."""
-        return self.spec.rounds
 
     @property
     def batch(self) -> int:
@@ -143,40 +110,12 @@ class Diagnostics:
         return self.recipe.batch
 
     @property
-    def loss_range(self) -> tuple[float, float]:
-        """Smallest and largest possible loss."""
-        return self.spec.loss_range
-
-    @property
     def default_loss(self) -> float:
         """What is counted for feedback that never comes."""
         assert self.spec.default_loss is not None, "a Spec fills it in"
         return self.spec.default_loss
 
-    @property
-    def clip(self) -> bool:
-        """Whether feedback outside the range counts as its nearer end."""
-        return self.spec.clip
-
-    @property
-    def people(self) -> PeopleRule | None:
-        """The rule for people who come back; None where rounds are protected."""
-        return self.spec.rule
-
     # --- what it promises -----------------------------------------------------------------
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is promised about one round's feedback, or one person's, and why."""
-        parts = self._parts
-        return promise_of(
-            self.spec,
-            self.recipe,
-            parts.release,
-            self._state,
-            parts.metrics,
-            exposed=self.exposed,
-        )
 
     @property
     def plan(self) -> Plan:
@@ -206,62 +145,10 @@ class Diagnostics:
             controlled=self.spec.least_share > 0.0,
         )
 
-    def certificate(self, bought: PrivateRange | None = None) -> JSON:
-        """Return the guarantee as a document that ``bandanna verify`` can check.
-
-        If the range of losses was ``bought`` with ``bd.private_range``, give it: the document then
-        says what that cost, and what range and policy cost someone who is in both.
-
-        It holds nothing private. Write it with ``json.dump``; ``docs/certificate.md`` explains
-        every entry.
-        """
-        parts = self._parts
-        promise = promise_of(
-            self.spec,
-            self.recipe,
-            parts.release,
-            self._state,
-            parts.metrics,
-            once=True,
-            exposed=self.exposed,
-        )
-        return certificate_of(self.spec, self._state, promise, bought)
-
-    @property
-    def resumed(self) -> int:
-        """How often its file was resumed more than once."""
-        return self._state.resumed
-
     @property
     def changed(self) -> bool:
         """Whether arms were added or retired."""
         return self._state.changed
-
-    # --- how far it is --------------------------------------------------------------------
-
-    @property
-    def state(self) -> State:
-        """Everything that changes while it runs, for stores: as private as the feedback."""
-        return self._state
-
-    @property
-    def waiting(self) -> int:
-        """Decisions whose feedback has not been observed."""
-        return self._state.waiting
-
-    @property
-    def decided(self) -> int:
-        """Decisions made so far."""
-        return self._state.rounds
-
-    @property
-    def released(self) -> int:
-        """Batches released so far."""
-        return self._state.released
-
-    def made(self, identity: str) -> bool:
-        """Whether decisions with this identity are its own, from before it was loaded too."""
-        return self._state.issued_by(identity)
 
     # --- what it has learned --------------------------------------------------------------
 
@@ -280,7 +167,7 @@ class Diagnostics:
                 f"{self.recipe.learner.name} does not draw arms with probabilities that are known; "
                 f"leader, answer() and summary() say which arm is ahead."
             )
-        return dict(zip(self._choices, map(float, found), strict=True))
+        return dict(zip(self.choices, map(float, found), strict=True))
 
     def _next_chances(self) -> Floats | None:
         """Return the chances of the next round; None between phases, before the next is planned."""
@@ -305,7 +192,7 @@ class Diagnostics:
             chances = self._next_chances()
         if chances is None:
             return None
-        return self._choices[max(self._running, key=lambda arm: chances[arm])]
+        return self.choices[max(self._running, key=lambda arm: chances[arm])]
 
     def answer(
         self, confidence: float = CONFIDENCE, *, outcome: str = "", metric: str | None = None
@@ -451,7 +338,7 @@ class Diagnostics:
 
     def error_budget(self, confidence: float, *, transitive: bool = True) -> ErrorBudget:
         """Return with which probability each statement may be wrong, of arms or of experts."""
-        first = self._state.first_arms or len(self._choices)
+        first = self._state.first_arms or len(self.choices)
         alpha = 1.0 - check_confidence(confidence)
         return ErrorBudget(alpha, first, transitive, grows=self.experts is None)
 
@@ -517,7 +404,7 @@ class Diagnostics:
         it has seen outcomes change. Else the log counts, if outcomes are like those in it. Which
         it is depends on what was released, so the two share the error probability.
         """
-        names, release, state = self._choices, self.recipe.release, self._state
+        names, release, state = self.choices, self.recipe.release, self._state
         if not isinstance(release, SumRelease) or self._parts.runner.weighs:
             nothing = Known(names, {}, None)
             return lambda: Shown(nothing, self.error_budget(confidence), STEADY)
@@ -551,7 +438,7 @@ class Diagnostics:
         if not in_phases:
             return known
         state = self._state
-        key = state.identity, len(state.phases), len(self._choices)
+        key = state.identity, len(state.phases), len(self.choices)
         if self._kept is None or self._kept[0] != key:
             self._kept = key, cache(known)
         return self._kept[1]
@@ -561,7 +448,7 @@ class Diagnostics:
         metrics, guardrails = self._parts.metrics, self.spec.guardrails or {}
         if metrics is None:
             raise InputError("this policy has no metrics; make it with metrics=, by name.")
-        known = metric_known(self._choices, metrics, self._state, metric)
+        known = metric_known(self.choices, metrics, self._state, metric)
         limit = guardrails.get(metric)
         neutral, more = limit is None, limit is None or limit < 0.0
         per = "decisions" if self.people is None else "people"
@@ -587,10 +474,6 @@ class Diagnostics:
     @property
     def _running(self) -> tuple[int, ...]:
         return self.active if self.experts is None else tuple(range(self.experts))
-
-    @property
-    def _choices(self) -> tuple[ArmName, ...]:
-        return self.arms if self.experts is None else self.expert_names
 
     @property
     def regret_bound(self) -> float | None:

@@ -10,12 +10,10 @@ import difflib
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, TypeVar, Unpack
 
 from bandanna._core import checks
-from bandanna._core.advice import ticket_from_dict
 from bandanna._core.types import (
     JSON,
     ArmName,
@@ -24,13 +22,13 @@ from bandanna._core.types import (
 )
 from bandanna.learners import Learner
 from bandanna.policy.adapters import ForeignLearner, adapt, checked_learner, required_learner
-from bandanna.policy.codec import Limits, load_state, migrated
+from bandanna.policy.base import BasePolicy
+from bandanna.policy.codec import load_state, migrated
 from bandanna.policy.files import claim_within
 from bandanna.policy.parts import (
     Recipe,
     fitted,
     follows_experts,
-    metrics_of,
     plain_recipe,
     private_parts,
     recipe_around,
@@ -363,11 +361,16 @@ DAMAGE = (
 
 
 def resume_policy(
-    source: Path, data: JSON, *, epsilon: float | None, again: bool, learner: object
-) -> Policy:
+    source: Path,
+    data: JSON,
+    read: Callable[[JSON], BasePolicy],
+    *,
+    epsilon: float | None,
+    again: bool,
+) -> BasePolicy:
     """Go on from the content of a file; ``bandanna.load`` says what the parameters are."""
     try:
-        policy = policy_from_dict(data, learner=learner)
+        policy = read(data)
     except StateFileError as error:
         raise StateFileError(f"{source}: {error}") from None
     except DAMAGE as error:
@@ -397,8 +400,6 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
     ``latest`` promises that nothing was decided after ``data``: it then keeps its identity.
     ``learner`` is a fresh one where it is another library's.
     """
-    if "kind" in data:  # not one of KINDS, which have theirs in the spec
-        raise StateFileError(f"it holds a {data['kind']}; use bandanna.{data['kind']}.load.")
     data = migrated(data)
     spec = spec_from_dict(data["spec"])
     kind = KINDS[spec.kind]
@@ -418,17 +419,8 @@ def policy_from_dict(data: JSON, *, latest: bool = False, learner: object = None
     retired = [checks.whole("retired", arm, 0, last) for arm in data["learned"]["retired"]]
     why = "It was loaded from a file."
     Policy.__init__(policy, spec, recipe, why=why, retired=retired)
-    load_state(policy.state, data, limits_of(policy), latest=latest)
+    load_state(policy.state, data, policy.limits(), latest=latest)
     return policy
-
-
-def limits_of(policy: Policy) -> Limits:
-    """Return what the saved state of a policy must fit."""
-    spec = policy.spec
-    choices = spec.arms if spec.experts is None else spec.experts
-    as_ticket = partial(ticket_from_dict, arms=len(spec.arms), experts=len(choices))
-    size = len(spec.arms), len(choices)
-    return Limits(*size, spec.rule, policy.recipe.release, as_ticket, metrics_of(spec))
 
 
 def _saved_recipe(data: JSON, choices: tuple[ArmName, ...], learner: object) -> Recipe:

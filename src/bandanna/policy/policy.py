@@ -7,58 +7,41 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import ClassVar, Never, NoReturn, Self
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Never, NoReturn, Self
 
 import numpy as np
 
 from bandanna._core import checks
-from bandanna._core.advice import check_advice
-from bandanna._core.grid import UNNAMED_FEEDBACK, feedback_to_units, to_units
+from bandanna._core.advice import check_advice, ticket_from_dict
+from bandanna._core.grid import to_units
 from bandanna._core.private_inputs import private_feedback
 from bandanna._core.streams import Stream, new_stream
-from bandanna._core.types import (
-    JSON,
-    ArmName,
-    Decision,
-    InputError,
-    without_frames,
-)
+from bandanna._core.types import ArmName, Decision, InputError
 from bandanna.learners.steps import CHOSEN
-from bandanna.policy.codec import VERSION, state_to_dict
+from bandanna.policy.base import arm_index, eligible_arms
+from bandanna.policy.codec import Limits
 from bandanna.policy.diagnostics import Diagnostics
-from bandanna.policy.files import OneProcess, write_state
-from bandanna.policy.outcomes import breaches, guardrail_error, metric_known, metrics_to_units
+from bandanna.policy.outcomes import breaches, guardrail_error, metric_known
 from bandanna.policy.parts import Recipe, check_parts, metrics_of
 from bandanna.policy.runner import Runner, start_learner
 from bandanna.policy.state import NOT_LEARNED, Batch, Drawn, EligibleArms, People, State
 from bandanna.policy.transitions import (
     Parts,
     as_decision,
-    batch_for,
-    batch_with_room,
     check_bit,
-    close,
     count_phase,
-    decide,
-    finish,
-    give_up,
-    known_as,
     observe,
     open_batch,
-    open_phase,
-    owner_of,
-    phase_for,
-    sealed_batch,
     within_reach,
 )
 from bandanna.privacy import Release
-from bandanna.privacy.release import Released
+from bandanna.privacy.release import Released, ReleasedEpoch
 from bandanna.spec import Spec, arm_names
 
 
-class Policy(OneProcess, Diagnostics):
+class Policy(Diagnostics):
     """Decides round by round, releases each batch once, and learns from the releases alone.
 
     Batches open while earlier ones still wait for feedback. With feedback in order it
@@ -72,9 +55,6 @@ class Policy(OneProcess, Diagnostics):
     >>> [isinstance(policy, bd.Policy) for policy in policies]
     [True, True]
     """
-
-    saved_as: ClassVar[str | None] = None
-    """Name of the kind in saved files; None where it cannot be saved."""
 
     def __init__(
         self,
@@ -93,11 +73,10 @@ class Policy(OneProcess, Diagnostics):
         stream = new_stream(None if seed is None else checks.whole("seed", seed, 0))
         self._begin(stream, recipe.release, frozenset(retired))
         check_parts(recipe, len(self.active), spec.num_experts, spec.rounds)
-        self.on_release: Callable[[Batch, Released | None], None] | None = None
-        """Called with each batch that closes, which has forgotten its losses, and what left it;
-        None if nothing in it counted."""
 
-    def _begin(self, stream: Stream, release: Release, retired: frozenset[int]) -> None:
+    def _begin(
+        self, stream: Stream, release: Release, retired: frozenset[int] = frozenset()
+    ) -> None:
         """Begin with a fresh state."""
         spec, learned = self.spec, start_learner(self.recipe, stream)
         people = None if spec.rule is None else People()
@@ -107,6 +86,20 @@ class Policy(OneProcess, Diagnostics):
         runner = Runner(self.recipe, spec.num_experts, self._state, len(spec.arms))
         default = to_units("default_loss", spec.default_loss, spec.loss_range)
         self._parts = Parts(runner, release, spec.rule, default, metrics_of(spec))
+
+    def limits(self) -> Limits:
+        """Return what its saved state must fit."""
+        spec, arms = self.spec, len(self.spec.arms)
+        as_ticket = partial(ticket_from_dict, arms=arms, experts=len(self.choices))
+        size = arms, len(self.choices), spec.rule
+        return Limits(*size, self.recipe.release, as_ticket, metrics_of(spec))
+
+    def copy_with(self, release: Release, arm_stream: Stream) -> Self:
+        """Return a fresh copy with another release, of the arms there are now."""
+        copy = super().copy_with(release, arm_stream)
+        copy._begin(arm_stream, release, self._state.retired)
+        copy._state.changed = self._state.changed
+        return copy
 
     # --- what a user calls ----------------------------------------------------------------
 
@@ -143,55 +136,7 @@ class Policy(OneProcess, Diagnostics):
             said = check_advice(advice, *size, spec.arms, spec.experts)
         elif advice is not None:
             raise InputError("there are no experts here; call decide() without advice.")
-        state = self._state
-        who = None
-        if person is not None or state.people is not None:
-            who = known_as(state, person)
-        self._check_process()
-        with self._lock:
-            among = None if eligible is None else self.among(eligible)
-            phases = self._parts.runner.phases
-            if who is not None:
-                self._learn(sealed_batch(state, None if phases else among))
-            if phases:
-                batch = phase_for(state, who, among)
-            else:
-                batch = (
-                    batch_with_room(state, among) if who is None else batch_for(state, who, among)
-                )
-            if batch is None:
-                batch = self._open_batch(among)
-            return decide(self._parts, state, batch, self.spec.arms, said, who, among)
-
-    @private_feedback
-    def observe(
-        self,
-        decision: Decision | Mapping[str, object],
-        *unnamed: Never,
-        loss: float | None = None,
-        reward: float | None = None,
-        metrics: Mapping[str, float] | None = None,
-    ) -> None:
-        """Take the feedback of a decision: once, in any order, late if need be.
-
-        Give either ``loss=`` or ``reward=``, inside the range fixed at the start; a reward ``r`` is
-        the loss ``low + high - r``. Where the policy has ``metrics``, give a value of each with it.
-        The same values sent again are ignored; others are refused.
-        """
-        if unnamed:
-            raise InputError(UNNAMED_FEEDBACK)
-        made = as_decision(decision)
-        self.check_takes(bits=False)
-        spec = self.spec
-        units = feedback_to_units(loss, reward, spec.loss_range, clip=spec.clip)
-        also = metrics_to_units(metrics, spec.metrics, clip=spec.clip)
-        self._check_process()
-        with self._lock:
-            batch = observe(self._parts, self._state, made, units, also)
-            self._state.rewarded = reward is not None
-            # What fails below must not carry them in its traceback.
-            del loss, reward, metrics, units, also
-            self._learn(batch)
+        return self._decide(said, person, eligible)
 
     @private_feedback
     def observe_bit(self, decision: Decision | Mapping[str, object], bit: int) -> None:
@@ -204,47 +149,6 @@ class Policy(OneProcess, Diagnostics):
         self._check_process()
         with self._lock:
             self._learn(observe(self._parts, self._state, made, check_bit(bit)))
-
-    def give_up(self, decision: Decision | Mapping[str, object]) -> None:
-        """Count ``default_loss`` for feedback that has not come, so that its batch can close.
-
-        Give up by a rule that is public and looks at nobody's feedback, such as a fixed time
-        after the decision. If feedback has come, nothing happens. Later feedback is refused.
-        """
-        made = as_decision(decision)
-        self._check_process()
-        with self._lock:
-            self._learn(give_up(self._parts, self._state, made))
-
-    def finish(self, person: str | int) -> None:
-        """Close a person's slot with the feedback that has come, so that its batch can close.
-
-        Do so by a rule that is public and looks at nobody's feedback, such as a fixed time after
-        their first round. Later feedback of theirs is refused. When they
-        come back, they take another slot.
-        """
-        self._finish(known_as(self._state, person))
-
-    def finish_slot(self, decision: Decision | Mapping[str, object]) -> None:
-        """Close the slot that a decision belongs to, as ``finish`` does for its person."""
-        with self._lock:
-            self._finish(owner_of(self._state, as_decision(decision)))
-
-    def rehearse(self, arm_stream: Stream, release_stream: Stream) -> Self:
-        """Return a fresh copy with seeded streams, release included: for tests and simulation.
-
-        Its guarantee says that epsilon is infinite.
-        """
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__)
-        copy._lock = threading.RLock()
-        copy._belong_here()
-        copy._begin(arm_stream, self.recipe.release.seeded(release_stream), self._state.retired)
-        copy._state.changed = self._state.changed
-        if copy._parts.metrics is not None:
-            copy._parts.metrics = copy._parts.metrics.seeded(release_stream)
-        copy.on_release = None
-        return copy
 
     # --- arms that come and go ------------------------------------------------------------
 
@@ -315,39 +219,6 @@ class Policy(OneProcess, Diagnostics):
             raise InputError("no arm is eligible: those that were given have been retired.")
         return found
 
-    # --- files ----------------------------------------------------------------------------
-
-    def save(self, path: str | Path) -> None:
-        """Write everything needed to go on to a JSON file, readable by its owner only.
-
-        The file holds the raw feedback of batches that are still open: keep it as private as
-        the feedback itself. Release randomness is not in it.
-        """
-        self._check_process()
-        try:
-            with self._lock:
-                write_state(Path(path), self.to_dict())
-        except BaseException as error:
-            raise without_frames(error) from None
-
-    def to_dict(self, *, private: bool = True) -> JSON:
-        """Return everything a policy knows, as plain values: as private as the feedback.
-
-        With ``private=False`` feedback, hashes of persons and their key are left out.
-        """
-        kind = vars(type(self)).get("saved_as")
-        if kind is None:
-            raise InputError(f"a {type(self).__name__} cannot be saved; only Bandanna's own can.")
-        self._check_process()
-        with self._lock:
-            return {
-                "version": VERSION,
-                "spec": self.spec.to_dict(),
-                "learner": self.recipe.learner.to_dict(),
-                "release": self._parts.release.to_dict(),
-                **state_to_dict(self._state, private=private),
-            }
-
     # --- phases that are counted elsewhere --------------------------------------------------
 
     def plan_phase(self) -> Batch:
@@ -379,25 +250,6 @@ class Policy(OneProcess, Diagnostics):
         """Whether arms take turns in a phase, and each is released once when it is over."""
         return self._parts.runner.phases
 
-    def check_takes(self, *, bits: bool) -> None:
-        """Refuse losses where devices send bits, and bits where losses are sent."""
-        if self._parts.release.takes_bits and not bits:
-            raise InputError(
-                "this policy takes bits that people's devices released, and no losses: feedback "
-                "must not come here. Send the bit of bandanna.device, by observe_bit."
-            )
-        if bits and not self._parts.release.takes_bits:
-            raise InputError(
-                "this policy takes losses and releases them itself; a bit would be released twice. "
-                'For bits make it with release="device".'
-            )
-
-    def _finish(self, who: int) -> None:
-        self._check_process()
-        with self._lock:
-            for batch in finish(self._parts, self._state, who):
-                self._learn(batch)
-
     def _open_batch(self, among: EligibleArms | None) -> Batch:
         least, control = self.spec.least_share, self._control
         least = 1.0 if self._only_control else least
@@ -406,7 +258,10 @@ class Policy(OneProcess, Diagnostics):
             planned = self._parts.runner.open_phase(control if least > 0.0 else None, least, behind)
             if control is not None:
                 self._state.control_rounds += int(planned[2].planned[control])
-            return open_phase(self._parts, self._state, *planned)
+            size, memo, phase = planned
+            lead = int(phase.planned.argmax())
+            drawn, tally = Drawn(lead, memo, size, lead, None), self._parts.release.start_phase()
+            return open_batch(self._parts, self._state, drawn, tally, phase=phase)
         due = least * (self._state.rounds + 1) - self._state.control_rounds
         if control is not None and due > 0.0 and (among is None or control in among):
             return self._open_for_control(control, due, among)
@@ -414,8 +269,11 @@ class Policy(OneProcess, Diagnostics):
         if people is not None and drawn.size and self.spec.per_person is not None:
             left = people.with_slots_left(self.spec.per_person)
             drawn = within_reach(drawn, left, self.batch)
-        size = drawn.size or self.batch
-        return open_batch(self._parts, self._state, drawn, size, among)
+        return self._begin_batch(drawn._replace(size=drawn.size or self.batch), among)
+
+    def _begin_batch(self, drawn: Drawn, among: EligibleArms | None) -> Batch:
+        tally = self._parts.release.start(drawn.size)
+        return open_batch(self._parts, self._state, drawn, tally, among)
 
     @property
     def _control(self) -> int | None:
@@ -437,7 +295,7 @@ class Policy(OneProcess, Diagnostics):
             size = min(longest, max(size, math.ceil(due)))
         self._state.control_rounds += size
         drawn = Drawn(control, NOT_LEARNED, size, control, None)
-        return open_batch(self._parts, self._state, drawn, size, among)
+        return self._begin_batch(drawn, among)
 
     def _guard(self, batch: Batch) -> None:
         """Retire arms that are further from the control than a guardrail allows."""
@@ -465,21 +323,17 @@ class Policy(OneProcess, Diagnostics):
             state.changed = True
             state.changes += 1
 
-    def _learn(self, batch: Batch | None) -> None:
-        """Release a complete batch, once, and learn from what came out."""
-        if batch is not None:
-            self._state.first_arms = self._state.first_arms or len(self._choices)
-            released, runner = close(self._parts, self._state, batch), self._parts.runner
-            self._teach(runner, batch, released)
-            if released is not None:
-                self._guard(batch)
-            if self.on_release is not None:
-                self.on_release(batch, released)
+    def _teach(self, batch: Batch, released: Released | None) -> None:
+        """Let the learner learn from a release, and guardrails look at it."""
+        self._teach_learner(self._parts.runner, batch, released)
+        if released is not None:
+            self._guard(batch)
 
-    def _teach(self, runner: Runner, batch: Batch, released: Released | None) -> None:
-        """Let the learner learn from a release; those that estimate means, from what came alone."""
+    def _teach_learner(self, runner: Runner, batch: Batch, released: Released | None) -> None:
+        """Let the learner learn; those that estimate means, from what came alone."""
         if batch.importance == NOT_LEARNED:
             return
+        assert not isinstance(released, ReleasedEpoch), "a policy without context has no epochs"
         told = batch.told
         estimates = batch.phase is not None or batch.importance == CHOSEN
         if released is None or (estimates and not told):
@@ -510,38 +364,3 @@ def refuse_keywords(unknown: Mapping[str, object]) -> NoReturn:
     if name in INSTEAD:
         raise InputError(f"decide() has no {name}=; {INSTEAD[name]}.")
     raise TypeError(f"decide() got an unexpected keyword argument {name!r}")
-
-
-def eligible_arms(eligible: object, names: tuple[ArmName, ...]) -> EligibleArms | None:
-    """Turn arms, by name or index, into indices in their order; None if these are all arms.
-
-    Where names are whole numbers, a number is a name.
-    """
-    if isinstance(eligible, str | bytes) or not isinstance(eligible, Iterable):
-        raise InputError(f"eligible must be a list of arms, by name or index; got {eligible!r}.")
-    if isinstance(eligible, Mapping):
-        wrong = [arm for arm, may in eligible.items() if not isinstance(may, bool | np.bool_)]
-        if wrong:
-            raise InputError(
-                f"eligible as a mapping says True or False for each arm; for {wrong[0]!r} it says "
-                f"{eligible[wrong[0]]!r}."
-            )
-        for arm in eligible:
-            arm_index(arm, names)
-        eligible = [arm for arm, may in eligible.items() if may]
-    found = {arm_index(arm, names) for arm in eligible}
-    if not found:
-        raise InputError("no arm is eligible; give at least one, or leave eligible out.")
-    return None if len(found) == len(names) else tuple(sorted(found))
-
-
-def arm_index(arm: object, names: tuple[ArmName, ...]) -> int:
-    """Return the index of an arm given by its name, or by its index where names are texts."""
-    plain = arm.item() if isinstance(arm, np.generic) else arm
-    if isinstance(plain, str | int) and not isinstance(plain, bool):
-        if plain in names:
-            return names.index(plain)
-        by_index = not any(isinstance(name, int) for name in names)
-        if isinstance(plain, int) and by_index and 0 <= plain < len(names):
-            return plain
-    raise InputError(f"unknown arm {arm!r}; there are {', '.join(map(repr, names))}.")

@@ -60,13 +60,13 @@ def promise_of(
     people = spec.rule
     slots = people.per_person if people else exposed.per_person if exposed else None
     promise = promise.assuming(
-        *assumed_by_all(*spec.loss_range, clip=spec.clip, slots=slots),
+        *assumed_by_all(*spec.loss_range, clip=spec.clip, slots=slots, in_epochs=release.in_epochs),
         *([] if exposed is None else [PUBLIC_EXPOSURES]),
         *recipe.learner.assumptions,
         *([PUBLIC_ARMS] if state.restricted else []),
         *([ARMS_CHANGED] if state.changed else []),
     )
-    if people is not None:
+    if people is not None and not release.in_epochs:
         promise = for_person(promise, people.epsilon, people.delta, people.per_person)
     elif exposed is not None and exposed.per_person is not None:
         promise = for_person(promise, exposed.epsilon, 0.0, exposed.per_person)

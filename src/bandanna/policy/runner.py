@@ -49,7 +49,7 @@ from bandanna.learners.sampling import pick
 from bandanna.learners.steps import draw, learn_phase_once, length, open_phase_once, update
 from bandanna.policy.parts import Recipe, follows_experts, weighs_in_batches
 from bandanna.policy.state import NOT_LEARNED, Drawn, EligibleArms, Phase, State
-from bandanna.privacy.release import Released
+from bandanna.privacy.release import Values
 
 
 class PlayArm(NamedTuple):
@@ -310,7 +310,8 @@ class Runner:
         """Arms there are and were."""
         self._arms = tuple(arm for arm in range(count) if arm not in state.retired)
         """Which arm each of the learner's is: it knows those that are not retired."""
-        self._play = start_play(recipe, experts, state.stream, state.learned)
+        learned = cast("NamedTuple | LearnerPlayer", state.learned)
+        self._play = start_play(recipe, experts, state.stream, learned)
         compiled = self._play.state is not None
         self._open = open_once if compiled else python_source(open_once)
         self._choose = choose_once if compiled else python_source(choose_once)
@@ -320,7 +321,7 @@ class Runner:
         self._learner = learner if isinstance(learner, Compiled) else None
         self._tells = self._learner is not None and self._learner.tells_chance
         self._follows = isinstance(self._play, FollowExpert)
-        self.phases = isinstance(learner, PhaseLearner)
+        self.phases = self.shares = isinstance(learner, PhaseLearner)
 
     # --- drawing --------------------------------------------------------------------------
 
@@ -347,8 +348,13 @@ class Runner:
         drawn = _draw_ranked(self._open, play, stream, among, self._learner.per_arm)
         return Drawn(*drawn, drawn[0], self._chance_of(drawn[1]))
 
-    def choose(self, choice: int, advice: Advice | None) -> tuple[int, Ticket | None]:
-        """Choose an arm; where experts are weighed, with what their credit will need."""
+    def choose(
+        self, choice: int, advice: Advice | None, among: EligibleArms | None
+    ) -> tuple[int, Ticket | None]:
+        """Choose an arm; where experts are weighed, with what their credit will need.
+
+        An arm that is played was drawn among the eligible ones when its batch opened.
+        """
         if advice is None:
             return choice, None
         arm, importance = self._choose(self._play, choice, advice, self._stream)
@@ -430,7 +436,7 @@ class Runner:
     # --- learning -------------------------------------------------------------------------
 
     def learn(
-        self, choice: int, weight: float, ticket: Ticket | None, released: Released, rounds: int
+        self, choice: int, weight: float, ticket: Ticket | None, released: Values, rounds: int
     ) -> None:
         """Learn from what a batch of so many rounds released; ``ticket`` is its last round's.
 

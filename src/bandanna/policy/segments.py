@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from textwrap import indent
-from typing import Never, TypeVar
+from typing import Any, Never, Protocol, TypeVar
 
 from bandanna._core.html import paragraph
 from bandanna._core.private_inputs import private_feedback
@@ -23,9 +22,10 @@ from bandanna._core.types import (
     without_frames,
 )
 from bandanna.policy.answers import Answer, Comparison
+from bandanna.policy.base import BasePolicy
 from bandanna.policy.diagnostics import CONFIDENCE
-from bandanna.policy.facade import DAMAGE, policy_from_dict
-from bandanna.policy.files import claim_within, read_with, write_state
+from bandanna.policy.facade import DAMAGE
+from bandanna.policy.files import claim_within, write_state
 from bandanna.policy.policy import Policy
 from bandanna.policy.summary import Summary
 from bandanna.policy.transitions import as_decision
@@ -37,7 +37,7 @@ ONE_SEGMENT = (
 )
 
 
-class Segments(Mapping[ArmName, Policy]):
+class Segments(Mapping[ArmName, Any]):
     """Policies side by side, each for a segment that is public.
 
     Rounds of different segments are disjoint, and so are people who stay in theirs: what each
@@ -64,15 +64,15 @@ class Segments(Mapping[ArmName, Policy]):
 
     def __init__(
         self,
-        policy_for: Callable[[ArmName], Policy] | Mapping[ArmName, Policy],
+        policy_for: Callable[[ArmName], BasePolicy] | Mapping[ArmName, BasePolicy],
         names: Iterable[ArmName] | None = None,
     ) -> None:
         if isinstance(policy_for, Mapping):
             if names is not None:
                 raise InputError("policies by segment have their names; leave names out.")
-            self._policies = dict(policy_for)
+            self._policies: dict[ArmName, BasePolicy] = dict(policy_for)
         else:
-            a_class = isinstance(policy_for, type) and issubclass(policy_for, Policy)
+            a_class = isinstance(policy_for, type) and issubclass(policy_for, BasePolicy)
             if a_class or not callable(policy_for):
                 kind = "a class" if a_class else type(policy_for).__name__
                 raise InputError(
@@ -91,12 +91,12 @@ class Segments(Mapping[ArmName, Policy]):
         for name, policy in self._policies.items():
             if isinstance(name, bool) or not isinstance(name, str | int):
                 raise InputError(f"segments are texts or whole numbers; got {name!r}.")
-            if not isinstance(policy, Policy):
+            if not isinstance(policy, BasePolicy):
                 raise InputError(f"segment {name!r} needs a policy; got {type(policy).__name__}.")
         if len({id(policy) for policy in self._policies.values()}) < len(self._policies):
             raise InputError("each segment needs a policy of its own.")
 
-    def __getitem__(self, segment: ArmName) -> Policy:
+    def __getitem__(self, segment: ArmName) -> Any:
         found = self._policies.get(segment)
         if found is None:
             known = ", ".join(map(repr, self._policies))
@@ -117,8 +117,9 @@ class Segments(Mapping[ArmName, Policy]):
         person: str | int | None = None,
         eligible: Iterable[ArmName] | Mapping[ArmName, bool] | None = None,
     ) -> Decision:
-        """Choose an arm for the next round of a segment."""
-        return self[segment].decide(advice, person=person, eligible=eligible)
+        """Choose an arm for the next round of a segment, with its advice or context."""
+        decision: Decision = self[segment].decide(advice, person=person, eligible=eligible)
+        return decision
 
     @private_feedback
     def observe(
@@ -150,21 +151,15 @@ class Segments(Mapping[ArmName, Policy]):
 
     def summary(self) -> BySegment[Summary]:
         """Return what each segment's policy has learned; it may be shown to anyone."""
-        return BySegment({name: one.summary() for name, one in self._policies.items()})
+        return BySegment({name: one.summary() for name, one in self.items()})
 
-    def answer(
-        self, confidence: float = CONFIDENCE, *, outcome: str = "", metric: str | None = None
-    ) -> BySegment[Answer]:
+    def answer(self, *args: object, **asked: object) -> BySegment[Answer]:
         """Return which arm is best in each segment, and how sure that is.
 
-        Each answer has the confidence asked for. That all of them are right together has less.
+        It takes what ``answer`` of the policies takes. Each answer has the confidence asked for;
+        that all of them are right together has less.
         """
-        return BySegment(
-            {
-                name: one.answer(confidence, outcome=outcome, metric=metric)
-                for name, one in self._policies.items()
-            }
-        )
+        return BySegment({name: one.answer(*args, **asked) for name, one in self.items()})
 
     def compare(
         self,
@@ -176,12 +171,12 @@ class Segments(Mapping[ArmName, Policy]):
         metric: str | None = None,
     ) -> BySegment[Comparison]:
         """Return how the second arm differs from the first in each segment, as a policy does."""
-        return BySegment(
-            {
-                name: one.compare(first, second, confidence, outcome=outcome, metric=metric)
-                for name, one in self._policies.items()
-            }
-        )
+        found = {}
+        for name, one in self._policies.items():
+            if not isinstance(one, Policy):
+                raise InputError(f"segment {name!r} decides by context: nothing is compared there.")
+            found[name] = one.compare(first, second, confidence, outcome=outcome, metric=metric)
+        return BySegment(found)
 
     def certificate(self) -> JSON:
         """Return the certificates of all segments in one document, for ``bandanna verify``."""
@@ -227,24 +222,22 @@ class Segments(Mapping[ArmName, Policy]):
             raise without_frames(error) from None
 
     @classmethod
-    def load(
-        cls, path: str | Path, *, epsilon: float | None = None, again: bool = False
+    def resume(
+        cls,
+        source: Path,
+        data: JSON,
+        read: Callable[[JSON], BasePolicy],
+        *,
+        epsilon: float | None,
+        again: bool,
     ) -> Segments:
-        """Read segments that ``save`` wrote; they go on where they were.
-
-        With ``epsilon``, a file whose policies promise less than that is refused.
-        A file is loaded once. With ``again`` it may be loaded again: whatever was open in it may
-        then be released twice, and the guarantee says so.
-        """
-        return read_with(path, partial(cls.resume, epsilon=epsilon, again=again))
-
-    @classmethod
-    def resume(cls, source: Path, data: JSON, *, epsilon: float | None, again: bool) -> Segments:
-        """Go on from the content of a file."""
+        """Go on from the content of a file; ``read`` makes a policy of each document."""
         if data.get("kind") != cls.__name__:
             raise StateFileError(f"{source} does not hold segments.")
         try:
-            policies = {name: policy_from_dict(one) for name, one in data["segments"]}
+            policies = {name: read(one) for name, one in data["segments"]}
+        except StateFileError as error:
+            raise StateFileError(f"{source}: {error}") from None
         except DAMAGE as error:
             raise StateFileError(f"{source} is damaged: {type(error).__name__}.") from None
         made = cls(policies)
@@ -258,7 +251,7 @@ class Segments(Mapping[ArmName, Policy]):
         claim_within(source, data, promised, epsilon=epsilon, again=again)
         return made
 
-    def _maker(self, decision: Decision | Mapping[str, object]) -> Policy:
+    def _maker(self, decision: Decision | Mapping[str, object]) -> BasePolicy:
         identity = as_decision(decision).policy
         for policy in self._policies.values():
             if policy.made(identity):
@@ -266,7 +259,14 @@ class Segments(Mapping[ArmName, Policy]):
         raise DecisionError(f"no segment's policy is, or was, {identity!r}, which made this.")
 
 
-Statement = TypeVar("Statement", Summary, Answer, Comparison)
+class InNotebooks(Protocol):
+    """What notebooks can show."""
+
+    def _repr_html_(self) -> str:
+        """Return HTML."""
+
+
+Statement = TypeVar("Statement", bound=InNotebooks)
 
 
 class BySegment(dict[ArmName, Statement]):

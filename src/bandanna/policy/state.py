@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from bandanna._core import checks
 from bandanna._core.advice import Ticket
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, InputError
-from bandanna.learners.base import Player as LearnerPlayer
 from bandanna.privacy.metrics import MetricsTally
 from bandanna.privacy.release import ArmTotals, Tally
 
@@ -472,6 +471,16 @@ class Retirement(NamedTuple):
     assumption: str
 
 
+class Learned(Protocol):
+    """What has been learned, where that is no tuple of arrays."""
+
+    def state_dict(self) -> JSON:
+        """All that has been learned, as plain values."""
+
+    def load_state(self, state: JSON) -> None:
+        """Go on from what ``state_dict`` gave."""
+
+
 # --- the whole --------------------------------------------------------------------------------
 
 
@@ -481,8 +490,8 @@ class State:
 
     stream: Stream
     """Draws the arms; the randomness of releases is never kept."""
-    learned: NamedTuple | LearnerPlayer
-    """The learner's arrays; another library's learner itself."""
+    learned: NamedTuple | Learned
+    """The learner's arrays; another library's learner itself, or what plays by context."""
     people: People | None = None
     """None without a rule for people."""
     identity: str = field(default_factory=lambda: secrets.token_hex(8))

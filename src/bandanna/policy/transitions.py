@@ -16,12 +16,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar, cast
 
 from bandanna._core.advice import Advice, Ticket
 from bandanna._core.grid import UNITS
 from bandanna._core.types import ArmName, Decision, DecisionError, InputError, without_frames
 from bandanna.learners.steps import CHOSEN
-from bandanna.policy.runner import Runner
 from bandanna.policy.state import (
     MOST_IN_PHASES,
     WAITING,
@@ -37,20 +37,46 @@ from bandanna.policy.state import (
     Verdict,
 )
 from bandanna.privacy.metrics import MetricsRelease
-from bandanna.privacy.release import ArmTotals, Release, Released
+from bandanna.privacy.release import ArmTotals, Release, Released, ReleasedEpoch, Tally
 from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule
 
 
+class Chooser(Protocol):
+    """What chooses arms for rounds."""
+
+    shares: bool
+    """Whether rounds among some arms share a batch with all others."""
+
+    def choose(
+        self, choice: int, side: Advice | None, among: EligibleArms | None
+    ) -> tuple[int, Ticket | None]:
+        """Choose an arm by what the round comes with, and what its credit will need."""
+
+    def chance(self, drawn: float | None, ticket: Ticket | None) -> float | None:
+        """Return the probability of an arm just chosen, by its batch's draw or its own."""
+
+
+class PhaseChooser(Chooser, Protocol):
+    """What plans phases."""
+
+    def draw_any(self, phase: Phase, among: EligibleArms | None) -> tuple[int, float]:
+        """Draw an arm where none of the eligible ones is left."""
+
+
+C_co = TypeVar("C_co", bound=Chooser, covariant=True)
+
+
 @dataclass(slots=True, eq=False)
-class Parts:
+class Parts(Generic[C_co]):
     """What a policy is made of: none of it changes from round to round."""
 
-    runner: Runner
+    runner: C_co
     release: Release
     people: PeopleRule | None
-    default: int
-    """The default loss in grid units: for feedback that never came, or slots without any."""
+    default: int | None
+    """The default loss in grid units: for feedback that never came, or slots without any. None
+    where nothing is counted for these."""
     metrics: MetricsRelease | None = None
     """How metrics are released, where there are any."""
 
@@ -59,21 +85,22 @@ class Parts:
 
 
 def decide(
-    parts: Parts,
+    parts: Parts[Chooser],
     state: State,
     batch: Batch,
     arms: tuple[ArmName, ...],
-    advice: Advice | None = None,
+    side: Advice | None = None,
     person: int | None = None,
     among: EligibleArms | None = None,
 ) -> Decision:
     """Add a round to a batch with room, and return what was decided.
 
-    In a phase the arm is drawn for the round, among the eligible arms.
+    ``side`` is what the round comes with: experts' advice, or a context. In a phase the arm is
+    drawn for the round, among the eligible arms.
     """
     joins = True
     if batch.phase is None:
-        arm, ticket = parts.runner.choose(batch.choice, advice)
+        arm, ticket = parts.runner.choose(batch.choice, side, among)
         chance = parts.runner.chance(batch.chance, ticket)
     else:
         ticket = None
@@ -120,11 +147,11 @@ def batch_for(state: State, person: int, among: EligibleArms | None = None) -> B
 
 
 def phase_for(state: State, person: int | None, among: EligibleArms | None = None) -> Batch | None:
-    """Return the phase that the next round is in, if it is open.
+    """Return the phase, or epoch of contexts, that the next round is in, if it is open.
 
-    A person stays in the phase in which their slot is open, as long as its arm is eligible. Rounds
-    of all eligible arms share a phase: the arm is drawn without looking at the round's feedback,
-    and so that is in one of the phase's sums.
+    A person stays in the one in which their slot is open, as long as its arm is eligible. Rounds
+    of all eligible arms share it: the arm is drawn without looking at the round's feedback, and so
+    that is in one arm's sums.
     """
     state.restricted = state.restricted or among is not None
     if person is not None:
@@ -138,7 +165,11 @@ def phase_for(state: State, person: int | None, among: EligibleArms | None = Non
 
 
 def _arm_in_phase(
-    parts: Parts, batch: Batch, phase: Phase, person: int | None, among: EligibleArms | None
+    parts: Parts[Chooser],
+    batch: Batch,
+    phase: Phase,
+    person: int | None,
+    among: EligibleArms | None,
 ) -> tuple[int, float, bool]:
     """Return an arm, its chance, and whether the round may join a slot of its person.
 
@@ -153,7 +184,7 @@ def _arm_in_phase(
         taken = phase.take(among)
         if taken is not None:
             return *taken, True
-    drawn, chance = parts.runner.draw_any(phase, among)
+    drawn, chance = cast(PhaseChooser, parts.runner).draw_any(phase, among)
     return drawn, chance, slot is None or not slot.rounds
 
 
@@ -167,7 +198,12 @@ def sealed_batch(state: State, among: EligibleArms | None = None) -> Batch | Non
 
 
 def open_batch(
-    parts: Parts, state: State, drawn: Drawn, size: int, among: EligibleArms | None = None
+    parts: Parts[Chooser],
+    state: State,
+    drawn: Drawn,
+    tally: Tally,
+    among: EligibleArms | None = None,
+    phase: Phase | None = None,
 ) -> Batch:
     """Open a batch. Its number is used up first, so that no interrupt gives it out twice."""
     number = state.batches
@@ -175,44 +211,21 @@ def open_batch(
     state.changes += 1  # drawing changed what was learned
     batch = Batch(
         number,
-        size,
+        drawn.size,
         drawn.choice,
         drawn.importance,
         drawn.credited,
         drawn.chance,
-        parts.release.start(size),
+        tally,
         among,
         slots=None if parts.people is None else {},
+        phase=phase,
         metric_sums=None if parts.metrics is None else parts.metrics.start(),
     )
     state.restricted = state.restricted or among is not None
     state.outstanding = max(state.outstanding, len(state.open))
     state.open[number] = batch
     state.filling[among] = batch
-    return batch
-
-
-def open_phase(parts: Parts, state: State, size: int, memo: float, phase: Phase) -> Batch:
-    """Open a phase. Its number is used up first, so that no interrupt gives it out twice."""
-    number = state.batches
-    state.batches = number + 1
-    state.changes += 1
-    lead = int(phase.planned.argmax())
-    batch = Batch(
-        number,
-        size,
-        lead,
-        memo,
-        lead,
-        None,
-        parts.release.start_phase(),
-        slots=None if parts.people is None else {},
-        phase=phase,
-        metric_sums=None if parts.metrics is None else parts.metrics.start(),
-    )
-    state.outstanding = max(state.outstanding, len(state.open))
-    state.open[number] = batch
-    state.filling[None] = batch
     return batch
 
 
@@ -245,7 +258,7 @@ def _open_round(batch: Batch, number: int, arm: int, ticket: Ticket | None) -> i
 
 
 def _open_round_of(
-    parts: Parts,
+    parts: Parts[Chooser],
     state: State,
     batch: Batch,
     number: int,
@@ -282,7 +295,7 @@ def _open_round_of(
     return position
 
 
-def open_slot(parts: Parts, state: State, batch: Batch, person: int) -> Slot:
+def open_slot(parts: Parts[Chooser], state: State, batch: Batch, person: int) -> Slot:
     """Take a slot for a person: it is counted as theirs before it is one."""
     assert state.people is not None, "there is no rule for people"
     assert parts.people is not None, "there is no rule for people"
@@ -309,7 +322,11 @@ def admit(people: People, rule: PeopleRule, person: int) -> bool:
 
 
 def observe(
-    parts: Parts, state: State, decision: Decision, units: int, metrics: tuple[int, ...] = ()
+    parts: Parts[Chooser],
+    state: State,
+    decision: Decision,
+    units: int,
+    metrics: tuple[int, ...] = (),
 ) -> Batch | None:
     """Count a loss and its metrics, once; returns its batch if that is now complete."""
     batch = find(state, decision)
@@ -332,7 +349,7 @@ def observe(
 
 
 def _count(
-    parts: Parts, batch: Batch, position: int, units: int, metrics: tuple[int, ...] = ()
+    parts: Parts[Chooser], batch: Batch, position: int, units: int, metrics: tuple[int, ...] = ()
 ) -> None:
     """Count a loss, and metrics where there are any. From the first line on it has its feedback.
 
@@ -351,26 +368,27 @@ def _count(
         count_slot(parts, batch, batch.owners[position], ticket)
 
 
-def give_up(parts: Parts, state: State, decision: Decision) -> Batch | None:
+def give_up(parts: Parts[Chooser], state: State, decision: Decision) -> Batch | None:
     """Count the default loss of a decision without feedback; with feedback, change nothing.
 
-    Nothing is counted for its metrics: their means are of the rounds that had feedback.
+    Without a default loss nothing is counted. Nothing is counted for its metrics in any case: their
+    means are of the rounds that had feedback.
     Whether feedback had come is all that could show, never what it was.
     """
     batch = find(state, decision)
     position = decision.position
     if batch is not None and position in batch.waiting:
-        units = parts.release.default_feedback(parts.default)
         batch.given_up.add(position)
-        if batch.slots is None:
-            _count(parts, batch, position, units)
-        else:  # the round is left out of its slot's mean
+        if batch.slots is None and parts.default is not None:
+            _count(parts, batch, position, parts.release.default_feedback(parts.default))
+        else:  # nothing is counted, and a slot's mean leaves the round out
             batch.ticket = ticket = batch.waiting.pop(position)
-            count_slot(parts, batch, batch.owners[position], ticket)
+            if batch.slots is not None:
+                count_slot(parts, batch, batch.owners[position], ticket)
     return batch if batch is not None and batch.complete else None
 
 
-def count_slot(parts: Parts, batch: Batch, slot: Slot, ticket: Ticket | None) -> None:
+def count_slot(parts: Parts[Chooser], batch: Batch, slot: Slot, ticket: Ticket | None) -> None:
     """Count a slot, once, if no round of it can change any more."""
     if slot.person in batch.open_slots or slot.counted is not None:
         return
@@ -386,6 +404,8 @@ def count_slot(parts: Parts, batch: Batch, slot: Slot, ticket: Ticket | None) ->
     if not known and not missed:
         return  # an interrupt came before anyone knew of a round of it: nothing to count
     units = rounded_mean(known) if known and slot.counts else parts.default
+    if units is None:  # nothing is counted for what never came
+        slot.counts, units = False, 0
     slot.counted = units
     if slot.counts:
         _add(batch, slot.rounds[0], units, ticket)
@@ -423,7 +443,7 @@ def recount_metrics(batch: Batch) -> None:
             _add_metrics(batch, slot.rounds[0], slot_metrics(batch, slot))
 
 
-def finish(parts: Parts, state: State, person: int) -> list[Batch]:
+def finish(parts: Parts[Chooser], state: State, person: int) -> list[Batch]:
     """Close the open slots of a person; returns the batches that are now complete."""
     theirs = [batch for batch in state.open.values() if batch.slots and person in batch.slots]
     if not theirs:
@@ -451,7 +471,7 @@ def owner_of(state: State, decision: Decision) -> int:
     return batch.owners[decision.position].person
 
 
-def close(parts: Parts, state: State, batch: Batch) -> Released | None:
+def close(parts: Parts[Chooser], state: State, batch: Batch) -> Released | None:
     """Take a full batch out of reach and only then release it; None if nothing counts in it.
 
     The batch is gone before it is released: whatever fails, here or later, cannot bring the same
@@ -463,9 +483,11 @@ def close(parts: Parts, state: State, batch: Batch) -> Released | None:
         del state.filling[batch.among]
     state.missed_before += batch.missed
     batch.used, plays = batch.count_used(), batch.plays()
-    batch.lost = batch.without_feedback()
-    if batch.lost:
+    if parts.default is not None:
+        batch.lost = batch.without_feedback()
         state.left_out += sum(batch.lost.values())
+    elif batch.slots is None:
+        batch.used -= len(batch.given_up)
     del state.open[batch.number]
     for arm, decided in plays.items():
         state.played[arm] = state.played.get(arm, 0) + decided
@@ -496,7 +518,7 @@ def close(parts: Parts, state: State, batch: Batch) -> Released | None:
     return released
 
 
-def _told_by(parts: Parts, batch: Batch, released: Released | None) -> list[Told]:
+def _told_by(parts: Parts[Chooser], batch: Batch, released: Released | None) -> list[Told]:
     """Return what a closed batch has told of arms; of those without feedback, nothing.
 
     How many of its losses are the default loss is public, and so is that. What is released is a
@@ -505,9 +527,10 @@ def _told_by(parts: Parts, batch: Batch, released: Released | None) -> list[Told
     release = parts.release
     if released is None or not isinstance(release, SumRelease):
         return []
+    assert not isinstance(released, ReleasedEpoch), "an epoch has sums of features"
     if isinstance(released, float) and batch.used == batch.size and not batch.lost:
         return [Told(batch.choice, batch.size, released)]  # as below says, in less time
-    phase, default = batch.phase, parts.default / UNITS
+    phase, default = batch.phase, (parts.default or 0) / UNITS
     if isinstance(released, float):
         sums = [(batch.choice, batch.size, batch.used, released)]
     else:
@@ -639,9 +662,7 @@ _REFUSED: dict[Verdict, str] = {
         "has already been observed with another value; the first one stands. Neither is repeated "
         "here because feedback is private."
     ),
-    "given up": (
-        "was given up; its default loss stands, and feedback that came too late is not used."
-    ),
+    "given up": ("was given up; feedback that came too late is not used."),
     "forgotten": (
         "has been observed and its batch released; whether the value is the same can no longer be "
         "told. The first one stands."

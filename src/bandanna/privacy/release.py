@@ -29,8 +29,33 @@ from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee
 from bandanna.privacy.mechanism import Bins, Mechanism
 
-Released = float | NDArray[np.float64]
-"""What leaves: a mean loss, or one for each expert, or for each arm played in a phase."""
+
+class ReleasedEpoch(NamedTuple):
+    """What leaves an epoch of contexts: public numbers, in grid units."""
+
+    products: NDArray[np.int64]
+    """Of features, by arm and pair ``i <= j``; exact where contexts are public."""
+    sums: NDArray[np.int64]
+    """Of outcomes, by arm and feature."""
+    transform: NDArray[np.float64]
+    """The map that features went through."""
+    rounds: NDArray[np.int64]
+    """Feedback by arm; where contexts are protected, all of it at index 0."""
+
+    def noisy(self, *, both: bool) -> list[float]:
+        """Return the numbers that have noise: products where ``both`` are protected."""
+        parts = (self.sums, self.products) if both else (self.sums,)
+        return [float(value) for part in parts for value in part.ravel()]
+
+    def to_dict(self) -> JSON:
+        """Return plain values."""
+        return {name: array.tolist() for name, array in self._asdict().items()}
+
+
+Values = float | NDArray[np.float64]
+"""A mean loss, or one for each expert, or for each arm played in a phase."""
+Released = Values | ReleasedEpoch
+"""What leaves."""
 
 
 class Tally(ABC):
@@ -38,6 +63,10 @@ class Tally(ABC):
 
     Together with the ledger's list of open rounds it is the only place where losses live.
     """
+
+    from_rounds: ClassVar[bool] = True
+    """Whether it can be added up again from its rounds' losses and tickets, by a store that keeps
+    these; otherwise ``to_dict`` is kept with every round."""
 
     @abstractmethod
     def add(self, units: int, ticket: Ticket | None = None) -> None:
@@ -68,6 +97,10 @@ class Tally(ABC):
     def to_dict(self) -> JSON:
         """What must be known to go on after a restart: private, like the losses."""
 
+    def opened_with(self) -> JSON:
+        """What must be known besides its rounds: fixed when it opens."""
+        return {}
+
 
 class Release(ABC):
     """A way to publish a batch; subclasses are frozen dataclasses."""
@@ -77,6 +110,8 @@ class Release(ABC):
     """What its promise may rest on, for accounting and certificates; none if it cannot have one."""
     takes_bits: ClassVar[bool] = False
     """Whether devices released already: what is counted are their bits, not losses."""
+    in_epochs: ClassVar[bool] = False
+    """Whether a batch is an epoch of contexts, whose promise to persons is its own."""
     batch: int
     """Rounds in a batch, where the learner does not say otherwise."""
 

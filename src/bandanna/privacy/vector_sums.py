@@ -180,6 +180,8 @@ def noisy_vector_once(
 class VectorTally(Tally):
     """The experts' sums of a batch, and the noise that its rounds ask for."""
 
+    from_rounds = False
+
     def __init__(self, release: EstimateRelease, experts: int) -> None:
         self._release = release
         self._fast = release.fast()

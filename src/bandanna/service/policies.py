@@ -35,12 +35,10 @@ def settings_and_head(settings: JSON, identity: str) -> tuple[JSON, JSON]:
         if settings.get(name) is not None:
             raise InputError(f'{name} goes with "decides": "edge".')
     if settings.get("features") is not None:
-        from bandanna.store.context_unit import head_of  # loaded when first used
-
         contextual = make_contextual(asked)
         named: JSON = {"arms": list(contextual.arms), "algorithm": contextual.algorithm}
-        named |= {"protects": contextual.protects, "delta": contextual.promised.delta}
-        return asked | named, head_of(contextual)
+        named |= {"protects": contextual.protects, "delta": contextual.spec.delta}
+        return asked | named, contextual.to_dict(private=False)
     if settings.get("protects") is not None:
         raise InputError("protects goes with features, which say what contexts hold.")
     policy: Policy = make_policy(settings)

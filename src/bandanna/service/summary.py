@@ -171,7 +171,7 @@ NOT_TESTED = "Whether arms change over time is not tested where decisions depend
 
 def context_results(policy: PrivateContextual, totals: ReleaseTotals, slots: int) -> JSON:
     """Return what can be said about the run so far, from what was released."""
-    per_person = policy.promised.mechanism.per_person
+    per_person = policy.spec.per_person
     return {
         "what": "arm",
         "confidence": CONFIDENCE,
@@ -179,24 +179,13 @@ def context_results(policy: PrivateContextual, totals: ReleaseTotals, slots: int
         "choices": [],
         "shares": [],
         "decided": policy.decided,
-        "batch": policy.state.sizes[-1] if policy.state.sizes else policy.state.ends[0],
+        "batch": policy.batch,
         "places": None if per_person is None else {"used": slots, "most": per_person},
         "batches_released": totals.batches,
         "rounds_released": sum(totals.rounds.values()),
         "regret_bound": None,
         "regret_condition": NO_BOUND,
         "steadiness": {"p_value": None, "says": NOT_TESTED, "guard": None},
-    }
-
-
-def context_ledger(policy: PrivateContextual, counters: JSON, opened: int) -> dict[str, int]:
-    """Return how far the releases of an experiment have come."""
-    return {
-        "batches_begun": counters["batches"],
-        "batches_released": counters["released"],
-        "batches_open": opened,
-        "decided": policy.decided,
-        "resumed_from_older_copies": policy.resumed,
     }
 
 

@@ -17,10 +17,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from bandanna._core.types import JSON, InputError
 from bandanna.audits.releases import audit_release
+from bandanna.policy.base import BasePolicy
 from bandanna.policy.policy import Policy
 from bandanna.service.models import experiment_answer, moment
 from bandanna.service.summary import context_results, scorecard, summary
@@ -57,7 +58,7 @@ class View(NamedTuple):
     """An experiment, or one of its segments, as it was last committed."""
 
     committed: Committed
-    made: Policy | PrivateContextual
+    made: BasePolicy
     """Its policy, of either kind."""
 
     @property
@@ -70,7 +71,7 @@ class View(NamedTuple):
     @property
     def contextual(self) -> PrivateContextual | None:
         """Its policy, if it decides by context."""
-        return None if isinstance(self.made, Policy) else self.made
+        return None if isinstance(self.made, Policy) else cast("PrivateContextual", self.made)
 
     @property
     def part(self) -> Experiment:
@@ -208,17 +209,13 @@ class Views:
         return entry.totals
 
 
-def _policy_of(experiment: Experiment) -> Policy | PrivateContextual:
+def _policy_of(experiment: Experiment) -> BasePolicy:
     """Return a policy without what is private of it."""
     if "course" in experiment.head:
         from bandanna.store.edge_unit import without_phases  # loaded when first used
 
         return without_phases(experiment)
-    if "kind" not in experiment.head:
-        return without_batches(experiment)
-    from bandanna.store.context_unit import without_epochs  # loaded when first used
-
-    return without_epochs(experiment)
+    return without_batches(experiment)
 
 
 def _summary(view: View, totals: ReleaseTotals, outcome: str) -> JSON:

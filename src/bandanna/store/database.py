@@ -137,9 +137,8 @@ FEEDBACK = Table(
     Column("experiment", BigInteger, primary_key=True, autoincrement=False),
     Column("batch", BigInteger, primary_key=True, autoincrement=False),
     Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("loss", LargeBinary),
+    Column("private", LargeBinary),
     Column("given_up", Boolean, nullable=False),
-    Column("ticket", Text),
 )
 
 BLOCKS = Table(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple, Never, Protocol
+from typing import NamedTuple, Never, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from bandanna.phases.definition import Course, moment_of, written
 from bandanna.phases.payloads import PARTS, assigned, digest, seed_of, signed
 from bandanna.policy.policy import Policy
 from bandanna.store.contract import GoneError, Transaction
-from bandanna.store.policy_unit import PolicyUnit, batch_row, tally_of, without_batches
+from bandanna.store.policy_unit import PolicyUnit, batch_row, without_batches
 from bandanna.store.rows import COUNTED, Block, Changes, Event, Experiment, Snapshot
 from bandanna.store.unit_of_work import NewFeedback
 from bandanna.warehouse.grid import nearest_to_zero
@@ -76,7 +76,7 @@ def head_of(course: Course, salt: str) -> JSON:
 def without_phases(experiment: Experiment) -> Policy:
     """Return the policy without its open phases: for those who read."""
     course = course_of(experiment.id, experiment.settings)
-    return promising(course, without_batches(_plain(experiment)))
+    return promising(course, cast(Policy, without_batches(_plain(experiment))))
 
 
 def _plain(experiment: Experiment) -> Experiment:
@@ -268,6 +268,8 @@ class InBlocks:
 class EdgeUnit(PolicyUnit):
     """An experiment that decides at the edge."""
 
+    policy: Policy
+
     def __init__(self, saved: Snapshot) -> None:
         self._course: JSON = saved.experiment.head["course"]
         super().__init__(saved._replace(experiment=_plain(saved.experiment)))
@@ -353,7 +355,7 @@ class EdgeUnit(PolicyUnit):
             changes = Changes(counters=self._counters(), observed=self.experiment.observed)
         if changes is not None:
             opened = (self.policy.state.open[number] for number in self._planned)
-            changes.batches = [batch_row(batch, tally_of(batch)) for batch in opened]
+            changes.batches = [batch_row(batch) for batch in opened]
             changes.blocks = self._blocks
             if self._moved:
                 head = self.policy.to_dict(private=False)

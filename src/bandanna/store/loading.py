@@ -21,7 +21,9 @@ T = TypeVar("T")
 
 def needs_all(experiment: Experiment) -> bool:
     """Whether all open batches are kept in memory: where persons have slots, and with contexts."""
-    return "kind" in experiment.head or experiment.head.get("people") is not None
+    head = experiment.head
+    by_context = head.get("spec", {}).get("kind") == "PrivateContextual"
+    return by_context or head.get("people") is not None
 
 
 def unit_for(saved: Snapshot) -> UnitOfWork:
@@ -30,11 +32,7 @@ def unit_for(saved: Snapshot) -> UnitOfWork:
         from bandanna.store.edge_unit import EdgeUnit  # loaded when first used
 
         return EdgeUnit(saved)
-    if "kind" not in saved.experiment.head:
-        return PolicyUnit(saved)
-    from bandanna.store.context_unit import ContextUnit  # loaded when first used
-
-    return ContextUnit(saved)
+    return PolicyUnit(saved)
 
 
 class Loading(Generic[T]):

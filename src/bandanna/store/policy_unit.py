@@ -8,24 +8,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from bandanna._core.advice import Ticket
 from bandanna._core.grid import feedback_to_units
 from bandanna._core.types import JSON, ArmName, Decision, InputError
-from bandanna.policy.codec import (
-    batch_from_dict,
-    batch_to_dict,
-    counters_to_dict,
-    phase_to_dict,
-)
-from bandanna.policy.facade import limits_of, policy_from_dict
+from bandanna.loading import from_dict
+from bandanna.policy.base import BasePolicy
+from bandanna.policy.codec import batch_from_dict, counters_to_dict, phase_to_dict
 from bandanna.policy.outcomes import metrics_to_units
 from bandanna.policy.policy import Policy
 from bandanna.policy.state import KEY_BYTES, WAITING, Batch, EligibleArms
 from bandanna.policy.state import State as PolicyState
 from bandanna.policy.transitions import MIDDLE, check_bit
-from bandanna.privacy.release import Released
+from bandanna.privacy.release import Released, ReleasedEpoch
 from bandanna.store.contract import ConflictError, Transaction, refusals_only
 from bandanna.store.rows import (
     Changes,
@@ -48,8 +46,11 @@ from bandanna.store.unit_of_work import (
     reading,
 )
 
+if TYPE_CHECKING:
+    from bandanna.contextual.policy import PrivateContextual
 
-def check_feedback(given: NewFeedback, policy: Policy) -> None:
+
+def check_feedback(given: NewFeedback, policy: BasePolicy) -> None:
     """Refuse what a policy does not take, before anything is changed."""
     policy.check_takes(bits=given.bit is not None)
     if given.bit is None:
@@ -59,11 +60,12 @@ def check_feedback(given: NewFeedback, policy: Policy) -> None:
         check_bit(given.bit)
 
 
-def hand_over(given: NewFeedback, policy: Policy, decision: Decision) -> None:
+def hand_over(given: NewFeedback, policy: BasePolicy, decision: Decision) -> None:
     """Hand feedback to a policy."""
     if given.bit is None:
         policy.observe(decision, loss=given.loss, reward=given.reward, metrics=given.metrics)
     else:
+        assert isinstance(policy, Policy), "no other takes bits"
         policy.observe_bit(decision, given.bit)
 
 
@@ -72,7 +74,7 @@ HASHED_BEFORE = bytes(KEY_BYTES).hex()
 here, so a key beside the hashes would protect nobody: this one is no secret."""
 
 
-def assemble(saved: Snapshot) -> tuple[Policy, dict[Location, Event]]:
+def assemble(saved: Snapshot) -> tuple[BasePolicy, dict[Location, Event]]:
     """Return the policy, checked anew, and for each position that was read whose it is."""
     holders = holders_of(saved.events)
     by_batch: dict[int, list[Event]] = {batch.number: [] for batch in saved.batches}
@@ -90,7 +92,7 @@ def assemble(saved: Snapshot) -> tuple[Policy, dict[Location, Event]]:
         counters = head["counters"]
         resumed = counters["resumed"] + saved.experiment.resumed
         data["counters"] = counters | {"resumed": resumed}
-        return policy_from_dict(data, latest=True), holders
+        return from_dict(data, latest=True), holders
 
 
 class OpenBatches(dict[int, Batch]):
@@ -151,7 +153,7 @@ MOST_BATCHES = 256
 """Open batches that stay in memory after a transaction."""
 
 
-def without_batches(experiment: Experiment) -> Policy:
+def without_batches(experiment: Experiment) -> BasePolicy:
     """Return the policy without its open batches and its people: for those who read, not decide."""
     head = experiment.head | {"counters": experiment.head["counters"] | {"filling": []}}
     return assemble(Snapshot(replace(experiment, head=head), [], [], [], {}))[0]
@@ -159,28 +161,50 @@ def without_batches(experiment: Experiment) -> Policy:
 
 def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Location, Feedback]) -> JSON:
     """Return what ``batch_to_dict`` would."""
-    if "slots" in batch.tally:
-        whole: JSON = batch.tally["slots"]
-        return whole
     if [event.position for event in events] != list(range(len(events))):
         raise ValueError("a position is missing")
-    rows = [feedback.get(event.location) for event in events]
-    losses = [None if row is None else row.loss for row in rows]
+    nothing = Feedback(batch.number, 0, None, given_up=False)
+    rows = [feedback.get(event.location, nothing) for event in events]
+    waiting = [
+        [position, row.ticket]
+        for position, row in enumerate(rows)
+        if row.loss is None and not row.given_up and (row.slot is None or row.slot["joined"])
+    ]
     return batch._asdict() | {
         **batch.tally["drawn"],
         "tally": batch.tally["tally"],
         "numbers": [event.round for event in events],
         "arms": [event.arm for event in events],
-        "losses": losses,
-        "waiting": [
-            [position, None if row is None else row.ticket]
+        "losses": [row.loss for row in rows],
+        "waiting": waiting,
+        "given_up": [position for position, row in enumerate(rows) if row.given_up],
+        "metrics": [[k, row.metrics] for k, row in enumerate(rows) if row.metrics],
+        "counted": [
+            [position, row.ticket]
             for position, row in enumerate(rows)
-            if losses[position] is None
+            if row.ticket is not None and row.loss is not None
         ],
-        "given_up": [k for k, row in enumerate(rows) if row is not None and row.given_up],
-        "metrics": [
-            [k, row.metrics] for k, row in enumerate(rows) if row is not None and row.metrics
+        **_slots(rows),
+    }
+
+
+def _slots(rows: list[Feedback]) -> JSON:
+    """Return the slots of a batch's rounds, where persons have slots."""
+    kept = [row.slot for row in rows if row.slot is not None]
+    owners = [one["person"] for one in kept]
+    rounds: dict[str, list[int]] = {owner: [] for owner in owners}
+    for position, one in enumerate(kept):
+        if one["joined"]:
+            rounds[one["person"]].append(position)
+    firsts = {person: kept[positions[0]]["stands"] for person, positions in rounds.items()}
+    return {
+        "owners": owners,
+        "slots": [
+            [person, counts, rounds[person], counted]
+            for person, (counts, _, counted) in firsts.items()
         ],
+        "open_slots": [person for person, (_, is_open, _) in firsts.items() if is_open],
+        "unused": sum(not one["joined"] for one in kept),
     }
 
 
@@ -193,29 +217,25 @@ def by_count(people: dict[str, int]) -> dict[str, list[str]]:
 
 
 def tally_of(batch: Batch) -> JSON:
-    """Return what is kept of a batch beside single rounds; of slots, everything is private."""
-    if batch.slots is not None:
-        return {"slots": batch_to_dict(batch)}
+    """Return what is kept of a batch beside single rounds."""
     drawn: JSON = {"credited": batch.credited, "chance": batch.chance, "among": batch.among}
     if batch.phase is not None:
         drawn["phase"] = phase_to_dict(batch.phase)
-    return {"drawn": drawn, "tally": batch.tally.to_dict()}
+    tally = batch.tally
+    return {"drawn": drawn, "tally": tally.opened_with() if tally.from_rounds else tally.to_dict()}
 
 
-def changes_by_round(kept: JSON) -> bool:
-    """Whether what is kept of a batch changes with each of its rounds, or when it opens only."""
-    return "slots" in kept or bool(kept["tally"])
-
-
-def batch_row(batch: Batch, tally: JSON) -> OpenBatch:
+def batch_row(batch: Batch) -> OpenBatch:
     """Return what is kept of an open batch."""
-    return OpenBatch(batch.number, batch.size, batch.choice, batch.importance, tally)
+    return OpenBatch(batch.number, batch.size, batch.choice, batch.importance, tally_of(batch))
 
 
-def feedback_row(batch: Batch, position: int) -> Feedback | None:
+def feedback_row(batch: Batch, position: int, ticket: Ticket | None) -> Feedback | None:
     """Return what is kept of one position, or None if there is nothing yet."""
-    loss, ticket = batch.losses[position], batch.waiting.get(position)
-    if batch.slots is not None or (loss == WAITING and ticket is None):
+    loss, slot = batch.losses[position], None
+    if batch.slots is not None:
+        slot = _slot_of(batch, position)
+    elif loss == WAITING and ticket is None and position not in batch.given_up:
         return None
     return Feedback(
         batch.number,
@@ -224,7 +244,17 @@ def feedback_row(batch: Batch, position: int) -> Feedback | None:
         position in batch.given_up,
         None if ticket is None else ticket.to_dict(),
         list(batch.metrics[position]) if position in batch.metrics else None,
+        slot,
     )
+
+
+def _slot_of(batch: Batch, position: int) -> JSON:
+    """Return whose slot a round is in; with its first round, how the slot stands."""
+    owner = batch.owners[position]
+    kept: JSON = {"person": f"{owner.person:016x}", "joined": position in owner.rounds}
+    if owner.rounds[:1] == [position]:
+        kept["stands"] = [owner.counts, owner.person in batch.open_slots, owner.counted]
+    return kept
 
 
 def waits(state: PolicyState, location: Location) -> bool:
@@ -243,7 +273,7 @@ def begins_slot(state: PolicyState, location: Location) -> bool:
 
 
 class PolicyUnit(UnitOfWork):
-    """A policy that decides by rounds, with or without experts.
+    """A policy of any kind, at work.
 
     Open batches and deadlines are counted, and read when they are needed. Only where persons have
     slots all of them are in memory: any of them may be the one that someone comes back to.
@@ -251,7 +281,7 @@ class PolicyUnit(UnitOfWork):
 
     def __init__(self, saved: Snapshot) -> None:
         self.experiment = saved.experiment
-        self.policy: Policy
+        self.policy: BasePolicy
         self.policy, holders = assemble(saved)
         self.policy.on_release = self._note_release
         self._learned: bytes | None = None
@@ -275,7 +305,7 @@ class PolicyUnit(UnitOfWork):
         given = {(one.batch, one.position): one for one in feedback}
         with reading(self.experiment):
             saved = _batch(row, [holders[at] for at in sorted(holders)], given)
-            return batch_from_dict(saved, self.policy.state.rounds, limits_of(self.policy))
+            return batch_from_dict(saved, self.policy.state.rounds, self.policy.limits())
 
     def begin(self, transaction: Transaction) -> None:
         """Start to collect what one transaction changes."""
@@ -284,6 +314,7 @@ class PolicyUnit(UnitOfWork):
         if isinstance(state.open, OpenBatches):
             state.open.forget([batch.number for batch in state.filling.values()], MOST_BATCHES)
         self._arms_changed = False
+        self._tickets: dict[Location, Ticket | None] = {}
 
     # --- what is asked of it --------------------------------------------------------------
 
@@ -301,18 +332,15 @@ class PolicyUnit(UnitOfWork):
         """Decide for an event."""
         if name in self._events:
             return self._events[name]
-        if context is not None:
-            raise InputError("this experiment has no features; leave context out.")
         if self.experiment.stopped:
             raise ConflictError("this experiment has been stopped; it decides nothing more.")
-        if defer and not (self.policy.experts is None is self.policy.people):
-            raise InputError("defer is for experiments without experts and without per_person.")
+        side = self._side(advice, context, defer=defer)
         among = None if eligible is None else self.policy.among(eligible)
         free = self._take_free(among)
         if free is not None:
             location, chance = free
         else:
-            made = self.policy.decide(advice, person=person, eligible=eligible)
+            made = self.policy.decide(side, person=person, eligible=eligible)
             location, chance = (made.batch, made.position), made.chance
             if made.position == 0:
                 self._opened.add(made.batch)
@@ -323,6 +351,22 @@ class PolicyUnit(UnitOfWork):
         self._touched.add(location)
         return event
 
+    def _side(self, advice: object, context: object, *, defer: bool) -> object:
+        """Return what a round comes with; refuse what its policy does not take."""
+        policy = self.policy
+        if isinstance(policy, Policy):
+            if context is not None:
+                raise InputError("this experiment has no features; leave context out.")
+            if defer and not (policy.experts is None is policy.people):
+                raise InputError("defer is for experiments without experts and without per_person.")
+            return advice
+        if advice is not None:
+            raise InputError("this experiment decides by context; leave advice out.")
+        if context is None:
+            asked = ", ".join(cast("PrivateContextual", policy).encoder.asked)
+            raise InputError(f"this experiment decides by context: give context, with {asked}.")
+        return context
+
     def observe(self, event: Event, given: NewFeedback, *, now: float) -> None:
         """Count the feedback of an event."""
         check_feedback(given, self.policy)
@@ -330,6 +374,7 @@ class PolicyUnit(UnitOfWork):
         if self._state_of(event) is State.HEARD:
             return
         waited = waits(self.policy.state, location)
+        self._keep_ticket(location)
         if self.policy.state.people is None and waited:
             self._waiting.deferred.pop(location, None)
             self._set_state(location, State.HEARD)
@@ -339,21 +384,29 @@ class PolicyUnit(UnitOfWork):
             self._show(event)
             self._touched.add(location)
 
+    def _keep_ticket(self, location: Location) -> None:
+        """Keep what crediting a round needed where its sums follow from rounds."""
+        batch = self.policy.state.open.get(location[0])
+        if batch is not None and batch.tally.from_rounds and location[1] in batch.waiting:
+            self._tickets[location] = batch.waiting[location[1]]
+
     def add_arm(self, name: ArmName) -> list[ArmName]:
         """Add an arm, unless it is there; returns the arms that are played from now on."""
-        if name in self.policy.arms and self.policy.arms.index(name) in self.policy.retired:
+        policy = self._with_arms()
+        if name in policy.arms and policy.arms.index(name) in policy.retired:
             raise ConflictError(f"arm {name!r} was retired, which is for good; use another name.")
-        if name not in self.policy.arms:
-            self._change_arms(lambda: self.policy.add_arm(name))
-        return self._active_arms()
+        if name not in policy.arms:
+            self._change_arms(lambda: policy.add_arm(name))
+        return _active_arms(policy)
 
     def retire_arm(self, name: ArmName) -> list[ArmName]:
         """Retire an arm, unless that was done before; returns the arms that are still played."""
-        if name not in self.policy.arms:
+        policy = self._with_arms()
+        if name not in policy.arms:
             raise InputError(f"there is no arm {name!r}.")
-        if self.policy.arms.index(name) not in self.policy.retired:
-            self._change_arms(lambda: self.policy.retire_arm(name))
-        return self._active_arms()
+        if policy.arms.index(name) not in policy.retired:
+            self._change_arms(lambda: policy.retire_arm(name))
+        return _active_arms(policy)
 
     def collect(self) -> Changes | None:
         """Return what has changed since ``begin``, or None if nothing has."""
@@ -361,8 +414,8 @@ class PolicyUnit(UnitOfWork):
         if not (any(happened) or self._arms_changed):
             return None
         opened = self.policy.state.open
-        touched = {batch for batch, _ in self._touched if batch in opened}
-        kept = {number: tally_of(opened[number]) for number in touched}
+        rows = sorted({at for one in self._touched for at in _with_slot(opened, one)})
+        changed = [opened[number] for number in {batch for batch, _ in rows}]
         people = self.policy.state.people
         return Changes(
             counters=self._counters(),
@@ -372,18 +425,22 @@ class PolicyUnit(UnitOfWork):
             events=list(self._events.values()),
             states=self._states,
             batches=[
-                batch_row(opened[number], row)
-                for number, row in kept.items()
-                if number in self._opened or changes_by_round(row)
+                batch_row(batch)
+                for batch in changed
+                if batch.number in self._opened or not batch.tally.from_rounds
             ],
             feedback=[
                 row
-                for batch, position in sorted(self._touched)
-                if batch in opened and (row := feedback_row(opened[batch], position))
+                for number, position in rows
+                if (row := self._feedback_row(opened[number], position))
             ],
             releases=self._releases,
             people={} if people is None else people.take_admitted(),
         )
+
+    def _feedback_row(self, batch: Batch, position: int) -> Feedback | None:
+        ticket = batch.waiting.get(position) or self._tickets.get((batch.number, position))
+        return feedback_row(batch, position, ticket)
 
     def _counters(self) -> JSON:
         """Return what changes with every round; resumptions are counted beside the head."""
@@ -409,6 +466,8 @@ class PolicyUnit(UnitOfWork):
     def _take_free(self, among: EligibleArms | None) -> tuple[Location, float | None] | None:
         """Return a position that was never shown to anybody, for a round among the same arms."""
         waiting, opened = self._waiting, self.policy.state.open
+        if not isinstance(self.policy, Policy):  # each position has a context of its own
+            return None
         if not waiting.free and waiting.more_free and self.policy.state.people is None:
             page = self._transaction.free(self.experiment.number, PAGE)
             waiting.more_free = len(page) == PAGE
@@ -419,27 +478,36 @@ class PolicyUnit(UnitOfWork):
                 return one
         return None
 
+    def _with_arms(self) -> Policy:
+        """Return the policy, whose arms may change; refuse where they are fixed."""
+        if not isinstance(self.policy, Policy):
+            raise InputError("arms of an experiment that decides by context cannot be changed.")
+        if self.policy.experts is not None:
+            raise InputError("arms of an experiment with experts cannot be changed.")
+        return self.policy
+
     def _change_arms(self, change: Callable[[], object]) -> None:
         """Change arms; open batches go on with those they began with."""
         if self.experiment.stopped:
             raise ConflictError("this experiment has been stopped; its arms stay as they are.")
-        if self.policy.experts is not None:
-            raise InputError("arms of an experiment with experts cannot be changed.")
         change()
         self._arms_changed = True
         arms = list(self.policy.arms)
         self.experiment.settings = self.experiment.settings | {"arms": arms}
 
-    def _active_arms(self) -> list[ArmName]:
-        retired = self.policy.retired
-        return [arm for k, arm in enumerate(self.policy.arms) if k not in retired]
-
     def _pass_deadline(self, location: Location) -> None:
-        """Close a person's slot, free what was never shown, or count the default loss."""
+        """Close a person's slot, free what was never shown, or stop waiting.
+
+        A position whose arm was chosen by a context is given to nobody else.
+        """
         if begins_slot(self.policy.state, location):
             self._finish_slot(location)
         elif location in self._waiting.deferred:
-            self._waiting.free.append((location, self._waiting.deferred.pop(location)))
+            chance = self._waiting.deferred.pop(location)
+            if isinstance(self.policy, Policy):
+                self._waiting.free.append((location, chance))
+            else:
+                self._give_up(location)
             self._set_state(location, State.VOID)
         else:
             self._give_up(location)
@@ -471,6 +539,10 @@ class PolicyUnit(UnitOfWork):
 
     def _note_release(self, batch: Batch, released: Released | None) -> None:
         """Note what a batch told, and of how many losses; of none, if none of them came."""
+        if isinstance(released, ReleasedEpoch):
+            values = released.noisy(both=getattr(self.policy.recipe.release, "both", False))
+            self._releases.append(Release(batch.number, 0, batch.used, values, self._now))
+            return
         for one in batch.told:
             note = Release(batch.number, one.arm, one.losses, one.mean, self._now)
             self._releases.append(note)
@@ -479,6 +551,23 @@ class PolicyUnit(UnitOfWork):
             if isinstance(released, np.ndarray) and batch.phase is None:
                 size, value = batch.used, released.tolist()
             self._releases.append(Release(batch.number, batch.choice, size, value, self._now))
+
+
+def _active_arms(policy: Policy) -> list[ArmName]:
+    return [arm for k, arm in enumerate(policy.arms) if k not in policy.retired]
+
+
+def _with_slot(opened: Mapping[int, Batch], location: Location) -> list[Location]:
+    """Return a position, and where the slot begins that it is in, whose row says how it stands.
+
+    Nothing is returned of a batch that is open no more.
+    """
+    number, position = location
+    if number not in opened:
+        return []
+    slots = opened[number].owners[position : position + 1]
+    firsts = (slot.rounds[0] for slot in slots if position in slot.rounds)
+    return [location, *((number, at) for at in firsts)]
 
 
 def _digest(learned: object) -> bytes | None:

@@ -135,7 +135,7 @@ class OpenBatch(NamedTuple):
     choice: int
     importance: float
     tally: JSON
-    """How it was drawn, and what its release needs beside the losses: private."""
+    """How it was drawn, and what its release needs beside its rounds: private."""
 
 
 class Feedback(NamedTuple):
@@ -146,12 +146,19 @@ class Feedback(NamedTuple):
     loss: int | None
     """In grid units, or None while it waits: private."""
     given_up: bool
-    ticket: JSON | None
-    """What crediting experts will need."""
+    ticket: JSON | None = None
+    """What crediting it will need, such as experts' advice or a context: private."""
     metrics: list[int] | None = None
     """In grid units, where there are any: private."""
-    context: JSON | None = None
-    """The encoded context and whose it is, where a policy decides by context: private."""
+    slot: JSON | None = None
+    """Whose slot it is in, where persons have slots, and how that stands: private."""
+
+    @property
+    def private(self) -> JSON | int | None:
+        """What is sealed of it: as a rule its loss alone."""
+        known = {name: getattr(self, name) for name in ("ticket", "metrics", "slot")}
+        more = {name: value for name, value in known.items() if value is not None}
+        return {"loss": self.loss, **more} if more else self.loss
 
 
 class Block(NamedTuple):

@@ -419,35 +419,18 @@ class SqlTransaction(Transaction):
         return cast(JSON, self._secret.unseal(sealed, f"{experiment}/{number}"))
 
     def _feedback_row(self, experiment: int, row: Feedback) -> JSON:
-        location, private = f"{experiment}/{row.batch}/{row.position}", _private(row)
+        location = f"{experiment}/{row.batch}/{row.position}"
+        private = row.private
         return {
             "experiment": experiment,
             "batch": row.batch,
             "position": row.position,
-            "loss": None if private is None else self._secret.seal(private, location),
+            "private": None if private is None else self._secret.seal(private, location),
             "given_up": row.given_up,
-            "ticket": None if row.ticket is None else json.dumps(row.ticket),
         }
 
     def _feedback(self, row: SqlRow) -> Feedback:
         location = f"{row.experiment}/{row.batch}/{row.position}"
-        found = None if row.loss is None else self._secret.unseal(row.loss, location)
-        loss, metrics, context = found, None, None
-        if isinstance(found, dict):
-            loss, metrics, context = found["loss"], found["metrics"], found.get("context")
-        return Feedback(
-            row.batch,
-            row.position,
-            cast(int | None, loss),
-            bool(row.given_up),
-            None if row.ticket is None else json.loads(row.ticket),
-            metrics,
-            context,
-        )
-
-
-def _private(row: Feedback) -> JSON | int | None:
-    """Return what is sealed of a round: its loss, with its metrics and context if it has any."""
-    if row.metrics is None and row.context is None:
-        return row.loss
-    return {"loss": row.loss, "metrics": row.metrics, "context": row.context}
+        found = None if row.private is None else self._secret.unseal(row.private, location)
+        private = found if isinstance(found, dict) else {"loss": found}
+        return Feedback(row.batch, row.position, given_up=bool(row.given_up), **private)

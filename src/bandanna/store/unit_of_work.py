@@ -1,7 +1,6 @@
 """The unit of work: an experiment in memory whose changes are written in one transaction.
 
-Here is what both kinds share: events, where they stand, and their deadlines. ``policy_unit`` and
-``context_unit`` are for the two kinds of policies.
+Here are events, where they stand, and their deadlines; ``policy_unit`` knows the policy.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import heappop, heappush, nsmallest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bandanna._core.types import ArmName, Decision, DecisionError, StateFileError
+from bandanna.policy.base import BasePolicy
 from bandanna.policy.facade import DAMAGE
 from bandanna.store.contract import Transaction, gone, refusals_only
 from bandanna.store.rows import (
@@ -135,8 +135,7 @@ class UnitOfWork(ABC):
     """
 
     experiment: Experiment
-    policy: Any
-    """Its policy, of the kind that the unit is for."""
+    policy: BasePolicy
     _waiting: Waiting
 
     def begin(self, transaction: Transaction) -> None:

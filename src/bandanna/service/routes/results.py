@@ -25,7 +25,6 @@ from bandanna.service.errors import PROBLEMS
 from bandanna.service.models import is_local, moment
 from bandanna.service.policies import part_for, promised
 from bandanna.service.routes import CanRead, CoreHere, ExperimentPath
-from bandanna.service.summary import context_ledger
 from bandanna.service.views import AUDIT_DRAWS, LIVE_SECONDS, View
 from bandanna.spec import expert_names
 from bandanna.store import SqlStore
@@ -87,15 +86,7 @@ async def _told(core: Core, part: Experiment) -> JSON:
 
 
 def _promise(view: View) -> tuple[Guarantee, dict[str, int], JSON | None]:
-    if view.contextual is not None:
-        policy, counters = view.contextual, view.part.head["counters"]
-        ledger = context_ledger(policy, counters, view.committed.open)
-        return policy.guarantee, ledger, policy.certificate()
-    return _promise_of(view)
-
-
-def _promise_of(view: View) -> tuple[Guarantee, dict[str, int], JSON | None]:
-    policy, state = view.policy, view.policy.state
+    policy, state = view.made, view.made.state
     counts = {
         "batches_begun": state.batches,
         "batches_released": state.released,
