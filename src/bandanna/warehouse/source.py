@@ -37,7 +37,7 @@ DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\s*")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 UNREADABLE = (
     "{where} could not be counted: the engine refused the query ({kind}). What it said is not "
-    "repeated, because it may show a value. --show-sql prints the query, to be tried by hand."
+    "repeated, because it may show a value; bandanna.warehouse.sql_of returns the query."
 )
 
 
