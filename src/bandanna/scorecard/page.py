@@ -53,9 +53,9 @@ def _row(metric: Metric, effect: Effect, scale: Scale) -> str:
     return (
         f'<tr class="effect{control}"><th scope="row"><bdi>{escape(str(effect.arm))}</bdi>{pill}'
         "</th>"
-        f'<td class="people">{effect.people:,}</td><td>{mean_of(effect, metric)}</td>'
+        f'<td class="people">{effect.people:,}</td><td class="mean">{mean_of(effect, metric)}</td>'
         f'<td class="lift {effect.verdict}">{lift}</td><td class="difference">{difference}</td>'
-        f'<td class="plot">{scale.bar(effect)}</td></tr>'
+        f'<td class="plot{" none" if effect.lift is None else ""}">{scale.bar(effect)}</td></tr>'
     )
 
 
