@@ -388,3 +388,21 @@ def test_the_page_reconnects_by_itself(tmp_path: Path, browser: Any) -> None:
         play(bandit, 10)
         until(browser, lambda d: "of 10 decisions" in text(d, "health"))
         until(browser, lambda d: text(d, "connection") == "")
+
+
+def test_an_experiment_at_the_edge_is_shown_like_any_other(running: Process, browser: Any) -> None:
+    times: dict[str, Any] = {"decides": "edge", "phase_seconds": 1.0, "deadline_seconds": 1.0}
+    with bd.Client(running.url, running.key) as client:
+        made = client.create("edges", ["blue", "green"], 4.0, rounds=400, reward=True, **times)
+        lines = [{"unit": f"u{k}", "value": float(k % 3 == 0)} for k in range(400)]
+        assert made.report(lines) == {}
+        made.stop()
+        until(browser, lambda _: made.decided == 400)
+    open_page(browser, running, made.id)
+    until(browser, lambda driver: "400" in driver.find_element("tag name", "body").text)
+    shown = browser.find_element("tag name", "body").text
+    assert "blue" in shown
+    assert "undefined" not in shown
+    assert "NaN" not in shown
+    found = [one["message"] for one in browser.get_log("browser") if one["level"] == "SEVERE"]
+    assert not [one for one in found if "401" not in one], "it asks once before it has a key"

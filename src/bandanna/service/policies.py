@@ -83,7 +83,7 @@ def _at_the_edge(settings: JSON, identity: str) -> tuple[JSON, JSON]:
         raise InputError('"decides": "edge" needs "privacy": "central": values are sent here.')
     arms = settings["arms"]
     named = [str(arm) for arm in (range(arms) if isinstance(arms, int) else arms)]
-    kept = settings | {"arms": named, "algorithm": "phased"}
+    kept = settings | {"arms": named, "algorithm": "phased", "clip": True}
     return kept, head_of(course_of(identity, kept), secrets.token_hex(16))
 
 
