@@ -202,7 +202,7 @@ def test_everything_fits_and_can_be_read(
     shown = "svg[role=img]:not([aria-hidden])"
     charts = browser.find_elements("css selector", f"#shares {shown}, #card {shown}")
     assert all(chart.get_attribute("aria-label") for chart in charts)
-    assert len(charts) >= 2
+    assert charts  # of shares; the card has none where no lift can be said
     assert text(browser, "about") == "owner: <i>shop</i> · tags: prices, shop"
     assert "waiting" in text(browser, "card")
     assert "fast " in text(browser, "counts")

@@ -26,10 +26,13 @@ MARKS = {
 def effects_table(metrics: Sequence[tuple[str, Metric]]) -> str:
     """Return one table of metrics, each with the group it is about, all lifts on one axis."""
     scale = Scale.of([metric for _, metric in metrics])
+    axis = '<td class="plot"></td>'
+    if not scale.empty:
+        axis = f'<th scope="col" class="plot">{scale.axis()}</th>'
     head = (
         '<thead><tr><th scope="col">arm</th><th scope="col" class="people">'
         f'{escape(metrics[0][1].per)}</th><th scope="col">mean</th><th scope="col">lift</th>'
-        f'<th scope="col">difference</th><th scope="col" class="plot">{scale.axis()}</th></tr>'
+        f'<th scope="col">difference</th>{axis}</tr>'
         "</thead>"
     )
     rows = []
@@ -65,7 +68,9 @@ class Scale:
     WIDTH, EDGE = 400.0, 22.0
 
     def __init__(self, low: float, high: float, *, empty: bool = False) -> None:
-        self.low, self.high, self.empty = low, high, empty
+        self.low, self.high = low, high
+        self.empty = empty
+        """Whether no lift can be said."""
 
     @classmethod
     def of(cls, metrics: Sequence[Metric]) -> Scale:
@@ -86,9 +91,7 @@ class Scale:
         return self.EDGE + min(max(share, 0.0), 1.0) * (self.WIDTH - 2.0 * self.EDGE)
 
     def axis(self) -> str:
-        """Draw the numbers of the axis; none where no lift can be said."""
-        if self.empty:
-            return ""
+        """Draw the numbers of the axis."""
         step = nice_step((self.high - self.low) / 4.0)
         first, last = math.ceil(self.low / step), math.floor(self.high / step)
         ticks = [step * tick for tick in range(first, last + 1)]
