@@ -528,7 +528,7 @@ class PolicyUnit(UnitOfWork):
         for position in owner.rounds:
             if position in batch.waiting:
                 self._set_state((batch.number, position), State.EXPIRED)
-        self._touched.add(location)
+            self._touched.add((batch.number, position))
         with refusals_only():
             self.policy.finish_slot(self._decision_at(batch, location[1]))
 
