@@ -95,7 +95,9 @@ def assert_shown(shown: str, printed: str, *, numbers: bool = True) -> None:
     )
     if not numbers:
         want, got = (re.sub(r"[ ─]+", " ", NUMBER.sub("#", text)) for text in (want, got))
-    assert doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS), f"printed:\n{got}"
+    assert doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS), (
+        f"printed:\n{got}\nREWRITE_PAGES=1 writes it into pages that show one run."
+    )
 
 
 def rewrite(page: Path, happened: list[tuple[str, str]]) -> None:
