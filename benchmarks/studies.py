@@ -11,7 +11,7 @@ from unittest import mock
 
 from bandanna.environments.tables import LossFile
 from bandanna.studies import run as run_study
-from bandanna.studies.cell import Part
+from bandanna.studies.cell import Shard
 from bandanna.studies.play import Played, play
 from bandanna.studies.study import Study
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 TIMES = ROOT / "build" / "times.txt"
 
 
-def timed_play(part: Part, losses: LossFile | None) -> tuple[str, Played]:
+def timed_play(part: Shard, losses: LossFile | None) -> tuple[str, Played]:
     """Play where it is, and note how long that took."""
     start = time.perf_counter()
     found = play(part, losses)
@@ -52,7 +52,7 @@ def _study(replicates: int) -> Study:
 
 
 def _seconds_of_a_run() -> float:
-    part = Part(_study(replicates=100).cells[0], 0, 100)
+    part = Shard(_study(replicates=100).cells[0], 0, 100)
     play(part, None)
     start = time.perf_counter()
     play(part, None)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from bandanna._core.types import JSON
 from bandanna.environments import Returning
 from bandanna.policy import PrivateBandit
-from bandanna.privacy.composition import Slot, composed_epsilon
+from bandanna.privacy.composition import SlotCost, composed_epsilon
 from bandanna.simulation.runs import simulate
 from bandanna.studies.figures import Figure, Point
 from research import Reproduction, Verdict, frozen_settings
@@ -101,7 +101,7 @@ def _costs(settings: JSON) -> list[Verdict]:
     each, tolerance = settings["each"], settings["costs_tolerance"]
     verdicts = []
     for slots, known in settings["costs"].items():
-        found = composed_epsilon(Slot(each, 0.0), int(slots), settings["delta"])
+        found = composed_epsilon(SlotCost(each, 0.0), int(slots), settings["delta"])
         holds = abs(found / known - 1.0) <= tolerance
         claim = f"{slots} slots of epsilon {each:g} cost {known:g}"
         verdicts.append(Verdict(claim, f"{found:.4f}", f"{tolerance:.1%}", holds))

@@ -15,7 +15,7 @@ import pytest
 
 import bandanna as bd
 from bandanna._core.types import InputError, StateFileError
-from bandanna.ledger import BudgetError, Entry, Ledger, _left
+from bandanna.ledger import BudgetError, Expense, Ledger, _left
 from bandanna.phases import PhasedExperiment
 from tests.command import bandanna
 from tests.warehouse.test_phases import BEGIN, DAY, KILLS, definition, ended, in_child, visit
@@ -112,7 +112,7 @@ def test_epsilons_that_are_chosen_after_looking_stay_within_the_budget(delta: fl
     document = {"budget": budget, "delta": delta, "parts": {}}
 
     def walk(choose: Choose, spent: list[float], loss: float) -> list[tuple[float, float]]:
-        entries = [Entry("", "", "", "", "everyone", one) for one in spent]
+        entries = [Expense("", "", "", "", "everyone", one) for one in spent]
         epsilon = min(choose(loss, len(spent)), _left(document, entries, "everyone"))
         if epsilon < 1e-3 or len(spent) == 5:
             return [(loss, 1.0)]

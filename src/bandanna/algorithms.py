@@ -152,17 +152,17 @@ class Algorithm:
     def bounded(self, problem: Problem, batch: int | None = None) -> Bound:
         """Return its guarantee, or raise ``InputError`` with the reason why there is none."""
         if self.over is not None:
-            found = self.over.bounded(problem.over_experts(), batch)
-            terms = {term.replace("K", "N"): value for term, value in found.terms.items()}
-            return replace(found, terms=terms, source=f"{found.source}, over experts")
+            bound = self.over.bounded(problem.over_experts(), batch)
+            terms = {term.replace("K", "N"): value for term, value in bound.terms.items()}
+            return replace(bound, terms=terms, source=f"{bound.source}, over experts")
         if self.bound is None:
             raise InputError(self.unproved)
         if problem.delay and not self.late:
             raise InputError("none is proved for late feedback.")
-        found = self.bound(problem) if self.as_published else self.bound(problem, batch)
-        if batch not in (None, found.batch):
+        bound = self.bound(problem) if self.as_published else self.bound(problem, batch)
+        if batch not in (None, bound.batch):
             raise InputError(f"no bound is known for it in batches of {batch}.")
-        return found
+        return bound
 
     def tuned(self, problem: Problem, batch: int | None = None) -> Tuning:
         """Return its parts; ``InputError`` where the problem is too small, with what is enough."""
@@ -184,13 +184,13 @@ class Algorithm:
             return Tuning(named_learner(self.learner, problem, through), through)
         if self.tune is not None:
             return self.tune(problem) if self.as_published else self.tune(problem, batch)
-        found = self.bounded(problem, batch)
-        settings: JSON = {**found.settings}
+        bound = self.bounded(problem, batch)
+        settings: JSON = {**bound.settings}
         settings.pop("noise", None)
         if self.with_experts:
             settings["experts"] = problem.experts
         parts = learner(self.learner, problem.arms, **settings)
-        return Tuning(parts, release(self.release, problem, found.batch))
+        return Tuning(parts, release(self.release, problem, bound.batch))
 
     def _enough(self, problem: Problem, batch: int | None) -> int:
         """Return a number of rounds that is enough, though perhaps not the smallest."""

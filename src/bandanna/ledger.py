@@ -45,7 +45,7 @@ class BudgetError(BandannaError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class Expense:
     """What one release cost."""
 
     id: str
@@ -141,7 +141,7 @@ class Ledger:
         population: str = EVERYONE,
         who: str | None = None,
         id: str | None = None,  # noqa: A002
-    ) -> Entry:
+    ) -> Expense:
         """Write down what a release is about to cost; refuse what would exceed the budget.
 
         Parameters
@@ -166,7 +166,7 @@ class Ledger:
                     return known[0]
                 now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
                 mine = id or secrets.token_hex(8)
-                entry = Entry(
+                entry = Expense(
                     mine,
                     now,
                     _user() if who is None else str(who),
@@ -185,7 +185,7 @@ class Ledger:
         """Refuse what would exceed the budget, and write nothing."""
         document = self._document()
         entries = _entries(document)
-        entry = Entry("", "", "", "", str(population), checks.epsilon(epsilon))
+        entry = Expense("", "", "", "", str(population), checks.epsilon(epsilon))
         if not _fits(document, [*entries, entry]):
             raise BudgetError(self._refused(document, entries, entry))
 
@@ -200,7 +200,7 @@ class Ledger:
         return float(self._document()["delta"])
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[Expense]:
         """What was spent, in order."""
         return _entries(self._document())
 
@@ -247,7 +247,7 @@ class Ledger:
             )
         return found
 
-    def _refused(self, document: JSON, entries: list[Entry], entry: Entry) -> str:
+    def _refused(self, document: JSON, entries: list[Expense], entry: Expense) -> str:
         left = _left(document, entries, entry.population)
         return (
             f"refused, and nothing was read: epsilon {entry.epsilon:g} about {entry.population} "
@@ -262,8 +262,8 @@ def _user() -> str:
         return ""
 
 
-def _entries(document: JSON) -> list[Entry]:
-    return [Entry(**one) for one in document["entries"]]
+def _entries(document: JSON) -> list[Expense]:
+    return [Expense(**one) for one in document["entries"]]
 
 
 def _cost(document: JSON, epsilon: float) -> Fraction:
@@ -272,7 +272,7 @@ def _cost(document: JSON, epsilon: float) -> Fraction:
     return exact if document["delta"] == 0.0 else exact * exact / 2
 
 
-def _total(document: JSON, entries: Sequence[Entry]) -> Fraction:
+def _total(document: JSON, entries: Sequence[Expense]) -> Fraction:
     """Return the most that anyone has spent: sums, and of a partition the largest part."""
     by_name: dict[str, Fraction] = {}
     for one in entries:
@@ -299,17 +299,17 @@ def _epsilon(document: JSON, total: Fraction) -> float:
     return (found + wide) * (1.0 + 1e-14)
 
 
-def _fits(document: JSON, entries: Sequence[Entry]) -> bool:
+def _fits(document: JSON, entries: Sequence[Expense]) -> bool:
     budget = Fraction(document["budget"]) * (1 + HARDLY)
     total = _total(document, entries)
     return (total if document["delta"] == 0.0 else Fraction(_epsilon(document, total))) <= budget
 
 
-def _left(document: JSON, entries: Sequence[Entry], population: str) -> float:
+def _left(document: JSON, entries: Sequence[Expense], population: str) -> float:
     """Return the largest epsilon that fits, rounded down."""
 
     def fits(epsilon: float) -> bool:
-        return _fits(document, [*entries, Entry("", "", "", "", population, epsilon)])
+        return _fits(document, [*entries, Expense("", "", "", "", population, epsilon)])
 
     low, high = 0.0, 2.0 * float(document["budget"])
     if document["delta"] == 0.0:

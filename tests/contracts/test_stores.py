@@ -16,7 +16,7 @@ import pytest
 import bandanna as bd
 from bandanna.store import ConflictError, KeyRow, MemoryStore, Store, Transaction
 from bandanna.store.contract import GoneError
-from bandanna.store.rows import COUNTED, Block, Feedback, OpenBatch, Release, State
+from bandanna.store.rows import COUNTED, Block, EventState, Feedback, OpenBatch, ReleaseRow
 from tests.contracts.policies import make
 from tests.postgres import Postgres, needs_postgres
 from tests.store.stores import KINDS, changes, event, experiment, open_store, put
@@ -66,7 +66,7 @@ def test_what_was_written_is_read_back(store: Store) -> None:
     tallied = OpenBatch(1, 3, 0, 1.25, {"sums": [1, 2], "scale": 0.5})
     events = [
         event("one", number, 0, 0),
-        event("two", number, 0, 1, expires_at=7.5, chance=None, state=State.DEFERRED),
+        event("two", number, 0, 1, expires_at=7.5, chance=None, state=EventState.DEFERRED),
     ]
     rows = [Feedback(0, 0, 77, False, None), Feedback(0, 1, None, False, {"advice": [0, 1]})]
     with store.transaction() as transaction:
@@ -114,7 +114,7 @@ def test_a_turn_that_fails_changes_nothing(store: Store) -> None:
 
 def test_a_batch_is_released_once_and_its_feedback_goes(store: Store) -> None:
     number = put(store, experiment())
-    release = Release(0, 1, 3, 1.0, 4.0)
+    release = ReleaseRow(0, 1, 3, 1.0, 4.0)
     with store.transaction() as transaction:
         transaction.lock([number])
         rows = [Feedback(0, 0, 77, False, None)]
@@ -134,7 +134,7 @@ def test_a_batch_is_released_once_and_its_feedback_goes(store: Store) -> None:
 
 def test_releases_come_in_the_order_of_their_making(store: Store) -> None:
     number = put(store, experiment())
-    made = [Release(batch, 0, 3, [0.5, float(batch)], 4.0) for batch in (4, 0, 2)]
+    made = [ReleaseRow(batch, 0, 3, [0.5, float(batch)], 4.0) for batch in (4, 0, 2)]
     for some in (made[:2], made[2:]):
         write(store, number, releases=some)
     assert store.releases(number) == made
@@ -158,20 +158,20 @@ def test_a_position_never_shown_goes_to_another_event(store: Store) -> None:
     number = put(store, experiment())
     with store.transaction() as transaction:
         transaction.lock([number])
-        old = event("old", number, state=State.DEFERRED)
+        old = event("old", number, state=EventState.DEFERRED)
         transaction.write(number, changes(events=[old], batches=[BATCH]))
     with store.transaction() as transaction:
         transaction.lock([number])
         new = event("new", number)
-        transaction.write(number, changes(events=[new], states={(0, 0): State.VOID}))
+        transaction.write(number, changes(events=[new], states={(0, 0): EventState.VOID}))
     with store.transaction() as transaction:
         transaction.lock([number])
-        transaction.write(number, changes(states={(0, 0): State.EXPIRED}))
+        transaction.write(number, changes(states={(0, 0): EventState.EXPIRED}))
     with store.transaction() as transaction:
         found = transaction.events(["old", "new"])
     assert {name: one.state for name, (one,) in found.items()} == {
-        "old": State.VOID,
-        "new": State.EXPIRED,
+        "old": EventState.VOID,
+        "new": EventState.EXPIRED,
     }
 
 
@@ -205,7 +205,7 @@ def test_releases_keep_the_random_step_of_their_turn(store: Store) -> None:
         with store.transaction() as transaction:
             transaction.lock([number])
             transaction.write(number, changes(batches=[BATCH._replace(number=batch)]))
-        releases = [Release(batch, 1, 3, 0.5, 3.5)]
+        releases = [ReleaseRow(batch, 1, 3, 0.5, 3.5)]
         with store.transaction() as transaction:
             before = transaction.lock([number])[number]
             stamp, mark = transaction.write(number, changes(releases=releases))
@@ -314,7 +314,7 @@ def test_a_phase_releases_a_value_of_each_arm_once(store: Store, algorithm: str)
     assert len(rows) > len(batches)
     assert len({(row.batch, row.choice) for row in rows}) == len(rows)
     assert sum(row.size for row in rows) <= 60
-    again = Release(rows[0].batch, 2 - rows[0].choice, 1, 0.5, 9.0)
+    again = ReleaseRow(rows[0].batch, 2 - rows[0].choice, 1, 0.5, 9.0)
     with pytest.raises(ConflictError):
         write(store, here.number, releases=[again])
     assert store.releases(here.number) == rows
@@ -374,8 +374,8 @@ def test_batches_deadlines_and_free_positions_are_read_when_they_are_needed(stor
     later = {"expires_at": 9.0, "round": 4}
     events = [
         event("one", number, 0, 0, expires_at=7.0),
-        event("two", number, 0, 1, expires_at=5.0, state=State.DEFERRED),
-        event("three", number, 0, 2, expires_at=6.0, state=State.HEARD),
+        event("two", number, 0, 1, expires_at=5.0, state=EventState.DEFERRED),
+        event("three", number, 0, 2, expires_at=6.0, state=EventState.HEARD),
         event("four", number, 1, 0, **later),
         event("five", number, 1, 1, expires_at=9.0, round=5),
     ]
@@ -398,17 +398,19 @@ def test_batches_deadlines_and_free_positions_are_read_when_they_are_needed(stor
         assert [one.round for one in transaction.due(number, (9.0, 4), 3)] == [5]
         assert transaction.free(number, 5) == []
     assert store.next_deadlines([number]) == {number: 5.0}
-    write(store, number, counters=counters, states={(0, 1): State.VOID, (0, 0): State.HEARD})
+    write(
+        store, number, counters=counters, states={(0, 1): EventState.VOID, (0, 0): EventState.HEARD}
+    )
     assert store.next_deadlines([number]) == {number: 9.0}
     with store.transaction() as transaction:
         transaction.lock([number])
         assert transaction.free(number, 5) == [((0, 1), 0.5)]
-    again = event("six", number, 0, 1, state=State.HEARD)
+    again = event("six", number, 0, 1, state=EventState.HEARD)
     write(store, number, counters=counters, events=[again])
     with store.transaction() as transaction:
         transaction.lock([number])
         assert transaction.free(number, 5) == []
-    write(store, number, counters=counters, releases=[Release(1, 1, 3, 0.5, 3.5)])
+    write(store, number, counters=counters, releases=[ReleaseRow(1, 1, 3, 0.5, 3.5)])
     assert store.next_deadlines([number]) == {}, "nothing waits in a batch that was released"
 
 
@@ -551,6 +553,6 @@ def test_blocks_are_read_back_in_order_and_go_with_their_batch(store: Store) -> 
             return b"".join(transaction.blocks(of, batch))
 
     assert (blocks(0), blocks(1), blocks(COUNTED)) == (b"onetwothree", b"next", b"them")
-    write(store, number, releases=[Release(0, 1, 3, 1.0, 4.0)], blocks=[Block(0, b"late")])
+    write(store, number, releases=[ReleaseRow(0, 1, 3, 1.0, 4.0)], blocks=[Block(0, b"late")])
     assert (blocks(0), blocks(1), blocks(COUNTED)) == (b"", b"next", b"them")
     assert blocks(0, other) == b"theirs"

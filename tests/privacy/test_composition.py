@@ -13,7 +13,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from bandanna._core.types import InputError, group_delta
 from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.privacy.composition import (
-    Slot,
+    SlotCost,
     composed_delta,
     composed_epsilon,
     keeps,
@@ -27,7 +27,7 @@ from bandanna.privacy.sums import PureRelease
 KNOWN = {20: 1.789, 100: 4.775, 365: 10.31}
 
 
-def by_accounting(each: Slot, slots: int, delta: float) -> float:
+def by_accounting(each: SlotCost, slots: int, delta: float) -> float:
     worst = common.DifferentialPrivacyParameters(each.epsilon, each.delta)
     single = pld.from_privacy_parameters(worst, value_discretization_interval=each.epsilon / 1000)
     return float(single.self_compose(slots).get_epsilon_for_delta(delta))
@@ -47,15 +47,15 @@ def exact_delta(epsilon: float, each: list[float]) -> float:
 
 @pytest.mark.parametrize("slots", KNOWN)
 def test_known_costs_by_two_computations(slots: int) -> None:
-    each = Slot(0.1, 0.0)
+    each = SlotCost(0.1, 0.0)
     found = composed_epsilon(each, slots, 1e-6)
     assert found == pytest.approx(KNOWN[slots], rel=1e-3)
     assert found == pytest.approx(by_accounting(each, slots, 1e-6), rel=1e-6)
 
 
-@pytest.mark.parametrize("each", [Slot(0.3, 0.0), Slot(1.5, 0.0), Slot(0.2, 1e-3)])
+@pytest.mark.parametrize("each", [SlotCost(0.3, 0.0), SlotCost(1.5, 0.0), SlotCost(0.2, 1e-3)])
 @pytest.mark.parametrize("slots", [1, 2, 7])
-def test_composition_is_the_sum_over_outcomes(each: Slot, slots: int) -> None:
+def test_composition_is_the_sum_over_outcomes(each: SlotCost, slots: int) -> None:
     for epsilon in (0.0, 0.2, 0.9, slots * each.epsilon * 0.99):
         pure = exact_delta(epsilon, [each.epsilon] * slots)
         exact = 1.0 - (1.0 - each.delta) ** slots * (1.0 - pure)
@@ -90,7 +90,7 @@ def test_too_many_slots_and_too_little_delta_are_refused() -> None:
     with pytest.raises(InputError, match="fewer slots"):
         slot_for(1e-4, 0.0, 10**6)
     with pytest.raises(InputError, match="cost more than delta"):
-        composed_epsilon(Slot(0.1, 1e-6), 10, 1e-6)
+        composed_epsilon(SlotCost(0.1, 1e-6), 10, 1e-6)
 
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-2, 0.2])
@@ -109,7 +109,7 @@ def test_no_split_of_a_group_is_worse_than_the_one_promised(delta: float) -> Non
 def test_large_batches_make_groups_worse_and_laplace_adds_up() -> None:
     apart = one_bit_group(0.1, 40, batch=1, delta=1e-6)
     pairs = one_bit_group(0.1, 40, batch=2, delta=1e-6)
-    assert apart == composed_epsilon(Slot(0.1, 0.0), 40, 1e-6) < pairs <= 4.0
+    assert apart == composed_epsilon(SlotCost(0.1, 0.0), 40, 1e-6) < pairs <= 4.0
     assert laplace_group(0.1, 40, 9, 1e-7, 0.0) == pytest.approx(4.0)
     assert laplace_group(0.1, 40, 9, 1e-7, 0.01) == pytest.approx(
         4.0 + 2 * math.log(0.99), abs=1e-5

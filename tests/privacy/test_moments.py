@@ -19,7 +19,7 @@ from bandanna.privacy import log_release
 from bandanna.privacy.card import make_card
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.laplace import laplace_scale
-from bandanna.privacy.log_release import LogMechanism, Part, part_scale
+from bandanna.privacy.log_release import LogMechanism, SideRelease, part_scale
 from bandanna.privacy.moments import MomentsMechanism, MomentsRelease
 
 
@@ -154,7 +154,7 @@ def test_the_whole_release_under_attack(left_out: bool) -> None:
     sums then have the noise of twice the epsilon that is left for them.
     """
     rng, epsilon = np.random.default_rng(5), 2.0
-    choice = Part("range", "choice", 0.25 * epsilon)
+    choice = SideRelease("range", "choice", 0.25 * epsilon)
     scale = laplace_scale(0.75 * epsilon) / (2.0 if left_out else 1.0)
     points = np.array([0.25, 0.5, 1.0])
 

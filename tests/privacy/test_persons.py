@@ -8,7 +8,7 @@ from bandanna._core.checks import MAX_EPSILON, MAX_SLOTS, MIN_EPSILON
 from bandanna._core.types import InputError
 from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.privacy.composition import (
-    Slot,
+    SlotCost,
     composed_delta,
     composed_epsilon,
     for_person,
@@ -33,13 +33,13 @@ def test_a_person_is_promised_what_their_slots_cost_and_told_why() -> None:
     assert "all feedback of one person" in person.protects
     assert person.because.startswith(SLOT.because)
     assert "composition" in person.because.lower().removeprefix(SLOT.because.lower())
-    assert person.at_delta(1e-6).epsilon == composed_epsilon(Slot(0.25, 0.0), 4, 1e-6)
+    assert person.at_delta(1e-6).epsilon == composed_epsilon(SlotCost(0.25, 0.0), 4, 1e-6)
     assert for_person(OneBitRelease(0.25, 1).guarantee(), 1.0, 0.0, 4).model == "central"
 
 
 def test_slots_that_cost_less_than_was_asked_for_promise_less() -> None:
     person = for_person(SLOT, 3.0, 1e-6, 4)
-    assert person.epsilon == composed_epsilon(Slot(0.25, 0.0), 4, 1e-6) < 3.0
+    assert person.epsilon == composed_epsilon(SlotCost(0.25, 0.0), 4, 1e-6) < 3.0
     exactly = for_person(SLOT, person.epsilon, 1e-6, 4)
     assert exactly.epsilon == person.epsilon
 
@@ -52,7 +52,7 @@ def test_slots_that_cost_more_are_refused() -> None:
 @pytest.mark.parametrize("slots", [2, 20, 300])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3])
 def test_the_smallest_epsilon_is_found_to_the_last_digits(slots: int, delta: float) -> None:
-    each = Slot(0.1, 0.0)
+    each = SlotCost(0.1, 0.0)
     found = composed_epsilon(each, slots, delta)
     assert composed_delta(found, each, slots) <= delta
     assert composed_delta(found * (1.0 - 1e-11), each, slots) > delta
@@ -62,9 +62,9 @@ def test_the_smallest_epsilon_is_found_to_the_last_digits(slots: int, delta: flo
 def test_as_many_slots_as_fit_and_not_one_more(epsilon: float, slots: int) -> None:
     each = slot_for(epsilon, 1e-6, slots)
     assert slots_for(epsilon, 1e-6, each) == slots
-    assert slots_for(epsilon, 0.0, Slot(epsilon * 1.001, 0.0)) == 0
-    assert slots_for(epsilon, 0.0, Slot(epsilon / MAX_SLOTS / 2, 0.0)) == MAX_SLOTS
-    assert slots_for(1.0, 0.0, Slot(1.0 / MAX_SLOTS, 0.0)) == MAX_SLOTS
+    assert slots_for(epsilon, 0.0, SlotCost(epsilon * 1.001, 0.0)) == 0
+    assert slots_for(epsilon, 0.0, SlotCost(epsilon / MAX_SLOTS / 2, 0.0)) == MAX_SLOTS
+    assert slots_for(1.0, 0.0, SlotCost(1.0 / MAX_SLOTS, 0.0)) == MAX_SLOTS
 
 
 def test_a_slot_may_cost_the_smallest_epsilon_there_is() -> None:

@@ -36,7 +36,7 @@ from bandanna.privacy.accounting import (
 )
 from bandanna.privacy.charges import assuming_start, with_start
 from bandanna.privacy.composition import (
-    Slot,
+    SlotCost,
     composed_delta,
     composed_epsilon,
     for_person,
@@ -265,7 +265,7 @@ def test_segments(first: float, second: float, batch: int, size: int) -> None:
 @quick
 @given(epsilons, st.sampled_from([0.0, 1e-9, 1e-4]), st.integers(1, 30), deltas)
 def test_composition_of_slots(epsilon: float, own: float, slots: int, delta: float) -> None:
-    each = Slot(epsilon, own)
+    each = SlotCost(epsilon, own)
     real = response(*each, slots, epsilon)
     for at in (0.0, epsilon / 2, slots * epsilon / 2):
         assert real.get_delta_for_epsilon(at + 1e-9) <= composed_delta(at, each, slots) + 1e-12

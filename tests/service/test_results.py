@@ -14,14 +14,14 @@ import bandanna as bd
 from bandanna.service.routes.results import as_csv
 from bandanna.service.summary import FEWEST, steadiness, summary
 from bandanna.store import Secret, SqlStore
-from bandanna.store.rows import Release
+from bandanna.store.rows import ReleaseRow
 from bandanna.store.totals import Half, totals_of
 from tests.postgres import needs_postgres
 from tests.store.stores import changes, experiment, put
 
 
-def releases(values: list[float], choice: int = 0, size: int = 3) -> list[Release]:
-    return [Release(k, choice, size, value, 1.0 + k) for k, value in enumerate(values)]
+def releases(values: list[float], choice: int = 0, size: int = 3) -> list[ReleaseRow]:
+    return [ReleaseRow(k, choice, size, value, 1.0 + k) for k, value in enumerate(values)]
 
 
 def halves(values: list[float]) -> dict[int, tuple[Half, Half]]:
@@ -30,9 +30,9 @@ def halves(values: list[float]) -> dict[int, tuple[Half, Half]]:
 
 def test_means_are_the_policys_own() -> None:
     policy = bd.PrivateBandit(["a", "b"], 1.0, batch=1)
-    told: list[Release] = []
+    told: list[ReleaseRow] = []
     policy.on_release = lambda batch, value: told.append(
-        Release(
+        ReleaseRow(
             batch.number,
             batch.choice,
             batch.size,
@@ -52,9 +52,9 @@ def test_means_are_the_policys_own() -> None:
 @pytest.mark.parametrize("reward", [False, True])
 def test_the_last_interval_over_time_is_the_present_one(reward: bool) -> None:
     policy = bd.PrivateBandit(["a", "b"], 1.0, batch=2, loss_range=(-1.0, 3.0))
-    told: list[Release] = []
+    told: list[ReleaseRow] = []
     policy.on_release = lambda batch, value: told.append(
-        Release(
+        ReleaseRow(
             batch.number,
             batch.choice,
             batch.used,
@@ -105,7 +105,7 @@ def test_databases_add_up_releases_as_python_does(
     store, dice = SqlStore(address, Secret.new()), random.Random(3)
     number = put(store, experiment())
     rows = [
-        Release(k, dice.randrange(3), dice.choice((0, 3, 5)), dice.gauss(0, 10), 1.0 + k)
+        ReleaseRow(k, dice.randrange(3), dice.choice((0, 3, 5)), dice.gauss(0, 10), 1.0 + k)
         for k in range(700)
     ]
     for begin in range(0, 700, 100):

@@ -10,7 +10,7 @@ from typing import Any
 
 import bandanna as bd
 from bandanna.store import MemoryStore, Secret, SqlStore, Store
-from bandanna.store.rows import Changes, Event, Experiment, State
+from bandanna.store.rows import Changes, Event, EventState, Experiment
 from tests.postgres import Postgres
 
 KINDS = ("memory", "sqlite", "postgresql")
@@ -51,7 +51,7 @@ def put(store: Store, made: Experiment) -> int:
 def event(name: str, number: int, batch: int = 0, position: int = 0, **other: Any) -> Event:
     """Make an event."""
     values: dict[str, Any] = {"arm": 1, "round": position, "chance": 0.5, "made_at": 2.5}
-    values |= {"expires_at": None, "state": State.SHOWN} | other
+    values |= {"expires_at": None, "state": EventState.SHOWN} | other
     values = {"owner": number} | values
     return Event(id=name, experiment=number, batch=batch, position=position, **values)
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import bandanna as bd
-from bandanna.studies.cell import RESULTS_VERSION, Part
+from bandanna.studies.cell import RESULTS_VERSION, Shard
 from bandanna.studies.play import play
 from bandanna.studies.results import INDEX, ResultsFolder, StudyResults
 from bandanna.studies.run import waiting_parts
@@ -182,7 +182,7 @@ def test_the_same_settings_give_the_same_numbers_as_ever() -> None:
     """When this fails, results people kept are no longer ours: raise RESULTS_VERSION in cell.py."""
     digest = hashlib.sha256()
     for cell in small(environment=["switching"], rounds=[500]).cells:
-        digest.update(play(Part(cell, 0, cell.replicates), None)[1].regret.T.tobytes())
+        digest.update(play(Shard(cell, 0, cell.replicates), None)[1].regret.T.tobytes())
     assert (RESULTS_VERSION, digest.hexdigest()[:16]) == (9, "65995a2aa1b616ec")
 
 

@@ -9,7 +9,7 @@ import pytest
 import bandanna as bd
 from bandanna.planner.inverse import slots_for
 from bandanna.planner.plan import plan
-from bandanna.privacy.composition import Slot, keeps, slot_for
+from bandanna.privacy.composition import SlotCost, keeps, slot_for
 from bandanna.spec import Problem
 
 PERSON = Problem(arms=3, rounds=10**6, epsilon=1.0, delta=1e-6)
@@ -28,7 +28,7 @@ def test_each_algorithm_is_planned_with_what_a_slot_may_cost() -> None:
 def test_what_has_a_delta_of_its_own_gets_a_share_of_it() -> None:
     found = plan(PERSON.but(experts=8), per_person=20)
     for row in found.rows:
-        each = Slot(row.problem.epsilon, row.problem.delta)
+        each = SlotCost(row.problem.epsilon, row.problem.delta)
         assert keeps(1.0, 1e-6, each, 20)
         assert (each.delta > 0) == (row.entry.release == "vector")
 

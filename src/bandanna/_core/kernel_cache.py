@@ -44,11 +44,11 @@ class ForeignTypeError(TypeError):
 
 def read_sources() -> dict[str, bytes]:
     """Return the source of every module of this package, by name."""
-    found = {}
+    sources = {}
     for path in PACKAGE.rglob("*.py"):
         parts = (ROOT, *path.relative_to(PACKAGE).with_suffix("").parts)
-        found[".".join(part for part in parts if part != "__init__")] = path.read_bytes()
-    return found
+        sources[".".join(part for part in parts if part != "__init__")] = path.read_bytes()
+    return sources
 
 
 SOURCES = read_sources()
@@ -67,24 +67,24 @@ def note_step(kind: type, step: Callable[..., object]) -> None:
 @cache
 def _imported(module: str) -> frozenset[str]:
     """Return the modules of this package that a module imports, and the package it is in."""
-    found = {module.rpartition(".")[0]}
+    imported = {module.rpartition(".")[0]}
     for origin, names, plain in IMPORT.findall(SOURCES[module].decode("utf-8")):
-        found.add(origin or plain)
+        imported.add(origin or plain)
         for name in COMMENT.sub("", names).strip("()").split(","):
-            found.add(f"{origin}.{name.partition(' as ')[0].strip()}")
-    return frozenset(found & SOURCES.keys() - {ROOT})
+            imported.add(f"{origin}.{name.partition(' as ')[0].strip()}")
+    return frozenset(imported & SOURCES.keys() - {ROOT})
 
 
 def closure(modules: Iterable[str]) -> set[str]:
     """Return modules and all that they import from this package, at any depth."""
-    found: set[str] = set()
+    reached: set[str] = set()
     ahead = list(modules)
     while ahead:
         module = ahead.pop()
-        if module in SOURCES and module not in found:
-            found.add(module)
+        if module in SOURCES and module not in reached:
+            reached.add(module)
             ahead.extend(_imported(module) | STEPS.get(module, set()))
-    return found
+    return reached
 
 
 def stamp_of(modules: Iterable[str]) -> str:
@@ -100,10 +100,10 @@ def modules_in(kind: object) -> set[str]:
     """Return the modules that define the parts of a type."""
     if not isinstance(kind, BaseTuple):
         return set()
-    found = {module for part in kind.types for module in modules_in(part)}
+    modules = {module for part in kind.types for module in modules_in(part)}
     if isinstance(kind, BaseNamedTuple):
-        found.add(kind.instance_class.__module__)
-    return found
+        modules.add(kind.instance_class.__module__)
+    return modules
 
 
 def full_name(kind: object) -> str:

@@ -18,7 +18,7 @@ RESOLUTION = 1e-12
 """Variances smaller than this, against those they are computed from, are rounding errors."""
 
 
-class Moments(NamedTuple):
+class TwoSamples(NamedTuple):
     """How far two samples of sequences are apart, and how much they vary."""
 
     apart: Floats
@@ -27,7 +27,7 @@ class Moments(NamedTuple):
     """Covariance of the parts, on average over both samples."""
 
     @classmethod
-    def of(cls, first: Outputs, second: Outputs) -> Moments:
+    def of(cls, first: Outputs, second: Outputs) -> TwoSamples:
         """Compute the moments of two samples; what is not a number counts as 0."""
         one, other = (
             np.where(np.isfinite(sample), sample, 0.0).astype(np.float64)
@@ -93,7 +93,7 @@ def views(first: Outputs, second: Outputs) -> Iterator[tuple[str, View]]:
         if floats:
             yield "lowest bit of the output", lowest_bit
         return
-    moments = Moments.of(first, second)
+    moments = TwoSamples.of(first, second)
     for part in moments.telling_parts(MOST_PARTS):
         yield f"part {part}", partial(_part, part)
         if floats:

@@ -112,7 +112,7 @@ def answer(
         return
     shares = more.pop("shares", None)
     _for(answer_log, more)
-    found = answer_log(
+    answered = answer_log(
         source,
         outcome=names[0],
         loss_range=_ends(_range_of(names[0], loss_range or [])),
@@ -123,7 +123,7 @@ def answer(
         **common,
         **more,
     )
-    _write(found.scorecard(shares=shares), found, html, certificate, as_json=as_json)
+    _write(answered.scorecard(shares=shares), answered, html, certificate, as_json=as_json)
     _tell(kept, population, as_json=as_json)
 
 
@@ -181,7 +181,7 @@ def _tell(kept: Ledger | None, population: str, *, as_json: bool) -> None:
 
 def _write(
     card: Scorecard,
-    found: LogAnswer | None,
+    answered: LogAnswer | None,
     html: Path | None,
     certificate: Path | None,
     *,
@@ -197,12 +197,12 @@ def _write(
             name = certificate.stem if number == 1 else f"{certificate.stem}-{number}"
             write_whole(certificate.with_stem(name), to_text(one))
     if as_json:
-        shown = card.to_dict() if found is None else found.to_dict()
+        shown = card.to_dict() if answered is None else answered.to_dict()
         typer.echo(json.dumps(shown, indent=2, allow_nan=False))
-    elif found is None or found.control is not None:
+    elif answered is None or answered.control is not None:
         typer.echo(str(card))
     else:
-        _print(found)
+        _print(answered)
 
 
 def _range_of(outcome: str, ranges: list[str]) -> str | None:
@@ -222,7 +222,7 @@ def _outcomes(names: list[str], ranges: list[str], *, clip: bool, reward: bool) 
     wrong = {one.split("=", 1)[0] for one in ranges if "=" in one} - columns
     if wrong:
         raise InputError(f"--range is for outcomes; got {sorted(wrong)}.")
-    found: dict[str, JSON] = {}
+    options: dict[str, JSON] = {}
     for name in names:
         top, ratio, bottom = name.rpartition("/")
         if ratio:
@@ -233,37 +233,37 @@ def _outcomes(names: list[str], ranges: list[str], *, clip: bool, reward: bool) 
                     f"--range {top}=0,200 --range {bottom}=0,20."
                 )
             over, under = map(read_range, ends)
-            found[name] = {"loss_range": over, "over_range": under, "reward": reward}
+            options[name] = {"loss_range": over, "over_range": under, "reward": reward}
         elif (own := _range_of(name, ranges)) is None:
-            found[name] = {"reward": reward, "binary": True}
+            options[name] = {"reward": reward, "binary": True}
         else:
-            found[name] = {"reward": reward, "loss_range": _ends(own), "clip": clip}
-    return found
+            options[name] = {"reward": reward, "loss_range": _ends(own), "clip": clip}
+    return options
 
 
-def _print(found: LogAnswer) -> None:
-    units, promise = found.units, found.guarantee
+def _print(answered: LogAnswer) -> None:
+    units, promise = answered.units, answered.guarantee
     assert promise is not None, "answers from logs have one"
     rows = [
-        [str(arm.name), f"{arm.rounds:,}", *found.cells(arm), "yes" if arm.racing else "no"]
-        for arm in found.arms
+        [str(arm.name), f"{arm.rounds:,}", *answered.cells(arm), "yes" if arm.racing else "no"]
+        for arm in answered.arms
     ]
     better = "more is better" if units.reward else "less is better; --reward if more is"
-    interval = f"{100 * found.confidence:.4g}% interval"
+    interval = f"{100 * answered.confidence:.4g}% interval"
     print_table(
         f"Private means of {units.noun} ({better})",
         ["arm", units.per, "private mean", interval, "may be best"],
         rows,
-        f"epsilon = {promise.epsilon:g}; protects {found.protects}.",
+        f"epsilon = {promise.epsilon:g}; protects {answered.protects}.",
     )
-    typer.echo(found.bare(found.sentence))
-    for note in found.notes:
+    typer.echo(answered.bare(answered.sentence))
+    for note in answered.notes:
         typer.echo(note)
-    for one in found.shown:
-        typer.echo(found.bare(one.sentence))
-    for gain in found.gains:
+    for one in answered.shown:
+        typer.echo(answered.bare(one.sentence))
+    for gain in answered.gains:
         typer.echo(gain.sentence)
-    for check in found.checks():
+    for check in answered.checks():
         if not check.good:
             typer.echo(check.text)
-    typer.echo(found.together)
+    typer.echo(answered.together)

@@ -53,9 +53,9 @@ def attack_person(
     policy = PrivateBandit(
         2, claim, release=release, batch=batch, per_person=slots, delta=delta, seed=seed
     )
-    found = audit_person(policy, runs=runs_for(draws), seed=seed)
+    attacked = audit_person(policy, runs=runs_for(draws), seed=seed)
     advance()
-    assert found.attack is not None
+    assert attacked.attack is not None
     return {
         "release": release,
         "batch": batch,
@@ -63,13 +63,13 @@ def attack_person(
         "delta": delta,
         "slots": slots,
         "slot_epsilon": policy.recipe.release.guarantee().epsilon,
-        "batches_changed": found.batches,
-        "largest_change": found.most,
-        "audited": found.attack.epsilon,
-        "event": found.attack.event,
+        "batches_changed": attacked.batches,
+        "largest_change": attacked.most,
+        "audited": attacked.attack.epsilon,
+        "event": attacked.attack.event,
         "runs": runs_for(draws),
-        "significance": found.attack.significance,
-        "passed": found.passed,
+        "significance": attacked.attack.significance,
+        "passed": attacked.passed,
     }
 
 

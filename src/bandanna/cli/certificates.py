@@ -156,10 +156,10 @@ def _answers(path: Path | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        found = tomllib.loads(read(path).decode())
+        given = tomllib.loads(read(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}.") from None
-    for name, value in found.items():
+    for name, value in given.items():
         if not isinstance(value, str):
             raise InputError(f"{path}: {name} must be a text in quotes; got {value!r}.")
-    return found
+    return given

@@ -32,13 +32,13 @@ def doctor(
 
     Exits with code 1 if something that every program needs is wrong.
     """
-    found = examine()
+    examined = examine()
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(examined, indent=2))
     else:
-        for line in lines(found):
+        for line in lines(examined):
             typer.echo(line)
-    raise typer.Exit(1 if found["problems"] else 0)
+    raise typer.Exit(1 if examined["problems"] else 0)
 
 
 def examine() -> JSON:
@@ -73,27 +73,27 @@ def examine() -> JSON:
     }
 
 
-def lines(found: JSON) -> list[str]:
+def lines(examined: JSON) -> list[str]:
     """Write down what was found."""
-    threads = ", free-threaded (not tested)" if found["free_threaded"] else ""
+    threads = ", free-threaded (not tested)" if examined["free_threaded"] else ""
     shown = [
-        f"bandanna {found['bandanna']}, {found['implementation']} {found['python']}{threads}, "
-        f"{found['system']}, {found['cores']} cores"
+        f"bandanna {examined['bandanna']}, {examined['implementation']} {examined['python']}"
+        f"{threads}, {examined['system']}, {examined['cores']} cores"
     ]
-    for name, package in found["packages"].items():
+    for name, package in examined["packages"].items():
         good = "" if package["good"] else f"   NEEDED: {package['needed']}"
         shown.append(f"  {name:14} {package['version'] or 'missing'}{good}")
-    code = found["machine_code"]
+    code = examined["machine_code"]
     if code["works"]:
         kept = f"kept in {code['cache']}" if code["cache"] else "not kept: no folder can be written"
         shown.append(f"machine code: compiled in {code['seconds']:.2f} s, {kept}")
-    for folder, free in found["free_bytes"].items():
+    for folder, free in examined["free_bytes"].items():
         shown.append(f"disk: {free / 2**30:.1f} GB free for {folder}")
-    for extra, missing in found["extras"].items():
+    for extra, missing in examined["extras"].items():
         how = f"needs {', '.join(missing)}: pip install 'bandanna[{extra}]'" if missing else "ready"
         shown.append(f"extra {extra}: {how}")
-    shown += [f"PROBLEM: {problem}" for problem in found["problems"]]
-    shown.append("something is wrong" if found["problems"] else "all that is needed works")
+    shown += [f"PROBLEM: {problem}" for problem in examined["problems"]]
+    shown.append("something is wrong" if examined["problems"] else "all that is needed works")
     return shown
 
 
@@ -104,8 +104,8 @@ def _required() -> dict[str, str | None]:
     except metadata.PackageNotFoundError:  # a clone on the path, not installed
         texts = []
     plain = (REQUIREMENT.match(text) for text in texts if "extra ==" not in text)
-    found = {match[1]: match[2] for match in plain if match}
-    return found or dict.fromkeys(
+    needed = {match[1]: match[2] for match in plain if match}
+    return needed or dict.fromkeys(
         ("dp-accounting", "numba", "numpy", "opendp", "rich", "scipy", "typer")
     )
 

@@ -74,16 +74,16 @@ def show(
     """Show who asked what, when, what it cost, and what is left."""
     from bandanna.ledger import Ledger
 
-    found = Ledger(ledger).to_dict()
+    written = Ledger(ledger).to_dict()
     if as_json:
-        typer.echo(json.dumps(found, indent=2, allow_nan=False))
+        typer.echo(json.dumps(written, indent=2, allow_nan=False))
         return
     rows = [
         [one["at"][:16], one["who"] or "-", one["what"], one["population"], f"{one['epsilon']:g}"]
-        for one in found["entries"]
+        for one in written["entries"]
     ]
-    together = f"epsilon {found['spent']:.4g} of {found['budget']:g} is spent"
-    together += f" at delta {found['delta']:g}" if found["delta"] else ""
+    together = f"epsilon {written['spent']:.4g} of {written['budget']:g} is spent"
+    together += f" at delta {written['delta']:g}" if written["delta"] else ""
     print_table("What was spent", ["when", "who", "what", "population", "epsilon"], rows, together)
-    left = ", ".join(f"{name} {value:.4g}" for name, value in found["left"].items())
-    typer.echo(f"Left for one more release: {left}. {found['rule'].capitalize()}.")
+    left = ", ".join(f"{name} {value:.4g}" for name, value in written["left"].items())
+    typer.echo(f"Left for one more release: {left}. {written['rule'].capitalize()}.")

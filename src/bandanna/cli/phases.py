@@ -50,26 +50,26 @@ def show(
     """Show what was published and released, and what it says."""
     from bandanna.phases import PhasedExperiment
 
-    found = PhasedExperiment(experiment)
+    running = PhasedExperiment(experiment)
     if certificate is not None:
         from bandanna._core.documents import to_text, write_whole
 
-        write_whole(certificate, to_text(found.certificate()))
-    answer, promise, waits = found.answer(), found.guarantee, found.waits
+        write_whole(certificate, to_text(running.certificate()))
+    answer, promise, waits = running.answer(), running.guarantee, running.waits
     if as_json:
         document = {
-            "name": found.definition.name,
+            "name": running.definition.name,
             "epsilon": promise.epsilon,
             "protects": promise.protects,
             "waits": waits and waits.isoformat(),
-            "phases": found.phases,
+            "phases": running.phases,
             "answer": answer.to_dict(),
         }
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
         return
-    arms = found.definition.arms
+    arms = running.definition.arms
     rows = []
-    for one in found.phases:
+    for one in running.phases:
         seen = one["released"]
         cells = [
             f"{one['parts'][k] / 100:.4g}%"
@@ -81,7 +81,7 @@ def show(
         )
         rows.append([str(one["number"]), one["since"][:16], people, *cells])
     print_table(
-        f"{found.definition.name}: shares, and released means of {answer.units.noun}",
+        f"{running.definition.name}: shares, and released means of {answer.units.noun}",
         ["phase", "since", "people", *arms],
         rows,
         f"epsilon = {promise.epsilon:g}; protects {promise.protects}.",

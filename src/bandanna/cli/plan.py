@@ -27,25 +27,25 @@ def print_forecast(ahead: Prospect, everything: bool) -> None:
     """Print the answer for losses like people's own, then the algorithms that were tried."""
     from bandanna.simulation.forecast import short
 
-    found = ahead.forecast
-    typer.echo(found.words)
+    expected = ahead.forecast
+    typer.echo(expected.words)
     if ahead.range_advice:
         typer.echo(ahead.range_advice)
     if ahead.least is not None:
-        each = 1000.0 * ahead.least / found.rounds
+        each = 1000.0 * ahead.least / expected.rounds
         typer.echo(
             f"Over long runs no private algorithm that is good on all steady losses loses less "
             f"than {short(each)} per 1,000 rounds."
         )
-    unit = f" {found.unit}" if found.unit else ""
-    main = {found.best, DEFAULT, ORDINARY, AB_TEST, NO_PRIVACY}
-    rows = [row for row in found.rows if everything or row.algorithm in main]
+    unit = f" {expected.unit}" if expected.unit else ""
+    main = {expected.best, DEFAULT, ORDINARY, AB_TEST, NO_PRIVACY}
+    rows = [row for row in expected.rows if everything or row.algorithm in main]
     print_table(
-        f"To expect in {found.rounds:,} rounds: regret per 1,000 rounds{unit and f' in{unit}'}",
+        f"To expect in {expected.rounds:,} rounds: regret per 1,000 rounds{unit and f' in{unit}'}",
         ["algorithm", "regret", "s.e.", "learned", "best arm found"],
         [
             [
-                found.shown(row.algorithm),
+                expected.shown(row.algorithm),
                 short(row.regret),
                 short(row.error),
                 f"{max(row.learned, 0.0):.0%}",
@@ -53,44 +53,44 @@ def print_forecast(ahead: Prospect, everything: bool) -> None:
             ]
             for row in rows
         ],
-        f"Choosing at random: {short(found.uniform)}. Learned: share of\nthe way from there to "
+        f"Choosing at random: {short(expected.uniform)}. Learned: share of\nthe way from there to "
         f"the best arm. Simulated;\nwhat follows is guaranteed for any losses.",
     )
 
 
-def print_plan(found: Plan, everything: bool) -> None:
+def print_plan(planned: Plan, everything: bool) -> None:
     """Print the choice in a sentence, then the table: its main rows, or all with reasons.
 
     With all rows come the terms of the best bound, and from where on each says something.
     """
-    typer.echo(found.why)
-    for sentence in filter(None, (found.default, found.worlds)):
+    typer.echo(planned.why)
+    for sentence in filter(None, (planned.default, planned.worlds)):
         typer.echo(sentence)
     headings = ["algorithm", "privacy", "delta", "batch", "regret at most", "of the rounds"]
     rows = []
-    shown = found.rows if everything else found.shown
+    shown = planned.rows if everything else planned.shown
     for row in shown:
         if row.bound is not None or not everything:
             rows.append(_cells(row))
     if everything:
         headings.append("says something from")
-        starts = _starts(found)
+        starts = _starts(planned)
         for cells in rows:
             cells.append(starts.get(cells[0], "-"))
     left_out = []
     if everything:
-        left_out = _left_out(found)
-    elif len(shown) < len(found.rows):
-        left_out.append(f"--all shows {len(found.rows) - len(shown)} more.")
-    title = f"Guaranteed regret after {found.problem}"
-    if found.per_person is not None:
-        title += f" for all of a person's {found.per_person:,} slots"
-    print_table(title, headings, rows, "\n".join([*left_out, *_conditions(found)]))
-    if everything and found.best.bound is not None:
-        typer.echo(f"{found.best.algorithm}: {found.best.bound.source}")
-        for term, value in found.best.bound.terms.items():
+        left_out = _left_out(planned)
+    elif len(shown) < len(planned.rows):
+        left_out.append(f"--all shows {len(planned.rows) - len(shown)} more.")
+    title = f"Guaranteed regret after {planned.problem}"
+    if planned.per_person is not None:
+        title += f" for all of a person's {planned.per_person:,} slots"
+    print_table(title, headings, rows, "\n".join([*left_out, *_conditions(planned)]))
+    if everything and planned.best.bound is not None:
+        typer.echo(f"{planned.best.algorithm}: {planned.best.bound.source}")
+        for term, value in planned.best.bound.terms.items():
             typer.echo(f"  {value:>16,.1f}  {term}")
-        for name, value in found.best.bound.settings.items():
+        for name, value in planned.best.bound.settings.items():
             typer.echo(f"  {value:>16.6g}  {name.replace('_', ' ')} to run it with")
 
 
@@ -107,17 +107,17 @@ def _cells(row: Row) -> list[str]:
     return cells
 
 
-def _conditions(found: Plan) -> list[str]:
+def _conditions(planned: Plan) -> list[str]:
     """Say what bounds assume of feedback, and of people's slots."""
     in_order = "Bounds hold for feedback in order; delay says how late it may be."
-    feedback = found.problem.assumed_of_feedback if found.problem.delay else in_order
-    return [feedback] if found.per_person is None else [feedback, FOR_SLOTS]
+    feedback = planned.problem.assumed_of_feedback if planned.problem.delay else in_order
+    return [feedback] if planned.per_person is None else [feedback, FOR_SLOTS]
 
 
-def _left_out(found: Plan) -> list[str]:
+def _left_out(planned: Plan) -> list[str]:
     """Say of what has no bound why, once for each reason."""
     names: dict[str, list[str]] = {}
-    for row in found.rows:
+    for row in planned.rows:
         if row.bound is None:
             names.setdefault(row.reason, []).append(row.algorithm)
     return [
@@ -126,13 +126,13 @@ def _left_out(found: Plan) -> list[str]:
     ]
 
 
-def _starts(found: Plan) -> dict[str, str]:
+def _starts(planned: Plan) -> dict[str, str]:
     """Return the rounds from which each algorithm's guarantee is below them, as text."""
     from bandanna.planner.inverse import says_something_from
 
     starts = {
         row.algorithm: says_something_from(row.entry, row.problem)
-        for row in found.rows
+        for row in planned.rows
         if row.bound
     }
     return {name: "-" if start is None else f"{start:,} rounds" for name, start in starts.items()}
@@ -277,15 +277,15 @@ def plan(
     }
     if "delay" in more:
         given["delay"] = whole_number("delay", str(more.pop("delay")), MAX_ROUNDS)
-    found, answer = (
+    planned, answer = (
         answered(given, regret, more)
         if per_person is None and "people" not in more
         else for_people(given, regret, per_person, more)
     )
-    found = replace(found, losses=more.get("losses", ANY))
-    ahead = _ahead(found, gap, base_rate, like)
+    planned = replace(planned, losses=more.get("losses", ANY))
+    ahead = _ahead(planned, gap, base_rate, like)
     if as_json:
-        shown = {**found.to_dict(), "answer": answer}
+        shown = {**planned.to_dict(), "answer": answer}
         if ahead is not None:
             also = {"range_advice": ahead.range_advice, "least_private": ahead.least}
             shown["forecast"] = ahead.forecast.to_dict() | also
@@ -297,7 +297,7 @@ def plan(
     if ahead is not None:
         print_forecast(ahead, everything)
     typer.echo(answer or "", nl=bool(answer))
-    print_plan(found, everything)
+    print_plan(planned, everything)
     if ahead is not None:
         typer.echo(ahead.forecast.advice)
 
@@ -306,14 +306,14 @@ def _like(log: Path, named: JSON, arms: str | None) -> Logged:
     """Read the log whose losses are meant."""
     arm, outcome, ends = (named.pop(name, None) for name in ("arm", "outcome", "loss_range"))
     both = None if ends is None else ",".join(map(str, ends))
-    found = read_log(log, arm, outcome, both, **named)
-    if arms is not None and whole_number("--arms", arms) != found.arms:
-        raise InputError(f"{log.name} has {found.arms} arms; got --arms {arms}.")
-    return found
+    read = read_log(log, arm, outcome, both, **named)
+    if arms is not None and whole_number("--arms", arms) != read.arms:
+        raise InputError(f"{log.name} has {read.arms} arms; got --arms {arms}.")
+    return read
 
 
 def _ahead(
-    found: Plan, gap: float | None, base_rate: float | None, log: Logged | None
+    planned: Plan, gap: float | None, base_rate: float | None, log: Logged | None
 ) -> Prospect | None:
     """Return what to expect, if losses were described."""
     from bandanna.cli.forecast import by_log, by_rates
@@ -321,7 +321,7 @@ def _ahead(
     if log is not None:
         if (gap, base_rate) != (None, None):
             raise InputError("give either a log or --gap and --base-rate.")
-        return by_log(found.problem, log)
+        return by_log(planned.problem, log)
     if (gap, base_rate) == (None, None):
         return None
-    return by_rates(found.problem, gap, base_rate)
+    return by_rates(planned.problem, gap, base_rate)

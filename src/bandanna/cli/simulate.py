@@ -128,8 +128,8 @@ def _price(results: Results, policies: dict[str, Policy]) -> list[str]:
     """Say what privacy costs, where baselines were played."""
     from bandanna.simulation.baselines import price_in
 
-    found = price_in(results, policies)
-    return [] if found is None else [found.words]
+    price = price_in(results, policies)
+    return [] if price is None else [price.words]
 
 
 def _number(value: float | str, style: str) -> str:
@@ -266,7 +266,7 @@ def simulate(
         )
 
 
-class Asked(NamedTuple):
+class Given(NamedTuple):
     """What ``--set`` says, by whom it is for."""
 
     policy: JSON
@@ -275,7 +275,7 @@ class Asked(NamedTuple):
     experts: tuple[ArmName, ...]
 
 
-def _sorted(further: list[str] | None, environment: str | None, log: Path | None) -> Asked:
+def _sorted(further: list[str] | None, environment: str | None, log: Path | None) -> Given:
     """Read ``--set``, and say of each name whether policies, runs or the environment take it."""
     declared = {name: one for name, one in parameters().items() if name not in OWN_OPTIONS}
     others = OF_A_LOG if log is not None else _options_of(environment)
@@ -288,7 +288,7 @@ def _sorted(further: list[str] | None, environment: str | None, log: Path | None
         for name in [*given]
         if name in declared and name not in others
     }
-    return Asked(policy, runs, given, experts)
+    return Given(policy, runs, given, experts)
 
 
 OWN_OPTIONS = ("arms", "rounds", "epsilon", "experts", "algorithm", "loss_range", "losses")
@@ -301,7 +301,7 @@ def _options_of(environment: str | None) -> Iterable[str]:
     return options_of(environment)
 
 
-def _usual(asked: Asked) -> str:
+def _usual(asked: Given) -> str:
     if "returning" in asked.environment:
         return "returning"
     return "one-good" if asked.experts else "bernoulli"
@@ -321,11 +321,11 @@ def environment_of(
         person = further.pop("person", None)
         if further:
             raise InputError(f"a file of losses has no {next(iter(further))}.")
-        found = read_losses(Path(name), loss_range, said, person).environment(size["rounds"])
-        for what, own in (("arms", found.arms), ("experts", found.experts)):
+        read = read_losses(Path(name), loss_range, said, person).environment(size["rounds"])
+        for what, own in (("arms", read.arms), ("experts", read.experts)):
             if size[what] not in (None, own):
                 raise InputError(f"{name} has {own or 'no'} {what}; got {what} {size[what]}.")
-        return found
+        return read
     for column in ("person", "advice", "clip"):
         if column in further:
             raise InputError(f"{column} is a column of data; name a log, or a file --environment.")

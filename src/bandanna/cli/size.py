@@ -47,9 +47,9 @@ def size(
     problem = FinishedProblem(
         *(epsilon, sd, read_range(loss_range), base_rate, correlation, count, confidence)
     )
-    found = plan_finished(problem, gap=gap, people=None if known is None else float(known))
+    answered = plan_finished(problem, gap=gap, people=None if known is None else float(known))
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        typer.echo(json.dumps(answered.to_dict(), indent=2, allow_nan=False))
         return
     write = "{:,.0f}" if gap is not None else "{:.4g}"
     print_table(
@@ -58,11 +58,11 @@ def size(
         ["how", *(f"{100 * power:g}% of the time" for power in POWERS)],
         [
             [how, *("-" if value is None else write.format(value) for value in values)]
-            for how, values in found.rows
+            for how, values in answered.rows
         ],
         "one look at a finished log with arms of one size; for looking again and again: --any-time",
     )
-    typer.echo(found.sentence)
+    typer.echo(answered.sentence)
 
 
 def _until_known(
@@ -83,18 +83,18 @@ def _until_known(
         )
     from bandanna.planner.time_to_answer import AnswerProblem, plan_answer
 
-    found = plan_answer(AnswerProblem(arms, epsilon, gap, base_rate, confidence), people)
+    answered = plan_answer(AnswerProblem(arms, epsilon, gap, base_rate, confidence), people)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        typer.echo(json.dumps(answered.to_dict(), indent=2, allow_nan=False))
         return
     print_table(
         f"People until the best of {arms:,} arms is known, {100 * confidence:.4g}% sure",
         ["how", "mean", "90% by", "wrong"],
         [
             [row.how, f"{row.mean:,.0f}", f"{row.most:,.0f}", f"{row.wrong:.1%}"]
-            for row in found.rows
+            for row in answered.rows
         ],
         f"one arm succeeds {base_rate + gap:.4g} of the time, the others {base_rate:.4g}; epsilon "
         f"{epsilon:g}; 100 simulated runs each; outcomes that do not change over time",
     )
-    typer.echo(found.sentence)
+    typer.echo(answered.sentence)

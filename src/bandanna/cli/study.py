@@ -139,11 +139,11 @@ def report(
     from bandanna.report.study_report import said, write_report
     from bandanna.studies.results import StudyResults
 
-    found = StudyResults.read(results)
-    written = write_report(found, output, audit=audit, charts=charts)
+    results_read = StudyResults.read(results)
+    written = write_report(results_read, output, audit=audit, charts=charts)
     for path in written:
         typer.echo(f"wrote {path}")
-    for sentence in said(leads(found)):
+    for sentence in said(leads(results_read)):
         typer.echo(sentence)
 
 

@@ -65,7 +65,7 @@ class DigitsExperts(ExpertEnvironment):
         return np.where(right, 0, UNITS).astype(np.int64), table[images]
 
 
-class Answers(NamedTuple):
+class DigitVotes(NamedTuple):
     """What each expert says of each image that it was not trained on."""
 
     names: tuple[str, ...]
@@ -75,7 +75,7 @@ class Answers(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def train_experts() -> Answers:
+def train_experts() -> DigitVotes:
     """Train the experts, once: it takes about a second."""
     need("digits", "the digits environment")
     from sklearn import datasets
@@ -94,7 +94,7 @@ def train_experts() -> Answers:
     says = np.stack(shares, axis=2)  # (images, arms, experts)
     says = np.ascontiguousarray(says / says.sum(axis=1, keepdims=True))
     votes = says.argmax(axis=1).astype(np.uint8)
-    return Answers(tuple(names), digits[TRAINED_ON:].astype(np.int64), votes, says)
+    return DigitVotes(tuple(names), digits[TRAINED_ON:].astype(np.int64), votes, says)
 
 
 def _models() -> dict[str, Any]:

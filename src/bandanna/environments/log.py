@@ -103,23 +103,23 @@ def read_log(
     if isinstance(advice, str) or not all(isinstance(column, str) for column in advice):
         raise InputError(f"advice must be a list of columns, one an expert; got {advice!r}.")
     wanted = [column for column in asked.values() if column is not None]
-    found = read_columns(source, [*wanted, *advice])
-    if found[arm].ndim != 1 or found[arm].size == 0:
+    columns = read_columns(source, [*wanted, *advice])
+    if columns[arm].ndim != 1 or columns[arm].size == 0:
         raise InputError("the log has no rows; give one for each decision that was made.")
-    codes, names = _codes("arm", arm, found[arm])
+    codes, names = _codes("arm", arm, columns[arm])
     if len(names) < 2:
         raise InputError(f"a log needs at least 2 arms; column {arm!r} has one value in all rows.")
-    losses = _outcomes(outcome, found[outcome], (low, high), clip=clip)
+    losses = _outcomes(outcome, columns[outcome], (low, high), clip=clip)
     units = np.rint((losses - low) / (high - low) * UNITS).astype(np.int64)
-    chances = None if propensity is None else _propensities(propensity, found[propensity])
-    people = None if person is None else _codes("person", person, found[person])[0]
+    chances = None if propensity is None else _propensities(propensity, columns[propensity])
+    people = None if person is None else _codes("person", person, columns[person])[0]
     segments = np.zeros_like(codes)
     if segment is not None:
-        segments = _codes("segment", segment, found[segment])[0]
+        segments = _codes("segment", segment, columns[segment])[0]
     order = np.arange(codes.size)
     if time is not None:
-        _refuse_missing("time", time, _missing(found[time]))
-        order = np.argsort(moments(time, found[time]), kind="stable")
+        _refuse_missing("time", time, _missing(columns[time]))
+        order = np.argsort(moments(time, columns[time]), kind="stable")
     name = Path(source).name if isinstance(source, str | Path) else "log"
     return Log(
         name,
@@ -131,9 +131,9 @@ def read_log(
         segments[order],
         time is not None,
         (low, high),
-        _advised(advice, found, names)[order] if advice else None,
+        _advised(advice, columns, names)[order] if advice else None,
         tuple(advice),
-        found[outcome].dtype.kind == "b",
+        columns[outcome].dtype.kind == "b",
     )
 
 
@@ -282,10 +282,10 @@ def moments(column: str, values: NDArray[Any]) -> NDArray[Any]:
 
 def _padded(text: str) -> str:
     """Write 2024-1-9 as 2024-01-09; leave the rest as it is."""
-    found = PARTED.fullmatch(text)
-    if found is None:
+    date = PARTED.fullmatch(text)
+    if date is None:
         return text
-    year, month, day, rest = found.groups()
+    year, month, day, rest = date.groups()
     return f"{year}-{int(month):02}-{int(day):02}{rest}"
 
 
@@ -391,7 +391,7 @@ def sample_of(log: Log, *, reward: bool, outcome: str = "") -> LogSample:
     low, high = log.loss_range
     weights, arms = 1.0 / log.chances(), len(log.arm_names)
     least = max(FEWEST, OF_EVEN * log.size / arms)
-    found, losses, errors = [], np.zeros(arms), np.zeros(arms)
+    sampled, losses, errors = [], np.zeros(arms), np.zeros(arms)
     for arm, name in enumerate(log.arm_names):
         mine = log.arms == arm
         units, weight = log.units[mine] / UNITS, weights[mine]
@@ -402,8 +402,8 @@ def sample_of(log: Log, *, reward: bool, outcome: str = "") -> LogSample:
         losses[arm], errors[arm] = mean, math.sqrt(squares) / (float(weight.sum()) + 2.0 * each)
         shown = high - (high - low) * mean if reward else low + (high - low) * mean
         rows = int(mine.sum())
-        found.append(SampledArm(name, rows, shown, (high - low) * errors[arm], rows < least))
-    solid = [arm for arm in range(arms) if not found[arm].few] or list(range(arms))
+        sampled.append(SampledArm(name, rows, shown, (high - low) * errors[arm], rows < least))
+    solid = [arm for arm in range(arms) if not sampled[arm].few] or list(range(arms))
     best = min(solid, key=lambda arm: losses[arm])
     sure = float(-ndtri(SURE / arms))
     near = [
@@ -412,9 +412,9 @@ def sample_of(log: Log, *, reward: bool, outcome: str = "") -> LogSample:
         if arm != best
         and losses[arm] - losses[best] <= sure * math.hypot(errors[arm], errors[best])
     ]
-    clearly = not near and not found[best].few
-    names = tuple(found[arm].name for arm in near)
-    return LogSample(tuple(found), found[best].name, clearly, names, outcome)
+    clearly = not near and not sampled[best].few
+    names = tuple(sampled[arm].name for arm in near)
+    return LogSample(tuple(sampled), sampled[best].name, clearly, names, outcome)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -68,7 +68,7 @@ def note_test(
         seen[ALARM] = 1.0 if ratio > 1.0 else 0.0
 
 
-class Comparison(TypedDict):
+class ArmChange(TypedDict):
     """A release against the earlier ones of its arm."""
 
     arm: int
@@ -89,7 +89,7 @@ class GuardReport(TypedDict):
     """How likely an alarm is where nothing changes, at most."""
     approximate: NotRequired[bool]
     """Whether that is what it was designed for, not what is proved."""
-    most_telling: NotRequired[Comparison]
+    most_telling: NotRequired[ArmChange]
 
 
 def guard_report(seen: NDArray[np.float64], *, guard: bool, false_alarm: float) -> GuardReport:
@@ -101,7 +101,7 @@ def guard_report(seen: NDArray[np.float64], *, guard: bool, false_alarm: float) 
         false_alarm=false_alarm,
     )
     if seen[TESTS]:
-        report["most_telling"] = Comparison(
+        report["most_telling"] = ArmChange(
             arm=int(seen[ARM]),
             after_rounds=int(seen[AFTER]),
             loss_before=float(1.0 - seen[OLD]),

@@ -522,7 +522,7 @@ def _promise(
 # --- what it says -----------------------------------------------------------------------------
 
 
-class Told(NamedTuple):
+class Ranking(NamedTuple):
     """Which arms may be the best, and how all others differ from one of them, together."""
 
     leader: int
@@ -536,7 +536,7 @@ class Told(NamedTuple):
     racing: list[int]
 
 
-def _told(look: OneLook, alpha: float, control: int | None) -> Told:
+def _told(look: OneLook, alpha: float, control: int | None) -> Ranking:
     """Compare arms so that everything holds together.
 
     The leader was picked by looking, so its pairs have the error probability of all pairs there
@@ -552,11 +552,11 @@ def _told(look: OneLook, alpha: float, control: int | None) -> Told:
     surest = min([0.0, *(found.high for found in apart.values())]) if control is not None else 0.0
     racing = [k for k, found in apart.items() if found.low <= surest]
     racing += [base] if surest >= 0.0 else []
-    return Told(leader, base, apart, level, sorted(racing))
+    return Ranking(leader, base, apart, level, sorted(racing))
 
 
 def _best_words(
-    look: OneLook, told: Told, best: int, names: Sequence[ArmName], units: Units
+    look: OneLook, told: Ranking, best: int, names: Sequence[ArmName], units: Units
 ) -> str:
     """Say which arm is best, and by how much."""
     if best == told.base:
@@ -584,7 +584,7 @@ def _too_close(some: Sequence[ArmName], units: Units, confidence: float) -> str:
 
 
 def _notes(
-    bought: Bought, look: OneLook, told: Told, counted: Counted, alpha: float
+    bought: Bought, look: OneLook, told: Ranking, counted: Counted, alpha: float
 ) -> tuple[str, ...]:
     """Say what was bought, and what it did."""
     said, (low, high) = [], counted.outcome_range
@@ -609,7 +609,7 @@ def _notes(
     return tuple(said)
 
 
-def _narrower(bought: Bought, look: OneLook, told: Told, alpha: float) -> str:
+def _narrower(bought: Bought, look: OneLook, told: Ranking, alpha: float) -> str:
     if bought.related is None:
         return "there are too few people to tell how much narrower that makes intervals"
     first, second = told.leader, next(k for k in (*told.apart, told.base) if k != told.leader)

@@ -21,7 +21,7 @@ from bandanna._core.grid import LossRange
 from bandanna._core.types import InputError
 from bandanna.logs.rows import Rows, Scale, Sides
 from bandanna.privacy.composition import float_below
-from bandanna.privacy.log_release import Part
+from bandanna.privacy.log_release import SideRelease
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class Bought:
     """What was bought, and what for."""
 
     scale: Scale
-    parts: tuple[Part, ...] = ()
+    parts: tuple[SideRelease, ...] = ()
     bounds: LossRange | None = None
     """What a range was chosen within."""
     cut: float | None = None
@@ -87,8 +87,8 @@ def buy(
     """Find what is not given."""
     bounds, parts, related = rows.log.loss_range, [], None
     if adjust is not None:
-        there = Part("slope", "choice", SLOPE * epsilon)
-        back = Part("slope back", "choice", BACK * epsilon)
+        there = SideRelease("slope", "choice", SLOPE * epsilon)
+        back = SideRelease("slope back", "choice", BACK * epsilon)
         if slope is None:
             slope = _middle(rows.pair_slopes(_slopes()), there)
             parts.append(there)
@@ -112,13 +112,13 @@ def _with_range(
     epsilon: float,
     bounds: LossRange,
     slope: float,
-    parts: list[Part],
+    parts: list[SideRelease],
     adjust: str,
     related: float | None,
 ) -> Bought:
-    zeros = Part("people who are not 0", "count", ZEROS * epsilon)
-    chosen = Part("range", "choice", RANGE * epsilon)
-    counted = Part("people who are cut", "count", CUT * epsilon)
+    zeros = SideRelease("people who are not 0", "count", ZEROS * epsilon)
+    chosen = SideRelease("range", "choice", RANGE * epsilon)
+    counted = SideRelease("people who are cut", "count", CUT * epsilon)
     at = np.array([min(max(0.0, bounds[0]), bounds[1])])
     some = zeros.count(int(sum(side[0] for side in rows.sides(at, slope))))
     worth = min(WORTH * chosen.scale, max(some - 2.0 * zeros.scale, 0.0) / ENOUGH)
@@ -154,7 +154,7 @@ def candidate_ends(bounds: LossRange) -> Floats:
 
 
 def _range(
-    sides: Sides, points: Floats, bounds: LossRange, worth: float, chosen: Part
+    sides: Sides, points: Floats, bounds: LossRange, worth: float, chosen: SideRelease
 ) -> LossRange:
     """Choose the range: a person who is cut counts against it, and so does its width."""
     first, second = np.triu_indices(points.size, 1)
@@ -176,7 +176,7 @@ def _slopes() -> Floats:
     return np.linspace(FLATTEST, STEEPEST, SLOPES)
 
 
-def _middle(sides: Sides, part: Part) -> float:
+def _middle(sides: Sides, part: SideRelease) -> float:
     """Choose the slope with as many pairs on one side as on the other (Theil and Sen)."""
     scores = -(np.abs(sides.below - sides.above) // 2)
     return float(_slopes()[part.choose(scores)])

@@ -19,7 +19,7 @@ MOST_ARMS = 10**6
 MOST_EXPERTS = 10**9
 
 
-class Answer(NamedTuple):
+class Solution(NamedTuple):
     """What was asked for, the problem with it filled in, and the answer in words."""
 
     value: float
@@ -27,7 +27,7 @@ class Answer(NamedTuple):
     words: str
 
 
-def ask(question: str, target: float, problem: Problem) -> Answer:
+def ask(question: str, target: float, problem: Problem) -> Solution:
     """Answer how many rounds, arms or experts, or which epsilon, a target regret allows.
 
     Parameters
@@ -57,10 +57,10 @@ def ask(question: str, target: float, problem: Problem) -> Answer:
         "experts": f"Up to {value:,} experts{more}",
     }[question]
     promise = f"regret of at most {target:g} of the rounds is guaranteed."
-    return Answer(value, problem.but(**{question: value}), f"{words}, {promise}")
+    return Solution(value, problem.but(**{question: value}), f"{words}, {promise}")
 
 
-def slots_for(target: float, problem: Problem) -> Answer:
+def slots_for(target: float, problem: Problem) -> Solution:
     """Answer how many slots a person may have for a target regret; rounds are slots.
 
     Examples
@@ -80,7 +80,7 @@ def slots_for(target: float, problem: Problem) -> Answer:
         )
     value = _smallest(lambda slots: share(slots) > target, 2, MAX_SLOTS) - 1
     words = f"Up to {value:,} slots a person, regret of at most {target:g} of the slots"
-    return Answer(value, problem, f"{words} is guaranteed.")
+    return Solution(value, problem, f"{words} is guaranteed.")
 
 
 def says_something_from(entry: Algorithm, problem: Problem) -> int | None:

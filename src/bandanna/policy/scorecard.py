@@ -32,7 +32,7 @@ MOMENTS = 40
 """After how many phases, at most, a lift is drawn."""
 
 
-class Policy(Protocol):
+class ScorecardSource(Protocol):
     """What a scorecard reads of a policy."""
 
     @property
@@ -77,7 +77,7 @@ class Policy(Protocol):
 
 
 def scorecard_of(
-    policy: Policy, control: ArmName | None, outcome: str, confidence: float
+    policy: ScorecardSource, control: ArmName | None, outcome: str, confidence: float
 ) -> Scorecard:
     """Return the scorecard of a policy: the outcome first, then every metric.
 
@@ -119,7 +119,7 @@ def scorecard_of(
 
 
 def over_phases(
-    policy: Policy, units: Units, control: ArmName, arm: ArmName, confidence: float
+    policy: ScorecardSource, units: Units, control: ArmName, arm: ArmName, confidence: float
 ) -> tuple[Moment, ...]:
     """Return how an arm stood against the control after each phase, and the shares in it.
 
@@ -147,7 +147,7 @@ def over_phases(
     return tuple(found)
 
 
-def _control(policy: Policy, control: ArmName | None) -> ArmName:
+def _control(policy: ScorecardSource, control: ArmName | None) -> ArmName:
     arms = policy.choices
     if len(arms) < 2:
         raise InputError(f"a scorecard compares arms; there is only {arms[0]!r}.")
@@ -159,7 +159,7 @@ def _control(policy: Policy, control: ArmName | None) -> ArmName:
 
 
 def _metric(
-    policy: Policy,
+    policy: ScorecardSource,
     answer: Answer,
     name: str | None,
     control: ArmName,
@@ -219,7 +219,7 @@ def _lift(compared: Comparison, control: ArmAnswer, least: float) -> Lift | None
     return from_intervals(compared.difference, apart, control.mean or 0.0, around, least)
 
 
-def _health(policy: Policy, answer: Answer) -> list[Check]:
+def _health(policy: ScorecardSource, answer: Answer) -> list[Check]:
     """Return what public counts and guards say of the run."""
     missed, rounds = policy.happened.missed, max(policy.decided, 1)
     checks = [

@@ -45,7 +45,7 @@ HARDLY = 1e-9
 """By how much, relatively, a person's epsilon may exceed what their slots cost."""
 
 
-class Slot(NamedTuple):
+class SlotCost(NamedTuple):
     """What one slot may cost."""
 
     epsilon: float
@@ -57,7 +57,7 @@ def check_slots(slots: object) -> int:
     return checks.whole("per_person", slots, at_least=1, at_most=MAX_SLOTS)
 
 
-def composed_delta(epsilon: float, each: Slot, slots: int) -> float:
+def composed_delta(epsilon: float, each: SlotCost, slots: int) -> float:
     """Return the smallest delta at an epsilon for someone in several slots, rounded up.
 
     Examples
@@ -90,7 +90,7 @@ def composed_delta(epsilon: float, each: Slot, slots: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def composed_epsilon(each: Slot, slots: int, delta: float) -> float:
+def composed_epsilon(each: SlotCost, slots: int, delta: float) -> float:
     """Return the smallest epsilon at a delta for someone in several slots, rounded up.
 
     Examples
@@ -109,7 +109,7 @@ def composed_epsilon(each: Slot, slots: int, delta: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def slot_for(epsilon: float, delta: float, slots: int, *, spend_delta: bool = False) -> Slot:
+def slot_for(epsilon: float, delta: float, slots: int, *, spend_delta: bool = False) -> SlotCost:
     """Return what each slot may cost for a person's epsilon and delta: the inverse of the above.
 
     Parameters
@@ -129,33 +129,33 @@ def slot_for(epsilon: float, delta: float, slots: int, *, spend_delta: bool = Fa
     """
     pure = float_below(Fraction(epsilon) / slots)
     if delta == 0.0:
-        return _checked(Slot(pure, 0.0), epsilon, slots)
+        return _checked(SlotCost(pure, 0.0), epsilon, slots)
     own = delta / (2.0 * slots) if spend_delta else 0.0
 
     def good(each: float) -> bool:
-        return composed_delta(epsilon, Slot(each, own), slots) <= delta
+        return composed_delta(epsilon, SlotCost(each, own), slots) <= delta
 
     most = min(2.0 * pure, MAX_EPSILON)
     while most < MAX_EPSILON and good(most):
         most = min(2.0 * most, MAX_EPSILON)
     found = most if good(most) else -_bisect(lambda each: good(-each), -most, -pure)
-    return _checked(Slot(found, own), epsilon, slots)
+    return _checked(SlotCost(found, own), epsilon, slots)
 
 
-def keeps(epsilon: float, delta: float, each: Slot, slots: int) -> bool:
+def keeps(epsilon: float, delta: float, each: SlotCost, slots: int) -> bool:
     """Whether this many slots keep the person's epsilon and delta."""
     if delta == 0.0:
         return each.delta == 0.0 and slots * Fraction(each.epsilon) <= Fraction(epsilon)
     return composed_delta(epsilon, each, slots) <= delta
 
 
-def costs(epsilon: float, delta: float, each: Slot, slots: int) -> bool:
+def costs(epsilon: float, delta: float, each: SlotCost, slots: int) -> bool:
     """Whether this many slots cost just this epsilon at this delta: they keep it and no less."""
     less = epsilon * (1.0 - HARDLY)
     return keeps(epsilon, delta, each, slots) and not keeps(less, delta, each, slots)
 
 
-def slots_for(epsilon: float, delta: float, each: Slot) -> int:
+def slots_for(epsilon: float, delta: float, each: SlotCost) -> int:
     """Return how many slots of a given cost a person's epsilon and delta allow; 0 if none.
 
     Examples
@@ -185,7 +185,7 @@ def float_below(number: Fraction) -> float:
     return found if Fraction(found) <= number else math.nextafter(found, -math.inf)
 
 
-def _checked(each: Slot, epsilon: float, slots: int) -> Slot:
+def _checked(each: SlotCost, epsilon: float, slots: int) -> SlotCost:
     if each.epsilon < MIN_EPSILON:
         raise InputError(
             f"epsilon {epsilon:g} for {slots} slots leaves {each.epsilon:.3g} for each, below "
@@ -235,7 +235,7 @@ def one_bit_group(each: float, size: int, batch: int, delta: float) -> float:
     if delta == 0.0 or size > LARGEST:
         return top
     if batch == 1:
-        return composed_epsilon(Slot(each, 0.0), size, delta)
+        return composed_epsilon(SlotCost(each, 0.0), size, delta)
     import numpy as np  # loaded when first used: a plan needs no arrays
 
     step = each / STEPS
@@ -275,7 +275,7 @@ def laplace_group(each: float, size: int, batch: int, step: float, delta: float)
     together = max(0.0, min(top, top + 2.0 * math.log1p(-delta) + size * step))
     if batch > 1 or size == 1:
         return together
-    return min(together, composed_epsilon(Slot(each, 0.0), size, delta))
+    return min(together, composed_epsilon(SlotCost(each, 0.0), size, delta))
 
 
 SMALLEST_SECOND = 1e-12
@@ -288,7 +288,7 @@ def for_person(promise: Guarantee, epsilon: float, delta: float, slots: int) -> 
     ``promise`` is what holds for one slot; epsilon and delta are what the person was to be
     promised, and are refused if the slots cost more. Where they cost less, that is promised.
     """
-    each = Slot(promise.epsilon, promise.delta)
+    each = SlotCost(promise.epsilon, promise.delta)
     if not keeps(epsilon, delta, each, slots):
         raise InputError(
             f"{slots} slots of epsilon {each.epsilon:g} and delta {each.delta:g} cost more than "
@@ -323,9 +323,9 @@ def impossible_slots(data: JSON) -> Iterator[Finding]:
 
 def check_person_slots(mechanism: Mechanism, data: JSON) -> Iterator[Finding]:
     """Prove what one slot costs, and that all of a person's keep epsilon and delta."""
-    slots, each = data["slots"], Slot(data["slot_epsilon"], data["slot_delta"])
+    slots, each = data["slots"], SlotCost(data["slot_epsilon"], data["slot_delta"])
     for finding in mechanism.check(*each):
-        renamed = finding.entry in Slot._fields
+        renamed = finding.entry in SlotCost._fields
         yield finding._replace(entry=f"slot_{finding.entry}") if renamed else finding
     epsilon, delta = data["epsilon"], data["delta"]
     holds = costs(epsilon, delta, each, slots)
@@ -337,7 +337,7 @@ def check_person_slots(mechanism: Mechanism, data: JSON) -> Iterator[Finding]:
         yield Finding("delta", bool(found <= delta * (1.0 + TOLERANCE)), why)
 
 
-def composed_loss(each: Slot, slots: int) -> PrivacyLoss:
+def composed_loss(each: SlotCost, slots: int) -> PrivacyLoss:
     """Return dp-accounting's privacy loss of so many slots; losses are multiples of epsilon."""
     from dp_accounting.pld import common  # loaded when first used
     from dp_accounting.pld import privacy_loss_distribution as pld

@@ -30,7 +30,7 @@ from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.inference import Law, Totals, law_of
 from bandanna.privacy.composition import laplace_group
 from bandanna.privacy.mechanism import (
-    Bins,
+    BinnedLaw,
     Finding,
     Numerics,
     PrivacyLoss,
@@ -181,7 +181,7 @@ class LaplaceRelease(PureRelease):
         sums = published[:, 0] * self.batch
         return np.where(sums >= 1.0, 1, np.where(sums <= 0.0, 0, -1))
 
-    def bins(self, total: int) -> Bins:
+    def bins(self, total: int) -> BinnedLaw:
         """Return the exact law of what is published."""
         from scipy import stats  # loaded when first used
 
@@ -189,7 +189,7 @@ class LaplaceRelease(PureRelease):
         noise = np.unique(law.ppf(np.linspace(0.0, 1.0, 41)[1:-1]))
         chances = np.diff(np.concatenate(([0.0], law.cdf(noise), [1.0])))
         # Half a unit above, so that rounding cannot move a value across an edge.
-        return Bins((noise + total + 0.5) / (self.batch * UNITS), chances)
+        return BinnedLaw((noise + total + 0.5) / (self.batch * UNITS), chances)
 
     def fast(self) -> FastLaplace:
         """Return the numbers for the compiled form."""

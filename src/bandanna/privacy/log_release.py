@@ -49,7 +49,7 @@ SUMS: dict[str, type[LaplaceMechanism | MomentsMechanism]] = {
 
 
 @dataclass(frozen=True)
-class Part:
+class SideRelease:
     """Something that is released besides sums: what, how, and for how much."""
 
     what: str
@@ -223,7 +223,7 @@ def _possible(part: object) -> bool:
 
 def with_parts(
     sums: Guarantee,
-    parts: Sequence[Part],
+    parts: Sequence[SideRelease],
     bounds: LossRange | None = None,
     frozen: str = "",
 ) -> Guarantee:

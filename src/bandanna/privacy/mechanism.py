@@ -37,7 +37,7 @@ class Finding(NamedTuple):
     why: str
 
 
-class Bins(NamedTuple):
+class BinnedLaw(NamedTuple):
     """The law of what a release publishes: edges between bins, and each bin's chance."""
 
     edges: NDArray[np.float64]

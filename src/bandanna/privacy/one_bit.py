@@ -49,7 +49,7 @@ from bandanna.inference import Law, Totals, law_of
 from bandanna.privacy.composition import one_bit_group
 from bandanna.privacy.exact_arithmetic import integers_satisfy, log_of, one_bit_integers
 from bandanna.privacy.mechanism import (
-    Bins,
+    BinnedLaw,
     Finding,
     Numerics,
     PrivacyLoss,
@@ -231,10 +231,10 @@ class OneBitRelease(PureRelease):
         """Guess a canary where a bit is 1: among zeros, that is where it tells most."""
         return np.where(published[:, 0] > 0, 1, -1)
 
-    def bins(self, total: int) -> Bins:
+    def bins(self, total: int) -> BinnedLaw:
         """Return the exact law of what is published."""
         one = float(Fraction(self.a + self.b * total, self.denominator))
-        return Bins(np.array([0.5]), np.array([1.0 - one, one]))
+        return BinnedLaw(np.array([0.5]), np.array([1.0 - one, one]))
 
     def mean_loss(self, published: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean loss that shares of ones tell of."""

@@ -27,7 +27,7 @@ from bandanna._core.dispatch import dispatched
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee
-from bandanna.privacy.mechanism import Bins, Mechanism
+from bandanna.privacy.mechanism import BinnedLaw, Mechanism
 
 
 class ReleasedEpoch(NamedTuple):
@@ -176,7 +176,7 @@ class Release(ABC):
         """
         return None
 
-    def bins(self, total: int) -> Bins:
+    def bins(self, total: int) -> BinnedLaw:
         """Return the exact law of what is published for a sum."""
         raise InputError(f"the law of a {self.name} release is not known here.")
 

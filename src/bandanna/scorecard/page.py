@@ -25,7 +25,7 @@ MARKS = {
 
 def effects_table(metrics: Sequence[tuple[str, Metric]]) -> str:
     """Return one table of metrics, each with the group it is about, all lifts on one axis."""
-    scale = Scale.of([metric for _, metric in metrics])
+    scale = LiftAxis.of([metric for _, metric in metrics])
     axis = '<td class="plot"></td>'
     if not scale.empty:
         axis = f'<th scope="col" class="plot">{scale.axis()}</th>'
@@ -43,7 +43,7 @@ def effects_table(metrics: Sequence[tuple[str, Metric]]) -> str:
     return f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
 
 
-def _row(metric: Metric, effect: Effect, scale: Scale) -> str:
+def _row(metric: Metric, effect: Effect, scale: LiftAxis) -> str:
     mark = MARKS[effect.verdict]
     pill = f' <span class="pill {effect.verdict}">{mark}</span>' if mark else ""
     control = " control" if effect.verdict == "control" else ""
@@ -62,7 +62,7 @@ def _row(metric: Metric, effect: Effect, scale: Scale) -> str:
     )
 
 
-class Scale:
+class LiftAxis:
     """The axis that all lifts are drawn on."""
 
     WIDTH, EDGE = 400.0, 22.0
@@ -73,7 +73,7 @@ class Scale:
         """Whether no lift can be said."""
 
     @classmethod
-    def of(cls, metrics: Sequence[Metric]) -> Scale:
+    def of(cls, metrics: Sequence[Metric]) -> LiftAxis:
         """Return an axis with room for all intervals; very wide ones are cut at its ends."""
         said = [e for metric in metrics for e in metric.effects if e.lift is not None]
         if not said:

@@ -20,7 +20,7 @@ from bandanna.store.guard import RestoredError
 from bandanna.store.writer import OverloadedError, UnknownError
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """What went wrong (RFC 9457)."""
 
     type: str
@@ -30,7 +30,11 @@ class Problem(BaseModel):
 
 
 PROBLEMS: dict[int | str, JSON] = {
-    status: {"model": Problem, "content": {"application/problem+json": {}}, "description": why}
+    status: {
+        "model": ProblemDetails,
+        "content": {"application/problem+json": {}},
+        "description": why,
+    }
     for status, why in (
         (400, "Not JSON"),
         (401, "No key"),

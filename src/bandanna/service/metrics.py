@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from bandanna.store.rows import Measured
+from bandanna.store.rows import Gauges
 
 MOST_EXPERIMENTS = 200
 """Experiments that have numbers of their own: the newest that run."""
@@ -87,7 +87,7 @@ class Metrics:
         known[0].inc()
         known[1].observe(seconds)
 
-    def experiments(self, found: Iterable[Measured], now: float) -> None:
+    def experiments(self, found: Iterable[Gauges], now: float) -> None:
         """Set the numbers of running experiments; of others none are kept."""
         self.resumed.clear()
         for gauge in self.each.values():
@@ -107,9 +107,9 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-def _whole(parts: Iterable[Measured]) -> list[Measured]:
+def _whole(parts: Iterable[Gauges]) -> list[Gauges]:
     """Return experiments as wholes: what is counted in segments is added up."""
-    found: dict[str, Measured] = {}
+    found: dict[str, Gauges] = {}
     for part in parts:
         known = found.get(part.id)
         if known is None and len(found) < MOST_EXPERIMENTS:

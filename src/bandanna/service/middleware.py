@@ -56,14 +56,14 @@ SAFE_HEADERS = (
 )
 
 
-class People:
+class SignedIn:
     """Who signed in, as some proxies say: no others are believed."""
 
     def __init__(self, proxies: tuple[str, ...], roles: Roles) -> None:
         self._proxies, self._roles = check_networks(proxies), roles
 
     @classmethod
-    def of(cls, settings: Settings) -> People | None:
+    def of(cls, settings: Settings) -> SignedIn | None:
         """Return what the settings say, if people sign in at all."""
         if not settings.people_from and settings.roles is None:
             return None
@@ -98,7 +98,7 @@ class Gate:
         rate: float,
         device_rate: float,
         proxies: tuple[str, ...] = (),
-        people: People | None = None,
+        people: SignedIn | None = None,
     ) -> None:
         self._app, self._ring, self._metrics = app, ring, metrics
         self._most_bytes = most_bytes

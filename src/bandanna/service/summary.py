@@ -16,7 +16,7 @@ from bandanna.policy.summary import ArmSummary
 from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease
 from bandanna.service.models import moment
-from bandanna.store.totals import Half, Point, ReleaseTotals
+from bandanna.store.totals import Half, ReleaseTotals, TrendPoint
 
 if TYPE_CHECKING:
     from bandanna.contextual.policy import PrivateContextual
@@ -97,7 +97,7 @@ def _choice(row: ArmSummary, rounds: int, everything: int) -> JSON:
     return shown | {"mean": row.mean, "low": row.low, "high": row.high}
 
 
-def _shares(count: int, points: Sequence[Point]) -> list[JSON]:
+def _shares(count: int, points: Sequence[TrendPoint]) -> list[JSON]:
     """Return the shares of arms in the rounds released since the moment before."""
     found: list[JSON] = []
     for point in points:
@@ -107,7 +107,7 @@ def _shares(count: int, points: Sequence[Point]) -> list[JSON]:
     return found
 
 
-def _means(policy: Policy, count: int, points: Sequence[Point]) -> list[JSON]:
+def _means(policy: Policy, count: int, points: Sequence[TrendPoint]) -> list[JSON]:
     """Return the mean of each arm and the ends of its interval, as known at each moment.
 
     The intervals hold at all moments together, as those of the answer do.

@@ -27,7 +27,7 @@ Integers = NDArray[np.int64]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-class Guard(NamedTuple):
+class GuardRecord(NamedTuple):
     """What a guard against changing losses said."""
 
     alarms: float
@@ -116,7 +116,7 @@ class PolicyRuns:
     """Each arm's mean loss as the releases tell it, shape (runs, arms); NaN where nothing was
     released of it."""
     batch: int
-    guard: Guard | None = None
+    guard: GuardRecord | None = None
     switched: float | None = None
     """Share of the runs in which the net took over; None where there is none."""
     answers: Answers | None = None
@@ -168,12 +168,12 @@ def _answers(results: Sequence[Run]) -> Answers | None:
     return None if (found[:, 0] == -2).all() else Answers(found[:, 0], found[:, 1])
 
 
-def _guard(results: Sequence[Run], recipe: Recipe) -> Guard | None:
+def _guard(results: Sequence[Run], recipe: Recipe) -> GuardRecord | None:
     learner = recipe.learner
     guard = learner.report(learner.start()).guard if isinstance(learner, Compiled) else None
     if guard is None or not guard["guard"]:
         return None
-    return Guard(float(np.mean([run.alarm[0] for run in results])), guard["false_alarm"])
+    return GuardRecord(float(np.mean([run.alarm[0] for run in results])), guard["false_alarm"])
 
 
 def statistics(regret: Floats) -> dict[str, float]:
@@ -274,7 +274,7 @@ class Results(Tabular):
         """Whether tables show rewards: with experts, whose own rewards people know."""
         return self.comparator == "experts" and self.best_reward is not None
 
-    def guard(self, policy: str) -> Guard | None:
+    def guard(self, policy: str) -> GuardRecord | None:
         """Return how often the guard of ``dp-klucb`` said that losses change."""
         return self._of(policy).guard
 

@@ -43,7 +43,7 @@ from bandanna.store.rows import (
     Feedback,
     Location,
     OpenBatch,
-    Release,
+    ReleaseRow,
     Snapshot,
 )
 
@@ -197,7 +197,7 @@ class Store(ABC):
         """Return the last release of every experiment that has released anything."""
 
     @abstractmethod
-    def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[Release]:
+    def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[ReleaseRow]:
         """Return releases in the order of their making, from the one numbered ``after`` on."""
 
     @abstractmethod

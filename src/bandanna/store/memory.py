@@ -17,13 +17,13 @@ from bandanna.store.rows import (
     Due,
     Event,
     EventKey,
+    EventState,
     Experiment,
     Feedback,
     Location,
     OpenBatch,
-    Release,
+    ReleaseRow,
     Snapshot,
-    State,
 )
 
 
@@ -36,7 +36,7 @@ class Shelf:
         self.events: dict[Location, EventKey] = {}
         """Ids of the events in each position of open batches."""
         self.feedback: dict[Location, Feedback] = {}
-        self.releases: list[Release] = []
+        self.releases: list[ReleaseRow] = []
         self.steps: list[str] = []
         """Random steps of the transactions that recorded releases, one for each release."""
         self.people: dict[str, int] = {}
@@ -128,7 +128,7 @@ class MemoryStore(Store):
                 n: Mark(len(s.steps) - 1, s.steps[-1]) for n, s in self._shelves.items() if s.steps
             }
 
-    def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[Release]:
+    def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[ReleaseRow]:
         """Return releases in the order of their making."""
         with self._lock:
             return self._shelves[experiment].releases[after : after + limit]
@@ -221,7 +221,7 @@ class MemoryTransaction(Transaction):
     def due(self, experiment: int, after: tuple[float, int], limit: int) -> list[Due]:
         """Return events that wait, by deadline and round: the first so many after these two."""
         found = [
-            Due(e.expires_at, e.round, e.location, e.chance, e.state is State.DEFERRED)
+            Due(e.expires_at, e.round, e.location, e.chance, e.state is EventState.DEFERRED)
             for e in (self._events[name] for name in self._shelves[experiment].events.values())
             if e.expires_at is not None and e.state in WAITING_STATES
         ]
@@ -235,7 +235,7 @@ class MemoryTransaction(Transaction):
     def free(self, experiment: int, limit: int) -> list[tuple[Location, float | None]]:
         """Return positions of open batches whose event was never shown, and chances of arms."""
         events = (self._events[name] for name in self._shelves[experiment].events.values())
-        return [(e.location, e.chance) for e in events if e.state is State.VOID][:limit]
+        return [(e.location, e.chance) for e in events if e.state is EventState.VOID][:limit]
 
     def blocks(self, experiment: int, batch: int) -> list[bytes]:
         """Return the blocks of a batch, in the order they were written."""
@@ -271,7 +271,7 @@ class MemoryTransaction(Transaction):
                 self._events[name] = self._events[name]._replace(state=state)
             for event in changes.events:
                 self._events[event.key] = event
-                if event.state is not State.VOID:
+                if event.state is not EventState.VOID:
                     shelf.events[event.location] = event.key
             shelf.batches |= {batch.number: batch for batch in changes.batches}
             shelf.feedback |= {(row.batch, row.position): row for row in changes.feedback}
@@ -284,5 +284,5 @@ class MemoryTransaction(Transaction):
             for location in [location for location in shelf.events if location[0] in gone]:
                 name = shelf.events.pop(location)
                 if self._events[name].state in WAITING_STATES:
-                    self._events[name] = self._events[name]._replace(state=State.HEARD)
+                    self._events[name] = self._events[name]._replace(state=EventState.HEARD)
                 shelf.feedback.pop(location, None)

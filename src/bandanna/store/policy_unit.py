@@ -28,19 +28,19 @@ from bandanna.store.contract import ConflictError, Transaction, refusals_only
 from bandanna.store.rows import (
     Changes,
     Event,
+    EventState,
     Experiment,
     Feedback,
     Location,
     OpenBatch,
-    Release,
+    ReleaseRow,
     Snapshot,
-    State,
 )
 from bandanna.store.unit_of_work import (
     PAGE,
+    Deadlines,
     NewFeedback,
     UnitOfWork,
-    Waiting,
     due_of,
     holders_of,
     reading,
@@ -287,13 +287,13 @@ class PolicyUnit(UnitOfWork):
         self._learned: bytes | None = None
         """A digest of what was learned, as it was last written."""
         state = self.policy.state
-        self._waiting = Waiting(None if self.deadline is not None else ())
+        self._waiting = Deadlines(None if self.deadline is not None else ())
         if state.people is None:
             state.open = OpenBatches(state.open, saved.opened, self._read_batch)
             return
         state.people.admitted = set()
         begun = (one for at, one in holders.items() if waits(state, at) or begins_slot(state, at))
-        self._waiting = Waiting(due_of(one) for one in begun if one.expires_at is not None)
+        self._waiting = Deadlines(due_of(one) for one in begun if one.expires_at is not None)
 
     def _read_batch(self, number: int) -> Batch | None:
         """Read an open batch, if it is one."""
@@ -371,13 +371,13 @@ class PolicyUnit(UnitOfWork):
         """Count the feedback of an event."""
         check_feedback(given, self.policy)
         location = self._check_shown_in_time(event, now)
-        if self._state_of(event) is State.HEARD:
+        if self._state_of(event) is EventState.HEARD:
             return
         waited = waits(self.policy.state, location)
         self._keep_ticket(location)
         if self.policy.state.people is None and waited:
             self._waiting.deferred.pop(location, None)
-            self._set_state(location, State.HEARD)
+            self._set_state(location, EventState.HEARD)
         taken = self._tell(event, lambda decision: hand_over(given, self.policy, decision))
         if taken and waited:
             self.experiment.observed += 1
@@ -508,7 +508,7 @@ class PolicyUnit(UnitOfWork):
                 self._waiting.free.append((location, chance))
             else:
                 self._give_up(location)
-            self._set_state(location, State.VOID)
+            self._set_state(location, EventState.VOID)
         else:
             self._give_up(location)
 
@@ -516,7 +516,7 @@ class PolicyUnit(UnitOfWork):
         """Count the default loss where feedback has not come."""
         if waits(self.policy.state, location):
             batch = self.policy.state.open[location[0]]
-            self._set_state(location, State.EXPIRED)
+            self._set_state(location, EventState.EXPIRED)
             self._touched.add(location)
             with refusals_only():
                 self.policy.give_up(self._decision_at(batch, location[1]))
@@ -527,7 +527,7 @@ class PolicyUnit(UnitOfWork):
         owner = batch.owners[location[1]]
         for position in owner.rounds:
             if position in batch.waiting:
-                self._set_state((batch.number, position), State.EXPIRED)
+                self._set_state((batch.number, position), EventState.EXPIRED)
             self._touched.add((batch.number, position))
         with refusals_only():
             self.policy.finish_slot(self._decision_at(batch, location[1]))
@@ -541,16 +541,16 @@ class PolicyUnit(UnitOfWork):
         """Note what a batch told, and of how many losses; of none, if none of them came."""
         if isinstance(released, ReleasedEpoch):
             values = released.noisy(both=getattr(self.policy.recipe.release, "both", False))
-            self._releases.append(Release(batch.number, 0, batch.used, values, self._now))
+            self._releases.append(ReleaseRow(batch.number, 0, batch.used, values, self._now))
             return
         for one in batch.told:
-            note = Release(batch.number, one.arm, one.losses, one.mean, self._now)
+            note = ReleaseRow(batch.number, one.arm, one.losses, one.mean, self._now)
             self._releases.append(note)
         if not batch.told:
             size, value = 0, MIDDLE
             if isinstance(released, np.ndarray) and batch.phase is None:
                 size, value = batch.used, released.tolist()
-            self._releases.append(Release(batch.number, batch.choice, size, value, self._now))
+            self._releases.append(ReleaseRow(batch.number, batch.choice, size, value, self._now))
 
 
 def _active_arms(policy: Policy) -> list[ArmName]:

@@ -21,7 +21,7 @@ from sqlalchemy import Boolean, Connection, Float, Integer, LargeBinary, Table
 from bandanna._core.types import JSON
 from bandanna.store.contract import Stamp
 from bandanna.store.database import EVENTS, exists_already, unavailable
-from bandanna.store.rows import Event, Location, State
+from bandanna.store.rows import Event, EventState, Location
 from bandanna.store.secret import Secret
 from bandanna.store.sql_transaction import SqlTransaction
 
@@ -37,7 +37,7 @@ _MOVE = f"""
 UPDATE events SET state = new.state
 FROM json_to_recordset(%s::json) AS new (batch bigint, position bigint, state bigint)
 WHERE events.experiment = %s AND events.batch = new.batch AND events.position = new.position
-AND events.state <> {State.VOID.value}
+AND events.state <> {EventState.VOID.value}
 """  # noqa: S608
 _NEWEST = "SELECT coalesce(max(sequence), -1) FROM releases WHERE experiment = %s"
 _ERASE = (
@@ -87,7 +87,7 @@ class PostgresTransaction(SqlTransaction):
         found: dict[str, list[Event]] = {}
         for row in self._ask(_EVENTS, wanted) if wanted else ():
             event = Event(*row)
-            found.setdefault(event.id, []).append(event._replace(state=State(event.state)))
+            found.setdefault(event.id, []).append(event._replace(state=EventState(event.state)))
         return found
 
     def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
@@ -128,7 +128,7 @@ class PostgresTransaction(SqlTransaction):
         statement = f"UPDATE experiments SET {names} WHERE number = %s"  # noqa: S608
         self._later.append((statement, [*values.values(), experiment]))
 
-    def _move(self, experiment: int, states: dict[Location, State]) -> None:
+    def _move(self, experiment: int, states: dict[Location, EventState]) -> None:
         rows = [{"batch": b, "position": p, "state": new} for (b, p), new in states.items()]
         self._later.append((_MOVE, [json.dumps(rows), experiment]))
 

@@ -16,7 +16,7 @@ EventKey = tuple[str, int]
 """An event's id and the experiment that it belongs to."""
 
 
-class State(IntEnum):
+class EventState(IntEnum):
     """Where an event stands."""
 
     SHOWN = 0
@@ -31,7 +31,7 @@ class State(IntEnum):
     marked so when their batch is released."""
 
 
-WAITING_STATES = (State.SHOWN, State.DEFERRED)
+WAITING_STATES = (EventState.SHOWN, EventState.DEFERRED)
 
 
 @dataclass
@@ -102,7 +102,7 @@ class Event(NamedTuple):
     chance: float | None
     made_at: float
     expires_at: float | None
-    state: State
+    state: EventState
     visitor: str | None = None
     """A keyed hash of whose flag it is, if it is one: until it is over they get it again."""
 
@@ -124,7 +124,7 @@ NO_BATCH = -1
 def without_batch(name: str, owner: int, number: int, arm: int, now: float) -> Event:
     """Return a decision for an arm that was shipped: nothing is kept of it, nothing learned."""
     place = NO_BATCH, NO_BATCH
-    return Event(name, owner, number, *place, arm, NO_BATCH, 1.0, now, None, State.SHOWN)
+    return Event(name, owner, number, *place, arm, NO_BATCH, 1.0, now, None, EventState.SHOWN)
 
 
 class OpenBatch(NamedTuple):
@@ -173,7 +173,7 @@ COUNTED = -1
 """In place of a batch's number: who was counted in batches that were released."""
 
 
-class Release(NamedTuple):
+class ReleaseRow(NamedTuple):
     """What left a batch: public."""
 
     batch: int
@@ -226,7 +226,7 @@ class TrailRow(NamedTuple):
     details: JSON
 
 
-class Measured(NamedTuple):
+class Gauges(NamedTuple):
     """Numbers of one experiment, or of a segment of it."""
 
     id: str
@@ -278,13 +278,13 @@ class Changes:
     settings: JSON | None = None
     """The settings, where arms were added."""
     events: list[Event] = field(default_factory=list)
-    states: dict[Location, State] = field(default_factory=dict)
+    states: dict[Location, EventState] = field(default_factory=dict)
     """New states of events that are not void."""
     batches: list[OpenBatch] = field(default_factory=list)
     """Opened, or with a tally that changed."""
     feedback: list[Feedback] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
-    releases: list[Release] = field(default_factory=list)
+    releases: list[ReleaseRow] = field(default_factory=list)
     """Whatever was kept of their batches is deleted."""
     people: dict[str, int] = field(default_factory=dict)
     """Persons who took a slot, and how many they have had now."""

@@ -58,14 +58,14 @@ from bandanna.store.descriptions import (
 from bandanna.store.lead import lead_over
 from bandanna.store.rows import (
     Committed,
+    EventState,
     Experiment,
+    Gauges,
     Listed,
-    Measured,
     Outline,
-    Release,
+    ReleaseRow,
     Snapshot,
     StartRow,
-    State,
     TrailRow,
 )
 from bandanna.store.secret import Secret, read_secret
@@ -234,7 +234,7 @@ class SqlStore(Store):
         query = select(*columns).where(one.owner.in_(first)).order_by(order, one.number)
         return [experiment_of(row) for row in self._rows(query)]
 
-    def measured(self, limit: int = 2_000) -> list[Measured]:
+    def measured(self, limit: int = 2_000) -> list[Gauges]:
         """Return numbers of running experiments, the newest first."""
         one, batch, event = EXPERIMENTS.c, BATCHES.c, EVENTS.c
         first = select(func.min(batch.number)).where(batch.experiment == one.number)
@@ -482,14 +482,14 @@ class SqlStore(Store):
 
     # --- what has been released -------------------------------------------------------------
 
-    def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[Release]:
+    def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[ReleaseRow]:
         """Return releases in the order of their making."""
         table = RELEASES
         columns = (table.c.batch, table.c.choice, table.c.size, table.c.value, table.c.released_at)
         query = select(*columns).order_by(table.c.sequence).limit(limit)
         query = query.where(table.c.experiment == experiment, table.c.sequence >= after)
         return [
-            Release(row.batch, row.choice, row.size, json.loads(row.value), row.released_at)
+            ReleaseRow(row.batch, row.choice, row.size, json.loads(row.value), row.released_at)
             for row in self._rows(query)
         ]
 
@@ -583,7 +583,7 @@ class SqlStore(Store):
         batch, event = BATCHES.c, EVENTS.c
         first = (event.experiment == batch.experiment) & (event.batch == batch.number)
         query = select(func.count()).select_from(BATCHES).join(EVENTS, first)
-        query = query.where(event.position == 0, event.state != State.VOID)
+        query = query.where(event.position == 0, event.state != EventState.VOID)
         return int(self._rows(query.where(event.made_at < moment))[0][0])
 
     def backup(self, path: Path) -> None:
@@ -665,7 +665,7 @@ def _key_row(key: KeyRow) -> JSON:
     return row
 
 
-def _measured(row: SqlRow) -> Measured:
+def _measured(row: SqlRow) -> Gauges:
     counters = json.loads(row.counters)
     counts = counters["rounds"], row.observed, counters["released"], row.resumed
-    return Measured(row.id, row.segment, row.name, *counts, row.begun)
+    return Gauges(row.id, row.segment, row.name, *counts, row.begun)

@@ -43,12 +43,12 @@ from bandanna.store.rows import (
     Changes,
     Due,
     Event,
+    EventState,
     Experiment,
     Feedback,
     Location,
     OpenBatch,
     Snapshot,
-    State,
 )
 from bandanna.store.secret import Secret
 
@@ -85,7 +85,7 @@ def row_of(experiment: Experiment) -> JSON:
 
 
 def _event_of(row: SqlRow) -> Event:
-    return Event(**row._mapping)._replace(state=State(row.state))
+    return Event(**row._mapping)._replace(state=EventState(row.state))
 
 
 # Statements are made once: to make one takes as long as to run it.
@@ -122,7 +122,7 @@ _MOVE = (
         EVENTS.c.experiment == bindparam("here"),
         EVENTS.c.batch == bindparam("in_batch"),
         EVENTS.c.position == bindparam("at"),
-        EVENTS.c.state != State.VOID,
+        EVENTS.c.state != EventState.VOID,
     )
     .values(state=bindparam("new"))
 )
@@ -168,7 +168,7 @@ _FREE = (
             _HOLDER.c.experiment == EVENTS.c.experiment,
             _HOLDER.c.batch == EVENTS.c.batch,
             _HOLDER.c.position == EVENTS.c.position,
-            _HOLDER.c.state != State.VOID,
+            _HOLDER.c.state != EventState.VOID,
         )
         .exists(),
     )
@@ -362,7 +362,7 @@ class SqlTransaction(Transaction):
         new = {f"new_{name}": value for name, value in values.items()}
         self._connection.execute(_setting(tuple(values)), new | {"here": experiment})
 
-    def _move(self, experiment: int, states: dict[Location, State]) -> None:
+    def _move(self, experiment: int, states: dict[Location, EventState]) -> None:
         moves = [
             {"here": experiment, "in_batch": batch, "at": position, "new": int(state)}
             for (batch, position), state in states.items()
@@ -384,7 +384,7 @@ class SqlTransaction(Transaction):
     def _erase(self, experiment: int, batches: Iterable[int]) -> None:
         run, gone, event = self._connection.execute, list(batches), EVENTS.c
         left = update(EVENTS).where(event.experiment == experiment, event.batch.in_(gone))
-        run(left.where(event.state.in_(WAITING_STATES)).values(state=State.HEARD))
+        run(left.where(event.state.in_(WAITING_STATES)).values(state=EventState.HEARD))
         feedback, of = FEEDBACK.c, BATCHES.c
         run(delete(FEEDBACK).where(feedback.experiment == experiment, feedback.batch.in_(gone)))
         block = BLOCKS.c

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Connection, Float, case, cast, func, or_, select
 
 from bandanna.store.database import RELEASES
-from bandanna.store.rows import Release
+from bandanna.store.rows import ReleaseRow
 
 POINTS, FEWEST = 50, 10
 """Most points of a chart, and fewest batches behind each."""
@@ -27,7 +27,7 @@ class Half(NamedTuple):
     """The sum of squares."""
 
 
-class Point(NamedTuple):
+class TrendPoint(NamedTuple):
     """What was released between two moments."""
 
     at: float
@@ -44,7 +44,7 @@ class ReleaseTotals(NamedTuple):
     batches: int
     rounds: dict[int, int]
     """Rounds by arm, or with experts by the expert that was followed."""
-    points: list[Point]
+    points: list[TrendPoint]
     halves: dict[int, tuple[Half, Half]]
     """The first and the second half of each arm's releases, where they are single numbers."""
     weighed: bool
@@ -56,19 +56,19 @@ def points_of(batches: int) -> int:
     return max(FEWEST, math.ceil(batches / POINTS))
 
 
-def totals_of(releases: Sequence[Release]) -> ReleaseTotals:
+def totals_of(releases: Sequence[ReleaseRow]) -> ReleaseTotals:
     """Add up releases that are in memory."""
     rounds: dict[int, int] = {}
     values: dict[int, list[float]] = {}
     releases = [release for release in releases if release.size > 0]
-    step, points = points_of(len(releases)), list[Point]()
+    step, points = points_of(len(releases)), list[TrendPoint]()
     for k, release in enumerate(releases):
         rounds[release.choice] = rounds.get(release.choice, 0) + release.size
         if k % step == 0:
-            points.append(Point(release.released_at, {}, {}))
+            points.append(TrendPoint(release.released_at, {}, {}))
         _, here, released = points[-1]
         here[release.choice] = here.get(release.choice, 0) + release.size
-        points[-1] = Point(release.released_at, here, released)
+        points[-1] = TrendPoint(release.released_at, here, released)
         if isinstance(release.value, int | float):
             count, total = released.get(release.choice, (0, 0.0))
             released[release.choice] = count + 1, total + release.size * release.value
@@ -103,11 +103,11 @@ def read_totals(connection: Connection, experiment: int) -> ReleaseTotals:
     bucket = (row.sequence - (begin or 0)) // points_of((end or 0) - (begin or 0) + 1)
     query = select(bucket, row.choice, func.sum(row.size), func.max(row.released_at))
     query = query.add_columns(func.count(_value()), func.sum(_value() * row.size))
-    points: dict[int, Point] = {}
+    points: dict[int, TrendPoint] = {}
     for number, choice, size, at, count, total in run(
         query.where(mine).group_by(bucket, row.choice)
     ):
-        here = points.setdefault(number, Point(at, {}, {}))
+        here = points.setdefault(number, TrendPoint(at, {}, {}))
         here.rounds[choice], here.released[choice] = int(size), (count, float(total or 0.0))
         points[number] = here._replace(at=max(at, here.at))
     return ReleaseTotals(

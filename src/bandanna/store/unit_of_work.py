@@ -22,10 +22,10 @@ from bandanna.store.rows import (
     Changes,
     Due,
     Event,
+    EventState,
     Experiment,
     Location,
-    Release,
-    State,
+    ReleaseRow,
 )
 
 
@@ -43,7 +43,7 @@ def holders_of(events: Iterable[Event]) -> dict[Location, Event]:
     """Return for each position the event that holds it: one that is not void, if there is one."""
     holders: dict[Location, Event] = {}
     for event in events:
-        if event.location not in holders or event.state is not State.VOID:
+        if event.location not in holders or event.state is not EventState.VOID:
             holders[event.location] = event
     return holders
 
@@ -51,7 +51,7 @@ def holders_of(events: Iterable[Event]) -> dict[Location, Event]:
 def due_of(event: Event) -> Due:
     """Return when an event's feedback is due."""
     assert event.expires_at is not None, "it has no deadline"
-    deferred = event.state is State.DEFERRED
+    deferred = event.state is EventState.DEFERRED
     return Due(event.expires_at, event.round, event.location, event.chance, deferred)
 
 
@@ -78,7 +78,7 @@ AT_ONCE = 500
 NEVER = math.inf, 0
 
 
-class Waiting:
+class Deadlines:
     """Deadlines and free positions of one experiment: the first of them, others when they come.
 
     Parameters
@@ -136,7 +136,7 @@ class UnitOfWork(ABC):
 
     experiment: Experiment
     policy: BasePolicy
-    _waiting: Waiting
+    _waiting: Deadlines
 
     def begin(self, transaction: Transaction) -> None:
         """Start to collect what one transaction changes; what is needed is read in it."""
@@ -144,10 +144,10 @@ class UnitOfWork(ABC):
         self._events: dict[str, Event] = {}
         self._visits: dict[str, Event] = {}
         self._holders: dict[Location, str] = {}
-        self._states: dict[Location, State] = {}
+        self._states: dict[Location, EventState] = {}
         self._touched: set[Location] = set()
         self._opened: set[int] = set()
-        self._releases: list[Release] = []
+        self._releases: list[ReleaseRow] = []
         self._now = 0.0
 
     @property
@@ -208,7 +208,7 @@ class UnitOfWork(ABC):
         """Whether a visitor still has a decision."""
         state = self._state_of(event)
         late = event.expires_at is not None and event.expires_at <= now
-        if state is State.VOID or (state is State.DEFERRED and late):
+        if state is EventState.VOID or (state is EventState.DEFERRED and late):
             return False
         if eligible is not None and self.policy.arms[event.arm] not in eligible:
             return False
@@ -241,7 +241,7 @@ class UnitOfWork(ABC):
         A deferred event that nobody was shown counts for nothing from its deadline on, as before.
         """
         self.expire(now)
-        if self._state_of(event) is State.SHOWN:
+        if self._state_of(event) is EventState.SHOWN:
             self._give_up(event.location)
 
     def activate(self, event: Event, *, now: float) -> None:
@@ -302,7 +302,7 @@ class UnitOfWork(ABC):
             None if chance is None else min(1.0, chance),
             now,
             None if self.deadline is None else now + self.deadline,
-            State.DEFERRED if defer else State.SHOWN,
+            EventState.DEFERRED if defer else EventState.SHOWN,
         )
         self._events[name], self._holders[location] = event, name
         return event
@@ -334,27 +334,29 @@ class UnitOfWork(ABC):
         self.expire(now)
         state = self._state_of(event)
         late = event.expires_at is not None and event.expires_at <= now
-        if state in (State.EXPIRED, State.VOID) or (late and state is not State.HEARD):
+        if state in (EventState.EXPIRED, EventState.VOID) or (
+            late and state is not EventState.HEARD
+        ):
             raise gone(event)
         return event.location
 
-    def _state_of(self, event: Event) -> State:
+    def _state_of(self, event: Event) -> EventState:
         """Return where an event stands, with what this transaction changed."""
-        if event.state is State.VOID:
-            return State.VOID
+        if event.state is EventState.VOID:
+            return EventState.VOID
         here = self._events.get(event.id, event)
         return self._states.get(event.location, here.state)
 
     def _show(self, event: Event) -> None:
-        if self._state_of(event) is State.DEFERRED:
+        if self._state_of(event) is EventState.DEFERRED:
             self._waiting.deferred.pop(event.location, None)
-            self._set_state(event.location, State.SHOWN)
+            self._set_state(event.location, EventState.SHOWN)
 
-    def _set_state(self, location: Location, state: State) -> None:
+    def _set_state(self, location: Location, state: EventState) -> None:
         name = self._holders.get(location)
         if name is None:
             self._states[location] = state
         else:
             self._events[name] = self._events[name]._replace(state=state)
-        if state is State.VOID:
+        if state is EventState.VOID:
             self._holders.pop(location, None)

@@ -130,7 +130,7 @@ class Cell(Setting):  # type: ignore[misc]
             return ROUND_SECONDS * self.rounds
         return seconds_of([self.policy()], self.rounds)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Shard]:
         """Split the runs into parts of some seconds each, which are kept when they are finished."""
         runs = math.ceil(PART_SECONDS / self.run_seconds)
         if runs < self.replicates:
@@ -138,10 +138,10 @@ class Cell(Setting):  # type: ignore[misc]
             comparator = self.make_environment().comparator
             runs = max(runs, {"adaptive": 200, "experts": 10}.get(comparator, 1))
         starts = range(0, self.replicates, runs)
-        return [Part(self, start, min(runs, self.replicates - start)) for start in starts]
+        return [Shard(self, start, min(runs, self.replicates - start)) for start in starts]
 
 
-class Part(NamedTuple):
+class Shard(NamedTuple):
     """Some of a cell's runs."""
 
     cell: Cell

@@ -15,7 +15,7 @@ from bandanna.policy import Policy
 from bandanna.simulation.baselines import NO_PRIVACY, strongest
 from bandanna.simulation.results import Answers, Retired, statistics
 from bandanna.simulation.runs import simulate
-from bandanna.studies.cell import Cell, Part
+from bandanna.studies.cell import Cell, Shard
 from bandanna.studies.contexts import AGAINST, play_contexts, promise_of
 from bandanna.studies.environments import Data, Source
 from bandanna.studies.schema import AXES
@@ -68,7 +68,7 @@ class Played(NamedTuple):
     """The algorithm that played: what ``auto`` or ``no-privacy`` stands for here."""
 
 
-def play(part: Part, losses: Data | None) -> tuple[str, Played]:
+def play(part: Shard, losses: Data | None) -> tuple[str, Played]:
     """Play some runs of a cell on one core; returns their name and what they came to."""
     cell = part.cell.carrying(losses)
     if cell.contextual:
@@ -77,7 +77,7 @@ def play(part: Part, losses: Data | None) -> tuple[str, Played]:
     if cell.algorithm == NO_PRIVACY:
         size = cell.arms, cell.rounds, cell.experts
         policy = _strongest(cell.environment, *size, cell.batch, cell.seed)
-    found = simulate(
+    results = simulate(
         policy,
         cell.make_environment(),
         replicates=part.runs,
@@ -88,47 +88,47 @@ def play(part: Part, losses: Data | None) -> tuple[str, Played]:
         progress=False,
         metrics=cell.metrics,
     )
-    rounds = part.runs * found.stops[:, None]
-    plays = np.rint(found.shares("policy") * rounds).astype(np.int64)
-    runs = found.runs["policy"]
+    rounds = part.runs * results.stops[:, None]
+    plays = np.rint(results.shares("policy") * rounds).astype(np.int64)
+    runs = results.runs["policy"]
     guard, retired = runs.guard, runs.retired
     return part.key, Played(
-        stops=found.stops,
+        stops=results.stops,
         regret=runs.regret,
         plays=plays,
-        uniform=found.uniform_regret,
+        uniform=results.uniform_regret,
         leaders=runs.leaders,
         released=runs.released,
-        ahead=np.zeros(0) if found.ahead is None else found.ahead,
+        ahead=np.zeros(0) if results.ahead is None else results.ahead,
         alarms=np.zeros(0) if guard is None else np.array([guard.alarms, part.runs]),
         answers=_pairs(runs.answers),
         retired=np.zeros((0, cell.arms), np.int64) if retired is None else retired.rounds,
         beyond=np.zeros(0, dtype=bool) if retired is None else retired.beyond,
-        best=-1 if found.best_arm is None else found.best_arm,
-        best_expert=-1 if found.best_expert is None else found.best_expert,
-        segments=found.segments,
+        best=-1 if results.best_arm is None else results.best_arm,
+        best_expert=-1 if results.best_expert is None else results.best_expert,
+        segments=results.segments,
         false_alarm=0.0 if guard is None else guard.false_alarm,
-        against=found.against,
+        against=results.against,
         ran=policy.algorithm,
     )
 
 
-def _play_contexts(cell: Cell, part: Part) -> Played:
+def _play_contexts(cell: Cell, part: Shard) -> Played:
     """Play some runs of a policy that decides by context."""
-    found = play_contexts(cell, part.first, part.runs)
+    results = play_contexts(cell, part.first, part.runs)
     return Played(
-        stops=found.stops,
-        regret=found.regret,
-        plays=found.plays,
-        uniform=found.uniform,
-        leaders=found.leaders,
+        stops=results.stops,
+        regret=results.regret,
+        plays=results.plays,
+        uniform=results.uniform,
+        leaders=results.leaders,
         released=np.full((part.runs, cell.arms), np.nan),
         ahead=np.zeros(0),
         alarms=np.zeros(0),
         answers=_pairs(None),
         retired=np.zeros((0, cell.arms), np.int64),
         beyond=np.zeros(0, dtype=bool),
-        best=found.best,
+        best=results.best,
         best_expert=-1,
         segments=1,
         false_alarm=0.0,
@@ -240,12 +240,12 @@ def _answered(pairs: NDArray[np.int64], best: int) -> dict[str, float | None]:
     """Return in what share of runs a best arm was named, when on average, and how often wrongly."""
     if not len(pairs):
         return dict.fromkeys(("answered", "rounds_to_answer", "wrong_answers"))
-    found = Answers(pairs[:, 0], pairs[:, 1])
-    when = found.rounds[found.winners >= 0]
+    answers = Answers(pairs[:, 0], pairs[:, 1])
+    when = answers.rounds[answers.winners >= 0]
     return {
         "answered": len(when) / len(pairs),
         "rounds_to_answer": float(when.mean()) if when.size else None,
-        "wrong_answers": found.wrong(None if best < 0 else best),
+        "wrong_answers": answers.wrong(None if best < 0 else best),
     }
 
 
@@ -253,21 +253,21 @@ def _retired(rounds: NDArray[np.int64], beyond: NDArray[np.bool_]) -> dict[str, 
     """Return how often guardrails retired arms that are beyond them, and others."""
     if not len(rounds):
         return dict.fromkeys(("retired", "wrongly_retired"))
-    found = Retired(rounds, beyond)
-    return {"retired": found.rightly, "wrongly_retired": found.wrongly}
+    retired = Retired(rounds, beyond)
+    return {"retired": retired.rightly, "wrongly_retired": retired.wrongly}
 
 
 def _released(means: NDArray[np.float64]) -> list[list[float | None]]:
     """Return each arm's mean as released: on average, and where 95% of the runs are."""
-    found: list[list[float | None]] = []
+    by_arm: list[list[float | None]] = []
     for arm in means.T:
         known = arm[~np.isnan(arm)]
         if known.size == 0:
-            found.append([None, None, None])
+            by_arm.append([None, None, None])
         else:
             low, high = np.quantile(known, (0.025, 0.975))
-            found.append([float(known.mean()), float(low), float(high)])
-    return found
+            by_arm.append([float(known.mean()), float(low), float(high)])
+    return by_arm
 
 
 def _plain(promise: Guarantee) -> JSON:

@@ -16,7 +16,7 @@ import numpy as np
 
 from bandanna._core.documents import to_text, write_whole
 from bandanna._core.types import JSON, Guarantee, InputError
-from bandanna.studies.cell import Part, Skipped
+from bandanna.studies.cell import Shard, Skipped
 from bandanna.studies.play import Played
 from bandanna.studies.schema import AXES
 
@@ -98,18 +98,18 @@ class ResultsFolder:
         except (OSError, pl.exceptions.PolarsError):
             raise InputError(f"{path} is damaged; delete it and run the study again.") from None
 
-    def has_part(self, part: Part) -> bool:
+    def has_part(self, part: Shard) -> bool:
         """Whether these runs of a cell have been played."""
         return self._part(part).exists()
 
-    def write_part(self, part: Part, played: Played) -> None:
+    def write_part(self, part: Shard, played: Played) -> None:
         """Keep some runs of a cell until all of them are there."""
         buffer = io.BytesIO()
         np.savez(buffer, **played._asdict())
         self._part(part).parent.mkdir(exist_ok=True)
         write_whole(self._part(part), buffer.getvalue())
 
-    def read_part(self, part: Part) -> Played:
+    def read_part(self, part: Shard) -> Played:
         """Return some runs of a cell."""
         path = self._part(part)
         try:
@@ -126,14 +126,14 @@ class ResultsFolder:
             ran=str(played.ran),
         )
 
-    def drop_parts(self, parts: Iterable[Part]) -> None:
+    def drop_parts(self, parts: Iterable[Shard]) -> None:
         """Forget parts of a cell that is whole now."""
         for part in parts:
             self._part(part).unlink(missing_ok=True)
         with suppress(OSError):  # there are others
             (self.path / PARTS).rmdir()
 
-    def _part(self, part: Part) -> Path:
+    def _part(self, part: Shard) -> Path:
         return self.path / PARTS / f"{part.key}.npz"
 
     def _file(self, key: str) -> Path:

@@ -14,7 +14,7 @@ from bandanna._core import checks
 from bandanna._core.extras import need
 from bandanna._core.types import BandannaError, InputError
 from bandanna.simulation.progress import Progress
-from bandanna.studies.cell import Cell, Part
+from bandanna.studies.cell import Cell, Shard
 from bandanna.studies.play import Played, frame_of, play
 from bandanna.studies.results import ResultsFolder
 from bandanna.version import __version__
@@ -84,7 +84,7 @@ def _version() -> str:
     return __version__
 
 
-PlayAll = Callable[[Sequence[Part]], Iterable[tuple[str, Played]]]
+PlayAll = Callable[[Sequence[Shard]], Iterable[tuple[str, Played]]]
 
 
 def worker_count(workers: int | None) -> int:
@@ -92,14 +92,14 @@ def worker_count(workers: int | None) -> int:
     return checks.whole("workers", (os.cpu_count() or 1) if workers is None else workers, 1, 4096)
 
 
-def waiting_parts(cells: Iterable[Cell], folder: ResultsFolder) -> list[Part]:
+def waiting_parts(cells: Iterable[Cell], folder: ResultsFolder) -> list[Shard]:
     """Return what has not been played yet of cells without results, the longest first.
 
     Thus no worker is left alone with a long part at the end.
     """
     waiting = [cell for cell in cells if not folder.has(cell.key)]
     parts = [part for cell in waiting for part in cell.parts() if not folder.has_part(part)]
-    return sorted(parts, key=Part.seconds, reverse=True)
+    return sorted(parts, key=Shard.seconds, reverse=True)
 
 
 def run_cells(
@@ -166,11 +166,11 @@ def _stoppable() -> Iterator[None]:
 
 
 @contextmanager
-def _players(cluster: str | None, workers: int, waiting: Sequence[Part]) -> Iterator[PlayAll]:
+def _players(cluster: str | None, workers: int, waiting: Sequence[Shard]) -> Iterator[PlayAll]:
     """Give a function that plays somewhere and yields what it comes to, in any order."""
     import joblib
 
-    def play_all(parts: Sequence[Part]) -> Iterable[tuple[str, Played]]:
+    def play_all(parts: Sequence[Shard]) -> Iterable[tuple[str, Played]]:
         one = joblib.delayed(play)
         jobs = (
             one(part._replace(cell=part.cell.carrying(None)), part.cell.environment.data)

@@ -21,7 +21,7 @@ Reader = Callable[[object], object]
 
 
 @dataclass(frozen=True)
-class Axis:
+class GridAxis:
     """How one axis is read, kept and shown."""
 
     column: type
@@ -88,13 +88,13 @@ def is_private(algorithm: str) -> bool:
 
 
 OWN = {
-    "algorithm": Axis(str, _algorithm, "algorithm", rivals_share=False),
-    "environment": Axis(str, _as_written, "environment", shown_first="first", importance=6),
+    "algorithm": GridAxis(str, _algorithm, "algorithm", rivals_share=False),
+    "environment": GridAxis(str, _as_written, "environment", shown_first="first", importance=6),
 }
 """The axes that are not parameters of a policy."""
 
 
-def _axis_of(name: str, declared: Parameter) -> Axis:
+def _axis_of(name: str, declared: Parameter) -> GridAxis:
     """Return the axis of a parameter, as ``Spec`` declares it."""
     assert declared.axis is not None
     column: type = int
@@ -104,7 +104,7 @@ def _axis_of(name: str, declared: Parameter) -> Axis:
     elif types()[name] in (float, float | None):
         column, read = float, _number(name, declared.check)
     shown = declared.axis
-    return Axis(
+    return GridAxis(
         column,
         read,
         shown.title,
@@ -115,7 +115,7 @@ def _axis_of(name: str, declared: Parameter) -> Axis:
     )
 
 
-AXES: dict[str, Axis] = OWN | {
+AXES: dict[str, GridAxis] = OWN | {
     name: _axis_of(name, declared) for name, declared in parameters().items() if declared.axis
 }
 """Every axis of a grid, and every column that says which setting a row of results is about."""

@@ -40,9 +40,9 @@ class Batched(NamedTuple):
     mixing: float
 
 
-def tuning(problem: Problem, found: Batched, preset: str) -> Tuning:
+def tuning(problem: Problem, chosen: Batched, preset: str) -> Tuning:
     """Name EXP4 and its vector release."""
-    batch, rate, mixing = found
+    batch, rate, mixing = chosen
     size = {"arms": problem.arms, "experts": problem.experts}
     promise = {"epsilon": problem.epsilon, "delta": problem.delta}
     through = {"name": "vector", **size, **promise, "batch": batch, "mixing": mixing}
@@ -95,7 +95,7 @@ def paper_bound(problem: Problem) -> Bound:
     """Theorem "Private, Batched EXP4", where its parameters are in range."""
     arms, rounds, epsilon = problem.size
     check_epsilon(problem)
-    found = theorem(problem)
+    chosen = theorem(problem)
     experts = problem.num_experts
     spread, logs = experts * math.log(1.0 / problem.delta), math.log(experts * rounds)
     log_n = math.log(experts)
@@ -107,7 +107,7 @@ def paper_bound(problem: Problem) -> Bound:
             * spread ** (1 / 6),
             "sqrt(N log(1/delta)) log(NT) log(N) / eps": math.sqrt(spread) * logs * log_n / epsilon,
         },
-        batch=found.batch,
+        batch=chosen.batch,
     )
 
 
@@ -118,13 +118,13 @@ def calibrated(problem: Problem, batch: int | None = None) -> Tuning:
 
 def calibrated_bound(problem: Problem, batch: int | None = None) -> Bound:
     """Our batched EXP4: the smallest noise, and parameters that make this bound smallest."""
-    found, noise = best_calibrated(problem, batch)
-    deviation = noise.deviation * problem.arms / found.mixing / found.batch
+    chosen, noise = best_calibrated(problem, batch)
+    deviation = noise.deviation * problem.arms / chosen.mixing / chosen.batch
     return Bound(
         f"calibrated batched EXP4, {noise.law} noise (docs/theory/batched-exp4.md)",
-        calibrated_terms(problem, noise, found),
-        found.batch,
-        {"learning_rate": found.learning_rate, "mixing": found.mixing, "noise": deviation},
+        calibrated_terms(problem, noise, chosen),
+        chosen.batch,
+        {"learning_rate": chosen.learning_rate, "mixing": chosen.mixing, "noise": deviation},
     )
 
 
@@ -134,13 +134,13 @@ def calibrated_delta(problem: Problem) -> float:
     return 0.0 if math.isfinite(noise.pure) else problem.delta
 
 
-def calibrated_terms(problem: Problem, noise: Calibration, found: Batched) -> dict[str, float]:
+def calibrated_terms(problem: Problem, noise: Calibration, chosen: Batched) -> dict[str, float]:
     """Bound the regret of batched EXP4 by what ``docs/theory/batched-exp4.md`` proves.
 
     Infinite where the noise is too large for the learning rate.
     """
     arms, rounds, _ = problem.size
-    batch, eta, gamma = found
+    batch, eta, gamma = chosen
     played = rounds // batch * batch
     keep = 1.0 - gamma
     per_unit, unit = arms / (gamma * batch), arms / (gamma * GRID)
@@ -184,8 +184,8 @@ def best_calibrated(problem: Problem, batch: int | None = None) -> tuple[Batched
         most = 1.0 if noise.law == "gaussian" else min(1.0, 1.2 / deviation)
         return Batched(size, max(min(eta, most), 1e-300), gamma)
 
-    def bound(found: Batched) -> float:
-        return math.fsum(calibrated_terms(problem, noise, found).values())
+    def bound(chosen: Batched) -> float:
+        return math.fsum(calibrated_terms(problem, noise, chosen).values())
 
     def best_mixing(size: int) -> Batched:
         log_mixing = lowest_point(lambda x: bound(tuned(size, math.exp(x))), math.log(1e-7), 0.0)

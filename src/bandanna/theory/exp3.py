@@ -32,8 +32,8 @@ CHANGES = 10
 """How often the best arm is expected to change, where nobody says."""
 
 
-def _tuned(problem: Problem, found: Weights, batch: int) -> Tuning:
-    parts = learner("exp3", problem.arms, **found._asdict())
+def _tuned(problem: Problem, weights: Weights, batch: int) -> Tuning:
+    parts = learner("exp3", problem.arms, **weights._asdict())
     return Tuning(parts, release("laplace", problem, batch))
 
 
@@ -154,8 +154,8 @@ def clipped(problem: Problem) -> Tuning:
     require_horizon("dp-exp3-lap", "log(T) must be above 0", problem, lambda horizon: horizon >= 2)
     arms, rounds, epsilon = problem.size
     mixing = min(1.0, math.sqrt(arms * math.log(arms) / ((math.e - 1.0) * rounds)))
-    found = learner("clipped-exp3", arms, mixing=mixing, bound=math.log(rounds) / epsilon)
-    return Tuning(found, release("laplace", problem, 1))
+    parts = learner("clipped-exp3", arms, mixing=mixing, bound=math.log(rounds) / epsilon)
+    return Tuning(parts, release("laplace", problem, 1))
 
 
 def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
@@ -180,21 +180,21 @@ def one_bit_exp3(problem: Problem, batch: int | None = None) -> Tuning:
         parts: JSON = {**learner("exp3", problem.arms, centred=True), "learning_rate": None}
         batch = default_one_bit_batch(problem.epsilon) if batch is None else batch
         return Tuning(parts, release("one-bit", problem, batch))
-    found = one_bit_bound(problem, batch)
-    parts = learner("exp3", problem.arms, **found.settings)
-    return Tuning(parts, release("one-bit", problem, found.batch))
+    bound = one_bit_bound(problem, batch)
+    parts = learner("exp3", problem.arms, **bound.settings)
+    return Tuning(parts, release("one-bit", problem, bound.batch))
 
 
 def _centred_bound(problem: Problem, batch: int | None, changes: int) -> Bound:
     arms, rounds, epsilon = problem.size
     if batch is not None:
         checked_batch(batch, problem)
-    found = one_bit_centred_exp3(arms, rounds, epsilon, batch, changes)
-    count, price = rounds // found.batch, one_bit_price(found.batch, epsilon)
+    centred = one_bit_centred_exp3(arms, rounds, epsilon, batch, changes)
+    count, price = rounds // centred.batch, one_bit_price(centred.batch, epsilon)
     choices = tracking_choices(changes, count, arms)
     leading = price * math.sqrt(count * arms * choices / 2.0)
-    lost = float((changes + 1) * found.batch)
-    settings = {"learning_rate": found.learning_rate, "centred": True}
+    lost = float((changes + 1) * centred.batch)
+    settings = {"learning_rate": centred.learning_rate, "centred": True}
     among = "log(K)" if not changes else "C(S, K)"
     if changes:
         settings["share"] = min(tracking_share(changes, count), 1.0 - 1e-9)
@@ -202,9 +202,9 @@ def _centred_bound(problem: Problem, batch: int | None, changes: int) -> Bound:
         "one-bit conversion of centred EXP3 (docs/theory/centred.md)",
         {
             f"(tau/s) sqrt(n K {among} / 2)": leading,
-            f"(tau/s) 0.254 exp(eta/2) {among}": found.regret - leading - lost,
+            f"(tau/s) 0.254 exp(eta/2) {among}": centred.regret - leading - lost,
             "tau" if not changes else "(S + 1) tau": lost,
         },
-        found.batch,
+        centred.batch,
         settings,
     )

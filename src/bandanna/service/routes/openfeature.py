@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bandanna._core.types import JSON, ArmName, BandannaError, InputError
 from bandanna.service.core import Core
-from bandanna.service.errors import PROBLEMS, Problem
+from bandanna.service.errors import PROBLEMS, ProblemDetails
 from bandanna.service.models import EventId, is_edge, is_local
 from bandanna.service.policies import own_features
 from bandanna.service.routes import CanDecide, CoreHere
@@ -63,7 +63,7 @@ class FlagError(BaseModel):
 
 
 REFUSALS: dict[int | str, JSON] = {
-    400: {"model": FlagError | Problem, "description": "No context that can be used"},
+    400: {"model": FlagError | ProblemDetails, "description": "No context that can be used"},
     404: {"model": FlagError, "description": "No such flag"},
     409: {"model": FlagError, "description": "Stopped, or several that run have this name"},
 }

@@ -28,7 +28,7 @@ from bandanna.service.routes import CanRead, CoreHere, ExperimentPath
 from bandanna.service.views import AUDIT_DRAWS, LIVE_SECONDS, View
 from bandanna.spec import expert_names
 from bandanna.store import SqlStore
-from bandanna.store.rows import Experiment, Release
+from bandanna.store.rows import Experiment, ReleaseRow
 
 router = APIRouter(prefix="/v1/experiments/{experiment}", responses=PROBLEMS)
 
@@ -330,7 +330,7 @@ def csv_lines(pages: Iterable[list[JSON]]) -> Iterator[str]:
         yield as_csv([])
 
 
-def export_rows(part: Experiment, releases: Sequence[Release]) -> list[JSON]:
+def export_rows(part: Experiment, releases: Sequence[ReleaseRow]) -> list[JSON]:
     """Return released values and what they are about: all that an export may hold."""
     experts = part.settings.get("experts")
     what = "arm" if experts is None else "expert"
