@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
     log, trial = made["card"], made["trial"]
     assert isinstance(log, Scorecard)
     assert isinstance(trial, bd.PrivateBandit)
-    photograph(log.html(), folder / "tutorial-log.png", 860)
+    photograph(log.html(), folder / "tutorial-log.png", 900)
     running = trial.scorecard(outcome="progressed").html()
     photograph(running + ONLY.format("lift-over-time"), folder / "tutorial-lift.png", 240)
     photograph(running + ONLY.format("shares"), folder / "tutorial-shares.png", 150)
