@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import secrets
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from typing import NamedTuple
@@ -21,6 +24,7 @@ import bandanna as bd
 from benchmarks.timing import Row
 
 SECONDS = 4.0
+DAY = 86_400.0
 EVENTS = int(os.environ.get("BANDANNA_EVENTS", "30000000"))
 """A month of a million decisions a day."""
 
@@ -32,40 +36,98 @@ class Measured(NamedTuple):
     times: list[float]
 
 
-async def _client(port: int, path: str, key: str, until: float, times: list[float]) -> None:
-    """Send decisions over one connection, as fast as they are answered."""
+Post = Callable[[str, bytes], Awaitable[bytes]]
+"""Posts a body to a path, over a connection that stays open; returns the body of the answer."""
+
+
+async def _connected(port: int, key: str, work: Callable[[Post], Awaitable[None]]) -> None:
+    """Do something with a connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    request = (
-        f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
-    ).encode()
-    while time.perf_counter() < until:
-        begin = time.perf_counter()
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200"), head
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        await reader.readexactly(length)
-        times.append(time.perf_counter() - begin)
+
+    async def post(path: str, body: bytes) -> bytes:
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 20"), answer
+        if b" 204 " in answer[:16]:
+            return b""
+        length = int(answer.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        return await reader.readexactly(length)
+
+    await work(post)
     writer.close()
 
 
-def load(ports: list[int], paths: list[str], key: str, clients: int, warm: float = 1.0) -> Measured:
-    """Let clients send decisions for some seconds, after a second that does not count."""
+async def decide(post: Post, path: str) -> None:
+    """Ask for a decision."""
+    await post(path, b"{}")
+
+
+async def pair(post: Post, path: str) -> None:
+    """Ask for a decision, and send its reward."""
+    event = json.loads(await post(path, b"{}"))["event_id"]
+    await post(f"{path.removesuffix('/decisions')}/events/{event}/reward", b'{"reward": 1}')
+
+
+def load(
+    ports: list[int],
+    paths: list[str],
+    key: str,
+    clients: int,
+    warm: float = 1.0,
+    what: Callable[[Post, str], Awaitable[None]] = decide,
+) -> Measured:
+    """Let clients ask, as fast as they are answered, after a second that does not count."""
 
     async def run(seconds: float) -> list[float]:
         times: list[float] = []
         until = time.perf_counter() + seconds
-        jobs = (
-            _client(ports[k % len(ports)], paths[k % len(paths)], key, until, times)
-            for k in range(clients)
-        )
+
+        async def ask(k: int, post: Post) -> None:
+            while (begin := time.perf_counter()) < until:
+                await what(post, paths[k % len(paths)])
+                times.append(time.perf_counter() - begin)
+
+        jobs = (_connected(ports[k % len(ports)], key, partial(ask, k)) for k in range(clients))
         await asyncio.gather(*jobs)
         return times
 
     asyncio.run(run(warm))
     times = asyncio.run(run(SECONDS))
     return Measured(len(times) / SECONDS, times)
+
+
+BLOCK, BLOCKS = 1_000, 20
+
+
+def rewards_in_bulk(port: int, path: str, key: str, clients: int = 4) -> Measured:
+    """Let clients send the rewards of decisions that were taken in blocks, each block at once."""
+    times: list[float] = []
+    began: list[float] = []
+    ready = asyncio.Barrier(clients)
+
+    async def send(k: int, post: Post) -> None:
+        names = [f"{secrets.token_hex(8)}-{n}" for n in range(k, BLOCKS, clients)]
+        for name in names:
+            asked = {"block_id": name, "count": BLOCK}
+            await post(f"{path}/block", json.dumps(asked).encode())
+        await ready.wait()
+        began.append(time.perf_counter())
+        for name in names:
+            lines = ({"event_id": f"{name}.{n}", "reward": n % 2} for n in range(BLOCK))
+            body = "".join(json.dumps(line) + "\n" for line in lines).encode()
+            begin = time.perf_counter()
+            found = await post(f"{path.removesuffix('/decisions')}/rewards", body)
+            times.append(time.perf_counter() - begin)
+            assert found.count(b'"status": 204') == BLOCK, found[:200]
+
+    async def run() -> float:
+        await asyncio.gather(*(_connected(port, key, partial(send, k)) for k in range(clients)))
+        return time.perf_counter()
+
+    ended = asyncio.run(run())
+    return Measured(BLOCK * BLOCKS / (ended - min(began)), times)
 
 
 class Bare(NamedTuple):
@@ -96,7 +158,8 @@ def bare(folder: Path, *, keep: bool = True) -> Iterator[Bare]:
 def experiments(service: Process, count: int) -> list[str]:
     """Make experiments; returns the paths of their decisions."""
     with bd.Client(service.url, service.key) as client:
-        made = [client.create(f"{k}", ["a", "b"], 0.2, rounds=10**6).id for k in range(count)]
+        options = {"rounds": 10**6, "deadline_seconds": DAY}
+        made = [client.create(f"{k}", ["a", "b"], 0.2, **options).id for k in range(count)]
     return [f"/v1/experiments/{name}/decisions" for name in made]
 
 

@@ -1,8 +1,8 @@
 """What the decision service keeps up beside other work: ``python -m benchmarks.service_beside``.
 
-One process at 32 connections against FastAPI that keeps nothing, on SQLite and on PostgreSQL;
-decisions while pages are open and while a million releases are read; ten thousand experiments; the
-first decision after a start.
+Decisions, decisions with their rewards and rewards in bulk against FastAPI that keeps nothing, all
+in one run, on SQLite and on PostgreSQL; decisions while pages are open and while a million releases
+are read; ten thousand experiments; the first decision after a start. Names choose some of it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import os
 import shutil
 import sqlite3
 import statistics
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,7 @@ from tests.postgres import PROGRAMS, open_postgres
 from tests.service.running import Process, process
 
 from bandanna.store import SqlStore, read_secret
-from benchmarks.service import Measured, bare, experiments, load
+from benchmarks.service import Measured, bare, experiments, load, pair, rewards_in_bulk
 from benchmarks.timing import Row
 
 QUIET = {"log-level": "warning"}
@@ -72,8 +73,10 @@ def against_bare() -> list[Row]:
             with process(own, database, **QUIET) as service:
                 path = experiments(service, 1)
                 ports = [plain.port], [service.port]
-                theirs, ours = in_turns(
-                    *(partial(load, port, path, service.key, 32) for port in ports)
+                theirs, ours, pairs, bulk = in_turns(
+                    *(partial(load, port, path, service.key, 32) for port in ports),
+                    partial(load, [service.port], path, service.key, 32, what=pair),
+                    partial(rewards_in_bulk, service.port, path[0], service.key),
                 )
             share = ours.rate / theirs.rate
             cuts = statistics.quantiles(ours.times, n=100)
@@ -85,6 +88,10 @@ def against_bare() -> list[Row]:
             rows.append(
                 Row(f"{name}, 32 clients, p99 against p50", times, "at most 4", spread <= 4)
             )
+            shown = f"{2 * pairs.rate / theirs.rate:.2f} ({pairs.rate:,.0f} pairs a second)"
+            rows.append(Row(f"{name}, decisions with their rewards, requests", shown, "", True))
+            shown = f"{bulk.rate / theirs.rate:.2f} ({bulk.rate:,.0f} a second)"
+            rows.append(Row(f"{name}, rewards in bulk, 1,000 at once", shown, "", True))
     return rows
 
 
@@ -220,12 +227,21 @@ def cold_start() -> list[Row]:
     return [Row("first decision after a start", shown, "under 1 s", first < 1)]
 
 
-def rows() -> list[Row]:
-    """Return all rows."""
-    return [*against_bare(), *beside_readers(), *many_experiments(), *cold_start()]
+PARTS: dict[str, Callable[[], list[Row]]] = {
+    "bare": against_bare,
+    "readers": beside_readers,
+    "many": many_experiments,
+    "start": cold_start,
+}
+
+
+def rows(names: Iterable[str] = PARTS) -> list[Row]:
+    """Return all rows, or some."""
+    return [row for name in names for row in PARTS[name]()]
 
 
 if __name__ == "__main__":
-    for row in rows():
-        holds = "yes" if row.holds else "NO"
-        print(f"| {row.what} | {row.measured} | {row.promised} | {holds} |", flush=True)
+    for name in sys.argv[1:] or PARTS:
+        for row in rows([name]):
+            holds = "yes" if row.holds else "NO"
+            print(f"| {row.what} | {row.measured} | {row.promised} | {holds} |", flush=True)
