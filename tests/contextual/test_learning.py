@@ -33,6 +33,7 @@ def test_an_informative_category_is_found_among_noise(protects: Protects) -> Non
     assert run.last_fifth > 0.57  # 0.6 if the category is always followed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protects", PROTECTS)
 @pytest.mark.parametrize("rounds", [20_000, 100_000])
 def test_contexts_that_say_nothing_cost_little(protects: Protects, rounds: int) -> None:

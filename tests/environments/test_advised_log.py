@@ -64,6 +64,7 @@ def test_experts_lose_what_they_would_have_lost(options: dict[str, Any]) -> None
     assert expert_losses(environment) == pytest.approx([0.1, 0.35, 0.35], abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_private_policy_learns_whom_to_follow() -> None:
     log = Logged(made(), **COLUMNS, advice=EXPERTS, rounds=20_000)
     policies = {

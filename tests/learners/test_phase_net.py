@@ -157,6 +157,7 @@ def test_it_does_not_switch_in_ordinary_worlds(kind: str) -> None:
 # --- the policy -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_simulator_and_policy_agree_after_the_switch() -> None:
     rounds, arms = 6_000, 4
     policy = bd.PrivateBandit(arms, 4.0, rounds, "phased-net", guard=False)

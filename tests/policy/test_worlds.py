@@ -192,6 +192,7 @@ def test_changing_losses_are_followed(epsilon: float, below: float) -> None:
     assert results.regret("policy").mean() <= -below
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("gap", [0.05, 0.3])
 def test_steady_losses_cost_little_more_than_they_must(epsilon: float, gap: float) -> None:

@@ -75,6 +75,7 @@ def test_a_hopeless_study_says_so_first(tmp_path: Path) -> None:
     assert '<div class="answer"><p>Nothing is learned' in page
 
 
+@pytest.mark.slow
 def test_environments_have_a_sentence_each_and_experts_too(tmp_path: Path) -> None:
     results = run(
         tmp_path,

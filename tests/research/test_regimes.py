@@ -27,6 +27,7 @@ def test_rates_cross_where_the_paper_says() -> None:
         assert at["batched-exp4"] - second == pytest.approx(at["local-exp4"])
 
 
+@pytest.mark.slow
 def test_the_smallest_rate_and_the_recommendation(found: RegimeMap) -> None:
     """The first line holds everywhere on the grid. The third does not: with N = 100 and K = 10 the
     HTINF conversion has the smaller rate wherever any is below T."""

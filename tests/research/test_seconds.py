@@ -49,6 +49,7 @@ class Dry:
         return Results(runs, environment.rounds, stops, "expected", np.sqrt(stops))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("name", SIMULATED)
 def test_the_guess_written_down_is_that_of_the_simulations(

@@ -50,6 +50,7 @@ def marks(name: str) -> list[pytest.MarkDecorator]:
     return [] if name in QUICK else [pytest.mark.slow]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in VERDICTS])
 def test_every_verdict_is_what_we_know_it_to_be(name: str, tmp_path: Path) -> None:
     chart = tmp_path / "figure.svg"

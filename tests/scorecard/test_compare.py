@@ -27,6 +27,7 @@ def shop(people: int = 20_000, lift: float = 0.2) -> dict[str, NDArray[np.generi
     return {"page": page, "bought": bought, "spent": spent, "country": country}
 
 
+@pytest.mark.slow
 def test_lifts_cover_and_agree_with_differences() -> None:
     said = covered = 0
     for _ in range(150):

@@ -42,6 +42,7 @@ def test_a_division_of_48_to_52_is_noticed() -> None:
     assert 0.998 < alarms(0.48, 20_000) <= 1.0  # exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arms", [3, 10])
 def test_fair_divisions_of_many_arms_alarm_as_rarely(arms: int) -> None:
     draw = np.random.default_rng(arms)

@@ -17,7 +17,7 @@ import bandanna as bd
 from tests.service.running import Process, copied
 
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
-OPERATIONS = 43
+OPERATIONS = 45
 """How many there are, so that none is left out unnoticed."""
 
 

@@ -46,6 +46,7 @@ def test_no_privacy_is_the_strongest_without_it(
         assert found.regret("best").mean() < found.regret("other").mean()
 
 
+@pytest.mark.slow
 def test_slow_learners_are_left_out_where_they_would_take_too_long() -> None:
     environment = bd.environments.Bernoulli(3, 3000)
     assert strongest(environment).algorithm == "thompson"

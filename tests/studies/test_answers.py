@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import bandanna as bd
 from bandanna.report.study_report import numbers_table
 
 
+@pytest.mark.slow
 def test_studies_keep_when_answers_came_and_how_many_were_wrong(tmp_path: Path) -> None:
     grid: dict[str, list[object]] = {
         "algorithm": ["race", "one-bit"],

@@ -35,6 +35,7 @@ def told(problem: FinishedProblem, people: int, gap: float, *, runs: int = 600) 
     return found / runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "gap"),
     [

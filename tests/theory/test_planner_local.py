@@ -41,6 +41,7 @@ def test_what_devices_do_not_do_is_refused() -> None:
         plan(SIZE, per_person=3, local=True)
 
 
+@pytest.mark.slow
 def test_expected_regret_is_of_the_same_algorithms() -> None:
     small = SIZE.but(rounds=500)
     rows, left_out = expected_regret(small, local=True)

@@ -414,6 +414,7 @@ def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield str(tmp_path / name) if request.param == "file" else f"sqlite:///{tmp_path / name}"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_run_that_is_killed_at_any_line_releases_each_phase_once(
     tmp_path: Path, state: str
