@@ -237,9 +237,9 @@ class BasePolicy(OneProcess):
     def answer(self) -> object:
         """Return what was learned, in an answer."""
 
-    @abstractmethod
     def summary(self) -> object:
-        """Return what was learned of each arm."""
+        """Return what was learned; as a rule the same as ``answer``."""
+        return self.answer()
 
     # --- how far it is --------------------------------------------------------------------
 
