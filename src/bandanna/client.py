@@ -119,5 +119,5 @@ class AsyncClient(_AsyncClient):
 
 
 def _guarantee(answer: JSON) -> Guarantee:
-    found = answer["guarantee"]
-    return Guarantee(**(found | {"assumptions": tuple(found["assumptions"])}))
+    promise = answer["guarantee"]
+    return Guarantee(**(promise | {"assumptions": tuple(promise["assumptions"])}))

@@ -33,8 +33,8 @@ def squares_of(units: Integers, grid: int = UNITS) -> Integers:
     >>> squares_of(np.array([0, HALF, UNITS])).tolist()
     [262144, 0, 262144]
     """
-    found: Integers = (units - grid // 2) ** 2 // grid
-    return found
+    squares: Integers = (units - grid // 2) ** 2 // grid
+    return squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +139,9 @@ class Counted:
         shape = len(names), width
 
         def added(values: Integers) -> Integers:
-            found = np.zeros(shape[0] * width, dtype=np.int64)
-            np.add.at(found, where, values)
-            return found.reshape(shape)
+            totals = np.zeros(shape[0] * width, dtype=np.int64)
+            np.add.at(totals, where, values)
+            return totals.reshape(shape)
 
         return cls(
             tuple(names),
@@ -157,12 +157,12 @@ class Counted:
 
 
 def _table(name: str, value: ArrayLike, arms: int) -> Integers:
-    found = np.asarray(value)
-    if found.dtype.kind not in "iu":
-        raise InputError(f"{name} must be whole numbers; got numbers of type {found.dtype}.")
-    table = found.astype(np.int64)
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"{name} must be whole numbers; got numbers of type {array.dtype}.")
+    table = array.astype(np.int64)
     if table.ndim == 1:
         table = table[:, None]
     if table.ndim != 2 or table.shape[0] != arms:
-        raise InputError(f"{name} must have a row for each of {arms} arms; got {found.shape}.")
+        raise InputError(f"{name} must have a row for each of {arms} arms; got {array.shape}.")
     return table

@@ -79,8 +79,8 @@ class InFile:
 
     def write(self, document: JSON, before: JSON | None, more: Sequence[bytes] = ()) -> bool:
         """Write it whole; attachments first, which nothing names until then."""
-        found = self.read()
-        if (found and found["checksum"]) != (before and before["checksum"]):
+        there = self.read()
+        if (there and there["checksum"]) != (before and before["checksum"]):
             return False
         try:
             names = []
@@ -129,8 +129,8 @@ class InDatabase:
 
         with _told(self._where), self._engine.connect() as base:
             query = "SELECT document FROM bandanna_kept WHERE kind = :kind AND name = :name"
-            found = base.execute(text(query), self._key).scalar_one_or_none()
-        return None if found is None else _read(found, self._key["kind"], self._where)
+            kept = base.execute(text(query), self._key).scalar_one_or_none()
+        return None if kept is None else _read(kept, self._key["kind"], self._where)
 
     def write(self, document: JSON, before: JSON | None, more: Sequence[bytes] = ()) -> bool:
         """Write it and its attachments in one transaction."""
@@ -170,10 +170,10 @@ class InDatabase:
 
         query = text("SELECT content FROM bandanna_attached WHERE id = :id")
         with _told(self._where), self._engine.connect() as base:
-            found = [base.execute(query, {"id": one}).scalar() for one in document["attached"]]
-        if None in found:
+            texts = [base.execute(query, {"id": one}).scalar() for one in document["attached"]]
+        if None in texts:
             raise StateFileError(f"what belongs to {self._where} is missing.")
-        return [bytes(one) for one in found]  # type: ignore[arg-type]
+        return [bytes(one) for one in texts]  # type: ignore[arg-type]
 
 
 def _engine(address: str) -> Engine:
@@ -223,8 +223,8 @@ def _whole(document: JSON, kind: str, names: Sequence[str]) -> JSON:
     """Return a document as it is written."""
     kept = {key: value for key, value in document.items() if key not in HEAD}
     attached = [*document.get("attached", []), *names]
-    found = {"format": kind, "version": VERSION, **kept, "attached": attached}
-    return {**found, "checksum": seal(found)}
+    whole = {"format": kind, "version": VERSION, **kept, "attached": attached}
+    return {**whole, "checksum": seal(whole)}
 
 
 HEAD = ("format", "version", "attached", "checksum")

@@ -240,12 +240,12 @@ class Ledger:
         return self.place.partition(":")[0] if "://" in self.place else self.place
 
     def _document(self) -> JSON:
-        found = self._kept.read()
-        if found is None:
+        document = self._kept.read()
+        if document is None:
             raise StateFileError(
                 f"there is no ledger at {self._where}: bandanna ledger start, or Ledger.start."
             )
-        return found
+        return document
 
     def _refused(self, document: JSON, entries: list[Expense], entry: Expense) -> str:
         left = _left(document, entries, entry.population)
@@ -290,13 +290,13 @@ def _total(document: JSON, entries: Sequence[Expense]) -> Fraction:
 
 def _epsilon(document: JSON, total: Fraction) -> float:
     """Return the epsilon of a total, rounded up."""
-    found = float(total)
-    if Fraction(found) < total:
-        found = math.nextafter(found, math.inf)
-    if document["delta"] == 0.0 or found == 0.0:
-        return found
-    wide = 2.0 * math.sqrt(found * -math.log(document["delta"]))
-    return (found + wide) * (1.0 + 1e-14)
+    spent = float(total)
+    if Fraction(spent) < total:
+        spent = math.nextafter(spent, math.inf)
+    if document["delta"] == 0.0 or spent == 0.0:
+        return spent
+    wide = 2.0 * math.sqrt(spent * -math.log(document["delta"]))
+    return (spent + wide) * (1.0 + 1e-14)
 
 
 def _fits(document: JSON, entries: Sequence[Expense]) -> bool:

@@ -215,13 +215,13 @@ def _curve(z: Floats) -> Floats:
     """Return ``(e^z - 1 - z) / z^2``, which grows with z, from 1/2."""
     small = np.abs(z) < 1e-4
     safe = np.where(small, 1.0, z)
-    found: Floats = np.where(small, 0.5 + z / 6.0, (np.expm1(safe) - safe) / safe**2)
-    return found
+    curve: Floats = np.where(small, 0.5 + z / 6.0, (np.expm1(safe) - safe) / safe**2)
+    return curve
 
 
 def _rates(highest: float) -> Floats:
-    found: Floats = np.geomspace(highest * 1e-6, 0.999 * highest, RATES)
-    return found
+    rates: Floats = np.geomspace(highest * 1e-6, 0.999 * highest, RATES)
+    return rates
 
 
 def proved_radius(terms: Sequence[Term], alpha: float) -> float:
@@ -358,8 +358,8 @@ def noise_tail(x: Floats, scale: float, times: int) -> Floats:
         k = np.arange(times)
         logs = gammaln(times + k) - gammaln(times) - gammaln(k + 1.0) - (times + k) * math.log(2.0)
         tail = (np.exp(logs)[:, None] * gammaincc(times - k[:, None], far[None, :])).sum(axis=0)
-    found: Floats = np.where(x >= 0.0, tail, 1.0 - tail)
-    return found
+    chance: Floats = np.where(x >= 0.0, tail, 1.0 - tail)
+    return chance
 
 
 # --- what a finished log says -----------------------------------------------------------------
@@ -390,8 +390,8 @@ class OneLook(NamedTuple):
             return exact_interval(one, alpha)
         if self.binary:
             return fixed_mean_interval(one.scale, one.totals, alpha)
-        found = self._around([Term(1.0, one)], alpha, [*self.arms[:arm], *self.arms[arm + 1 :]])
-        return Interval(*(min(max(end, 0.0), 1.0) for end in found))
+        interval = self._around([Term(1.0, one)], alpha, [*self.arms[:arm], *self.arms[arm + 1 :]])
+        return Interval(*(min(max(end, 0.0), 1.0) for end in interval))
 
     def apart(self, a: int, b: int) -> float:
         """Return the estimate of b's mean minus a's."""
@@ -408,17 +408,17 @@ class OneLook(NamedTuple):
             return _squared_and_added(first, second, alpha)
         if self.binary:
             return fixed_difference_interval(first.scale, first.totals, second.totals, alpha)
-        found = self._around([Term(-1.0, first), Term(1.0, second)], alpha)
-        return Interval(*(min(max(end, -1.0), 1.0) for end in found))
+        interval = self._around([Term(-1.0, first), Term(1.0, second)], alpha)
+        return Interval(*(min(max(end, -1.0), 1.0) for end in interval))
 
     def _around(self, terms: Sequence[Term], alpha: float, others: Sequence[Arm] = ()) -> Interval:
         least = [arm.fewest if arm.present else 1e-9 for arm in others]
         some = [arm for arm, size in zip(others, least, strict=True) if arm.size >= size]
         if self.kind == "normal" and any(term.arm.size < term.arm.fewest for term in terms):
             return Interval(-1.0, 1.0)  # too few for the approximation: nothing is said
-        found = statistic(terms, some)
-        size = proved_radius(terms, alpha) if self.kind == "proved" else found.radius(alpha)
-        return Interval(found.value - size, found.value + size)
+        sum_of_means = statistic(terms, some)
+        size = proved_radius(terms, alpha) if self.kind == "proved" else sum_of_means.radius(alpha)
+        return Interval(sum_of_means.value - size, sum_of_means.value + size)
 
 
 def _squared_and_added(a: Arm, b: Arm, alpha: float) -> Interval:

@@ -12,7 +12,7 @@ import pytest
 import bandanna as bd
 from bandanna._core.streams import new_stream
 from bandanna.contextual.features import Declared
-from bandanna.contextual.trees import Bins, PrivateTrees, simulate_trees
+from bandanna.contextual.trees import Levels, PrivateTrees, simulate_trees
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.one_bit import OneBitRelease
 from bandanna.theory.exp4 import tree_bound
@@ -40,7 +40,7 @@ def policy(**options: object) -> PrivateTrees:
 
 
 def test_paths_of_contexts_and_tables_agree() -> None:
-    bins = Bins(Declared(FEATURES), 8)
+    bins = Levels(Declared(FEATURES), 8)
     columns = people(50)
     rows = [
         bins.path({name: column[i].item() for name, column in columns.items()}) for i in range(50)
@@ -49,7 +49,7 @@ def test_paths_of_contexts_and_tables_agree() -> None:
     assert bins.words([0, 1, 1]) == "kind = a, x from 0.75 to 1"
     assert bins.words([2]) == "kind not known"
     with pytest.raises(bd.InputError, match="power of two"):
-        Bins(Declared(FEATURES), 6)
+        Levels(Declared(FEATURES), 6)
 
 
 def test_online_equals_simulator() -> None:
@@ -118,7 +118,7 @@ def test_the_bound_is_above_the_mean_regret_on_random_sequences() -> None:
     for seed in range(100):
         rng = np.random.default_rng(seed)
         columns = {"kind": rng.choice(["a", "b"], rounds), "x": rng.random(rounds)}
-        paths = Bins(Declared(FEATURES), 4).paths(columns)
+        paths = Levels(Declared(FEATURES), 4).paths(columns)
         leaf = np.where(paths[:, 0] == 0, 0, 1 + paths[:, 1])  # a | b, lower half | b, upper half
         best = rng.integers(0, arms, 3)[leaf]
         shift = rng.integers(0, 2, rounds)  # losses that change all the time

@@ -248,17 +248,17 @@ def _which(segment: str | None) -> str:
 
 def certificate(answer: JSON, errors: Errors) -> JSON:
     """Read a certificate, if there is one."""
-    found: JSON | None = answer["certificate"]
-    if found is None:
+    document: JSON | None = answer["certificate"]
+    if document is None:
         raise errors.input("there is no certificate of all segments together: give a segment.")
-    return found
+    return document
 
 
 def guarantee(answer: JSON) -> Guarantee:
     """Read a guarantee; fields that are not known here are left out."""
-    found = answer["guarantee"] | {"assumptions": tuple(answer["guarantee"]["assumptions"])}
+    promise = answer["guarantee"] | {"assumptions": tuple(answer["guarantee"]["assumptions"])}
     known = Guarantee.__dataclass_fields__
-    return Guarantee(**{name: value for name, value in found.items() if name in known})
+    return Guarantee(**{name: value for name, value in promise.items() if name in known})
 
 
 def event_of(decision: Decision | str) -> str:

@@ -47,8 +47,8 @@ class _Connection(Generic[Connected]):
         if answer.is_success:
             if answer.headers.get("Content-Type", "").startswith("application/x-ndjson"):
                 return {"lines": [json.loads(line) for line in answer.text.splitlines()]}
-            found: JSON = answer.json() if answer.content else {}
-            return found
+            body: JSON = answer.json() if answer.content else {}
+            return body
         try:
             detail = str(answer.json()["detail"])
         except (ValueError, LookupError, TypeError):

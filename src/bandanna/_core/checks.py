@@ -144,7 +144,7 @@ def check_metrics(value: object) -> Ranges | None:
         )
     if len(value) > MAX_METRICS:
         raise InputError(f"there may be at most {MAX_METRICS} metrics; got {len(value)}.")
-    found: dict[str, tuple[float, float]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
     for name, ends in value.items():
         if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
             raise InputError(
@@ -152,13 +152,13 @@ def check_metrics(value: object) -> Ranges | None:
                 f"got {name!r}."
             )
         try:
-            found[name] = loss_range(ends)
+            ranges[name] = loss_range(ends)
         except InputError:
             raise InputError(
                 f"metric {name!r} must have a range, its smallest and largest value, such as "
                 f"(0, 1); got {ends!r}."
             ) from None
-    return found or None
+    return ranges or None
 
 
 def check_guardrails(value: object) -> Limits | None:
@@ -170,14 +170,14 @@ def check_guardrails(value: object) -> Limits | None:
             f'guardrails must be limits by metric, such as {{"refund": 0.02}}; got '
             f"{type(value).__name__}."
         )
-    found = {str(name): as_float(limit) for name, limit in value.items()}
-    for name, limit in found.items():
+    limits = {str(name): as_float(limit) for name, limit in value.items()}
+    for name, limit in limits.items():
         if not math.isfinite(limit) or limit == 0.0:
             raise InputError(
                 f"the guardrail of {name!r} must be how far an arm may be above the control, a "
                 f"number above 0, or how far below it, a number below 0; got {value[name]!r}."
             )
-    return found or None
+    return limits or None
 
 
 def check_together(

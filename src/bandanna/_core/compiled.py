@@ -109,10 +109,10 @@ class StepCompiler(Compiler):  # type: ignore[misc]
 
     def compile_extra(self, function: FromNumba) -> FromNumba:
         """Compile, and make known to Numba what has no machine code: under a name of its own."""
-        found = super().compile_extra(function)
-        name = make_function(sys, function.__name__, "a step", 0, found.environment, ())
-        found.target_context.insert_user_function(name, found.fndesc, [found.library])
-        return found._replace(entry_point=name)
+        compiled = super().compile_extra(function)
+        name = make_function(sys, function.__name__, "a step", 0, compiled.environment, ())
+        compiled.target_context.insert_user_function(name, compiled.fndesc, [compiled.library])
+        return compiled._replace(entry_point=name)
 
 
 class Inner(CPUDispatcher):  # type: ignore[misc]

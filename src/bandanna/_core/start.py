@@ -79,9 +79,9 @@ def check_start(value: object) -> Start | None:
     if value is None or isinstance(value, Start):
         return value
     if not isinstance(value, Mapping):
-        found = getattr(value, "start", None)
-        if isinstance(found, Start):
-            return found
+        begun = getattr(value, "start", None)
+        if isinstance(begun, Start):
+            return begun
         raise InputError(f"{EXPECTED}; got {type(value).__name__}.")
     inner = value.get("start", value)
     if not isinstance(inner, Mapping) or not set(inner) >= KEYS:

@@ -304,18 +304,18 @@ def percent_up(share: float) -> str:
     """
     for digits in range(1, 13):
         scale = 10**digits
-        found = math.ceil(share * 100 * scale) / scale
-        if found < 100.0:
-            return f"{found:.{digits}f}%"
+        percent = math.ceil(share * 100 * scale) / scale
+        if percent < 100.0:
+            return f"{percent:.{digits}f}%"
     return "100%"
 
 
 def times_up(times: int, number: float) -> float:
     """Return a product that is not below the exact one."""
-    found = times * number
-    if math.isfinite(found) and Fraction(found) < times * Fraction(number):
-        return math.nextafter(found, math.inf)
-    return found
+    product = times * number
+    if math.isfinite(product) and Fraction(product) < times * Fraction(number):
+        return math.nextafter(product, math.inf)
+    return product
 
 
 def _checked_delta(delta: object, least: float) -> float:

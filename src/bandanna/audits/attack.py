@@ -21,7 +21,7 @@ import numpy as np
 
 from bandanna._core import checks
 from bandanna._core.types import InputError
-from bandanna.audits.events import Event, Outputs, candidate_events
+from bandanna.audits.events import OutputEvent, Outputs, candidate_events
 
 SIGNIFICANCE = 1e-4
 MOST_EPSILON = 30.0
@@ -139,7 +139,7 @@ def audit(
 
 def _most_telling(
     first: Outputs, second: Outputs, significance: float, delta: float
-) -> tuple[Event, bool]:
+) -> tuple[OutputEvent, bool]:
     """Return the best event for an attack, and whether it is likelier on the second input.
 
     The same bound ranks the events that will judge: rare ones, whose luck will not last, score

@@ -144,12 +144,12 @@ def audit_context(
         for one, two in zip(first.statistics, second.statistics, strict=True)
     ]
     worst = int(np.argmax(moves)) if moves else 0
-    found = None
+    attack = None
     if draws and moves and moves[worst] > 0.0:
         pair = first.statistics[worst], second.statistics[worst]
-        found = _attack(release, *pair, draws)
+        attack = _attack(release, *pair, draws)
     return ContextAudit(
-        tuple(differs), sum(move > 0.0 for move in moves), max(moves, default=0.0), found
+        tuple(differs), sum(move > 0.0 for move in moves), max(moves, default=0.0), attack
     )
 
 
@@ -215,10 +215,10 @@ def _attack(release: EpochRelease, one: Statistics, two: Statistics, draws: int)
                 ),
                 two,
             )
-            found: NDArray[np.float64] = (first * sums).sum((1, 2)) + (second * products).sum(
+            values: NDArray[np.float64] = (first * sums).sum((1, 2)) + (second * products).sum(
                 (1, 2)
             )
-            return found
+            return values
 
         return draw
 

@@ -145,7 +145,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Event:
+class OutputEvent:
     """A set of outputs, and what to call it."""
 
     name: str
@@ -161,13 +161,13 @@ class Family(NamedTuple):
 
     first: Counts
     second: Counts
-    member: Callable[[int], Event]
+    member: Callable[[int], OutputEvent]
     """Makes the event with an index."""
 
 
 def candidate_events(first: Outputs, second: Outputs) -> Iterator[Family]:
     """Yield events worth trying, from a sample on either input."""
-    yield _alone(Event("any output", _anything), first, second)
+    yield _alone(OutputEvent("any output", _anything), first, second)
     for name, view in views(first, second):
         yield from _in_view(name, view, view(first), view(second))
 
@@ -176,7 +176,7 @@ def _in_view(name: str, view: View, first: Outputs, second: Outputs) -> Iterator
     if first.dtype.kind == "f":
         finite = [sample[np.isfinite(sample)] for sample in (first, second)]
         missing = np.array([[np.isnan(first).sum()], [np.isnan(second).sum()]])
-        event = Event(f"{name} is not a number", partial(_is_nan, view))
+        event = OutputEvent(f"{name} is not a number", partial(_is_nan, view))
         yield Family(missing[0], missing[1], partial(_the, event))
     else:
         finite = [first, second]
@@ -229,23 +229,23 @@ def _frequent_values(name: str, view: View, first: Outputs, second: Outputs) -> 
         if counts[most] > 10:
             value = values[most : most + 1]
             one, other = (np.array([np.isin(each, value).sum()]) for each in (first, second))
-            event = Event(f"{name} = {value[0]}", partial(_is_in, view, value))
+            event = OutputEvent(f"{name} = {value[0]}", partial(_is_in, view, value))
             yield Family(one, other, partial(_the, event))
 
 
-def _alone(event: Event, first: Outputs, second: Outputs) -> Family:
+def _alone(event: OutputEvent, first: Outputs, second: Outputs) -> Family:
     one, other = (np.array([event.count(sample)]) for sample in (first, second))
     return Family(one, other, partial(_the, event))
 
 
-def _the(event: Event, _index: int) -> Event:
+def _the(event: OutputEvent, _index: int) -> OutputEvent:
     return event
 
 
-def _among_first(name: str, view: View, ordered: Outputs, index: int) -> Event:
+def _among_first(name: str, view: View, ordered: Outputs, index: int) -> OutputEvent:
     chosen = ordered[: index + 1]
     listed = ", ".join(str(value) for value in chosen[:4]) + (", ..." if index > 3 else "")
-    return Event(f"{name} in {{{listed}}}", partial(_is_in, view, chosen))
+    return OutputEvent(f"{name} in {{{listed}}}", partial(_is_in, view, chosen))
 
 
 def _anything(outputs: Outputs) -> NDArray[np.bool_]:
@@ -260,9 +260,9 @@ def _is_in(view: View, chosen: Outputs, outputs: Outputs) -> NDArray[np.bool_]:
     return np.isin(view(outputs), chosen)
 
 
-def _at_most(name: str, view: View, threshold: float) -> Event:
-    return Event(f"{name} <= {threshold:.6g}", lambda o: view(o) <= threshold)
+def _at_most(name: str, view: View, threshold: float) -> OutputEvent:
+    return OutputEvent(f"{name} <= {threshold:.6g}", lambda o: view(o) <= threshold)
 
 
-def _above(name: str, view: View, threshold: float) -> Event:
-    return Event(f"{name} > {threshold:.6g}", lambda o: view(o) > threshold)
+def _above(name: str, view: View, threshold: float) -> OutputEvent:
+    return OutputEvent(f"{name} > {threshold:.6g}", lambda o: view(o) > threshold)

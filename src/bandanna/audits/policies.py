@@ -94,9 +94,9 @@ def side_door(policy: Policy, *, seed: int = 0) -> str:
             return "the policy does not repeat itself when its random numbers do"
         for name, losses in inputs.items():
             seen = watch(policy, losses, batches, [seed], blind=True, delay=delay)
-            found = _difference(none, seen)
-            if found:
-                return f"{found} when {name}, though what was published is the same"
+            difference = _difference(none, seen)
+            if difference:
+                return f"{difference} when {name}, though what was published is the same"
     return ""
 
 

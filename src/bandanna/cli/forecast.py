@@ -46,8 +46,8 @@ def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Pr
         usual = 1.0 - base_rate
         return Bernoulli([usual - gap, *[usual] * (problem.arms - 1)], rounds)
 
-    found = forecast(problem, make, unit="successes")
-    return Prospect(found, "", least_regret(make(found.rounds), problem.epsilon))
+    outlook = forecast(problem, make, unit="successes")
+    return Prospect(outlook, "", least_regret(make(outlook.rounds), problem.epsilon))
 
 
 def by_log(problem: Problem, log: Logged) -> Prospect:
@@ -55,9 +55,9 @@ def by_log(problem: Problem, log: Logged) -> Prospect:
     from bandanna.simulation.comparators import least_regret
     from bandanna.simulation.forecast import forecast
 
-    found = forecast(problem, log.environment, unit=log.outcome)
-    least = least_regret(log.environment(found.rounds), problem.epsilon)
-    return Prospect(found, _range_advice(problem, log, found), least)
+    outlook = forecast(problem, log.environment, unit=log.outcome)
+    least = least_regret(log.environment(outlook.rounds), problem.epsilon)
+    return Prospect(outlook, _range_advice(problem, log, outlook), least)
 
 
 def _range_advice(problem: Problem, log: Logged, found: Forecast) -> str:

@@ -62,11 +62,11 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is None:
         return None
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {path}: {error}.") from None
     known = {parameter.name for parameter in context.command.params}
-    options = {name.replace("-", "_"): value for name, value in found.items()}
+    options = {name.replace("-", "_"): value for name, value in settings.items()}
     unknown = sorted(set(options) - known)
     if unknown:
         raise InputError(
@@ -78,10 +78,10 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
 
 def config_lines(settings: Settings, more: dict[str, object]) -> list[str]:
     """Return settings as TOML lines, without passwords."""
-    found = vars(settings) | more
+    entries = vars(settings) | more
     for name in ("database", "guard"):
-        found[name] = PASSWORD.sub(r"://\1:***@", str(found[name] or "default"))
-    shown = {name: value for name, value in sorted(found.items()) if value is not None}
+        entries[name] = PASSWORD.sub(r"://\1:***@", str(entries[name] or "default"))
+    shown = {name: value for name, value in sorted(entries.items()) if value is not None}
     return [f"{name} = {_toml(value)}" for name, value in shown.items()]
 
 
@@ -403,10 +403,10 @@ def trail(
 def seconds_of(text: str) -> float:
     """Read a time such as 90d."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhdw])", text)
-    if found is None or float(found[1]) <= 0:
+    parts = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhdw])", text)
+    if parts is None or float(parts[1]) <= 0:
         raise InputError(f"a time is written like 12h, 90d or 2w; got {text!r}.")
-    return float(found[1]) * units[found[2]]
+    return float(parts[1]) * units[parts[2]]
 
 
 def _guard(file: Path | None, database: str | None) -> Path | str | None:

@@ -22,7 +22,7 @@ NOTHING = "Nothing was released yet: which arm is best, and for whom, cannot be 
 
 
 @dataclass(frozen=True)
-class ArmAnswer:
+class ArmEstimate:
     """One arm's estimated mean reward for a person with average features."""
 
     arm: ArmName
@@ -49,7 +49,7 @@ class FeatureAnswer:
 class ContextAnswer:
     """What was learned: estimates of a linear model, not proven intervals."""
 
-    arms: tuple[ArmAnswer, ...]
+    arms: tuple[ArmEstimate, ...]
     features: tuple[FeatureAnswer, ...]
     """Strongest first."""
 
@@ -113,7 +113,7 @@ def answer_of(
     means = np.clip(0.5 + coefficients @ average, 0.0, 1.0)
     spread = np.sqrt(np.maximum(np.einsum("i,aij,j->a", average, fitted.errors, average), 0.0))
     arms = tuple(
-        ArmAnswer(name, low + span * float(mean), span * float(error))
+        ArmEstimate(name, low + span * float(mean), span * float(error))
         for name, mean, error in zip(names, means, spread, strict=True)
     )
     return ContextAnswer(arms, _strengths(encoder, coefficients, fitted.moments, span))
@@ -132,10 +132,10 @@ def _strengths(
     groups: dict[str, list[int]] = {}
     for i, name in enumerate(encoder.names[1:], start=1):
         groups.setdefault(name.partition("=")[0], []).append(i)
-    found = []
+    strengths = []
     for name, columns in groups.items():
         part = covariance[np.ix_(columns, columns)]
         squares = np.einsum("ai,ij,aj->a", apart[:, columns], part, apart[:, columns])
         strength = span * math.sqrt(max(float(squares.mean()), 0.0))
-        found.append(FeatureAnswer(name, strength))
-    return tuple(sorted(found, key=lambda one: -one.strength))
+        strengths.append(FeatureAnswer(name, strength))
+    return tuple(sorted(strengths, key=lambda one: -one.strength))

@@ -124,12 +124,12 @@ class Categories:
 
     def encode(self, value: object) -> tuple[float, ...]:
         """Return 1 for the category that a value is, else 0; with two categories 1 or -1."""
-        found = self.index(value)
+        index = self.index(value)
         if len(self.categories) == 2:
-            return ((-1.0, 1.0, 0.0)[found],)
+            return ((-1.0, 1.0, 0.0)[index],)
         numbers = [0.0] * len(self.categories)
-        if found >= 0:
-            numbers[found] = 1.0
+        if index >= 0:
+            numbers[index] = 1.0
         return tuple(numbers)
 
     def encode_column(self, column: NDArray[Any]) -> Vector:

@@ -160,8 +160,8 @@ class LinearPlay(ContextPlay):
         self.past.append(released)
         self._readings.append(read_release(released, self._noise, both=both))
         about = self._readings, self._noise, self._encoder.constant, self._length
-        self.fitted = found = fit(*about, both=both)
-        self.scores, self._transform, self._length = found.scores, found.transform, found.length
+        self.fitted = fitted = fit(*about, both=both)
+        self.scores, self._transform, self._length = fitted.scores, fitted.transform, fitted.length
 
     def as_ticket(self, saved: JSON) -> Ticket:
         """Read a ticket."""

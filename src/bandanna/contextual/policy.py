@@ -220,8 +220,8 @@ class PrivateContextual(BasePolicy):
         """Return the probability of each arm for a context; nothing is decided."""
         encoded = self._encode(context)
         with self._lock:
-            found = self._parts.runner.chances(encoded)
-        return dict(zip(self.arms, found.tolist(), strict=True))
+            drawn = self._parts.runner.chances(encoded)
+        return dict(zip(self.arms, drawn.tolist(), strict=True))
 
     @property
     def _linear(self) -> LinearPlay:

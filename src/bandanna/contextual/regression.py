@@ -186,14 +186,14 @@ def _pool(releases: list[Reading], noise: Noise, variance: float) -> _Pooled:
 
 def _pulled(pooled: _Pooled, center: Floats, frame: Floats, deviation: float) -> Floats:
     """Pull each arm's noisy products towards the average, by the James-Stein rule."""
-    found = pooled.products.copy()
-    for a in range(len(found)):
+    products = pooled.products.copy()
+    for a in range(len(products)):
         average = pooled.rounds[a] * center
-        apart = frame @ (found[a] - average) @ frame.T
+        apart = frame @ (products[a] - average) @ frame.T
         expected = deviation**2 * float(np.trace(frame @ pooled.shape[a] @ frame.T)) ** 2 / 2.0
         keep = max(0.0, 1.0 - expected / max(float((apart * apart).sum()), TINY))
-        found[a] = average + keep * (found[a] - average)
-    return found
+        products[a] = average + keep * (products[a] - average)
+    return products
 
 
 def _regress(
@@ -226,8 +226,8 @@ def _map(values: Floats, vectors: Floats, power: float, square: float) -> Floats
     """Return a power of the inverse root of the moments, scaled to a mean squared length."""
     scaled = values ** (-power / 2.0)
     scaled *= math.sqrt(square / float((scaled**2 * values).sum()))
-    found: Floats = (vectors * scaled) @ vectors.T
-    return found
+    inverse: Floats = (vectors * scaled) @ vectors.T
+    return inverse
 
 
 def _means(
@@ -245,10 +245,10 @@ def _means(
 
 def _likeliest(gain: Floats, seen: Floats, error: Floats) -> float:
     """Return the prior variance under which what was seen is likeliest."""
-    best, found = -math.inf, float(PRIOR[0])
+    best, likeliest = -math.inf, float(PRIOR[0])
     for prior in PRIOR:
         total = gain**2 * prior + error
         likelihood = -0.5 * float((np.log(total) + seen**2 / total).sum())
         if likelihood > best:
-            best, found = likelihood, float(prior)
-    return found
+            best, likeliest = likelihood, float(prior)
+    return likeliest

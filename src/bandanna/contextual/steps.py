@@ -41,22 +41,22 @@ def set_chances(phi: Floats, scores: Scores) -> int:
     1999; Foster and Rakhlin 2020).
     """
     arms, size = scores.coefficients.shape
-    found = scores.chances
+    chances = scores.chances
     best = 0
     for a in range(arms):
         total = 0.0
         for i in range(size):
             total += scores.coefficients[a, i] * phi[i]
-        found[a] = total
-        if total > found[best]:
+        chances[a] = total
+        if total > chances[best]:
             best = a
-    top = found[best]
+    top = chances[best]
     rest = 1.0
     for a in range(arms):
         if a != best:
-            found[a] = 1.0 / (arms + scores.sharpness[0] * (top - found[a]))
-            rest -= found[a]
-    found[best] = rest
+            chances[a] = 1.0 / (arms + scores.sharpness[0] * (top - chances[a]))
+            rest -= chances[a]
+    chances[best] = rest
     return best
 
 

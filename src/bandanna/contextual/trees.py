@@ -50,12 +50,12 @@ MAX_DEPTH = 24
 Integers = NDArray[np.int64]
 
 
-class Bins:
+class Levels:
     """Declared features as levels of a tree.
 
     Examples
     --------
-    >>> bins = Bins(Declared({"plan": ["bronze", "gold"], "age": (0, 100)}), bins=4)
+    >>> bins = Levels(Declared({"plan": ["bronze", "gold"], "age": (0, 100)}), bins=4)
     >>> bins.depth, bins.branches
     (3, 3)
     >>> bins.path({"plan": "gold", "age": 80}).tolist()
@@ -85,8 +85,8 @@ class Bins:
         for name, feature in self.declared.features.items():
             value = context.get(name)
             if isinstance(feature, Categories):
-                found = feature.index(value)
-                path.append(found if found >= 0 else len(feature.categories))
+                index = feature.index(value)
+                path.append(index if index >= 0 else len(feature.categories))
             else:
                 path += self._halves(feature.bin(value, self.bins))
         return np.array(path, dtype=np.int64)
@@ -98,8 +98,8 @@ class Bins:
         for name, feature in self.declared.features.items():
             column = np.asarray(columns[name])
             if isinstance(feature, Categories):
-                found = [feature.index(value) for value in column.tolist()]
-                parts.append(np.array([k if k >= 0 else len(feature.categories) for k in found]))
+                indices = [feature.index(value) for value in column.tolist()]
+                parts.append(np.array([k if k >= 0 else len(feature.categories) for k in indices]))
                 continue
             scaled = feature.encode_column(column)[:, 0]
             which = np.minimum(((scaled + 1.0) / 2.0 * self.bins).astype(np.int64), self.bins - 1)
@@ -168,7 +168,7 @@ class TreeLearner(ContextLearner):
     encoder: Declared
     leaves: int
     """Leaves of the tree that the learning rate is for."""
-    levels: Bins
+    levels: Levels
 
     def to_dict(self) -> JSON:
         """Name and parameters."""
@@ -306,15 +306,15 @@ class PrivateTrees(PrivateContextual):
         """Return what regret is at most against every tree with so many leaves."""
         low, high = self.loss_range
         own, epsilon = self._learner.leaves, self.recipe.release.guarantee().epsilon
-        found = tree_bound(len(self.arms), self._rounds, epsilon, leaves or own, own)
-        return found._replace(regret=(high - low) * found.regret)
+        limit = tree_bound(len(self.arms), self._rounds, epsilon, leaves or own, own)
+        return limit._replace(regret=(high - low) * limit.regret)
 
     def answer(self) -> TreeAnswer:  # type: ignore[override]
         """Return the pruned tree with the largest weight; it costs no privacy."""
         levels, play = self._learner.levels, cast(TreePlay, self._state.learned)
         with self._lock:
-            found = _likeliest(play.params, play.tree, 0, 0, levels.depth)[1]
-            leaves = tuple(Leaf(levels.words(path), self.arms[arm]) for path, arm in found)
+            likeliest = _likeliest(play.params, play.tree, 0, 0, levels.depth)[1]
+            leaves = tuple(Leaf(levels.words(path), self.arms[arm]) for path, arm in likeliest)
             return TreeAnswer(leaves, int(play.tree.used[0]))
 
     def summary(self) -> TreeAnswer:  # type: ignore[override]
@@ -335,7 +335,7 @@ KINDS["trees"] = PrivateTrees
 def _recipe(spec: Spec, encoder: Declared, leaves: int, bins: int) -> Recipe:
     """Return the learner and the release of trees: each round, or slot of a person, is a bit."""
     own = checks.whole("leaves", leaves, 1, 10**6)
-    learner = TreeLearner(len(spec.arms), encoder, own, Bins(encoder, bins))
+    learner = TreeLearner(len(spec.arms), encoder, own, Levels(encoder, bins))
     each = spec.epsilon
     if spec.per_person is not None:
         each = slot_for(spec.epsilon, spec.delta, spec.per_person).epsilon
@@ -354,9 +354,9 @@ def _likeliest(
     total, leaves = 0.0, []
     for branch, child in enumerate(tree.children[node].tolist()):
         if child >= 0:
-            weight, found = _likeliest(params, tree, child, level + 1, depth)
+            weight, below = _likeliest(params, tree, child, level + 1, depth)
             total += weight
-            leaves += [((branch, *path), arm) for path, arm in found]
+            leaves += [((branch, *path), arm) for path, arm in below]
     half = float(np.log(0.5))
     if not leaves or stop >= total:
         return half + stop, [((), best)]
@@ -389,7 +389,7 @@ def simulate_trees(
     People are drawn from the table with replacement, or come in its order, again and again.
     """
     declared = Declared(features)
-    levels = Bins(declared, bins)
+    levels = Levels(declared, bins)
     paths = levels.paths(table)
     losses = UNITS - array_to_units(rewards)
     if len(losses) != len(paths):

@@ -138,10 +138,10 @@ def as_environment(
     """Take an environment as it is, and anything else as tables, or their files, in a range."""
     if is_table(losses):
         said = Path(str(advice)) if is_table(advice) else None
-        found = read_losses(Path(str(losses)), loss_range, said)
+        table = read_losses(Path(str(losses)), loss_range, said)
         if said is not None or advice is None:
-            return found.environment()
-        return ExpertTable(found.losses, advice, loss_range, found.arms)
+            return table.environment()
+        return ExpertTable(table.losses, advice, loss_range, table.arms)
     if isinstance(losses, str):
         raise InputError(
             f"losses are a table, a file {', '.join(SUFFIXES)}, or an environment such as "

@@ -47,12 +47,12 @@ def read_frame(path: Path) -> tuple[pl.DataFrame, int | None]:
         if path.suffix == ".parquet":
             return pl.read_parquet(path), None
         named = not all(map(_is_number, _first_line(path)))
-        found = pl.read_csv(path, has_header=named, infer_schema_length=None, null_values=MISSING)
+        frame = pl.read_csv(path, has_header=named, infer_schema_length=None, null_values=MISSING)
     except pl.exceptions.PolarsError as error:
         failed = _why(path, error)
     if failed is not None:
         raise InputError(f"cannot be read as a table: {failed}.")
-    return found, 2 if named else 1
+    return frame, 2 if named else 1
 
 
 def read_columns(source: object, names: Sequence[str]) -> dict[str, Column]:
@@ -68,14 +68,14 @@ def read_columns(source: object, names: Sequence[str]) -> dict[str, Column]:
         Which columns.
     """
     if isinstance(source, str | Path):
-        found = _read_file(Path(source), names)
+        columns = _read_file(Path(source), names)
     elif isinstance(source, Mapping):
         require_names(names, [str(name) for name in source], "the log")
-        found = {name: _array(name, source[name]) for name in names}
+        columns = {name: _array(name, source[name]) for name in names}
     else:
-        found = _of_frame(source, names)
-    sizes = {name: values.size for name, values in found.items()}
-    for name, values in found.items():
+        columns = _of_frame(source, names)
+    sizes = {name: values.size for name, values in columns.items()}
+    for name, values in columns.items():
         if values.ndim != 1:
             raise InputError(
                 f"column {name!r} must be a list of values; got {values.ndim}-dim. ones."
@@ -83,7 +83,7 @@ def read_columns(source: object, names: Sequence[str]) -> dict[str, Column]:
     if len(set(sizes.values())) > 1:
         said = ", ".join(f"{name!r} has {size:,}" for name, size in sizes.items())
         raise InputError(f"all columns must have as many rows: {said}.")
-    return found
+    return columns
 
 
 def _of_frame(source: object, names: Sequence[str]) -> dict[str, Column]:

@@ -72,11 +72,11 @@ class Log:
 
     def content(self) -> str:
         """Return a hash of all that simulations depend on."""
-        found = hashlib.sha256(repr((self.arm_names, self.loss_range, self.ordered)).encode())
+        digest = hashlib.sha256(repr((self.arm_names, self.loss_range, self.ordered)).encode())
         columns = [self.arms, self.units, self.segments, self.propensity]
         for column in [*columns, *([] if self.advice is None else [self.advice])]:
-            found.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())
-        return found.hexdigest()
+            digest.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())
+        return digest.hexdigest()
 
 
 def read_log(
@@ -201,8 +201,8 @@ def _propensities(column: str, values: Column) -> Floats:
 
 def _missing(values: Column) -> NDArray[np.bool_]:
     if values.dtype.kind == "O":
-        found: NDArray[np.bool_] = np.array([_is_nothing(value) for value in values])
-        return found
+        nothing: NDArray[np.bool_] = np.array([_is_nothing(value) for value in values])
+        return nothing
     kinds = {"f": np.isnan, "M": np.isnat, "m": np.isnat}
     check = kinds.get(values.dtype.kind)
     return np.zeros(values.shape, dtype=bool) if check is None else check(values)
@@ -263,9 +263,9 @@ def moments(column: str, values: NDArray[Any]) -> NDArray[Any]:
             f"column {column!r} cannot be put in order of time: row {parts.index(None) + 1:,} has "
             f"neither a number nor a date. Write dates with the year first, such as 2024-01-31."
         )
-    found = [(int(part[1]), int(part[2]), part[3], part[4] or "") for part in parts if part]
-    days_first = any(first > 12 for first, *_ in found)
-    months_first = any(second > 12 for _, second, *_ in found)
+    dates = [(int(part[1]), int(part[2]), part[3], part[4] or "") for part in parts if part]
+    days_first = any(first > 12 for first, *_ in dates)
+    months_first = any(second > 12 for _, second, *_ in dates)
     if days_first == months_first:
         raise InputError(
             f"column {column!r} has dates with the year last, and nothing tells days from months. "
@@ -275,7 +275,7 @@ def moments(column: str, values: NDArray[Any]) -> NDArray[Any]:
         [
             f"{year}-{second if days_first else first:02}-{first if days_first else second:02} "
             f"{_hour(hour)}"
-            for first, second, year, hour in found
+            for first, second, year, hour in dates
         ]
     )
 

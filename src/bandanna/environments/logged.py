@@ -151,12 +151,12 @@ def block_tables(log: Log, blocks: int) -> Tables:
                     f"in block {block + 1} of {blocks} no row has arm {log.arm_names[arm]!r}; use "
                     f"fewer blocks."
                 )
-            found, which = np.unique(log.units[rows], return_inverse=True)
+            outcomes, which = np.unique(log.units[rows], return_inverse=True)
             share = np.bincount(which, weights=weights[rows]) / weights[rows].sum()
-            values.append(found)
+            values.append(outcomes)
             chances.append(share)
-            starts.append(starts[-1] + found.size)
-            means[block, arm] = float(share @ found) / UNITS
+            starts.append(starts[-1] + outcomes.size)
+            means[block, arm] = float(share @ outcomes) / UNITS
     upto = [np.minimum(np.cumsum(share), 1.0) for share in chances]
     return Tables(
         np.array(starts, dtype=np.int64),
@@ -368,8 +368,8 @@ class Logged(Environment):
         shares = np.diff(self._edges) / self.rounds
         means = self.span * (shares @ self._tables.means)
         low, high = self.loss_range
-        found: NDArray[np.float64] = high - means if self.reward else low + means
-        return found
+        outcomes: NDArray[np.float64] = high - means if self.reward else low + means
+        return outcomes
 
     def params(self) -> ResampleParams | ReplayParams:
         """Return the log as compiled code reads it."""

@@ -170,8 +170,8 @@ def read_losses(
     if said is not None:
         content.update(repr(said.shape).encode() + np.ascontiguousarray(said).tobytes())
     losses = np.asarray(table.losses, dtype=np.float64)
-    found = path.name, losses, table.arms, content.hexdigest()
-    return LossFile(*found, (low, high), said, experts)
+    about = path.name, losses, table.arms, content.hexdigest()
+    return LossFile(*about, (low, high), said, experts)
 
 
 def _read_numpy(path: Path) -> _Table:

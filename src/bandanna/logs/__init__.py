@@ -185,11 +185,11 @@ def answer(
     if hidden is not None:
         wanted = [one for one in (arm, outcome, person, *named) if one is not None]
         place = _as_table(log, wanted) if source is None else source
-        found = count(place, **asked, clip=True, bins=bins, arms=hidden, before=spend)  # type: ignore[arg-type]
-        return answer_counted(found.counted, epsilon=epsilon, by=named, present=True, **told)  # type: ignore[arg-type]
+        totals = count(place, **asked, clip=True, bins=bins, arms=hidden, before=spend)  # type: ignore[arg-type]
+        return answer_counted(totals.counted, epsilon=epsilon, by=named, present=True, **told)  # type: ignore[arg-type]
     if source is not None and not rows_wanted and not bare:
-        found = count(source, **asked, clip=clip, bins=bins, before=spend)  # type: ignore[arg-type]
-        counted = found.counted
+        totals = count(source, **asked, clip=clip, bins=bins, before=spend)  # type: ignore[arg-type]
+        counted = totals.counted
         check_cells(counted.counts.size)
         counted = as_binary(counted) if binary else counted
         return answer_counted(counted, epsilon=epsilon, by=named, **told)  # type: ignore[arg-type]
@@ -246,9 +246,9 @@ def _as_table(log: object, columns: Sequence[str]) -> Table:
     """Return columns in memory as a table that can be counted; no value is in an error."""
     import pyarrow as pa
 
-    found = read_columns(log, columns)
+    arrays = read_columns(log, columns)
     try:
-        return Table(pa.table({name: pa.array(values) for name, values in found.items()}))
+        return Table(pa.table({name: pa.array(values) for name, values in arrays.items()}))
     except (pa.ArrowException, TypeError, ValueError):
         pass
     raise InputError(f"columns {', '.join(columns)} must each hold values of one kind.")
@@ -452,8 +452,8 @@ def _released(
         size, total = int(counts[arm, cell]), int(counted.sums[arm, cell])
         if isinstance(release, MomentsRelease):
             assert counted.squares is not None
-            found = release.release(total, int(counted.squares[arm, cell]), size)
-            sums[arm, cell], squares[arm, cell] = found.total / UNITS, found.square / UNITS
+            noisy = release.release(total, int(counted.squares[arm, cell]), size)
+            sums[arm, cell], squares[arm, cell] = noisy.total / UNITS, noisy.square / UNITS
         else:
             sums[arm, cell] = size * release.release(total, size)
         if reward:
@@ -487,7 +487,7 @@ def _groups(
 ) -> tuple[tuple[str, OneLook], ...]:
     """Return what was released of each category of each column."""
     shape = tuple(len(names) for _, names in columns)
-    found = []
+    groups = []
     for axis, (column, names) in enumerate(columns):
         for category, name in enumerate(names):
             cells = np.take(np.arange(counts.shape[1]).reshape(shape), category, axis).ravel()
@@ -496,8 +496,8 @@ def _groups(
                 continue
             first = look.arms[0]
             arms = _arms(*tables, first.scale, present=first.present)
-            found.append((f"{column} = {name}", look._replace(arms=arms)))
-    return tuple(found)
+            groups.append((f"{column} = {name}", look._replace(arms=arms)))
+    return tuple(groups)
 
 
 def _promise(
@@ -549,8 +549,10 @@ def _told(look: OneLook, alpha: float, control: int | None) -> Ranking:
     level = alpha / (count * (count - 1) / 2 if control is None else count - 1)
     order = sorted(range(count), key=lambda k: look.arms[k].mean if k in seen else math.inf)
     apart = {k: look.difference(base, k, level) for k in order if k != base}
-    surest = min([0.0, *(found.high for found in apart.values())]) if control is not None else 0.0
-    racing = [k for k, found in apart.items() if found.low <= surest]
+    surest = (
+        min([0.0, *(interval.high for interval in apart.values())]) if control is not None else 0.0
+    )
+    racing = [k for k, interval in apart.items() if interval.low <= surest]
     racing += [base] if surest >= 0.0 else []
     return Ranking(leader, base, apart, level, sorted(racing))
 
@@ -614,9 +616,9 @@ def _narrower(bought: Bought, look: OneLook, told: Ranking, alpha: float) -> str
         return "there are too few people to tell how much narrower that makes intervals"
     first, second = told.leader, next(k for k in (*told.apart, told.base) if k != told.leader)
     terms = [Term(-1.0, look.arms[first]), Term(1.0, look.arms[second])]
-    found = statistic(terms)
-    before = found._replace(variance=found.variance / (1.0 - bought.related))
-    less = 1.0 - found.radius(alpha) / before.radius(alpha)
+    apart = statistic(terms)
+    before = apart._replace(variance=apart.variance / (1.0 - bought.related))
+    less = 1.0 - apart.radius(alpha) / before.radius(alpha)
     return f"that makes intervals about {100.0 * less:.0f}% narrower"
 
 

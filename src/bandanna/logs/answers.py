@@ -146,17 +146,17 @@ class LogAnswer(Answer):
     def checks(self, shares: Mapping[ArmName, float] | None = None) -> tuple[Check, ...]:
         """Return what public counts, and what was released, say of how the experiment went."""
         names, sizes = [arm.name for arm in self.arms], [arm.rounds for arm in self.arms]
-        found = []
+        checked = []
         if not self.hidden:
-            found.append(sample_ratio(names, sizes, shares, self.units.per))
+            checked.append(sample_ratio(names, sizes, shares, self.units.per))
             if self.units.per == "people":
-                found.append(met_once(self.mixed, sum(sizes)))
-        found += [Check("counted", True, note) for note in self.notes]
+                checked.append(met_once(self.mixed, sum(sizes)))
+        checked += [Check("counted", True, note) for note in self.notes]
         if not self.notes:
-            found.append(in_range(self.units))
+            checked.append(in_range(self.units))
         if self.warning:
-            found.append(Check("small", False, self.warning))
-        return tuple(found)
+            checked.append(Check("small", False, self.warning))
+        return tuple(checked)
 
     def compare(
         self, first: ArmName, second: ArmName, *, confidence: float | None = None
@@ -177,7 +177,7 @@ class LogAnswer(Answer):
         """Return everything as plain values, for JSON."""
         promise, start = self.guarantee, None if self.start is None else self.start.to_dict()
         return super().to_dict() | {
-            "differences": [found.to_dict() for found in self.differences],
+            "differences": [comparison.to_dict() for comparison in self.differences],
             "gains": [gain.to_dict() for gain in self.gains],
             "needed": None if self.needed is None else self.needed._asdict(),
             "interval": self.interval,
@@ -210,7 +210,7 @@ class LogAnswer(Answer):
         lines = [self.bare(line) for line in super()._lines()]
         lines, together = lines[:-1], lines[-1]
         lines += self.notes
-        lines += [self.bare(found.sentence) for found in self.shown]
+        lines += [self.bare(comparison.sentence) for comparison in self.shown]
         lines += [self.bare(gain.sentence) for gain in self.gains]
         lines.append(together)
         if self.guarantee is not None:
@@ -240,11 +240,11 @@ def comparison(
     confidence: float,
 ) -> Comparison:
     """Return how two arms differ, in the user's units, with an error probability of its own."""
-    found, more = look.difference(a, b, alpha), look.apart(a, b)
-    more = min(max(more, found.low), found.high)
+    interval, more = look.difference(a, b, alpha), look.apart(a, b)
+    more = min(max(more, interval.low), interval.high)
     sign = -1.0 if units.reward else 1.0
-    low, high = sorted(sign * units.width * end for end in found)
-    words = difference_words(names[a], names[b], more, found, units)
+    low, high = sorted(sign * units.width * end for end in interval)
+    words = difference_words(names[a], names[b], more, interval, units)
     return Comparison(
         names[a],
         names[b],

@@ -145,11 +145,11 @@ def candidate_ends(bounds: LossRange) -> Floats:
     """Return where an end of a range may be: equal steps, and finer ones towards 0."""
     low, high = bounds
     origin = min(max(0.0, low), high)
-    found = {low, origin, high, *np.linspace(low, high, STEPS + 1).tolist()}
+    ends = {low, origin, high, *np.linspace(low, high, STEPS + 1).tolist()}
     for end in (low, high):
         steps = 10.0 ** (-np.arange(TENTHS * DECADES + 1) / TENTHS)
-        found |= set((origin + (end - origin) * steps).tolist())
-    rounded = {low, high, *(float(f"{point:.2g}") for point in found)}
+        ends |= set((origin + (end - origin) * steps).tolist())
+    rounded = {low, high, *(float(f"{point:.2g}") for point in ends)}
     return np.array(sorted(point for point in rounded if low <= point <= high))
 
 

@@ -112,20 +112,20 @@ def compare(
     }
     metrics: list[Metric] = []
     groups: tuple[tuple[str, Metric], ...] = ()
-    for name, found in answers.items():
+    for name, answered in answers.items():
         limit = asked[name].get("limit")
-        metric, of_groups = found.effects(control, limit=limit)
+        metric, of_groups = answered.effects(control, limit=limit)
         spends = f"epsilon {parts[name]:.3g}" if len(asked) > 1 else ""
         note = " · ".join(filter(None, [metric.note, spends]))
         metrics.append(replace(metric, note=note))
         groups = groups or of_groups
     first = next(iter(answers.values()))
     health = list(first.checks(shares))
-    for name, found in answers.items():
+    for name, answered in answers.items():
         health += [
             replace(check, text=f"{name}: {check.text}")
-            for check in found.checks(shares)
-            if check.name == "counted" and found is not first
+            for check in answered.checks(shares)
+            if check.name == "counted" and answered is not first
         ]
     promise = first.guarantee
     assert promise is not None, "answers from logs have one"
@@ -145,7 +145,9 @@ def compare(
         tuple(health),
         groups=groups,
         certificates=tuple(
-            found.certificate for found in answers.values() if found.certificate is not None
+            answered.certificate
+            for answered in answers.values()
+            if answered.certificate is not None
         ),
     )
 
@@ -188,7 +190,7 @@ def _answered(
 
 def _looks(answers: Mapping[str, LogAnswer | RatioAnswer]) -> str:
     """Say when it may be looked at, and how each outcome's intervals are made."""
-    kinds = {name: found.interval for name, found in answers.items()}
+    kinds = {name: answered.interval for name, answered in answers.items()}
     if len(set(kinds.values())) == 1:
         return next(iter(answers.values())).looks
     how = "; ".join(f"{name}: {HOW[kind]}" for name, kind in kinds.items())

@@ -61,10 +61,10 @@ def _effect(
     low, high = sorted(sign * units.width * end for end in ends)
     apart = min(max(sign * units.width * look.apart(control, arm), low), high)
     verdict = verdict_of(metric, low, high)
-    found = lift_of(look, units, arm, control, alpha) if lifts else None
-    if found is None:
+    lift = lift_of(look, units, arm, control, alpha) if lifts else None
+    if lift is None:
         return Effect(names[arm], size, mean, apart, low, high, verdict=verdict)
-    return Effect(names[arm], size, mean, apart, low, high, *found, verdict)
+    return Effect(names[arm], size, mean, apart, low, high, *lift, verdict)
 
 
 def lift_of(look: OneLook, units: Units, arm: int, control: int, alpha: float) -> Lift | None:
@@ -79,12 +79,12 @@ def lift_of(look: OneLook, units: Units, arm: int, control: int, alpha: float) -
         return units.width * statistic(terms).radius(alpha)
 
     least = -1.0 if units.low >= 0.0 else None
-    found = fieller(
+    relative = fieller(
         units.value(one.mean),
         units.value(base.mean),
         lambda ratio: radius([Term(1.0, one), Term(-ratio, base)]),
         radius([Term(1.0, base)]),
     )
-    if found is None or least is None:
-        return found
-    return Lift(*(max(end, least) for end in found))
+    if relative is None or least is None:
+        return relative
+    return Lift(*(max(end, least) for end in relative))

@@ -65,7 +65,9 @@ def rows_needed(
     if look.kind == "exact":
         look = look._replace(kind="normal")  # close enough, and quick
     # The best arm is at most this far ahead of the next: so a pair that is settles first.
-    most = max(min(found.high for found in apart.values()), *(-end.low for end in apart.values()))
+    most = max(
+        min(interval.high for interval in apart.values()), *(-end.low for end in apart.values())
+    )
     easiest = min(apart, key=lambda k: statistic(_pair(look, leader, k)).variance)
     least = _times(look, leader, {easiest: most}, level)
     about, gaps = None, {k: look.apart(leader, k) for k in apart}
@@ -99,8 +101,8 @@ def _times(look: OneLook, leader: int, gaps: dict[int, float], level: float) -> 
         drawn = errors * sd
         apart = ahead + drawn[:, 1:] - drawn[:, :1]
         grown = look._replace(arms=tuple(arms.get(k, arm) for k, arm in enumerate(look.arms)))
-        found = grown.difference(leader, nearest, level)
-        one = grown.apart(leader, nearest) - found.low
+        interval = grown.difference(leader, nearest, level)
+        one = grown.apart(leader, nearest) - interval.low
         both = np.hypot(sd[0], sd[1:])
         radius = one * both / both[others.index(nearest)]
         return float((apart > radius).all(axis=1).mean())

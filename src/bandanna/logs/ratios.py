@@ -102,11 +102,13 @@ class RatioLook:
         one = self.arms[arm]
         own, blur = self._variance(one, r)
         every = [self.arms[k] for k in (arm, *others)]
-        found = [self._variance(each, r) for each in every]
+        variances = [self._variance(each, r) for each in every]
         people = sum(each.size for each in every)
         shares = [each.size / people for each in every]
-        common = sum(share * each[0] for share, each in zip(shares, found, strict=True))
-        common += math.hypot(*(share * each[1] for share, each in zip(shares, found, strict=True)))
+        common = sum(share * each[0] for share, each in zip(shares, variances, strict=True))
+        common += math.hypot(
+            *(share * each[1] for share, each in zip(shares, variances, strict=True))
+        )
         wide, across = self.top[1] - self.top[0], abs(r) * (self.bottom[1] - self.bottom[0])
         variance = min(max(own + blur, common, 0.0), (wide + across) ** 2 / 4.0)
         scale = one.top.scale / one.size
@@ -121,15 +123,15 @@ class RatioLook:
         unit = (self.top[1] - self.top[0]) / (self.bottom[1] - self.bottom[0])
         if over and under:
             unit = abs(over / under)  # so that what is searched for is about 1
-        found = fieller(
+        relative = fieller(
             over / unit,
             under,
             lambda r: self.radius(arm, others, r * unit, alpha) / unit,
             self._bottom_radius(arm, others, alpha),
         )
-        if found is None:
+        if relative is None:
             return None
-        return Interval(unit * (1.0 + found.low), unit * (1.0 + found.high))
+        return Interval(unit * (1.0 + relative.low), unit * (1.0 + relative.high))
 
     def _bottom_radius(self, arm: int, others: Sequence[int], alpha: float) -> float:
         """Return how far the mean of the divisor alone may be from the truth."""
@@ -217,10 +219,10 @@ class RatioAnswer:
         mean = self.look.ratio(arm) if known else None
         if arm == control:
             return Effect(self.names[arm], size, mean, verdict="control")
-        found = self.look.against(arm, control, alpha)
-        if found is None:
+        compared = self.look.against(arm, control, alpha)
+        if compared is None:
             return Effect(self.names[arm], size, mean)
-        difference, apart, lift = found
+        difference, apart, lift = compared
         said = Effect(
             self.names[arm],
             size,
@@ -289,14 +291,16 @@ def answer_ratio(
         for total, one in zip(sums, ends, strict=True)
     )
     release = RatioRelease(epsilon, max(2, arms.size), ends[1])
-    found = [_released(release, y[arms == k], x[arms == k]) for k in range(len(people.arm_names))]
+    released = [
+        _released(release, y[arms == k], x[arms == k]) for k in range(len(people.arm_names))
+    ]
     promise = release.guarantee()
     assumed = assumed_by_all(*ends[0], clip=True, slots=None)
     promise = promise.assuming(*assumed, PUBLIC_ROWS)
-    setting = Setting(secrets.token_hex(8), OF_LOGS, len(found), None, *ends[0])
+    setting = Setting(secrets.token_hex(8), OF_LOGS, len(released), None, *ends[0])
     return RatioAnswer(
         people.arm_names,
-        RatioLook(tuple(found), *ends),
+        RatioLook(tuple(released), *ends),
         ratio,
         "rows" if person is None else "people",
         reward,
@@ -344,7 +348,7 @@ def _units_of(log: Log) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _numbers(name: str, values: NDArray[np.generic]) -> Floats:
     """Return a column as numbers; what is missing counts as 0."""
-    found = as_numbers(values)
-    if found is None:
+    numbers = as_numbers(values)
+    if numbers is None:
         raise InputError(f"column {name!r} must hold numbers.")
-    return np.nan_to_num(found, nan=0.0, posinf=1e300, neginf=-1e300)
+    return np.nan_to_num(numbers, nan=0.0, posinf=1e300, neginf=-1e300)

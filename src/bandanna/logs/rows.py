@@ -109,9 +109,9 @@ def bins_of(by: Categories) -> tuple[Bins, ...]:
             f'by must say the categories of each column, such as {{"plan": ["basic", "gold"]}}, or '
             f'the edges of its bins, such as {{"age": [18, 40, 65, 90]}}; got {by!r}.'
         )
-    found = tuple(Bins.of(column, declared) for column, declared in by.items())
-    check_cells(2 * math.prod(one.size for one in found))
-    return found
+    bins = tuple(Bins.of(column, declared) for column, declared in by.items())
+    check_cells(2 * math.prod(one.size for one in bins))
+    return bins
 
 
 def check_cells(cells: int) -> None:
@@ -126,9 +126,9 @@ def check_cells(cells: int) -> None:
 def _cells(log: object, by: Categories, kept: NDArray[np.int64], arms: int) -> Cells:
     bins, codes = bins_of(by), np.zeros(kept.size, dtype=np.int64)
     check_cells(arms * math.prod(one.size for one in bins))
-    found = read_columns(log, list(by)) if by else {}
+    columns = read_columns(log, list(by)) if by else {}
     for one in bins:
-        codes = codes * one.size + _codes(one, found[one.column][kept])
+        codes = codes * one.size + _codes(one, columns[one.column][kept])
     return Cells(codes, tuple(by), tuple(one.names for one in bins))
 
 
@@ -193,8 +193,8 @@ class Rows:
     def values(self, slope: float = 0.0) -> Floats:
         """Return outcomes, with a slope times what was known before subtracted."""
         low, high = self.log.loss_range
-        found: Floats = low + (high - low) * (self.log.units / UNITS)
-        return found if self.before is None else found - slope * self._before
+        outcomes: Floats = low + (high - low) * (self.log.units / UNITS)
+        return outcomes if self.before is None else outcomes - slope * self._before
 
     @property
     def _before(self) -> Floats:
@@ -245,12 +245,12 @@ class Rows:
 def _before(column: str, log: object) -> Floats:
     values = read_columns(log, [column])[column]
     try:
-        found = values.astype(np.float64)
+        numbers = values.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"column {column!r} must hold numbers to be subtracted.") from None
-    if np.isnan(found).any():
+    if np.isnan(numbers).any():
         raise InputError(
             f"some rows have no value in column {column!r}; fill in the same value for all of "
             f"them, such as the middle of the range."
         )
-    return found
+    return numbers

@@ -66,20 +66,20 @@ def rule_gain(
     spread = inside * (1.0 - inside) / np.maximum(n, 1.0)
     spread += 2.0 * scale**2 * noises / np.maximum(n, 1.0) ** 2
     spread = np.where(n > 0, spread, 0.25)
-    found, low, high = gain_interval(means, spread, shares, alpha)
+    gain, low, high = gain_interval(means, spread, shares, alpha)
     column, known = cells[index]
     categories = [name for name, there in zip(known, seen, strict=True) if there]
     rule = {name: names[int(means[:, x].argmin())] for x, name in enumerate(categories)}
     width = units.width
     if low > 0.0:
-        words = f"Deciding by {column} would gain {units.gain(found, low, high)}"
+        words = f"Deciding by {column} would gain {units.gain(gain, low, high)}"
         sentence = f"{words} over the best single arm, by the normal approximation."
     else:
         sentence = (
             f"Deciding by {column} gains nothing that can be told from chance, and at most "
             f"{units.amount(high)} over the best single arm, by the normal approximation."
         )
-    return Gain(column, width * found, width * low, width * high, rule, sentence)
+    return Gain(column, width * gain, width * low, width * high, rule, sentence)
 
 
 def gain_interval(

@@ -50,12 +50,12 @@ class InTables:
                 count(source, arm=arm, outcome=name, loss_range=ends).counted
                 for name, ends in outcomes.items()
             ]
-        found, units = count_units(source, self._with_a_slot, arm, outcomes)
+        totals, units = count_units(source, self._with_a_slot, arm, outcomes)
         written = io.BytesIO()
         parquet().write_table(units.select(["unit"]), written)
         self._lists.append(written.getvalue())
         self.listed.append(written.getvalue())
-        return found
+        return totals
 
     def _with_a_slot(self, units: pa.Table) -> pa.Table:
         """Return those who have a slot left."""

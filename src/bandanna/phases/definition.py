@@ -249,12 +249,12 @@ def moment_of(text: str) -> datetime:
     '2026-01-31T09:30:00+00:00'
     """
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except (TypeError, ValueError):
         raise InputError(
             f"a time is written like 2026-01-31T09:30, in UTC unless it names a zone; got {text!r}."
         ) from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def written(moment: datetime) -> str:

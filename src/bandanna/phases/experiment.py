@@ -213,17 +213,17 @@ class PhasedExperiment:
             ) from None
 
     def _state(self) -> JSON:
-        found = self._kept.read()
-        if found is None:
+        state = self._kept.read()
+        if state is None:
             raise StateFileError(
                 f"{self.definition.name} has not begun: bandanna phases start, or start()."
             )
-        if found["seal"] != self.definition.seal():
+        if state["seal"] != self.definition.seal():
             raise StateFileError(
                 f"the definition of {self.definition.name} has changed since it began. Arms, "
                 f"epsilon, range and times of a running experiment stay as they are."
             )
-        return found
+        return state
 
     def _policy(self) -> Policy:
         return promising(self.definition, policy_from_dict(self._state()["policy"], latest=True))

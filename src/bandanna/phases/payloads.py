@@ -33,13 +33,13 @@ def parts_of(planned: NDArray[np.float64]) -> list[int]:
     ([3334, 3333, 3333], [0, 1, 9999])
     """
     exact = planned / planned.sum() * PARTS
-    found = np.where(planned > 0.0, np.maximum(np.floor(exact), 1.0), 0.0)
-    while found.sum() > PARTS:
-        found[np.argmax(found)] -= 1.0
-    left = int(PARTS - found.sum())
-    for arm in np.argsort(found - exact, kind="stable")[:left]:
-        found[arm] += 1.0
-    return [int(part) for part in found]
+    parts = np.where(planned > 0.0, np.maximum(np.floor(exact), 1.0), 0.0)
+    while parts.sum() > PARTS:
+        parts[np.argmax(parts)] -= 1.0
+    left = int(PARTS - parts.sum())
+    for arm in np.argsort(parts - exact, kind="stable")[:left]:
+        parts[arm] += 1.0
+    return [int(part) for part in parts]
 
 
 def growthbook(definition: Definition, phase: int, parts: Sequence[int], seed: str, *_: str) -> str:

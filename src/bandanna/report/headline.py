@@ -236,14 +236,14 @@ class Headline:
             )
         if arm is None:
             return f"{name} has the smallest regret of the private algorithms"
-        found = f"{name} plays it most in {self.best['found']:.0%} of the runs"
+        plays = f"{name} plays it most in {self.best['found']:.0%} of the runs"
         sample = self.about.get("sample")
         if sample is not None and not (sample["clearly"] and sample["best"] == self._name(arm)):
             said = sample["sentence"].rstrip(".")
-            return f"{said}. In the rehearsal {self._name(arm)} is the best, and {found}"
+            return f"{said}. In the rehearsal {self._name(arm)} is the best, and {plays}"
         name = self._name(arm)
         name = name if self.about.get("arms") else name.capitalize()
-        return f"{name} is the best of {self.best['arms']} arms, and {found}"
+        return f"{name} is the best of {self.best['arms']} arms, and {plays}"
 
     def _name(self, arm: int) -> str:
         return arm_name(self.about, arm)
@@ -274,7 +274,7 @@ class Headline:
 def leads(results: StudyResults) -> list[Headline]:
     """Return what to say first about each environment in which something private was run."""
     table = results.table()
-    found = []
+    headlines = []
     for environment in table["environment"].unique(maintain_order=True):
         here = table.filter(pl.col("environment") == environment)
         private = here.filter(pl.col("epsilon").is_not_null())
@@ -300,7 +300,7 @@ def leads(results: StudyResults) -> list[Headline]:
             pl.col("epsilon") != best["epsilon"],
             pl.col("delta").eq_missing(best["delta"]),
         ).unique("epsilon")
-        found.append(
+        headlines.append(
             Headline(
                 environment,
                 best,
@@ -310,7 +310,7 @@ def leads(results: StudyResults) -> list[Headline]:
                 results.environments.get(environment, {}),
             )
         )
-    return found
+    return headlines
 
 
 def arm_name(about: JSON, arm: int) -> str:

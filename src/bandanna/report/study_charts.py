@@ -257,13 +257,13 @@ def study_charts(results: StudyResults) -> dict[str, ChartType]:
     """Return every chart that a study's results allow, by name."""
     everything, axes = results.table(), varied(results.table(), results.index["grid"])
     table, curves = (_compared(frame) for frame in (everything, results.curves()))
-    found: dict[str, ChartType | None] = {"regret over time": regret_over_time(curves, axes)}
+    charts: dict[str, ChartType | None] = {"regret over time": regret_over_time(curves, axes)}
     for axis in axes:
         if axis != "environment":
-            found[f"regret against {axis}"] = regret_against(axis, table, axes)
-    found["price of privacy"] = price_of_privacy(everything, axes)
-    found["arm shares"] = arm_shares(results, axes)
-    return {name: chart for name, chart in found.items() if chart is not None}
+            charts[f"regret against {axis}"] = regret_against(axis, table, axes)
+    charts["price of privacy"] = price_of_privacy(everything, axes)
+    charts["arm shares"] = arm_shares(results, axes)
+    return {name: chart for name, chart in charts.items() if chart is not None}
 
 
 def _compared(frame: pl.DataFrame) -> pl.DataFrame:

@@ -62,11 +62,11 @@ def guaranteed(row: JSON, about: JSON) -> str:
         row["arms"], row["rounds"], row["epsilon"], row["experts"], row["delta"] or 0.0
     )
     experts, constants = problem.with_experts, row.get("constants")
-    found = row_of(find(row["ran"], with_experts=experts, constants=constants), problem)
-    if found.bound is None or row["batch"] not in (None, found.bound.batch):
+    planned = row_of(find(row["ran"], with_experts=experts, constants=constants), problem)
+    if planned.bound is None or row["batch"] not in (None, planned.bound.batch):
         return "-"
     low, high = about.get("range") or (0.0, 1.0)
-    return "says nothing" if found.vacuous else f"{found.regret * (high - low):,.0f}"
+    return "says nothing" if planned.vacuous else f"{planned.regret * (high - low):,.0f}"
 
 
 def numbers_table(
@@ -277,7 +277,7 @@ def said(first: list[Headline]) -> list[str]:
 
 def _arms(results: StudyResults, first: list[Headline]) -> list[JSON]:
     """Return what a deployed policy's releases would tell of the arms, for each environment."""
-    found = []
+    arms = []
     for lead in first:
         rows = arms_as_released(results, lead)
         if rows:
@@ -285,10 +285,10 @@ def _arms(results: StudyResults, first: list[Headline]) -> list[JSON]:
             best = lead.best
             said = f"{where}{best['algorithm']} at epsilon {best['epsilon']:g}"
             outcome = lead.about.get("outcome") or "loss"
-            found.append(
+            arms.append(
                 {"title": f"{said}, {best['rounds']:,} rounds", "rows": rows} | {"outcome": outcome}
             )
-    return found
+    return arms
 
 
 def _question(table: pl.DataFrame) -> str:

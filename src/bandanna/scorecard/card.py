@@ -66,11 +66,11 @@ class Scorecard(Tabular):
 
     def _records(self) -> list[dict[str, Cell]]:
         """Return a row for each arm and metric, of everyone and of each group."""
-        found: list[dict[str, Cell]] = []
+        records: list[dict[str, Cell]] = []
         for group, metric in [*((None, metric) for metric in self.metrics), *self.groups]:
             about: dict[str, Cell] = {"group": group, "metric": metric.name, "limit": metric.limit}
-            found += [about | effect.to_row() for effect in metric.effects]
-        return found
+            records += [about | effect.to_row() for effect in metric.effects]
+        return records
 
     def __str__(self) -> str:
         lines = [self.recommendation.headline, self.recommendation.rule, ""]

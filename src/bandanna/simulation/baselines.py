@@ -172,8 +172,10 @@ def strongest(
     each = sum(seconds[name] for name in tried)
     runs = min(MOST, max(FEWEST, int(TRIAL_SECONDS / each)))
     runs = runs if environment.experts is None else EXPERT_TRIALS
-    found = simulate(tried, environment, replicates=runs, seed=seed, checkpoints=1, progress=False)
-    return tried[min(tried, key=lambda name: float(found.regret(name).mean()))]
+    results = simulate(
+        tried, environment, replicates=runs, seed=seed, checkpoints=1, progress=False
+    )
+    return tried[min(tried, key=lambda name: float(results.regret(name).mean()))]
 
 
 def _without_privacy(
@@ -230,8 +232,8 @@ def baselines(name: str, environment: Environment | ExpertEnvironment) -> dict[s
     ['adaptive, no privacy', 'no privacy (thompson)']
     """
     same, best = same_learner(name, environment), strongest(environment)
-    found = {} if same is None else {shown_name(f"{name}{SAME}", same.algorithm): same}
-    return found | {shown_name(NO_PRIVACY, best.algorithm): best}
+    policies = {} if same is None else {shown_name(f"{name}{SAME}", same.algorithm): same}
+    return policies | {shown_name(NO_PRIVACY, best.algorithm): best}
 
 
 def shown_name(name: str, ran: str) -> str:
@@ -312,8 +314,8 @@ def price_in(results: Results, policies: Mapping[str, Policy]) -> Price | None:
         return float(results.regret(name).mean())
 
     own, plain = policies[best].algorithm, policies[NO_PRIVACY].algorithm
-    found = Price(own, mean(best), plain, mean(NO_PRIVACY))
+    price = Price(own, mean(best), plain, mean(NO_PRIVACY))
     name = f"{own}{SAME}"
     if name not in policies:
-        return found
-    return replace(found, same=policies[name].algorithm, same_regret=mean(name))
+        return price
+    return replace(price, same=policies[name].algorithm, same_regret=mean(name))

@@ -59,10 +59,10 @@ class Comparators:
 
 def best_expert(environment: ExpertEnvironment) -> int:
     """Return the expert who is best in hindsight."""
-    found = Comparators(environment, np.array([environment.rounds]))
+    experts = Comparators(environment, np.array([environment.rounds]))
     for chunk in environment.chunks():
-        found.add(chunk)
-    return found.best
+        experts.add(chunk)
+    return experts.best
 
 
 def single_best(environment: Environment | ExpertEnvironment) -> int | None:
@@ -95,8 +95,8 @@ def best_of_segments(environment: Environment, stops: NDArray[np.int64]) -> Floa
     before = np.concatenate(([0.0], np.cumsum(each)))
     segment = np.searchsorted(edges, stops, side="left") - 1
     since = environment.arm_totals(stops) - at_edges[segment]
-    found: Floats = before[segment] + since.min(axis=1)
-    return found
+    least: Floats = before[segment] + since.min(axis=1)
+    return least
 
 
 MOST_PLAYS = 0.1

@@ -269,7 +269,7 @@ class ExpertRun:
         )
 
 
-class OpenPhase(NamedTuple):
+class PhaseSums(NamedTuple):
     """The open phase: rounds and losses of each arm so far, and what is released in the end."""
 
     counts: Floats
@@ -277,9 +277,9 @@ class OpenPhase(NamedTuple):
     values: Floats
 
 
-def open_sums(arms: int) -> OpenPhase:
+def open_sums(arms: int) -> PhaseSums:
     """Return empty arrays for a phase."""
-    return OpenPhase(np.zeros(arms), np.zeros(arms, dtype=np.int64), np.zeros(arms))
+    return PhaseSums(np.zeros(arms), np.zeros(arms, dtype=np.int64), np.zeros(arms))
 
 
 @kernel
@@ -292,7 +292,7 @@ def play_phases(
     streams: tuple[Stream, Stream, Stream],
     stops: Integers,
     result: Run,
-    phase: OpenPhase,
+    phase: PhaseSums,
 ) -> None:
     """Play until the last checkpoint. A last phase that is not full is not released."""
     counts, totals, values = phase

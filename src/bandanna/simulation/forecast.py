@@ -215,8 +215,8 @@ def _same(best: str, here: Environment, seed: int) -> tuple[str, float | None]:
     policy = same_learner(best, here)
     if policy is None or seconds_of([policy], here.rounds) > MOST_BASELINE:
         return "", None
-    found = simulate(policy, here, replicates=RUNS, seed=seed, checkpoints=1)
-    return policy.algorithm, 1000.0 * float(found.regret("policy").mean()) / here.rounds
+    results = simulate(policy, here, replicates=RUNS, seed=seed, checkpoints=1)
+    return policy.algorithm, 1000.0 * float(results.regret("policy").mean()) / here.rounds
 
 
 def _candidates(problem: Problem, loss_range: LossRange) -> dict[str, Policy]:
@@ -354,9 +354,9 @@ def expected_regret(
             own = seed if problem.with_experts else seed + number
             here = _with_strongest(policies, environment, own)
             results = simulate(here, environment, replicates=runs, seed=own)
-            for name, found in regrets.items():
-                found[label] = results.regret(name) / rounds
-    return [_summary(name, found) for name, found in regrets.items()], left_out
+            for name, measured in regrets.items():
+                measured[label] = results.regret(name) / rounds
+    return [_summary(name, measured) for name, measured in regrets.items()], left_out
 
 
 def _environments(problem: Problem) -> dict[str, Environment | ExpertEnvironment]:

@@ -37,8 +37,8 @@ class MetricWorld(NamedTuple):
     @property
     def means(self) -> Floats:
         """The mean of each arm."""
-        found: Floats = self.values if self.values.ndim == 1 else self.values.mean(axis=0)
-        return found
+        means: Floats = self.values if self.values.ndim == 1 else self.values.mean(axis=0)
+        return means
 
     def value(self, now: int, arm: int, drawn: float) -> float:
         """Return the value of a round: of the table, or one end of the range with this mean."""
@@ -63,7 +63,7 @@ def metric_worlds(
 
     A metric without a guardrail changes no decision: if it is left out, it is in the middle.
     """
-    declared, found = policy.spec.metrics or {}, {}
+    declared, worlds = policy.spec.metrics or {}, {}
     for metric, (low, high) in declared.items():
         if metric not in given:
             if metric in (policy.spec.guardrails or {}):
@@ -71,7 +71,7 @@ def metric_worlds(
                     f"policy {name!r} has a guardrail for {metric!r}: give its mean for each of "
                     f"{arms} arms, or its values by round and arm, as metrics={{{metric!r}: ...}}."
                 )
-            found[metric] = MetricWorld(low, high, np.full(arms, 0.5 * (low + high)))
+            worlds[metric] = MetricWorld(low, high, np.full(arms, 0.5 * (low + high)))
             continue
         try:
             values = np.asarray(given[metric], dtype=np.float64)
@@ -84,8 +84,8 @@ def metric_worlds(
             )
         if not np.all((values >= low) & (values <= high)):
             raise InputError(f"metric {metric!r} must be from {low:g} to {high:g} everywhere.")
-        found[metric] = MetricWorld(low, high, values)
-    return found
+        worlds[metric] = MetricWorld(low, high, values)
+    return worlds
 
 
 def check_metrics_used(given: Mapping[str, object], policies: Iterable[Policy]) -> None:
@@ -99,13 +99,13 @@ def check_metrics_used(given: Mapping[str, object], policies: Iterable[Policy]) 
 def beyond(policy: Policy, worlds: Worlds) -> NDArray[np.bool_]:
     """Return which arms truly are further from the control than a guardrail allows."""
     spec = policy.spec
-    found = np.zeros(len(policy.arms), dtype=bool)
+    outside = np.zeros(len(policy.arms), dtype=bool)
     if spec.control is not None:
         control = policy.arms.index(spec.control)
         for metric, limit in (spec.guardrails or {}).items():
             apart = worlds[metric].means - worlds[metric].means[control]
-            found |= apart > limit if limit > 0.0 else apart < limit
-    return found
+            outside |= apart > limit if limit > 0.0 else apart < limit
+    return outside
 
 
 def play_online(

@@ -164,8 +164,8 @@ def _switched(results: Sequence[Run]) -> float | None:
 
 
 def _answers(results: Sequence[Run]) -> Answers | None:
-    found = np.array([run.answer for run in results])
-    return None if (found[:, 0] == -2).all() else Answers(found[:, 0], found[:, 1])
+    answers = np.array([run.answer for run in results])
+    return None if (answers[:, 0] == -2).all() else Answers(answers[:, 0], answers[:, 1])
 
 
 def _guard(results: Sequence[Run], recipe: Recipe) -> GuardRecord | None:
@@ -179,9 +179,9 @@ def _guard(results: Sequence[Run], recipe: Recipe) -> GuardRecord | None:
 def statistics(regret: Floats) -> dict[str, float]:
     """Summarise one number for each run: mean, standard error and quantiles."""
     error = regret.std(ddof=1) / np.sqrt(regret.size) if regret.size > 1 else float("nan")
-    found = {"mean": float(regret.mean()), "standard_error": float(error)}
+    numbers = {"mean": float(regret.mean()), "standard_error": float(error)}
     quantiles = np.quantile(regret, QUANTILES)
-    return found | {
+    return numbers | {
         f"q{q * 100:02.0f}": float(v) for q, v in zip(QUANTILES, quantiles, strict=True)
     }
 
@@ -257,9 +257,9 @@ class Results(Tabular):
 
         A reward is ``low + high`` minus the loss, for losses from ``low`` to ``high``.
         """
-        found = self._of(policy).reward
-        assert found is not None, "rewards were not kept"
-        return found
+        rewards = self._of(policy).reward
+        assert rewards is not None, "rewards were not kept"
+        return rewards
 
     def segment_regret(self, policy: str) -> Floats:
         """Return each run's final regret against the best arm of each segment, shape (runs,).
@@ -436,8 +436,8 @@ class SegmentResults(dict[ArmName, Results]):
 
     def regret(self) -> Floats:
         """Return the final regret of each run, all segments together: against the best of each."""
-        found: Floats = sum(one.regret("policy") for one in self.values())  # type: ignore[assignment]
-        return found
+        total: Floats = sum(one.regret("policy") for one in self.values())  # type: ignore[assignment]
+        return total
 
     def __repr__(self) -> str:
         total = self.regret()

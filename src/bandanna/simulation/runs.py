@@ -130,10 +130,10 @@ def simulate(
     play = _Play(stops, seed, range(first, first + runs), threads)
     compared = None
     if isinstance(environment, ExpertEnvironment):
-        found, best, uniform, compared = play.with_experts(recipes, environment, progress)
+        played_runs, best, uniform, compared = play.with_experts(recipes, environment, progress)
         followed = compared.followed
     else:
-        found, best, uniform = play.alone(recipes, environment, progress, online)
+        played_runs, best, uniform = play.alone(recipes, environment, progress, online)
         followed = best_of_segments(environment, stops)
     span, edges, high = environment.span, environment.edges, environment.loss_range[1]
     fixed = next(iter(best.values()))
@@ -144,7 +144,7 @@ def simulate(
             else online[name].measured(
                 policy_runs(played, best[name], stops, recipes[name], span, high), played
             )
-            for name, played in found.items()
+            for name, played in played_runs.items()
         },
         rounds=environment.rounds,
         stops=stops,
@@ -197,9 +197,13 @@ def simulate_segments(
 
 def _named(policies: Mapping[str, Policy]) -> tuple[str, ...]:
     """Return what policies call their experts, where one has names for them."""
-    found = (policy.expert_names for policy in policies.values())
+    by_policy = (policy.expert_names for policy in policies.values())
     return next(
-        (tuple(map(str, names)) for names in found if any(isinstance(one, str) for one in names)),
+        (
+            tuple(map(str, names))
+            for names in by_policy
+            if any(isinstance(one, str) for one in names)
+        ),
         (),
     )
 
@@ -283,9 +287,9 @@ class _Play(NamedTuple):
                     rest = [run for group in played.values() for run in group[1:]]
                 self._spread((partial(run.play, chunk) for run in rest), advance)
         best = np.array(comparators.best_expert)
-        found = {name: [run.result for run in group] for name, group in played.items()}
+        played_runs = {name: [run.result for run in group] for name, group in played.items()}
         uniform = np.array(comparators.mean_expert) - best
-        return found, dict.fromkeys(recipes, best), uniform, comparators
+        return played_runs, dict.fromkeys(recipes, best), uniform, comparators
 
     def _all_runs(self, one: Callable[[int], Run], advance: Callable[[], None]) -> list[Run]:
         results: dict[int, Run] = {}

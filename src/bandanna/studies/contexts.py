@@ -100,8 +100,8 @@ def _read_table(path: Path, value: JSON) -> tuple[ContextTable, tuple[str, ...]]
         table = ContextTable.from_labels(path, declared, labels)  # type: ignore[arg-type]
         return table, tuple(map(str, np.unique(np.asarray(labels))))
     names = [str(one) for one in outcomes or []]
-    found = read_columns(path, names)
-    rewards = np.stack([found[one].astype(np.float64) for one in names], axis=1)
+    columns = read_columns(path, names)
+    rewards = np.stack([columns[one].astype(np.float64) for one in names], axis=1)
     return ContextTable.from_rewards(path, declared, rewards), tuple(names)
 
 
@@ -158,7 +158,7 @@ def play_contexts(cell: Cell, first: int, runs: int) -> ContextRuns:
     plays = np.zeros((stops.size, arms), dtype=np.int64)
     for k in range(runs):
         words = np.random.SeedSequence([cell.seed, first + k]).generate_state(1)
-        found = simulate_context(
+        run = simulate_context(
             table,
             cell.epsilon,
             cell.delta or DELTA,
@@ -166,9 +166,9 @@ def play_contexts(cell: Cell, first: int, runs: int) -> ContextRuns:
             CONTEXTUAL.get(cell.algorithm, "feedback"),
             seed=int(words[0]),
         )
-        regret[k] = stops * rewards.max() - np.cumsum(found.rewards)[stops - 1]
+        regret[k] = stops * rewards.max() - np.cumsum(run.rewards)[stops - 1]
         for index, stop in enumerate(stops):
-            counts = np.bincount(found.arms[:stop], minlength=arms)
+            counts = np.bincount(run.arms[:stop], minlength=arms)
             plays[index] += counts
             leaders[k, index] = counts.argmax()
     uniform = stops * (rewards.max() - rewards.mean())

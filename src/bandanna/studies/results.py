@@ -113,8 +113,8 @@ class ResultsFolder:
         """Return some runs of a cell."""
         path = self._part(part)
         try:
-            with np.load(path, allow_pickle=False) as found:
-                played = Played(**{name: found[name] for name in Played._fields})
+            with np.load(path, allow_pickle=False) as arrays:
+                played = Played(**{name: arrays[name] for name in Played._fields})
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
             raise InputError(f"{path} is damaged; delete it and run the study again.") from None
         return played._replace(
@@ -172,8 +172,8 @@ class StudyResults:
     @property
     def environments(self) -> JSON:
         """What is known of each environment, by its label: its file, arms, experts and range."""
-        found: JSON = self.index["places"]
-        return found
+        places: JSON = self.index["places"]
+        return places
 
     @property
     def skipped(self) -> list[Skipped]:

@@ -176,10 +176,10 @@ def _players(cluster: str | None, workers: int, waiting: Sequence[Shard]) -> Ite
             one(part._replace(cell=part.cell.carrying(None)), part.cell.environment.data)
             for part in parts
         )
-        found: Iterable[tuple[str, Played]] = joblib.Parallel(
+        finished: Iterable[tuple[str, Played]] = joblib.Parallel(
             return_as="generator_unordered", batch_size=1
         )(jobs)
-        return found
+        return finished
 
     if cluster is None:
         with joblib.parallel_config("loky", n_jobs=workers):

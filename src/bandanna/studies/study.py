@@ -182,9 +182,9 @@ class Study:
     def to_dict(self) -> JSON:
         """Return the study as its file would say it."""
         settings = {name: getattr(self, name) for name in SETTINGS if getattr(self, name) != ""}
-        found = {"study": settings, "grid": dict(self.grid)}
+        tables = {"study": settings, "grid": dict(self.grid)}
         further = {"policy": dict(self.policy), "metrics": dict(self.metrics)}
-        return found | {name: table for name, table in further.items() if table}
+        return tables | {name: table for name, table in further.items() if table}
 
     def to_toml(self) -> str:
         """Return the study as a file."""

@@ -82,8 +82,8 @@ def count(
         with connected(source.address, _where(source)) as backend:
             question = _exposed(backend, source, arm, outcome, check_range(loss_range))
             before()
-            found = question.to_pyarrow()
-        return _of_units(found.to_pylist(), source.arms, outcome, loss_range)
+            answer = question.to_pyarrow()
+        return _of_units(answer.to_pylist(), source.arms, outcome, loss_range)
     named_arms = None if arms is None else tuple(arms)
     ends = check_range(loss_range)
     asked = Asked(arm, outcome, ends, person, source.time, tuple(bins), named_arms)
@@ -109,13 +109,13 @@ def sql_of(
         source.address if isinstance(source, Exposures) else _address(source), where
     ) as backend:
         if isinstance(source, Exposures):
-            found = _exposed(backend, source, arm, outcome, check_range(loss_range))
+            query = _exposed(backend, source, arm, outcome, check_range(loss_range))
         else:
             asked = Asked(arm, outcome, check_range(loss_range), person, source.time, tuple(bins))
-            found = _rows(backend, source, asked)
+            query = _rows(backend, source, asked)
         import ibis
 
-        return str(ibis.to_sql(found, dialect=backend.name))
+        return str(ibis.to_sql(query, dialect=backend.name))
 
 
 def source_of(log: object) -> Source | None:
@@ -318,10 +318,10 @@ def count_units(
     with connected(source.address, _where(source)) as backend:
         units = units_of(backend, source, arm)
         chosen = who(units.filter(units.arm >= 0).to_pyarrow())
-        units, found = ibis.memtable(chosen), []
+        units, totals = ibis.memtable(chosen), []
         for outcome, ends in outcomes.items():
             facts = facts_of(backend, source, outcome)
             asked = of_exposures(units, facts, source, outcome, check_range(ends))
             rows = backend.to_pyarrow(asked).to_pylist()
-            found.append(_of_units(rows, source.arms, outcome, ends).counted)
-    return found, chosen
+            totals.append(_of_units(rows, source.arms, outcome, ends).counted)
+    return totals, chosen

@@ -321,10 +321,10 @@ def cell_of(table: ibis.Table, bins: Sequence[Bins]) -> ibis.Value:
     """Number the cell of each row, all columns in one number."""
     import ibis
 
-    found = ibis.literal(0, "int64")
+    cell = ibis.literal(0, "int64")
     for one in bins:
-        found = found * one.size + _part(table[one.column], one)
-    return found
+        cell = cell * one.size + _part(table[one.column], one)
+    return cell
 
 
 def _part(column: ibis.Column, one: Bins) -> ibis.Value:

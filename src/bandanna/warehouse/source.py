@@ -133,12 +133,12 @@ def duration(text: str) -> timedelta:
     >>> duration("7d").days, duration("90m").seconds
     (7, 5400)
     """
-    found = DURATION.fullmatch(text) if isinstance(text, str) else None
-    if found is None or float(found[1]) <= 0.0:
+    parts = DURATION.fullmatch(text) if isinstance(text, str) else None
+    if parts is None or float(parts[1]) <= 0.0:
         raise InputError(
             f"a length of time is a number above 0 with s, m, h, d or w, such as 7d; got {text!r}."
         )
-    return timedelta(seconds=float(found[1]) * SECONDS[found[2]])
+    return timedelta(seconds=float(parts[1]) * SECONDS[parts[2]])
 
 
 def is_address(place: object) -> bool:
@@ -213,12 +213,12 @@ def opened(
     they are ones: a file does not fail for what is in them.
     """
     if table is not None:
-        found: ibis.Table
+        stored: ibis.Table
         if re.match(r"\s*(select|with)\b", table, re.IGNORECASE):
             return _chosen(backend, table)
         *path, name = table.split(".")
-        found = backend.table(name, database=tuple(path) if path else None)
-        return found
+        stored = backend.table(name, database=tuple(path) if path else None)
+        return stored
     if isinstance(place, str | Path):
         return _read_files(backend, str(place), texts)
     return _memory(place)
@@ -275,11 +275,11 @@ def _files(place: str) -> list[str]:
     """Return the files that a path or a pattern names."""
     path = Path(place)
     if path.is_dir():
-        found = [one for one in sorted(path.rglob("*")) if one.name.endswith(SUFFIXES)]
+        files = [one for one in sorted(path.rglob("*")) if one.name.endswith(SUFFIXES)]
     elif any(mark in place for mark in "*?["):
         root = Path(path.anchor or ".")
         pattern = str(path.relative_to(root)) if path.is_absolute() else place
-        found = sorted(one for one in root.glob(pattern) if one.name.endswith(SUFFIXES))
+        files = sorted(one for one in root.glob(pattern) if one.name.endswith(SUFFIXES))
     else:
         if not place.endswith(SUFFIXES):
             raise InputError(
@@ -288,10 +288,10 @@ def _files(place: str) -> list[str]:
             )
         if not path.is_file():
             raise InputError(f"cannot read {place}: there is no such file.")
-        found = [path]
-    if not found:
+        files = [path]
+    if not files:
         raise InputError(f"{place} names no files {', '.join(SUFFIXES)}.")
-    return [str(one) for one in found]
+    return [str(one) for one in files]
 
 
 def _memory(place: object) -> ibis.Table:
