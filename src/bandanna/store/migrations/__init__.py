@@ -17,7 +17,7 @@ from bandanna._core.types import StateFileError
 from bandanna.store.database import FACTS, metadata
 
 FOLDER = Path(__file__).parent
-NEWEST = "2"
+NEWEST = "1"
 """The version of the tables as they are now."""
 
 BREAKS = ("1",)
