@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import resource
 import subprocess
@@ -299,12 +298,45 @@ def loop(runs: float = 3) -> None:
 
 
 def edge(units: float = 1e6) -> None:
-    """Print assignments a second of each client, by the tests that compare what they assign."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0"]
-    tests = "tests/warehouse/test_edge.py"
-    environment = {**os.environ, "BANDANNA_UNITS": str(int(units))}
-    done = subprocess.run([*command, tests, "-s"], env=environment, check=False, text=True)
-    print(json.dumps({"units": int(units), "all agree": done.returncode == 0}))
+    """Print assignments a second of each client, and whether they agree."""
+    from growthbook import GrowthBook
+    from tests.warehouse import test_edge as theirs
+
+    sdk = GrowthBook(features=json.loads(theirs.TEXTS["growthbook"])["features"])
+    shares = theirs.edge().Shares.read(theirs.TEXTS["bandanna"], theirs.KEY.public)
+
+    def by_growthbook(unit: str) -> str:
+        sdk.set_attributes({"id": unit})
+        return str(sdk.get_feature_value("button", None))
+
+    clients: dict[str, Callable[[str], str] | None] = {
+        "growthbook": by_growthbook,
+        "flagd": None,
+        "bandanna": shares.assign,
+    }
+    for kind, assign in clients.items():
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(theirs.TEXTS[kind])
+            file.flush()
+            command = ["node", "assign.mjs", kind, file.name, str(int(units))]
+            done = subprocess.run(
+                [*command, theirs.KEY.public.hex()],
+                cwd=theirs.HERE,
+                capture_output=True,
+                check=True,
+            )
+        there = np.frombuffer(done.stdout, np.uint8) - 48
+        counts = np.bincount(there, minlength=len(ARMS))
+        expected = units * np.array(theirs.SHARES) / PARTS
+        apart = (counts - expected) / np.sqrt(expected * (1.0 - expected / units))
+        said: dict[str, object] = {"client": kind, "JavaScript, a second": int(done.stderr)}
+        said["shares apart, standard deviations"] = np.round(apart, 2).tolist()
+        if assign is not None:
+            begun = time.perf_counter()
+            here = [ARMS.index(assign(f"u{number}")) for number in range(int(units))]
+            said["Python, a second"] = round(units / (time.perf_counter() - begun))
+            said["all agree"] = there.tolist() == here
+        print(json.dumps(said), flush=True)
 
 
 def feedback(rows: float = 1e6, at_once: float = 10_000) -> None:
