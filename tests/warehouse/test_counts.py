@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,77 @@ def test_postgres_gives_the_same_integers(postgres: Postgres) -> None:
         clip=True,
     )
     assert found(rows) == found(here)
+
+
+ODD_TEXTS = [
+    "abc",
+    "",
+    "1e400",
+    "-1e400",
+    "1e-400",
+    " 7 ",
+    "NaN",
+    "inf",
+    "0x10",
+    "12.5",
+    "-.5",
+    None,
+]
+
+
+@needs_postgres
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("double precision", ["1e308", "-1e308", "5e-324", "1e-310", "Infinity", "NaN", "12.5"]),
+        ("real", ["1e38", "1e-45", "7"]),
+        ("numeric", ["1" + "0" * 400, "1e-400", "7." + "1" * 300, "NaN", "-Infinity", "12.5"]),
+        ("text", ODD_TEXTS),
+    ],
+)
+def test_no_fact_makes_postgres_fail(postgres: Postgres, kind: str, values: list[str]) -> None:
+    """It counts what DuckDB counts: an error would tell of a fact."""
+    import psycopg
+
+    numbers = [float(v) if kind != "text" and v else v for v in values]
+    units = [f"u{k}" for k in range(len(values))]
+    days = [datetime(2026, 1, 2)] * len(values)
+    shown = pa.table(
+        {"unit": units, "arm": ["green"] * len(units), "time": [datetime(2026, 1, 1)] * len(units)}
+    )
+    here = asked(source(shown, pa.table({"unit": units, "time": days, "value": numbers})))
+    with psycopg.connect(
+        host="127.0.0.1", port=postgres.port, user="bandanna", dbname="postgres"
+    ) as base:
+        for name in ("met", "did", "dated"):
+            base.execute(f"drop table if exists {name}")
+        base.execute("create table met (unit text, arm text, time timestamp)")
+        base.execute(f"create table did (unit text, time timestamp, value {kind})")
+        for unit, value in zip(units, values, strict=True):
+            base.execute("insert into met values (%s, 'green', '2026-01-01')", (unit,))
+            base.execute(
+                f"insert into did values (%s, '2026-01-02', %s::text::{kind})", (unit, value)
+            )
+        base.execute("create table dated as select unit, time::date as time, value from did")
+        base.execute(
+            "insert into dated values ('u0', 'infinity', '7'), ('u0', '5874897-12-31', '7')"
+        )
+    address = f"postgres://bandanna@127.0.0.1:{postgres.port}/postgres"
+    assert found(asked(source("met", "did", address=address))) == found(here)
+    assert found(asked(source("met", "dated", address=address))) == found(here)
+    table = pa.table({"arm": ["green"] * len(units), "value": numbers})
+    rows: dict[str, Any] = {"arm": "arm", "outcome": "value", "loss_range": RANGE, "clip": True}
+    there = count(Table(address, "select 'green' as arm, value from did"), arms=ARMS, **rows)
+    assert found(there) == found(count(Table(table), arms=ARMS, **rows))
+
+
+def test_a_fact_whose_time_is_none_counts_nothing(tmp_path: Path) -> None:
+    shown, facts = tables()
+    more = facts.set_column(1, "time", facts["time"].cast(pa.string()))
+    row = pa.table([["u3"], ["never"], [7.0]], schema=more.schema)
+    pyarrow.csv.write_csv(pa.concat_tables([more, row]), tmp_path / "facts.csv")
+    assert found(asked(source(shown, str(tmp_path / "facts.csv")))) == expected(shown, facts)
+    assert found(asked(source(shown, pa.concat_tables([more, row])))) == expected(shown, facts)
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ WHOLE = 2.0**52
 BITS = UNITS.bit_length() - 1
 LARGEST = 2**34
 """A single fact counts at most so many of its smallest parts: a thousand times the range."""
+TINY = 2.0**-100
 FINE = 6
 """A range is at least 10^6 of the smallest parts that facts are counted in, and less than 10^7."""
 
@@ -40,8 +41,8 @@ def clipped(value: ibis.Value, low: float, high: float, missing: float) -> ibis.
 def on_grid(value: ibis.Value, loss_range: LossRange) -> ibis.Value:
     """Return a value inside the range as grid units, rounded half to even."""
     low, high = loss_range
-    share = (value - low) / (high - low) * float(UNITS)
-    return rounded(share)
+    above = _without_tiny(value - low, high - low)
+    return rounded(above / (high - low) * float(UNITS))
 
 
 def rounded(value: ibis.Value) -> ibis.Value:
@@ -75,6 +76,13 @@ def parts_of(loss_range: LossRange) -> float:
 
 def in_parts(value: ibis.Value, parts: float) -> ibis.Value:
     """Return a fact as a whole number of its smallest parts; NULL and NaN are 0."""
-    most = float(LARGEST)
-    inside = clipped(value * parts, -most, most, 0.0)
-    return (inside + 0.5).floor().cast("int64")
+    most = LARGEST / parts
+    inside = _without_tiny(clipped(value, -most, most, 0.0), most)
+    return (inside * parts + 0.5).floor().cast("int64")
+
+
+def _without_tiny(value: ibis.Value, width: float) -> ibis.Value:
+    """Return 0 for what rounds to it anyway: PostgreSQL refuses a product that is too small."""
+    import ibis
+
+    return ibis.ifelse(value.abs() < width * TINY, 0.0, value)

@@ -35,6 +35,21 @@ OTHER = "other"
 """The category of all values that were not declared."""
 
 
+FAR_DIGITS = r"(\.\d{100})\d+"
+DIGITS = 100
+"""So many digits always fit a floating-point number."""
+NUMBER = r"(?i)^[+-]?(0*\d{1,100}(\.\d{0,100})?|\.\d{1,100})(e[+-]?0*1?\d{1,2})?$"
+"""A number as texts have it, that is neither too large nor too small for floating point."""
+PLAIN, FAR = r"(\d+(\.\d*)?|\.\d+)", r"0*([2-9]\d\d|[1-9]\d{3,})"
+LARGE = rf"(inf(inity)?|0*[1-9]\d{{100,}}(\.\d*)?|{PLAIN}e\+?{FAR})$"
+STANDS_FOR = {
+    rf"(?i)^\+?{LARGE}": "Infinity",
+    rf"(?i)^-{LARGE}": "-Infinity",
+    rf"(?i)^[+-]?{PLAIN}e-{FAR}$": "0",
+}
+"""What stands for numbers that are too large or too small for it."""
+
+
 class Bins(NamedTuple):
     """How a column divides rows: by categories, or by the edges of bins."""
 
@@ -270,15 +285,32 @@ def number(column: ibis.Column) -> ibis.Column:
     """Return a column as floating-point numbers; what is none becomes NULL."""
     import ibis
 
-    kind = column.type()
+    kind, never_fails = column.type(), _never_fails(column)
     if kind.is_boolean():
         return ibis.cases((column, 1.0), (~column, 0.0)).cast("float64")
     if kind.is_string():
         truth = ibis.cases((column.lower() == "true", "1"), (column.lower() == "false", "0"))
-        return truth.fill_null(column).try_cast("float64")
+        column = truth.fill_null(column)
+        return column.try_cast("float64") if never_fails else _number_of_text(column)
     if not kind.is_numeric():
         raise InputError(f"column {column.get_name()!r} must hold numbers, or true and false.")
+    if kind.is_decimal() and not never_fails and (kind.precision or DIGITS + 1) > DIGITS:
+        return _number_of_text(column.cast("string"))
     return column.cast("float64")
+
+
+def _never_fails(column: ibis.Column) -> bool:
+    """Whether the engine has a cast that fails for no value."""
+    return str(column.get_backend().name) != "postgres"
+
+
+def _number_of_text(column: ibis.Column) -> ibis.Column:
+    """Return texts as numbers where a cast fails for what is none, too large or too small."""
+    import ibis
+
+    value = column.strip().re_replace(FAR_DIGITS, r"\1")
+    pairs = [(value.re_search(pattern), stands) for pattern, stands in STANDS_FOR.items()]
+    return ibis.cases(*pairs, (value.re_search(NUMBER), value)).cast("float64")
 
 
 def flag(condition: ibis.Value) -> ibis.Value:
@@ -294,14 +326,18 @@ def text(column: ibis.Column) -> ibis.Column:
 
 
 def moment(column: ibis.Column) -> ibis.Column:
-    """Return a column as times in UTC."""
-    kind = column.type()
-    if kind.is_numeric():
+    """Return a column as times in UTC; what is none becomes NULL."""
+    import ibis
+
+    kind, never_fails = column.type(), _never_fails(column)
+    if kind.is_numeric() or (kind.is_string() and not never_fails):
         raise InputError(
             f"column {column.get_name()!r} must hold times or dates, such as 2026-01-31T09:30:00; "
-            f"it holds numbers."
+            f"it holds {'texts' if kind.is_string() else 'numbers'}."
         )
-    return column.cast("timestamp(6)")
+    if kind.is_date() and not never_fails:
+        column = ibis.cases((column.between("0001-01-01", "9999-12-31"), column))
+    return column.try_cast("timestamp(6)")
 
 
 def instant(when: str) -> ibis.Value:
