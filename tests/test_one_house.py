@@ -65,6 +65,7 @@ def outside() -> Iterator[Program]:
 SUITES = {
     "learner": "from tests.toys.learner import Stay; toy = Stay(4)",
     "release": "from tests.toys.release import CautiousRelease; toy = CautiousRelease(0.5, 4)",
+    "statistic": "from tests.toys.statistic import AboveRelease; toy = AboveRelease(0.5, 4)",
 }
 
 
@@ -78,13 +79,20 @@ def contracts_of(module: ModuleType, argument: str) -> list[Callable[..., object
 
 
 @pytest.mark.parametrize(
-    ("argument", "module"), [("learner", test_learners), ("release", test_releases)]
+    ("toy", "argument", "module"),
+    [
+        ("learner", "learner", test_learners),
+        ("release", "release", test_releases),
+        ("statistic", "release", test_releases),
+    ],
 )
-def test_toys_pass_the_contract_suites(outside: Program, argument: str, module: ModuleType) -> None:
+def test_toys_pass_the_contract_suites(
+    outside: Program, toy: str, argument: str, module: ModuleType
+) -> None:
     suite = [function.__name__ for function in contracts_of(module, argument)]
     assert len(suite) >= 5
     code = (
-        f"{SUITES[argument]}\nimport {module.__name__} as suite\n"
+        f"{SUITES[toy]}\nimport {module.__name__} as suite\n"
         f"for name in {suite!r}:\n    getattr(suite, name)(toy)\n    print(name)\n"
     )
     assert outside.run(code).split() == suite
@@ -159,6 +167,29 @@ def test_toys_are_certified_or_refused_with_the_reason(outside: Program, tmp_pat
         "    except bd.InputError as error:\n        print(error)\n"
     )
     assert "nothing to certify" in outside.run(refused)
+
+
+def test_a_new_statistic_is_one_file(outside: Program, tmp_path: Path) -> None:
+    """Counted, learned from, saved, certified and attacked."""
+    code = (
+        "import bandanna as bd, sys, tests.toys.statistic\n"
+        "from bandanna._core.documents import to_text\n"
+        "from bandanna.audits.policies import audit_policy\n"
+        "policy = bd.PrivateBandit(2, 50.0, 1000, 'toy-above', batch=4, seed=1)\n"
+        "first, again = [policy.decide() for _ in range(4)], [policy.decide() for _ in range(4)]\n"
+        "for decision, loss in zip(first, (0.51, 0.6, 0.0, 0.49)):\n"
+        "    policy.observe(decision, loss=loss)\n"
+        "print(round(policy.state.totals[first[0].index].mean, 1))\n"
+        "for decision in again[:2]:\n    policy.observe(decision, loss=0.9)\n"
+        "policy.save(sys.argv[1] + '/p.json'); policy = bd.load(sys.argv[1] + '/p.json')\n"
+        "for decision in again[2:]:\n    policy.observe(decision, loss=0.9)\n"
+        "print(policy.released)\n"
+        "open(sys.argv[1] + '/c.json', 'w').write(to_text(policy.certificate()))\n"
+        "small = bd.PrivateBandit(2, 0.5, 1000, 'toy-above')\n"
+        "print(audit_policy(small, batches=500, runs=100).passed)\n"
+    )
+    assert outside.run(code, str(tmp_path)).split() == ["0.5", "2", "True"]
+    assert "yes: the guarantee follows" in outside.bandanna("verify", str(tmp_path / "c.json"))
 
 
 def test_a_program_that_does_not_know_the_toys_is_not_disturbed(
