@@ -1,4 +1,4 @@
-"""The walks of docs/architecture.md pass every step that is written there, and as few as it says."""
+"""The walks of docs/architecture.md pass all steps written there, and as few as it says."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-
 from benchmarks.walks import WALKS
+
 from tests.pages import ROOT
 
 MAP = (ROOT / "docs" / "architecture.md").read_text("utf-8")
