@@ -73,6 +73,14 @@ def test_files_and_duckdb_give_the_same_integers(tmp_path: Path, kind: str) -> N
     address = f"duckdb://{tmp_path}/shop.duckdb" if kind == "duckdb" else None
     counts = asked(source(places["shown"], places["facts"], address=address))
     assert found(counts) == expected(shown, facts)
+    if kind == "duckdb":
+        chosen = source(
+            "select * from shown",
+            "WITH f AS (SELECT * FROM facts) SELECT * FROM f",
+            address=address,
+        )
+        assert found(asked(chosen)) == expected(shown, facts)
+        assert found(asked(source("main.shown", "facts", address=address))) == found(counts)
 
 
 def write(table: pa.Table, path: Path) -> None:
@@ -328,6 +336,24 @@ def test_the_query_is_shown_and_not_asked(tmp_path: Path) -> None:
     source = Table(str(tmp_path / "log.parquet"))
     shown = sql_of(source, arm="plan", outcome="visits", loss_range=(0.0, 20.0))
     assert "GROUP BY" in shown
+
+
+def test_a_file_of_duckdbs_is_where_the_address_says_and_none_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import duckdb
+
+    monkeypatch.chdir(tmp_path)
+    asked: dict[str, Any] = {"arm": "arm", "outcome": "y"}
+    with duckdb.connect("shop.duckdb") as base:
+        base.execute("create table t as select arm, 1.0 as y from (values ('A'), ('B')) v(arm)")
+        first = count(Table("duckdb:///shop.duckdb", "t"), **asked)  # while it is open to write
+    assert first.counted.counts.tolist() == [[1], [1]]
+    for place in ("duckdb:///shop.duckdb", f"duckdb:///{tmp_path}/shop.duckdb"):
+        assert count(Table(place, "t"), **asked).counted.counts.tolist() == [[1], [1]]
+    with pytest.raises(InputError, match=r"no file of DuckDB's at none\.duckdb"):
+        count(Table("duckdb:///none.duckdb", "t"), **asked)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["shop.duckdb"]
 
 
 def test_exposures_are_answered_from_a_database(tmp_path: Path) -> None:

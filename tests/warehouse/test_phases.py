@@ -28,6 +28,7 @@ from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.signatures import public_from_pem
 from bandanna.signatures import verify as verify_signature
 from tests.command import bandanna
+from tests.pages import ROOT
 from tests.postgres import needs_postgres, open_postgres
 
 ARMS = ("control", "green", "blue")
@@ -476,6 +477,7 @@ def another(tmp_path: Path, state: str, number: int, **more: Any) -> tuple[Path,
 
 # --- the file and the command -------------------------------------------------------------------
 
+POSTGRES = "postgres://me@host/shop"
 FILE = """
 [experiment]
 name = "button"
@@ -532,6 +534,40 @@ def test_the_command_starts_goes_on_and_shows(tmp_path: Path) -> None:
     again = bandanna("answer", str(path), "--epsilon", "1")
     assert again.returncode == 2
     assert "leave out --epsilon" in again.stderr
+
+
+def test_the_page_can_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file, with a database of DuckDB's beside it, from another folder as cron does."""
+    import duckdb
+
+    page = (ROOT / "docs/warehouse.md").read_text()
+    (text,) = [one.split("```")[0] for one in page.split("```toml\n")[1:]]
+    assert text.count(POSTGRES) == 1
+    (tmp_path / "button.toml").write_text(text.replace(POSTGRES, "duckdb:///shop.duckdb"))
+    monkeypatch.chdir("/")
+    experiment = PhasedExperiment(tmp_path / "button.toml")
+    (warning,) = experiment.start(BEGIN).warnings
+    assert "no file of DuckDB's" in warning
+    with duckdb.connect(tmp_path / "shop.duckdb") as base:
+        base.execute("create table exposures (unit text, arm text, time timestamp)")
+        base.execute(
+            "create table orders as select 'u1' as customer, timestamp '2026-01-01 10:00' as "
+            "paid_at, 20.0 as revenue, 2 as items"
+        )
+        base.execute("insert into exposures values ('u1', 'green', '2026-01-01 09:00')")
+    assert not experiment._unready(experiment._state())
+    for day in (1, 7, 8, 9):
+        step = experiment.next(BEGIN + day * DAY)
+    assert step.released == (0,)
+    assert sum(experiment.phases[0]["released"]["counts"].values()) == 1
+    assert json.loads((tmp_path / "shares.json").read_text())["features"].keys() == {"button"}
+
+
+def test_a_column_that_is_missing_is_named_at_the_start(tmp_path: Path) -> None:
+    for name in ("shown", "bought"):
+        write(tmp_path / name, 0, {"unit": ["u"], "arm": ["a"], "value": [1.0], "time": ["2026"]})
+    step = PhasedExperiment(definition(tmp_path, outcome="sales")).start(BEGIN)
+    assert "no column 'sales'" in step.sentence
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bandanna._core.types import JSON
 from bandanna.counted import Counted
 from bandanna.phases.definition import Definition
-from bandanna.warehouse import count, count_exposed, count_units
+from bandanna.warehouse import check_columns, count, count_exposed, count_units
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +32,11 @@ class InTables:
         self._lists = [*lists]
         self.listed: list[bytes] = []
         """Lists of who was counted, that were not there yet."""
+
+    def check(self) -> None:
+        """Refuse tables that lack what is to be counted; no row of them is read."""
+        definition = self._definition
+        check_columns(definition.source(0, None, None), definition.arm, definition.outcomes)
 
     def came(self, phase: JSON, until: str) -> int:
         """Return how many were met until then."""

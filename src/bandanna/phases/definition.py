@@ -13,7 +13,7 @@ from bandanna._core import checks
 from bandanna._core.documents import seal
 from bandanna._core.grid import check_range
 from bandanna._core.types import JSON, InputError
-from bandanna.warehouse.source import Exposures, duration
+from bandanna.warehouse.source import Exposures, duration, seen_from
 
 FORMATS = ("growthbook", "flagd", "bandanna")
 SECTIONS = {
@@ -201,6 +201,8 @@ class Definition(Course):
             value = given.get(place)
             if isinstance(value, str) and "://" not in value:
                 given[place] = str(folder / value)
+        if isinstance(given.get("address"), str):
+            given["address"] = seen_from(given["address"], folder)
         return cls(**given)
 
     def seal(self) -> str:
@@ -215,7 +217,7 @@ class Definition(Course):
                 kept.pop(one.name)
         return seal(kept)
 
-    def source(self, phase: int, since: str, until: str) -> Exposures:
+    def source(self, phase: int, since: str | None, until: str | None) -> Exposures:
         """Return where a phase is counted."""
         return Exposures(
             self.exposures,

@@ -17,7 +17,7 @@ from pathlib import Path
 from bandanna import signatures
 from bandanna._core.documents import write_whole
 from bandanna._core.extras import need
-from bandanna._core.types import JSON, Guarantee, InputError, StateFileError
+from bandanna._core.types import JSON, BandannaError, Guarantee, InputError, StateFileError
 from bandanna.kept import Kept, kept
 from bandanna.ledger import Ledger
 from bandanna.phases.counting import InTables
@@ -89,7 +89,7 @@ class PhasedExperiment:
             if not self._kept.write({**state, "policy": policy.to_dict()}, None):
                 raise StateFileError(f"{definition.name} was started by another process.")
         self._publish(state["published"])
-        return step
+        return replace(step, warnings=(*step.warnings, *self._unready(state)))
 
     def next(self, now: datetime | str | None = None) -> Step:
         """Do what is due: count and release phases whose window is over, open the next one.
@@ -169,6 +169,14 @@ class PhasedExperiment:
                 self._spend(f"phase {number}", f"{state['identity']}-{number}")
 
         return InTables(self.definition, lists, spend)
+
+    def _unready(self, state: JSON) -> tuple[str, ...]:
+        """Say what is missing in the tables; they may be made later."""
+        try:
+            self._cohort(state, ()).check()
+        except BandannaError as error:
+            return (f"Before that is counted: {error}",)
+        return ()
 
     def _spend(self, what: str, release: str) -> None:
         """Write down what is about to be spent, before anything is counted, and once.

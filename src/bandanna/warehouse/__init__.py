@@ -4,7 +4,15 @@
 on every engine; ``query`` has the questions; ``counts`` asks them.
 """
 
-from bandanna.warehouse.counts import Found, count, count_exposed, count_units, source_of, sql_of
+from bandanna.warehouse.counts import (
+    Found,
+    check_columns,
+    count,
+    count_exposed,
+    count_units,
+    source_of,
+    sql_of,
+)
 from bandanna.warehouse.query import Bins
 from bandanna.warehouse.source import Exposures, Table, named
 
@@ -13,6 +21,7 @@ __all__ = [
     "Exposures",
     "Found",
     "Table",
+    "check_columns",
     "count",
     "count_exposed",
     "count_units",

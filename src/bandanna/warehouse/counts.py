@@ -167,6 +167,13 @@ def _exposed(
     return of_exposures(units, facts, source, outcome, loss_range)
 
 
+def check_columns(source: Exposures, arm: str, outcomes: Mapping[str, LossRange]) -> None:
+    """Refuse tables that lack a column, or have one that cannot be counted; no row is read."""
+    with connected(source.address, _where(source)) as backend:
+        for outcome, ends in outcomes.items():
+            _exposed(backend, source, arm, outcome, check_range(ends))
+
+
 def units_of(backend: ibis.BaseBackend, source: Exposures, arm: str) -> ibis.Table:
     """Return one row a unit that was exposed."""
     needed = [source.unit, arm, *(() if source.only is None else source.only[:1])]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\s*")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+DUCKDB = "duckdb://"
 UNREADABLE = (
     "{where} could not be counted: the engine refused the query ({kind}). What it said is not "
     "repeated, because it may show a value; bandanna.warehouse.sql_of returns the query."
@@ -169,6 +170,8 @@ def connected(address: object, where: str) -> Iterator[ibis.BaseBackend]:
             backend = ibis.duckdb.connect()
         elif _is_open(address):
             backend = address
+        elif str(address).startswith(DUCKDB):
+            backend = _duckdb(str(address))
         else:
             backend = ibis.connect(str(address))
         _in_utc(backend)
@@ -185,6 +188,38 @@ def connected(address: object, where: str) -> Iterator[ibis.BaseBackend]:
         if backend is not None and backend is not address:
             with suppress(Exception):
                 backend.disconnect()
+
+
+def seen_from(address: str, folder: Path) -> str:
+    """Return an address whose file is seen from a folder; others as they are."""
+    place = address.removeprefix(DUCKDB)
+    elsewhere = place.startswith(("//", "md:")) or "?" in place or Path(place).is_file()
+    if not address.startswith(DUCKDB) or elsewhere:
+        return address
+    return f"{DUCKDB}/{(folder / place.removeprefix('/')).absolute()}"
+
+
+def _duckdb(address: str) -> ibis.BaseBackend:
+    """Open a file of DuckDB's to read it: others may read it too, and none is made.
+
+    ``duckdb:///shop.duckdb`` is in the current folder, as in the addresses of other libraries; with
+    a further slash, or where there is no such file, the path is absolute.
+    """
+    import duckdb
+    import ibis
+
+    place = address.removeprefix(DUCKDB)
+    if "?" in place or place.startswith("md:"):  # options, or a database in the cloud
+        return ibis.connect(address)
+    path = next((one for one in map(Path, (place.removeprefix("/"), place)) if one.is_file()), None)
+    if path is None:
+        raise InputError(
+            f"there is no file of DuckDB's at {place.removeprefix('/')}, nor at {place}."
+        )
+    try:
+        return ibis.duckdb.connect(path, read_only=True)
+    except duckdb.ConnectionException:  # this program has opened it to write
+        return ibis.duckdb.connect(path)
 
 
 def _is_open(address: object) -> TypeGuard[ibis.BaseBackend]:
@@ -226,10 +261,13 @@ def opened(
 
 def _chosen(backend: ibis.BaseBackend, select: str) -> ibis.Table:
     """Return what a SELECT chooses."""
-    if backend.name != "postgres":  # where Ibis asks for the columns in a way that fails
+    if backend.name not in ("postgres", "duckdb"):
         return backend.sql(select)
+    # There Ibis asks for the columns in a way that fails.
     name = f"bandanna_{secrets.token_hex(8)}"
-    backend.raw_sql(f'CREATE TEMPORARY VIEW "{name}" AS {select}').close()
+    made = backend.raw_sql(f'CREATE TEMPORARY VIEW "{name}" AS {select}')
+    if backend.name == "postgres":
+        made.close()
     return backend.table(name)
 
 
