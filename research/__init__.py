@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from bandanna._core.types import JSON, InputError
 from bandanna.simulation.progress import Progress
-from bandanna.studies.figures import Figure
 from research.exp3_leakage import Leakage
+from research.figures import Figure
 from research.regime_map import RegimeMap
 
 REPRODUCTIONS: dict[str, str] = {

@@ -17,8 +17,8 @@ from bandanna.policy import Policy
 from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
-from bandanna.studies.figures import Figure, Point
 from research import Reproduction, Verdict, frozen_settings
+from research.figures import Figure, Point
 from research.regime_map import OURS
 
 OWN_ARMS = ("trial", "barrier")

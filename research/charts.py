@@ -11,8 +11,8 @@ from altair.typing import ChartType
 from bandanna._core.types import JSON
 from bandanna.report.charts import chart_values
 from bandanna.report.style import BLUE, GREEN, ORANGE, by_algorithm, logarithmic
-from bandanna.studies.figures import Figure
 from research.exp3_leakage import Leakage
+from research.figures import Figure
 from research.regime_map import RegimeCell, RegimeMap
 
 PALETTE = ("#56B4E9", GREEN, "#F0E442", ORANGE, "#CC79A7", BLUE, "#E69F00", "#000000")

@@ -12,8 +12,8 @@ from bandanna.environments import Bernoulli
 from bandanna.policy import PrivateBandit
 from bandanna.privacy.epochs import PROTECTS, Protects
 from bandanna.simulation.runs import simulate
-from bandanna.studies.figures import Figure, Point
 from research import Reproduction, Verdict, frozen_settings
+from research.figures import Figure, Point
 
 DIGITS = {"20 components": 20, "16 pixels": None}
 NO_NOISE = "no noise"

@@ -8,8 +8,9 @@ import numpy as np
 
 from bandanna._core.types import JSON
 from bandanna.policy import PrivateBandit
-from bandanna.studies.figures import Figure, Point, fit_slope
+from bandanna.studies.figures import fit_slope
 from research import Reproduction, Verdict, frozen_settings
+from research.figures import Figure, Point
 from research.rates import Measured, worst_regret
 
 

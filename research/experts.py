@@ -14,7 +14,6 @@ from bandanna.policy import Experts, Policy
 from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
-from bandanna.studies.figures import Figure
 from research import Reproduction, frozen_settings
 from research.algorithms import (
     MERITS,
@@ -27,6 +26,7 @@ from research.algorithms import (
     rows_of,
     standings,
 )
+from research.figures import Figure
 
 PLAIN = "no privacy: "
 """Before the name of a learner without privacy."""

@@ -10,8 +10,8 @@ from bandanna.policy import Bandit, Policy, PrivateBandit
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Options
-from bandanna.studies.figures import Figure, Point
 from research import Reproduction, Verdict, frozen_settings
+from research.figures import Figure, Point
 
 OURS, THOMPSON = "local one-bit", "local Thompson sampling on bits"
 GUARANTEED = ("local one-bit-exp3", "local ldp-exp3, our constants", "local ldp-exp3")

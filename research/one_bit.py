@@ -12,10 +12,10 @@ from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Problem
-from bandanna.studies.figures import Figure, Point
 from bandanna.theory import htinf
 from bandanna.theory.tsallis import one_bit_bound
 from research import Reproduction, Verdict, frozen_settings
+from research.figures import Figure, Point
 
 RIVALS = ("one-bit", "htinf")
 

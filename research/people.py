@@ -10,8 +10,8 @@ from bandanna.environments import Returning
 from bandanna.policy import PrivateBandit
 from bandanna.privacy.composition import SlotCost, composed_epsilon
 from bandanna.simulation.runs import simulate
-from bandanna.studies.figures import Figure, Point
 from research import Reproduction, Verdict, frozen_settings
+from research.figures import Figure, Point
 
 COMPOSED, PURE, NAIVE = "composition", "pure", "naive: epsilon for each slot"
 

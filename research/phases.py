@@ -12,9 +12,9 @@ from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli, Environment, Segments, make_environment
 from bandanna.policy import PrivateBandit
 from bandanna.simulation.runs import simulate
-from bandanna.studies.figures import Figure, Point
 from research import Reproduction, Verdict, frozen_settings
 from research.algorithms import label
+from research.figures import Figure, Point
 
 Floats = NDArray[np.float64]
 

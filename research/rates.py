@@ -14,8 +14,9 @@ from bandanna.environments import Bernoulli
 from bandanna.policy import Policy, PrivateBandit
 from bandanna.simulation.results import statistics
 from bandanna.simulation.runs import simulate
-from bandanna.studies.figures import Figure, Point, fit_slope
+from bandanna.studies.figures import fit_slope
 from research import Reproduction, Verdict, frozen_settings
+from research.figures import Figure, Point
 
 
 class Measured(NamedTuple):

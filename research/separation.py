@@ -5,8 +5,9 @@ from __future__ import annotations
 from bandanna._core.types import JSON
 from bandanna.environments import Bernoulli
 from bandanna.policy import PrivateBandit
-from bandanna.studies.figures import Figure, Point, fit_slope
+from bandanna.studies.figures import fit_slope
 from research import Reproduction, Verdict, frozen_settings
+from research.figures import Figure, Point
 from research.rates import Measured, measure
 
 

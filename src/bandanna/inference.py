@@ -527,17 +527,6 @@ def fixed_difference_interval(scale: float, a: Totals, b: Totals, alpha: float) 
     return Interval(low, -high)
 
 
-def fixed_below(scale: float, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
-    """Whether a's mean loss is below b's plus a margin, when totals are looked at once.
-
-    The same as ``fixed_difference_interval(scale, a, b, 2 alpha).low > -margin``, and quicker.
-    """
-    if min(a.terms, b.terms) <= 0.0:
-        return margin > 1.0
-    of_a, of_b = (fixed_mean_interval(scale, arm, 0.1 * alpha) for arm in (a, b))
-    return _refuted(scale, a, b, -margin, of_a, of_b, 2.0 * alpha)
-
-
 def _refuted(
     scale: float, a: Totals, b: Totals, apart: float, of_a: Interval, of_b: Interval, alpha: float
 ) -> bool:

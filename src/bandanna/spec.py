@@ -661,11 +661,6 @@ class Problem:
         return self.experts is not None
 
     @property
-    def advised(self) -> bool:
-        """The earlier name of ``with_experts``."""
-        return self.with_experts
-
-    @property
     def num_experts(self) -> int:
         """The number of experts, for formulas about several of them."""
         return checks.whole("experts", self.experts, at_least=2)

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 import bandanna as bd
-from bandanna.store import ConflictError, KeyRow, MemoryStore, Store, Transaction
+from bandanna.store import ConflictError, KeyRow, Store, Transaction
 from bandanna.store.contract import GoneError
 from bandanna.store.rows import COUNTED, Block, EventState, Feedback, OpenBatch, ReleaseRow
 from tests.contracts.policies import make
 from tests.postgres import Postgres, needs_postgres
+from tests.store.memory import MemoryStore
 from tests.store.stores import KINDS, changes, event, experiment, open_store, put
 from tests.store.test_writer import Office
 

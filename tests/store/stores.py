@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import bandanna as bd
-from bandanna.store import MemoryStore, Secret, SqlStore, Store
+from bandanna.store import Secret, SqlStore, Store
 from bandanna.store.rows import Changes, Event, EventState, Experiment
 from tests.postgres import Postgres
+from tests.store.memory import MemoryStore
 
 KINDS = ("memory", "sqlite", "postgresql")
 

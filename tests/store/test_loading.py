@@ -10,11 +10,12 @@ import pytest
 
 import bandanna as bd
 from bandanna.service.policies import make_contextual
-from bandanna.store import MemoryStore, Store, StoreUnavailableError
+from bandanna.store import Store, StoreUnavailableError
 from bandanna.store.rows import Event, Snapshot
 from bandanna.store.unit_of_work import UnitOfWork
 from bandanna.store.writer import Task, Writer
 from tests.service.running import service_here
+from tests.store.memory import MemoryStore
 from tests.store.stores import experiment, put
 
 WHO = {"person": "ann"}

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import bandanna as bd
-from bandanna.store import ConflictError, MemoryStore, Store, StoreUnavailableError
+from bandanna.store import ConflictError, Store, StoreUnavailableError
 from bandanna.store.contract import GoneError, Transaction
-from bandanna.store.memory import MemoryTransaction
 from bandanna.store.rows import Changes, Event
 from bandanna.store.unit_of_work import NewFeedback
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
+from tests.store.memory import MemoryStore, MemoryTransaction
 from tests.store.stores import experiment, put
 
 

@@ -313,10 +313,6 @@ class Logged(Environment):
             return sized
         return AdvisedLog(self.log, sized.rounds, len(self._tables.means))
 
-    def place(self, rounds: int | None = None) -> Logged | AdvisedLog:
-        """Return ``as_environment(rounds)``: the method's earlier name."""
-        return self.as_environment(rounds)
-
     def environment(self, rounds: int | None = None) -> Logged:
         """Return the same log for another number of rounds, without its advice."""
         other = object.__new__(Logged)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from bandanna.store.contract import ConflictError, KeyRow, Store, StoreUnavailableError, Transaction
-from bandanna.store.memory import MemoryStore
 from bandanna.store.secret import Secret, read_secret
 from bandanna.store.sql import SqlStore, is_used, open_store
 
 __all__ = [
     "ConflictError",
     "KeyRow",
-    "MemoryStore",
     "Secret",
     "SqlStore",
     "Store",

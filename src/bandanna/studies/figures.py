@@ -1,35 +1,11 @@
-"""Measured points for a chart, and exponents fitted to them on logarithmic axes."""
+"""Exponents fitted to measured points on logarithmic axes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-
-
-class Point(NamedTuple):
-    """One measurement with its interval."""
-
-    panel: str
-    series: str
-    x: float
-    y: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Points to be drawn on logarithmic axes, a line for each series."""
-
-    title: str
-    x: str
-    """What is across; empty where the panels' names say it."""
-    y: str
-    points: list[Point]
-
 
 LEVEL = 0.95
 SURE = 0.02

@@ -1,4 +1,4 @@
-"""A store that forgets when the process ends: for tests, demonstrations and as a reference."""
+"""A store in dictionaries: the reference that the others are compared with."""
 
 from __future__ import annotations
 
