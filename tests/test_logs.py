@@ -74,7 +74,7 @@ def test_arms_that_do_not_differ_are_too_close_to_tell() -> None:
         told += found.best is not None
     assert told <= 27
     assert found.sentence.startswith("Too close to tell: A and B may be the best, 95% sure")
-    assert "settle it four times in five" in found.sentence
+    assert "settle it with 80% probability" in found.sentence
     assert "(there are 2,000)" in found.sentence
 
 

@@ -21,7 +21,7 @@ def test_the_page_says_all_of_it_and_escapes() -> None:
         "+0.40",
         "cannot be said",
         "1 in 100 cut",
-        "63% sure",
+        "63% likely",
         "basic",
     ):
         assert said in page

@@ -35,9 +35,9 @@ def with_verdict(metric: Metric, verdict: Verdict) -> Metric:
     [
         ("better", "kept", "ship", "Ship b: bought is 0.05 to 0.15 higher than with a"),
         ("better", "open", "go on", "refunds may break its guardrail"),
-        ("better", "broken", "keep", "b is better in bought, but breaks the guardrail of refunds"),
+        ("better", "broken", "keep", "b is better in bought, but refunds is -0.010 to 0.010"),
         ("worse", "kept", "keep", "Keep a: b is worse in bought"),
-        ("open", "kept", "go on", "Too early to tell: no arm is surely better than a"),
+        ("open", "kept", "go on", "Go on: no arm is surely better than a yet"),
     ],
 )
 def test_the_rule(first: Verdict, guard: Verdict, action: str, said: str) -> None:

@@ -274,7 +274,7 @@ def test_an_experiment_is_found_described_and_shipped_by_keyboard(
         choose(browser, "state", "ended")
         until(browser, lambda d: text(d, "none") == "None is like that.")
         open_page(browser, running, bandit.id)
-        until(browser, lambda d: "Too early to tell" in text(d, "card"))
+        until(browser, lambda d: "Go on: no arm" in text(d, "card"))
         to("describe")
         keys(browser, Keys.ENTER)
         until(browser, lambda d: d.find_element("id", "describing").is_displayed())
@@ -398,6 +398,7 @@ def test_an_experiment_at_the_edge_is_shown_like_any_other(running: Process, bro
         assert made.report(lines) == {}
         made.stop()
         until(browser, lambda _: made.decided == 400)
+    browser.get_log("browser")  # what other pages met
     open_page(browser, running, made.id)
     until(browser, lambda driver: "400" in driver.find_element("tag name", "body").text)
     shown = browser.find_element("tag name", "body").text

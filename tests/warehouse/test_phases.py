@@ -528,7 +528,7 @@ def test_the_command_starts_goes_on_and_shows(tmp_path: Path) -> None:
     assert bandanna("verify", str(certificate)).returncode == 0
     before = (tmp_path / "button.state.json").read_bytes()
     told = bandanna("answer", str(path), "--html", str(tmp_path / "card.html"))
-    assert "Too early to tell" in told.stdout
+    assert "Go on: no arm" in told.stdout
     assert "it cost nothing" in told.stdout
     assert (tmp_path / "button.state.json").read_bytes() == before
     again = bandanna("answer", str(path), "--epsilon", "1")

@@ -140,8 +140,10 @@ class LogAnswer(Answer):
 
     @property
     def more(self) -> str:
-        """How many people would settle it, four times in five."""
-        return "" if self.needed is None else self.needed.words(self.units.per).strip()
+        """What to do where it is open: how many people would settle it, and how to look again."""
+        needed = "" if self.needed is None else self.needed.words(self.units.per)
+        again = "To look again as rows come in, run it as an experiment: that holds at every look."
+        return f"{needed} {again}".strip()
 
     def checks(self, shares: Mapping[ArmName, float] | None = None) -> tuple[Check, ...]:
         """Return what public counts, and what was released, say of how the experiment went."""
@@ -151,7 +153,7 @@ class LogAnswer(Answer):
             checked.append(sample_ratio(names, sizes, shares, self.units.per))
             if self.units.per == "people":
                 checked.append(met_once(self.mixed, sum(sizes)))
-        checked += [Check("counted", True, note) for note in self.notes]
+        checked += [Check("counted", None, note) for note in self.notes]
         if not self.notes:
             checked.append(in_range(self.units))
         if self.warning:
@@ -280,8 +282,8 @@ def in_range(units: Units) -> Check:
     if not units.clip:
         return Check("range", True, "No outcome is outside of the stated range.")
     ends = f"{plain(units.low)} to {plain(units.high)}"
-    text = f"What is outside of {ends} counts as the nearer end; how much that is, was not asked."
-    return Check("counted", True, text)
+    text = f"What is outside of {ends} is counted as the nearer end; how often was not asked."
+    return Check("counted", None, text)
 
 
 def how_made(kind: Kind) -> str:

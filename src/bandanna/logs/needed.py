@@ -27,13 +27,13 @@ class Needed(NamedTuple):
 
     def words(self, per: str) -> str:
         """Say it, or nothing."""
-        least = "" if self.least is None else f"fewer than {_rounded(self.least):,}"
+        least = "" if self.least is None else f"at least {_rounded(self.least):,}"
         if self.about is None:
-            return least and f" F{least[1:]} {per} would not settle it four times in five."
-        also = least and f"; {least} would not"
+            return least and f" It takes {least} {per} in all to settle it with 80% probability."
+        also = least and f" ({least})"
         return (
-            f" If the arms differ as much as it looks now, about {_rounded(self.about):,} {per} "
-            f"would settle it four times in five{also}."
+            f" If the arms differ as much as it looks now, it takes about "
+            f"{_rounded(self.about):,} {per} in all{also} to settle it with 80% probability."
         )
 
 

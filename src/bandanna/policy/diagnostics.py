@@ -324,7 +324,7 @@ class Diagnostics(BasePolicy):
         >>> import bandanna as bd
         >>> bandit = bd.PrivateBandit(["A", "B"], epsilon=1.0, rounds=1000)
         >>> bandit.scorecard().recommendation.headline
-        'Too early to tell: no arm is surely better than A'
+        'Go on: no arm is surely better than A yet'
         """
         from bandanna.policy.scorecard import scorecard_of
 

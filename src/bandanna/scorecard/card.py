@@ -12,6 +12,9 @@ from bandanna.scorecard.page import STYLE, effects_table, over_time
 from bandanna.scorecard.text import table_of
 from bandanna.scorecard.view import Check, Metric, Moment, Recommendation
 
+SAID = {True: "OK", False: "LOOK", None: "note"}
+"""How a check begins."""
+
 
 @dataclass(frozen=True)
 class Scorecard(Tabular):
@@ -55,10 +58,13 @@ class Scorecard(Tabular):
         if self.epsilon < 5.0 and not self.delta:
             guess = 100.0 / (1.0 + math.exp(-self.epsilon))
             known = (
-                f" Someone who thinks that one of two values is as likely as the other is at most "
-                f"{math.ceil(guess)}% sure after reading this."
+                f" Whoever held one of two possible outcomes to be 50% likely holds it to be at "
+                f"most {math.ceil(guess)}% likely after reading this."
             )
-        return f"With epsilon {self.epsilon:.4g}{also} it protects {self.protects}.{known}"
+        return (
+            f"Epsilon {self.epsilon:.4g}{also}: noise in all that is computed from outcomes "
+            f"protects {self.protects}.{known}"
+        )
 
     def to_dict(self) -> JSON:
         """Return it as plain values, for JSON."""
@@ -76,7 +82,7 @@ class Scorecard(Tabular):
         lines = [self.recommendation.headline, self.recommendation.rule, ""]
         for group, metric in [*(("", metric) for metric in self.metrics), *self.groups]:
             lines += [*table_of(metric, group), ""]
-        lines += [f"{'ok' if check.good else 'LOOK'}: {check.text}" for check in self.health]
+        lines += [f"{SAID[check.good]}: {check.text}" for check in self.health]
         return "\n".join([*lines, f"{self.provisos} {self.looks}".strip(), self.privacy])
 
     def _repr_html_(self) -> str:
@@ -105,7 +111,7 @@ class Scorecard(Tabular):
             lines.append(over_time(self.moments, self.arms, str(self.followed)))
         if self.health:
             rows = "".join(map(_check, self.health))
-            lines += ["<h2>Is it healthy?</h2>", f"<ul>{rows}</ul>"]
+            lines += ["<h2>Can the data be trusted?</h2>", f"<ul>{rows}</ul>"]
         lines += [
             "<h2>How private is it?</h2>",
             f'<p class="soft">{escape(self.privacy)}</p>',
@@ -135,5 +141,6 @@ class Scorecard(Tabular):
 
 
 def _check(check: Check) -> str:
-    kind, word = ("kept", "OK") if check.good else ("broken", "Look")
+    kind = {True: "kept", False: "broken", None: "soft"}[check.good]
+    word = SAID[check.good].replace("n", "N", 1)
     return f'<li class="{kind}"><b>{word}</b> {escape(check.text)}</li>'

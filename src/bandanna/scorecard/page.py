@@ -13,14 +13,8 @@ from bandanna.scorecard.view import Effect, Metric, Moment
 
 STYLE = (Path(__file__).parent / "style.css").read_text("utf-8")
 
-MARKS = {
-    "better": "better",
-    "worse": "worse",
-    "kept": "kept",
-    "broken": "broken",
-    "open": "",
-    "control": "control",
-}
+MARKS = {"kept": "guardrail kept", "broken": "guardrail broken", "open": "not clear"}
+"""How a verdict is written, where another word is clearer beside the arm's name."""
 
 
 def effects_table(metrics: Sequence[tuple[str, Metric]]) -> str:
@@ -44,8 +38,9 @@ def effects_table(metrics: Sequence[tuple[str, Metric]]) -> str:
 
 
 def _row(metric: Metric, effect: Effect, scale: LiftAxis) -> str:
-    mark = MARKS[effect.verdict]
-    pill = f' <span class="pill {effect.verdict}">{mark}</span>' if mark else ""
+    mark = MARKS.get(effect.verdict, effect.verdict)
+    pill = f' <span class="pill {effect.verdict}">{mark}</span>'
+    decides = ("", effect.verdict) if metric.limit is None else (effect.verdict, "")
     control = " control" if effect.verdict == "control" else ""
     difference = ""
     if effect.difference is not None:
@@ -57,7 +52,8 @@ def _row(metric: Metric, effect: Effect, scale: LiftAxis) -> str:
         f'<tr class="effect{control}"><th scope="row"><bdi>{escape(str(effect.arm))}</bdi>{pill}'
         "</th>"
         f'<td class="people">{effect.people:,}</td><td class="mean">{mean_of(effect, metric)}</td>'
-        f'<td class="lift {effect.verdict}">{lift}</td><td class="difference">{difference}</td>'
+        f'<td class="lift {decides[1]}">{lift}</td>'
+        f'<td class="difference {decides[0]}">{difference}</td>'
         f'<td class="plot{" none" if effect.lift is None else ""}">{scale.bar(effect)}</td></tr>'
     )
 
@@ -92,7 +88,7 @@ class LiftAxis:
 
     def axis(self) -> str:
         """Draw the numbers of the axis."""
-        step = nice_step((self.high - self.low) / 4.0)
+        step = nice_step((self.high - self.low) / 7.0)
         first, last = math.ceil(self.low / step), math.floor(self.high / step)
         ticks = [step * tick for tick in range(first, last + 1)]
         marks = "".join(

@@ -82,7 +82,7 @@ def rows_of(metric: Metric) -> list[list[str]]:
             away = f"{amount(effect.difference, effect, metric)} ({ends})"
         lift, ends = lift_of(effect)
         lift += f" ({ends})" if ends else ""
-        said = "" if effect.verdict == "open" else effect.verdict
+        said = "not clear" if effect.verdict == "open" else effect.verdict
         people = f"{effect.people:,}"
         rows.append([str(effect.arm), people, mean_of(effect, metric), lift, away, said])
     return rows

@@ -91,7 +91,8 @@ class Check:
     """One line of the health check."""
 
     name: str
-    good: bool
+    good: bool | None
+    """None for what is neither good nor bad, and must be known."""
     text: str
 
 
