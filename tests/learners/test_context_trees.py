@@ -60,11 +60,11 @@ def test_it_is_exp4_with_all_trees(depth: int, arms: int, branches: int) -> None
         says = advice(trees, path)
         chances = np.bincount(says, weights, minlength=arms) / weights.sum()
         state = with_room(state)
-        arm, chance = draw_by_tree(params, state, path, stream)
+        arm, importance = draw_by_tree(params, state, path, stream)
         assert np.allclose(state.chances, chances, rtol=1e-9, atol=1e-12)
-        assert math.isclose(chance, chances[arm], rel_tol=1e-9)
+        assert math.isclose(1.0 / importance, chances[arm], rel_tol=1e-9)
         loss = float(rng.random() < 0.2 + 0.6 * (arm == path[0] % arms))
-        learn_by_tree(params, state, path, arm, chance, loss)
+        learn_by_tree(params, state, path, arm, importance, loss)
         baselines = np.array([entropy_baseline(p / params.learning_rate)[0] for p in chances])
         estimates = baselines - 0.5
         estimates[arm] += (loss - baselines[arm]) / chances[arm]

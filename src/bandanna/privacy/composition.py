@@ -62,7 +62,7 @@ def composed_delta(epsilon: float, each: SlotCost, slots: int) -> float:
 
     Examples
     --------
-    >>> round(composed_delta(1.0, Slot(1.0, 0.0), slots=2), 6)
+    >>> round(composed_delta(1.0, SlotCost(1.0, 0.0), slots=2), 6)
     0.337835
     """
     import numpy as np  # loaded when first used: a plan for rounds needs neither
@@ -95,9 +95,9 @@ def composed_epsilon(each: SlotCost, slots: int, delta: float) -> float:
 
     Examples
     --------
-    >>> round(composed_epsilon(Slot(0.1, 0.0), slots=100, delta=1e-6), 3)
+    >>> round(composed_epsilon(SlotCost(0.1, 0.0), slots=100, delta=1e-6), 3)
     4.775
-    >>> composed_epsilon(Slot(0.5, 0.0), slots=3, delta=0.0)
+    >>> composed_epsilon(SlotCost(0.5, 0.0), slots=3, delta=0.0)
     1.5
     """
     top = float_above(slots * Fraction(each.epsilon))
@@ -160,7 +160,7 @@ def slots_for(epsilon: float, delta: float, each: SlotCost) -> int:
 
     Examples
     --------
-    >>> slots_for(1.0, 1e-6, Slot(0.024, 0.0)), slots_for(1.0, 0.0, Slot(0.25, 0.0))
+    >>> slots_for(1.0, 1e-6, SlotCost(0.024, 0.0)), slots_for(1.0, 0.0, SlotCost(0.25, 0.0))
     (100, 4)
     """
     low, high = 0, 1

@@ -233,7 +233,7 @@ def with_parts(
     --------
     >>> from bandanna.privacy.moments import MomentsRelease
     >>> sums = MomentsRelease(0.5, 100).guarantee()
-    >>> with_parts(sums, [Part("range", "choice", 0.25)], (0.0, 9.0)).epsilon
+    >>> with_parts(sums, [SideRelease("range", "choice", 0.25)], (0.0, 9.0)).epsilon
     0.75
     """
     facts = dict(sums.facts)
