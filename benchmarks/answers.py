@@ -164,7 +164,7 @@ def play_in_phases(
             if count > 0:
                 values[arm] = publish(release, totals[arm], count, streams[1])
                 sums[phase, arm] = count * values[arm]
-        learn_phase(params, state, memo, counts[phase], values)
+        learn_phase(params, state, memo, counts[phase], values, np.full(values.size, np.nan))
         start += size
         phase += 1
     return phase

@@ -329,6 +329,15 @@ class Spec:
         None,
         served=True,
     )
+    binary: bool = _declare(
+        bool,
+        """Whether every outcome is one of the two ends of the range, such as bought or not. Then
+        how much outcomes vary follows from their mean; else that is released with them, which
+        costs nothing.""",
+        False,
+        served=True,
+        experts=False,
+    )
     clip: bool = _declare(
         bool,
         """Count feedback outside the range as its nearer end. Refused, as it is by default, it
@@ -547,6 +556,7 @@ class OptionsAround(CommonOptions, total=False):
     goal: Goal | None
     confidence: float
     tolerance: float
+    binary: bool
     guard: bool
     probes: bool
     explore: float | None

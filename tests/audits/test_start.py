@@ -36,7 +36,7 @@ def test_what_both_cost_is_what_is_stated(policy: bd.PrivateBandit) -> None:
 def test_a_log_that_was_released_with_less_noise_is_found(
     policy: bd.PrivateBandit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def clearer(epsilon: float, *size: int, **options: Any) -> LaplaceRelease:
+    def clearer(epsilon: float, *size: Any, **options: Any) -> LaplaceRelease:
         return LaplaceRelease(2.0 * epsilon, *size, **options)
 
     monkeypatch.setattr(releases, "LaplaceRelease", clearer)

@@ -10,6 +10,7 @@ import bandanna as bd
 from bandanna._core.streams import new_stream
 from bandanna.algorithms import algorithms
 from bandanna.policy import Policy
+from bandanna.policy.parts import columns_of
 from bandanna.privacy import VectorRelease
 
 EXPERTS, ARMS = 5, 3
@@ -78,7 +79,10 @@ def advise(name: str, rng: np.random.Generator, spread: bool = False) -> Any:
 def hear_what_waits(policy: Policy, waiting: list[bd.Decision]) -> None:
     """Observe what is waited for, with noise that two policies who went the same way share."""
     policy._parts.release = seeded = policy.recipe.release.seeded(new_stream(7))
+    policy._parts.columns = columns = columns_of(policy.spec, seeded)
     for batch in policy.state.open.values():
         batch.tally._release = seeded  # type: ignore[attr-defined]
+        if batch.columns is not None and columns is not None:
+            batch.columns._columns = columns.columns
     for decision in waiting:
         policy.observe(decision, loss=0.25)

@@ -65,7 +65,7 @@ def test_estimated_regret_has_no_bias() -> None:
             now = means + (0.2 if number > 8 else 0.0) * np.array([1, 0, 0, -1, 0])
             values = released(state.planned, now, epsilon, rng)
             before, probed = state.regrets.copy(), state.odds > 0.0
-            learn_phase_once(params, state, memo, state.planned.copy(), values)
+            learn_phase_once(params, state, memo, state.planned.copy(), values, values * math.nan)
             found = state.regrets - before - (state.planned @ now - size * now)
             assert np.all(found[~probed] > -20.0 * math.sqrt(arms) / epsilon)
             error += np.where(probed, found, 0.0)

@@ -23,6 +23,9 @@ from bandanna.learners.steps import (
 )
 from tests.learners.phased_reference import AlarmError, TextbookPhases, tail
 
+UNKNOWN = np.full(3, math.nan)
+"""Squares that were not released."""
+
 
 def released(
     planned: np.ndarray, means: np.ndarray, epsilon: float, rng: np.random.Generator
@@ -43,7 +46,7 @@ def run(
         now = means[min(t * len(means) // rounds, len(means) - 1)]
         values = released(state.planned, now, learner.epsilon, rng)
         plans.append(state.planned.copy())
-        learn_phase_once(params, state, memo, state.planned.copy(), values)
+        learn_phase_once(params, state, memo, state.planned.copy(), values, values * math.nan)
         t += size
     return state, plans
 
@@ -73,7 +76,7 @@ def test_plans_are_those_of_the_textbook(
             assert size == state.planned.sum()
             now = means + wave * math.sin(2.0 * phases)
             values = released(state.planned, now, epsilon, rng)
-            learn_phase_once(params, state, memo, state.planned.copy(), values)
+            learn_phase_once(params, state, memo, state.planned.copy(), values, values * math.nan)
             phases += 1
             try:
                 textbook.learn(state.planned, values)
@@ -219,11 +222,13 @@ def test_the_ab_test_explores_evenly_and_commits() -> None:
     size, memo = open_phase_once(params, state, stream)
     assert size == 200
     np.testing.assert_allclose(state.planned, 66.6, atol=1)
-    learn_phase_once(params, state, memo, state.planned.copy(), np.array([0.5, 0.1, 0.4]))
+    learn_phase_once(params, state, memo, state.planned.copy(), np.array([0.5, 0.1, 0.4]), UNKNOWN)
     for _ in range(3):
         size, memo = open_phase_once(params, state, stream)
         np.testing.assert_array_equal(state.planned, [0, 200, 0])
-        learn_phase_once(params, state, memo, state.planned.copy(), np.array([0.0, 0.9, 0.0]))
+        learn_phase_once(
+            params, state, memo, state.planned.copy(), np.array([0.0, 0.9, 0.0]), UNKNOWN
+        )
     assert draw_round_once(params, state, stream) == (1, 1.0)
 
 

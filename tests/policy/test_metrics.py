@@ -18,10 +18,11 @@ from bandanna.policy.intervals import InPhases, Known
 from bandanna.policy.outcomes import breaches, guardrail_error
 from bandanna.policy.statements import FIXED
 from bandanna.privacy import LaplaceRelease
-from bandanna.privacy import metrics as metrics_module
+from bandanna.privacy import columns as columns_module
 from bandanna.privacy.accounting import privacy_loss
 from bandanna.privacy.certificate import sealed, verify
-from bandanna.privacy.metrics import MetricsTally, shares_of
+from bandanna.privacy.columns import ColumnsTally
+from bandanna.privacy.metrics import shares_of
 from tests.policy.test_interrupts import FILES, interrupt_at
 
 METRICS = {"revenue": (0.0, 100.0), "refund": (0.0, 1.0)}
@@ -192,7 +193,7 @@ def test_feedback_that_never_came_is_left_out_of_metrics() -> None:
     first, second = policy.decide(), policy.decide()
     policy.observe(first, loss=0.5, metrics={"refund": 1.0})
     policy.give_up(second)
-    [totals] = policy.state.metric_totals[first.index]
+    [totals] = policy.state.column_totals[first.index]
     assert (totals.batches, totals.rounds) == (1, 1)
     assert totals.mean == pytest.approx(1.0, abs=0.5)
 
@@ -203,7 +204,7 @@ def test_nothing_is_left_in_a_closed_batch() -> None:
     policy.on_release = lambda batch, released: kept.append(batch)
     feed(policy, 2, {"A": 1.0, "B": 1.0})
     assert kept[0].metrics == {}
-    assert kept[0].metric_sums is None
+    assert kept[0].columns is None
 
 
 @pytest.mark.parametrize("people", [False, True])
@@ -227,14 +228,18 @@ def test_open_sums_survive_a_file(people: bool, algorithm: str, tmp_path: Path) 
         loaded.observe(decision, loss=0.5, metrics={"refund": 1.0})
         if people:
             loaded.finish(who)
-    for [totals] in loaded.state.metric_totals.values():
+    columns = loaded._parts.columns
+    assert columns is not None
+    column = columns.index(1, square=False)
+    refunds = [totals[column or 0] for totals in loaded.state.column_totals.values()]
+    for totals in refunds:
         assert totals.mean == pytest.approx(1.0, abs=0.3)
-    counted = sum(totals.rounds for [totals] in loaded.state.metric_totals.values())
+    counted = sum(totals.rounds for totals in refunds)
     assert counted == sum(one.rounds for one in loaded.state.totals.values())
 
 
 def test_an_interrupt_anywhere_counts_no_metric_twice() -> None:
-    files = FILES | {metrics_module.__file__}
+    files = FILES | {columns_module.__file__}
     line, hit = 0, True
     while hit:
         line += 1
@@ -246,7 +251,7 @@ def test_an_interrupt_anywhere_counts_no_metric_twice() -> None:
         give()
         while not policy.released:
             policy.observe(policy.decide(), loss=0.5, metrics={"refund": 1.0})
-        for [totals] in policy.state.metric_totals.values():
+        for totals, *_ in policy.state.column_totals.values():
             assert totals.rounds <= 2
             assert totals.total <= totals.rounds + 0.9
     assert line > 10
@@ -362,10 +367,10 @@ def test_an_audit_attacks_all_sums_together(
     batches = 2000 if algorithm == "one-bit" else 60
     assert audit_policy(policy, batches=batches, runs=1).passed
 
-    def forgotten(self: MetricsTally, count: int, *sums: int) -> tuple[float, ...]:
+    def forgotten(self: ColumnsTally, count: int, *sums: int) -> tuple[float, ...]:
         return tuple(total / (count * 2**20) for total in sums)
 
-    monkeypatch.setattr(MetricsTally, "_means", forgotten)
+    monkeypatch.setattr(ColumnsTally, "_means", forgotten)
     found = audit_policy(policy, batches=batches, runs=1)
     assert not found.passed
     assert found.epsilon > 0.5

@@ -21,9 +21,9 @@ def spy_on(policy: bd.PrivateBandit) -> list[Any]:
     learned: list[Any] = []
     learn = policy._parts.runner.learn
 
-    def spy(choice: int, weight: float, ticket: Any, released: Any, rounds: int) -> None:
+    def spy(choice: int, weight: float, ticket: Any, released: Any, *more: Any) -> None:
         learned.append(released)
-        learn(choice, weight, ticket, released, rounds)
+        learn(choice, weight, ticket, released, *more)
 
     policy._parts.runner.learn = spy  # type: ignore[method-assign]
     return learned

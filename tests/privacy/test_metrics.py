@@ -12,6 +12,7 @@ import pytest
 import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
+from bandanna.privacy.columns import Columns
 from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
 from bandanna.privacy.metrics import MetricsMechanism, MetricsRelease, shares_of
 from bandanna.privacy.one_bit import OneBitRelease
@@ -21,7 +22,7 @@ RANGES = {"refund": (0.0, 1.0), "revenue": (-5.0, 100.0)}
 
 
 def release() -> MetricsRelease:
-    return MetricsRelease.of(RANGES, 0.25)
+    return MetricsRelease(RANGES, 0.25)
 
 
 def facts() -> dict[str, Any]:
@@ -168,19 +169,16 @@ def test_what_does_not_follow_is_not_proved(name: str) -> None:
 
 
 def test_a_batch_is_published_once_by_arm_with_values_cut_to_the_grid() -> None:
-    class Exact(LaplaceRelease):
-        def release(self, total: int, count: int | None = None) -> float:
-            assert count is not None
-            return total / (count * UNITS)
-
-    made = MetricsRelease(RANGES, 0.25, (Exact(0.25, 1), Exact(0.25, 1)))
-    assert made.names == ("refund", "revenue")
-    tally = made.start()
-    tally.add(2, (UNITS, 0))
-    tally.add(0, (-5, 3 * UNITS))
-    tally.add(2, (0, UNITS // 2))
+    assert release().names == ("refund", "revenue")
+    made = Columns.of(PlainRelease(1), release())
+    assert made is not None
+    exact = [one._replace(release=PlainRelease(1)) for one in made.columns]
+    tally = replace(made, columns=tuple(exact)).start()
+    tally.add(2, (0, UNITS, 0))
+    tally.add(0, (0, -5, 3 * UNITS))
+    tally.add(2, (UNITS, 0, UNITS // 2))
     assert tally.publish() == [(0, 1, (0.0, 1.0)), (2, 2, (0.5, 0.25))]
     with pytest.raises(AssertionError):
         tally.publish()
     with pytest.raises(AssertionError):
-        tally.add(0, (0, 0))
+        tally.add(0, (0, 0, 0))

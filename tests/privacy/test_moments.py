@@ -18,9 +18,9 @@ from bandanna.logs.rows import Rows, sides_of
 from bandanna.privacy import log_release
 from bandanna.privacy.card import make_card
 from bandanna.privacy.certificate import verify
-from bandanna.privacy.laplace import laplace_scale
+from bandanna.privacy.laplace import MomentsMechanism, laplace_scale
 from bandanna.privacy.log_release import LogMechanism, SideRelease, part_scale
-from bandanna.privacy.moments import MomentsMechanism, MomentsRelease
+from bandanna.privacy.moments import MomentsRelease
 
 
 @pytest.mark.parametrize("grid", [2, 4, 6, 10, 32, 256, 1024])

@@ -108,6 +108,9 @@ def _difference(first: Seen, second: Seen) -> str:
     for one, other in zip(first.metrics, second.metrics, strict=True):
         if not np.array_equal(one, other):
             return "what is published of metrics changes"
+    for one, other in zip(first.squares, second.squares, strict=True):
+        if not np.array_equal(one, other):
+            return "what is published of squares changes"
     for index, (one_, other_) in enumerate(zip(first.decisions, second.decisions, strict=False)):
         if one_[1:5] != other_[1:5]:
             return f"decision {index} changes"
@@ -179,6 +182,8 @@ def _observed(
             metrics = np.array(seen.metrics)[canary]
             together = published[0].sum() * policy.batch + metrics.sum()
             everything += [metrics.ravel(), np.array([together])]
+        if seen.squares:
+            everything.append(np.array(seen.squares)[canary].ravel())
         return np.concatenate(everything)
 
     return lambda count: np.array([run(number) for number in range(count)])

@@ -15,7 +15,7 @@ from bandanna._core.types import JSON, BandannaError, Decision, Guarantee
 from bandanna.policy import Policy
 from bandanna.policy.codec import learned_to_dict
 from bandanna.policy.transitions import batch_with_room
-from bandanna.privacy.metrics import MetricsRelease, MetricsTally
+from bandanna.privacy.columns import Columns, ColumnsTally, Published
 from bandanna.privacy.release import Memory, Release, Released, Tally
 
 Losses = Callable[[Decision], float]
@@ -127,10 +127,10 @@ class WatchedTally(Tally):
         return self._inside.to_dict()
 
 
-class WatchedMetrics:
-    """Passes on to the sums of metrics and keeps what was published of each, by arm."""
+class WatchedColumns:
+    """Passes on to what is released beside losses and keeps what was published, by arm."""
 
-    def __init__(self, inside: MetricsRelease, arms: int, *, blind: bool) -> None:
+    def __init__(self, inside: Columns, arms: int, *, blind: bool) -> None:
         self._inside = inside
         self._arms = arms
         self._blind = blind
@@ -139,31 +139,32 @@ class WatchedMetrics:
     def __getattr__(self, name: str) -> object:
         return getattr(self._inside, name)
 
-    def start(self) -> WatchedMetricsTally:
-        """Open a batch of the release inside."""
-        return WatchedMetricsTally(self._inside.start(), self, blind=self._blind)
+    def start(self) -> WatchedColumnsTally:
+        """Open a batch of the columns inside."""
+        return WatchedColumnsTally(self._inside.start(), self, blind=self._blind)
 
-    def keep(self, released: list[tuple[int, int, tuple[float, ...]]]) -> None:
-        """Keep the sums of a batch: one for each arm and metric in phases, else one a metric."""
-        seen = np.zeros((max(self._arms, 1), len(self._inside.names)))
+    def keep(self, released: list[Published]) -> None:
+        """Keep the sums of a batch: one for each arm and column in phases, else one a column."""
+        seen = np.zeros((max(self._arms, 1), len(self._inside)))
         for arm, count, means in released:
             seen[arm if self._arms else 0] = count * np.array(means)
         self.published.append(seen)
 
 
-class WatchedMetricsTally(MetricsTally):
+class WatchedColumnsTally(ColumnsTally):
     """Passes on to another tally and keeps what was published."""
 
-    def __init__(self, inside: MetricsTally, kept: WatchedMetrics, *, blind: bool) -> None:
+    def __init__(self, inside: ColumnsTally, kept: WatchedColumns, *, blind: bool) -> None:
         self._inside = inside
         self._kept = kept
         self._blind = blind
+        self.values = inside.values
 
-    def add(self, arm: int, units: tuple[int, ...]) -> None:
-        """Count metrics, or zeros in their place."""
-        self._inside.add(arm, (0,) * len(units) if self._blind else units)
+    def add(self, arm: int, values: tuple[int, ...]) -> None:
+        """Count a round's values, or zeros in their place."""
+        self._inside.add(arm, (0,) * len(values) if self._blind else values)
 
-    def publish(self) -> list[tuple[int, int, tuple[float, ...]]]:
+    def publish(self) -> list[Published]:
         """Publish, and keep what was published."""
         released = self._inside.publish()
         self._kept.keep(released)
@@ -179,6 +180,8 @@ class Seen(NamedTuple):
     """Everything learned, where a policy shows it: it follows from what was published."""
     metrics: list[NDArray[np.float64]]
     """Published sums of metrics, one row for each arm of a phase; empty without metrics."""
+    squares: list[NDArray[np.float64]]
+    """The same of squares, of losses and of metrics."""
 
 
 def watch(
@@ -201,14 +204,15 @@ def watch(
     inside = policy.recipe.release.in_process() if exact else copy._parts.release
     arms = len(policy.arms) if copy._parts.runner.phases else 0
     copy._parts.release = watched = WatchedRelease(inside, blind=blind, arms=arms)
-    ranges, metrics = policy.spec.metrics or {}, copy._parts.metrics
+    ranges, columns = policy.spec.metrics or {}, copy._parts.columns
     kept: list[NDArray[np.float64]] = []
-    if metrics is not None:
-        drawn = policy._parts.metrics if exact else metrics
+    squares: list[bool] = []
+    if columns is not None:
+        drawn = policy._parts.columns if exact else columns
         assert drawn is not None
-        watched_metrics = WatchedMetrics(drawn, arms, blind=blind)
-        copy._parts.metrics = cast(MetricsRelease, watched_metrics)
-        kept = watched_metrics.published
+        watched_columns = WatchedColumns(drawn, arms, blind=blind)
+        copy._parts.columns = cast(Columns, watched_columns)
+        kept, squares = watched_columns.published, [one.square for one in drawn.columns]
     advice_rng = np.random.default_rng([*seed, 2])
     low, high = policy.loss_range
     waiting: deque[Decision] = deque()
@@ -228,7 +232,9 @@ def watch(
             value = losses(due)  # the outcome and all metrics change together
             also = {name: ends[0] + (ends[1] - ends[0]) * value for name, ends in ranges.items()}
             copy.observe(due, loss=low + (high - low) * value, metrics=also or None)
-    return Seen(decisions, watched.published, _learned(copy), kept)
+    square = np.array(squares, dtype=bool)
+    sides = [[seen[:, which] for seen in kept if which.any()] for which in (~square, square)]
+    return Seen(decisions, watched.published, _learned(copy), *sides)
 
 
 def _learned(policy: Policy) -> str:

@@ -67,6 +67,7 @@ class AbTest(PhaseLearner):
     prior: Prior | None = None
     name: ClassVar[str] = "ab-test"
     starts: ClassVar[bool] = True
+    squares: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = ("sums", "rounds", "planned", "left")
 
     def __post_init__(self) -> None:
@@ -149,7 +150,12 @@ def _draw_among(
 
 @step
 def _learn(
-    params: AbTestParams, state: AbTestState, memo: float, counts: Floats, values: Floats
+    params: AbTestParams,
+    state: AbTestState,
+    memo: float,
+    counts: Floats,
+    values: Floats,
+    squares: Floats,
 ) -> None:
     if memo == COMMITTED:
         return

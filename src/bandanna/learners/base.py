@@ -116,6 +116,8 @@ class Compiled(ABC):
     """Whether its report tells of a guard against changes, or of a race for the best arm."""
     per_arm: ClassVar[tuple[str, ...]] = ()
     """Fields of its state that hold one value for each arm."""
+    squares: ClassVar[bool] = False
+    """Whether squares of losses are to be released with their sums: for it, or for answers."""
     starts: ClassVar[bool] = False
     """Whether it can start from released sums: it has a parameter ``prior``."""
 
@@ -266,10 +268,16 @@ def dump_arrays(state: NamedTuple) -> JSON:
     return {field: array.tolist() for field, array in arrays if not field.startswith(SCRATCH)}
 
 
+ADDED = {"squares": 0.25}
+"""Fields that documents of earlier releases lack, and what they hold where nothing was known."""
+
+
 def load_arrays(state: NamedTuple, saved: JSON) -> None:
     """Fill a state with what ``dump_arrays`` gave, checked before anything is changed."""
     kept = state._asdict().items()
     arrays = {field: array for field, array in kept if not field.startswith(SCRATCH)}
+    for field in ADDED.keys() & arrays.keys() - saved.keys():
+        saved = saved | {field: np.full_like(arrays[field], ADDED[field])}
     if set(saved) != set(arrays):
         raise InputError(f"the learner's state needs {sorted(arrays)}; got {sorted(saved)}.")
     loaded = {}

@@ -26,11 +26,17 @@ PRIOR = 4.0
 CLEARLY = 2.0
 """Phase effects are believed in once they exceed their standard error this often."""
 
+LEAST = 0.02
+"""Losses vary at least this part of what losses that are 0 or 1 do: no fit is surer."""
+
 FAR = 5.0
 """An arm further than this many standard errors behind the best is not drawn."""
 
 CAREFUL = 3.0
 """Standard errors by which a mean may be wrong where the law of its errors matters."""
+
+MOST_SQUARE = 0.25
+"""The mean of squares around the middle of the range where every loss is 0 or 1."""
 
 LEVEL, VARIANCE, EFFECTS = 0, 1, 2
 
@@ -41,6 +47,8 @@ class Model(NamedTuple):
     rounds: Floats
     means: Floats
     noise: Floats
+    squares: Floats
+    """Means of squares around the middle of the range; the most they can be where unknown."""
     fitted: Floats
     """Mean of each arm, given all phases."""
     precision: Floats
@@ -72,10 +80,40 @@ def pooled_level(model: Model, phases: int) -> float:
 
 
 @part
+def pooled_variance(model: Model, phases: int, level: float) -> float:
+    """Return how much losses vary within an arm, from the squares that were released.
+
+    What their noise may hide is added, one standard deviation of it: without noise enough it is
+    that of losses that are 0 or 1, which is the most there can be.
+    """
+    total = 0.0
+    rounds = 0.0
+    blur = 0.0
+    for i in range(model.rounds.shape[0]):
+        own = 0.0
+        mean = 0.0
+        for j in range(phases):
+            if model.squares[i, j] != MOST_SQUARE:
+                own += model.rounds[i, j]
+                mean += model.rounds[i, j] * model.means[i, j]
+                total += model.rounds[i, j] * model.squares[i, j]
+                blur += model.rounds[i, j] ** 2 * model.noise[i, j]
+        if own > 0.0:
+            mean = min(max(mean / own, 0.0), 1.0)
+            total -= own * (mean - 0.5) ** 2
+            rounds += own
+    most = level * (1.0 - level)
+    if rounds == 0.0:
+        return most
+    spread = math.sqrt(blur * (1.0 + (2.0 * level - 1.0) ** 2))
+    return min(max((total + spread) / rounds, LEAST * most), most)
+
+
+@part
 def fit(model: Model, phases: int) -> None:
     """Fit the means of all arms; phase effects are left out unless they are clearly there."""
     level = pooled_level(model, phases)
-    variance = level * (1.0 - level)
+    variance = pooled_variance(model, phases, level)
     model.summary[LEVEL] = level
     model.summary[VARIANCE] = variance
     prior = PRIOR / variance

@@ -25,6 +25,7 @@ from bandanna._core.types import InputError
 from bandanna.learners.adaptive import RATE, SWITCHED, Adaptive, adaptive_part
 from bandanna.learners.base import PhaseLearner, Report, aligned_zeros
 from bandanna.learners.net import NetReport
+from bandanna.learners.phase_model import MOST_SQUARE
 from bandanna.learners.phase_net import noise_of
 from bandanna.learners.phase_pilot import pilot_rounds
 from bandanna.learners.phased_state import (
@@ -112,8 +113,9 @@ class Phased(PhaseLearner):
     name: ClassVar[str] = "phased"
     watches: ClassVar[bool] = True
     starts: ClassVar[bool] = True
+    squares: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
-        *("rounds", "means", "noise", "planned", "left", "looked", "wanted"),
+        *("rounds", "means", "noise", "squares", "planned", "left", "looked", "wanted"),
         *("odds", "guesses", "regrets", "limits"),
         *Adaptive.per_arm,
     )
@@ -164,7 +166,7 @@ class Phased(PhaseLearner):
         arms = self.arms
         records = RECORDS if arms <= MANY_ARMS else FEWER_RECORDS
         by_phase = (arms, records)
-        by_arm_and_phase = ("rounds", "means", "noise", "scratch_weights")
+        by_arm_and_phase = ("rounds", "means", "noise", "squares", "scratch_weights")
         by_arm: tuple[str, ...] = ("planned", "left", "looked", "wanted")
         by_arm += ("odds", "guesses", "regrets", "limits", "scratch_counts")
         by_arm += ("scratch_fitted", "scratch_precision", "scratch_errors", "scratch_shares")
@@ -177,6 +179,7 @@ class Phased(PhaseLearner):
         arrays["scratch_summary"] = np.zeros(3)
         state = PhasedState(**arrays)
         if self.prior is not None:
+            state.squares[:, 0] = MOST_SQUARE
             for arm, known in enumerate(self.prior):
                 state.rounds[arm, 0], state.means[arm, 0] = known.rounds, known.mean
                 state.noise[arm, 0] = known.noise

@@ -71,9 +71,12 @@ class PhasedState(NamedTuple):
     """What was released of each arm in each phase, the open phase, and the adaptive learner."""
 
     rounds: Floats
-    """By arm and phase; so are ``means`` and ``noise``, the variance of the noise on a mean."""
+    """By arm and phase; so are the next three."""
     means: Floats
     noise: Floats
+    """The variance of the noise on a mean."""
+    squares: Floats
+    """Means of squares around the middle of the range; the most they can be where unknown."""
     planned: Floats
     """Rounds of each arm in the open phase."""
     left: Floats
@@ -121,6 +124,7 @@ def model_of(state: PhasedState) -> Model:
         state.rounds,
         state.means,
         state.noise,
+        state.squares,
         state.scratch_fitted,
         state.scratch_precision,
         state.scratch_errors,

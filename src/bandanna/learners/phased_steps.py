@@ -12,6 +12,7 @@ from bandanna._core.streams import Stream, uniform
 from bandanna.learners.adaptive import adaptive_draw, adaptive_part, adaptive_update
 from bandanna.learners.phase_model import (
     EFFECTS,
+    MOST_SQUARE,
     VARIANCE,
     difference,
     fit,
@@ -242,9 +243,14 @@ def draw_among(
 
 @part
 def phased_learn(
-    params: PhasedParams, state: PhasedState, memo: float, counts: Floats, values: Floats
+    params: PhasedParams,
+    state: PhasedState,
+    memo: float,
+    counts: Floats,
+    values: Floats,
+    squares: Floats,
 ) -> None:
-    """Learn from what a phase released: the mean of each arm that was played."""
+    """Learn from what a phase released: means of the arms that were played, and of squares."""
     phase = state.phase
     if memo >= A_BATCH:
         own = adaptive_params(params, state)
@@ -267,6 +273,8 @@ def phased_learn(
         state.rounds[i, record] = counts[i]
         state.means[i, record] = values[i] if played else 0.0
         state.noise[i, record] = 2.0 / (params.epsilon * counts[i]) ** 2 if played else 0.0
+        known = played and not math.isnan(squares[i])
+        state.squares[i, record] = squares[i] if known else MOST_SQUARE
     phase[RECORDS] += 1.0
     if params.guard and record > 0:
         _expect(state, record)
@@ -380,13 +388,16 @@ def _merge(state: PhasedState, last: int, fade: float) -> None:
         rounds = 0.0
         weight = 0.0
         seen = 0.0
+        square = 0.0
         for j in range(last):
             if state.rounds[i, j] > 0.0:
                 each = 1.0 / (variance / state.rounds[i, j] + state.noise[i, j])
                 rounds += state.rounds[i, j]
+                square += state.rounds[i, j] * state.squares[i, j]
                 weight += each
                 seen += each * state.means[i, j]
         state.rounds[i, 0] = rounds
+        state.squares[i, 0] = square / rounds if rounds > 0.0 else MOST_SQUARE
         state.means[i, 0] = seen / weight if weight > 0.0 else 0.0
         noise = max(1.0 / weight - variance / rounds, 0.0) + fade if weight > 0.0 else 0.0
         state.noise[i, 0] = noise
@@ -394,6 +405,7 @@ def _merge(state: PhasedState, last: int, fade: float) -> None:
             state.rounds[i, 1 + j - last] = state.rounds[i, j]
             state.means[i, 1 + j - last] = state.means[i, j]
             state.noise[i, 1 + j - last] = state.noise[i, j]
+            state.squares[i, 1 + j - last] = state.squares[i, j]
     state.phase[RECORDS] = records - last + 1.0
 
 

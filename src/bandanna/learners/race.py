@@ -112,6 +112,7 @@ class Race(CompiledLearner):
     grows: ClassVar[bool] = True
     watches: ClassVar[bool] = True
     starts: ClassVar[bool] = True
+    squares: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
         *("sums", "plays", "releases", "waiting", "racing", "evidence", "dropped", "beaten"),
     )

@@ -110,10 +110,12 @@ def learn_phase(
     memo: float,
     counts: NDArray[np.float64],
     values: NDArray[np.float64],
+    squares: NDArray[np.float64],
 ) -> None:
     """Learn from a phase: how many rounds each arm had in it, and their released means.
 
-    Arms without rounds have no mean. Phases may be learned from in any order.
+    ``squares`` are the means of squares around the middle of the range, and NaN where none were
+    released. Arms without rounds have no mean. Phases may be learned from in any order.
     """
     raise NotImplementedError
 
@@ -159,6 +161,7 @@ def learn_phase_once(
     memo: float,
     counts: NDArray[np.float64],
     values: NDArray[np.float64],
+    squares: NDArray[np.float64],
 ) -> None:
     """Learn from a phase, from Python."""
-    learn_phase(params, state, memo, counts, values)
+    learn_phase(params, state, memo, counts, values, squares)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Never, Self
 import numpy as np
 
 from bandanna._core.advice import Advice
-from bandanna._core.grid import UNNAMED_FEEDBACK, feedback_to_units
+from bandanna._core.grid import UNITS, UNNAMED_FEEDBACK, feedback_to_units
 from bandanna._core.private_inputs import private_feedback
 from bandanna._core.streams import Stream
 from bandanna._core.types import (
@@ -54,6 +54,12 @@ from bandanna.spec import PeopleRule, Spec
 
 if TYPE_CHECKING:
     from bandanna.privacy.range import PrivateRange
+
+
+NOT_BINARY = (
+    "this policy was made with binary=True: its feedback is one of the two ends of the range. "
+    "Leave binary out for outcomes in between."
+)
 
 
 class BasePolicy(OneProcess):
@@ -123,6 +129,8 @@ class BasePolicy(OneProcess):
         spec = self.spec
         units = feedback_to_units(loss, reward, spec.loss_range, clip=spec.clip)
         also = metrics_to_units(metrics, spec.metrics, clip=spec.clip)
+        if spec.binary and units not in (0, UNITS):
+            raise InputError(NOT_BINARY)
         self._check_process()
         with self._lock:
             batch = observe(self._parts, self._state, made, units, also)
@@ -233,7 +241,7 @@ class BasePolicy(OneProcess):
     def _promise(self, *, once: bool = False) -> Guarantee:
         """Return what is promised; ``once`` is what a single release promises."""
         parts = self._parts
-        told = self.spec, self.recipe, parts.release, self._state, parts.metrics
+        told = self.spec, self.recipe, parts.release, self._state, parts.columns
         return promise_of(*told, once=once, exposed=self.exposed)
 
     @abstractmethod

@@ -34,14 +34,13 @@ from bandanna.policy.state import (
     WAITING,
     Batch,
     Issuer,
-    MetricReleased,
     Phase,
     Retirement,
     Slot,
     State,
 )
-from bandanna.policy.transitions import recount_metrics
-from bandanna.privacy.metrics import MetricsRelease
+from bandanna.policy.transitions import recount_columns
+from bandanna.privacy.columns import Columns, Published
 from bandanna.privacy.release import ArmTotals, Release
 from bandanna.spec import PeopleRule
 
@@ -135,11 +134,11 @@ def learned_to_dict(state: State) -> JSON:
         "changed": state.changed,
         "first_arms": state.first_arms,
         "metrics": [
-            [arm, [list(one) for one in totals]] for arm, totals in state.metric_totals.items()
+            [arm, [list(one) for one in totals]] for arm, totals in state.column_totals.items()
         ],
         "metric_phases": [
             [[arm, count, list(means)] for arm, count, means in phase]
-            for phase in state.metric_phases
+            for phase in state.column_phases
         ],
         "retirements": [list(one) for one in state.retirements],
     }
@@ -172,7 +171,7 @@ def batch_to_dict(batch: Batch) -> JSON:
     }
     if batch.phase is not None:
         saved["phase"] = phase_to_dict(batch.phase)
-    if batch.metric_sums is not None:
+    if batch.metrics:
         saved["metrics"] = metrics_to_list(batch)
     if batch.slots is None:
         return saved
@@ -208,7 +207,7 @@ class Limits(NamedTuple):
     release: Release
     as_ticket: Callable[[JSON], Ticket]
     """Reads what crediting a round needs."""
-    metrics: MetricsRelease | None = None
+    columns: Columns | None = None
 
 
 def load_state(state: State, saved: JSON, limits: Limits, *, latest: bool = False) -> None:
@@ -282,24 +281,26 @@ def _load_learned(state: State, saved: JSON, limits: Limits) -> None:
 
 
 def _load_metrics(state: State, saved: JSON, limits: Limits) -> None:
-    """Read what was released of metrics, and which arms guardrails retired."""
-    names = () if limits.metrics is None else limits.metrics.names
-    for arm, metrics in saved["metrics"]:
-        totals = tuple(ArmTotals(int(count), *map(float, sums)) for count, *sums in metrics)
-        good = len(totals) == len(names) and all(
+    """Read what was released beside losses, and which arms guardrails retired."""
+    columns = 0 if limits.columns is None else len(limits.columns)
+    metrics = None if limits.columns is None else limits.columns.metrics
+    names = () if metrics is None else metrics.names
+    for arm, beside in saved["metrics"]:
+        totals = tuple(ArmTotals(int(count), *map(float, sums)) for count, *sums in beside)
+        good = len(totals) == columns and all(
             one.rounds >= one.batches >= 1 and all(map(math.isfinite, one)) for one in totals
         )
         if not 0 <= arm < limits.arms or not good:
-            raise ValueError(f"what was released of the metrics of {arm} is impossible")
-        state.metric_totals[int(arm)] = totals
-    state.metric_phases = [
-        [MetricReleased(int(arm), int(n), tuple(map(float, means))) for arm, n, means in phase]
+            raise ValueError(f"what was released beside the losses of {arm} is impossible")
+        state.column_totals[int(arm)] = totals
+    state.column_phases = [
+        [Published(int(arm), int(n), tuple(map(float, means))) for arm, n, means in phase]
         for phase in saved["metric_phases"]
     ]
-    for one in itertools.chain.from_iterable(state.metric_phases):
-        finite = len(one.means) == len(names) and all(map(math.isfinite, one.means))
+    for one in itertools.chain.from_iterable(state.column_phases):
+        finite = len(one.means) == columns and all(map(math.isfinite, one.means))
         if not (0 <= one.arm < limits.arms and one.rounds > 0 and finite):
-            raise ValueError(f"what was released of the metrics of {one.arm} is impossible")
+            raise ValueError(f"what was released beside the losses of {one.arm} is impossible")
     for arm, metric, rounds, difference, least, evidence, assumption in saved["retirements"]:
         if not 0 <= arm < limits.arms or metric not in names:
             raise ValueError("a guardrail retired what is not there")
@@ -353,7 +354,7 @@ def batch_from_dict(saved: JSON, decided: int, limits: Limits) -> Batch:
         arms=array("l", (int(arm) for arm in saved["arms"])),
         losses=array("i", losses),
         given_up={int(position) for position in saved["given_up"]},
-        metric_sums=None if limits.metrics is None else limits.metrics.start(),
+        columns=None if limits.columns is None else limits.columns.start(),
     )
     for position, ticket in saved["waiting"]:
         batch.waiting[int(position)] = None if ticket is None else limits.as_ticket(ticket)
@@ -390,7 +391,7 @@ def batch_from_dict(saved: JSON, decided: int, limits: Limits) -> Batch:
 
 def _load_batch_metrics(batch: Batch, saved: Iterable[Any], limits: Limits) -> None:
     """Read the metrics of a batch's rounds and count them; those that lack them had none."""
-    expected = 0 if limits.metrics is None else len(limits.metrics.names)
+    expected = 0 if limits.columns is None else limits.columns.values - 1
     for at, given in saved:
         position, units = int(at), tuple(map(int, given))
         observed = 0 <= position < len(batch.losses) and batch.losses[position] != WAITING
@@ -398,7 +399,7 @@ def _load_batch_metrics(batch: Batch, saved: Iterable[Any], limits: Limits) -> N
         if not observed or not possible or position in batch.given_up:
             raise ValueError(f"batch {batch.number} holds impossible metrics")
         batch.metrics[position] = units
-    recount_metrics(batch)
+    recount_columns(batch)
 
 
 def _load_phase(batch: Batch, saved: JSON, arms: int) -> None:

@@ -445,16 +445,17 @@ class Diagnostics(BasePolicy):
 
     def _shown_metric(self, metric: str, confidence: float) -> tuple[Callable[[], Shown], Units]:
         """Return what was released of a metric, and how it is counted."""
-        metrics, guardrails = self._parts.metrics, self.spec.guardrails or {}
-        if metrics is None:
+        columns, guardrails = self._parts.columns, self.spec.guardrails or {}
+        metrics = None if columns is None else columns.metrics
+        if columns is None or metrics is None:
             raise InputError("this policy has no metrics; make it with metrics=, by name.")
-        known = metric_known(self.choices, metrics, self._state, metric)
+        known = metric_known(self.choices, columns, self._state, metric)
         limit = guardrails.get(metric)
         neutral, more = limit is None, limit is None or limit < 0.0
         per = "decisions" if self.people is None else "people"
         if more:  # ``answers`` counts losses: what is released of a metric is turned over
             known = turned_over(known)
-        budget = self.error_budget(confidence, transitive=not self._state.metric_phases)
+        budget = self.error_budget(confidence, transitive=not self._state.column_phases)
         shown = Shown(known, budget, self._assumption)
         ends = metrics.ranges[metric]
         return lambda: shown, Units(*ends, more, metric, per, neutral, clip=self.clip)

@@ -17,7 +17,7 @@ from bandanna.inference import Totals
 from bandanna.policy.intervals import AnyTime, InPhases, Known
 from bandanna.policy.state import Retirement, State
 from bandanna.policy.statements import Units
-from bandanna.privacy.metrics import MetricsRelease
+from bandanna.privacy.columns import Columns
 from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease
 
@@ -90,19 +90,21 @@ def metrics_to_units(given: object, ranges: Ranges | None, *, clip: bool) -> tup
 
 def metric_known(
     names: tuple[ArmName, ...],
-    metrics: MetricsRelease,
+    columns: Columns,
     state: State,
     metric: str,
 ) -> Known:
     """Return what was released of one metric."""
-    if metric not in metrics.names:
-        known = ", ".join(map(repr, metrics.names))
+    metrics = columns.metrics
+    if metrics is None or metric not in metrics.names:
+        known = ", ".join(map(repr, () if metrics is None else metrics.names))
         raise InputError(f"there is no metric {metric!r}; there are {known}.")
-    column = metrics.names.index(metric)
-    seen = {arm: totals[column] for arm, totals in state.metric_totals.items()}
+    column = columns.index(1 + metrics.names.index(metric), square=False)
+    assert column is not None, "every metric has its sum"
+    seen = {arm: totals[column] for arm, totals in state.column_totals.items()}
     phases = [
         [(arm, count, means[column]) for arm, count, means in phase]
-        for phase in state.metric_phases
+        for phase in state.column_phases
     ]
     return known_of(names, metrics.plain, seen, phases)
 

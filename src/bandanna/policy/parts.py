@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bandanna._core import checks
@@ -19,7 +20,15 @@ from bandanna.algorithms import (
     names,
     resolve,
 )
-from bandanna.learners import LEARNERS, CompiledLearner, Exp4, ExpertLearner, FixedArm, Learner
+from bandanna.learners import (
+    LEARNERS,
+    Compiled,
+    CompiledLearner,
+    Exp4,
+    ExpertLearner,
+    FixedArm,
+    Learner,
+)
 from bandanna.learners.prior import PriorArm
 from bandanna.planner.plan import (
     CONVERTED,
@@ -31,6 +40,7 @@ from bandanna.planner.plan import (
 from bandanna.policy.state import MOST_IN_PHASES
 from bandanna.privacy import RELEASES, DeviceRelease, PlainRelease, Release, SilentRelease
 from bandanna.privacy.certificate import verify
+from bandanna.privacy.columns import Columns
 from bandanna.privacy.composition import for_person, slot_for
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.metrics import MetricsRelease, shares_of
@@ -106,6 +116,7 @@ def private_parts(spec: Spec) -> Resolved:
         recipe = recipe_of(race(problem, confidence=spec.confidence, tolerance=share))
     if spec.start is not None:
         recipe = _started(recipe, spec, spec.start)
+    recipe = _with_squares(recipe, spec)
     _check_outcomes(spec, recipe)
     return Resolved(fitted(spec, recipe), recipe, why)
 
@@ -151,7 +162,7 @@ def _check_outcomes(spec: Spec, recipe: Recipe) -> None:
     learner = recipe.learner
     if spec.metrics and recipe.release.takes_bits:
         raise InputError("devices send one bit for an event and no metrics: leave out metrics=.")
-    if metrics := metrics_of(spec):
+    if metrics := metrics_of(spec, recipe.release):
         metrics.guarantee(recipe.release.guarantee())  # refuses releases that it cannot go with
     if not spec.guardrails:
         return
@@ -232,12 +243,30 @@ def outcome_problem(spec: Spec) -> Problem:
     return problem.but(epsilon=shares_of(*_divided(spec, problem)).outcome)
 
 
-def metrics_of(spec: Spec) -> MetricsRelease | None:
-    """Return how a policy's metrics are released; None where it has none."""
+def metrics_of(spec: Spec, release: Release) -> MetricsRelease | None:
+    """Return how a policy's metrics are released; None where it has none.
+
+    Squares go beside all of its sums, or beside none.
+    """
     if spec.metrics is None:
         return None
     each = shares_of(*_divided(spec, slot_problem(spec))).each
-    return MetricsRelease.of(spec.metrics, each)
+    squares = isinstance(release, SumRelease) and release.squares
+    return MetricsRelease(spec.metrics, each, squares)
+
+
+def columns_of(spec: Spec, release: Release) -> Columns | None:
+    """Return what a policy releases of each arm beside its losses; None where that is nothing."""
+    return Columns.of(release, metrics_of(spec, release))
+
+
+def _with_squares(recipe: Recipe, spec: Spec) -> Recipe:
+    """Let squares be released too, which costs nothing, where answers or a learner use them."""
+    learner, release = recipe
+    uses = isinstance(learner, Compiled) and learner.squares
+    if spec.binary or not uses or type(release) is not LaplaceRelease:
+        return recipe  # what others promise of squares is not known
+    return recipe._replace(release=replace(release, squares=True))
 
 
 def _divided(spec: Spec, problem: Problem) -> tuple[float, int, float]:
@@ -500,7 +529,7 @@ def fitted(spec: Spec, recipe: Recipe) -> Spec:
     if recipe.release.takes_bits:
         raise InputError("devices keep their persons' budgets themselves: leave out per_person=.")
     # This refuses what the release cannot keep.
-    promise, metrics = recipe.release.guarantee(), metrics_of(spec)
+    promise, metrics = recipe.release.guarantee(), metrics_of(spec, recipe.release)
     promise = promise if metrics is None else metrics.guarantee(promise)
     for_person(promise, people.epsilon, people.delta, people.per_person)
     if not isinstance(recipe.learner, ExpertLearner):

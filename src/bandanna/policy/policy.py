@@ -24,7 +24,7 @@ from bandanna.policy.base import arm_index, eligible_arms
 from bandanna.policy.codec import Limits
 from bandanna.policy.diagnostics import Diagnostics
 from bandanna.policy.outcomes import breaches, guardrail_error, metric_known
-from bandanna.policy.parts import Recipe, check_parts, metrics_of
+from bandanna.policy.parts import Recipe, check_parts, columns_of
 from bandanna.policy.runner import Runner, start_learner
 from bandanna.policy.state import NOT_LEARNED, Batch, Drawn, EligibleArms, People, State
 from bandanna.policy.transitions import (
@@ -37,6 +37,7 @@ from bandanna.policy.transitions import (
     within_reach,
 )
 from bandanna.privacy import Release
+from bandanna.privacy.columns import LOSS
 from bandanna.privacy.release import Released, ReleasedEpoch
 from bandanna.spec import Spec, arm_names
 
@@ -85,14 +86,16 @@ class Policy(Diagnostics):
         self._state.first_arms = 0 if spec.start is None else len(spec.arms)
         runner = Runner(self.recipe, spec.num_experts, self._state, len(spec.arms))
         default = to_units("default_loss", spec.default_loss, spec.loss_range)
-        self._parts = Parts(runner, release, spec.rule, default, metrics_of(spec))
+        columns = columns_of(spec, release)
+        self._parts = Parts(runner, release, spec.rule, default, columns)
 
     def limits(self) -> Limits:
         """Return what its saved state must fit."""
         spec, arms = self.spec, len(self.spec.arms)
         as_ticket = partial(ticket_from_dict, arms=arms, experts=len(self.choices))
         size = arms, len(self.choices), spec.rule
-        return Limits(*size, self.recipe.release, as_ticket, metrics_of(spec))
+        release = self.recipe.release
+        return Limits(*size, release, as_ticket, columns_of(spec, release))
 
     def copy_with(self, release: Release, arm_stream: Stream) -> Self:
         """Return a fresh copy with another release, of the arms there are now."""
@@ -306,10 +309,10 @@ class Policy(Diagnostics):
         arms = [arm for arm in self.active if arm != control and arm not in self.retired]
         if control not in played:
             arms = [arm for arm in arms if arm in played]
-        alpha, metrics = 1.0 - spec.confidence, self._parts.metrics
-        assert metrics is not None
+        alpha, columns = 1.0 - spec.confidence, self._parts.columns
+        assert columns is not None
         known = {
-            name: metric_known(self.arms, metrics, state, name)
+            name: metric_known(self.arms, columns, state, name)
             for name in (spec.guardrails if arms else ())
         }
         size = len(spec.guardrails), len(self.arms), state.first_arms or len(self.arms)
@@ -340,12 +343,22 @@ class Policy(Diagnostics):
             runner.take_back(batch.credited, batch.importance)
         elif batch.phase is not None:
             means = np.array([one.mean for one in told])
-            runner.learn_phase(batch.importance, {one.arm: one.losses for one in told}, means)
+            counts = {one.arm: one.losses for one in told}
+            runner.learn_phase(batch.importance, counts, means, self._squares_of(batch))
         else:
             value, rounds = released, batch.size
             if estimates:
                 value, rounds = told[0].mean, told[0].losses
-            runner.learn(batch.credited, batch.importance, batch.ticket, value, rounds)
+            square = self._squares_of(batch).get(batch.choice)
+            runner.learn(batch.credited, batch.importance, batch.ticket, value, rounds, square)
+
+    def _squares_of(self, batch: Batch) -> dict[int, float]:
+        """Return the mean square of each arm that a batch released, where it released any."""
+        columns = self._parts.columns
+        column = None if columns is None else columns.index(LOSS, square=True)
+        if column is None:
+            return {}
+        return {one.arm: one.means[column] for one in batch.beside}
 
 
 INSTEAD = {

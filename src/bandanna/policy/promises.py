@@ -13,9 +13,9 @@ from bandanna.policy.state import State
 from bandanna.privacy import Release
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.charges import assuming_start, charged, start_entries
+from bandanna.privacy.columns import Columns
 from bandanna.privacy.composition import for_person
 from bandanna.privacy.laplace import LaplaceRelease
-from bandanna.privacy.metrics import MetricsRelease
 from bandanna.privacy.statements import (
     ARMS_CHANGED,
     PUBLIC_ADVICE,
@@ -44,7 +44,7 @@ def promise_of(
     recipe: Recipe,
     release: Release,
     state: State,
-    metrics: MetricsRelease | None = None,
+    columns: Columns | None = None,
     *,
     once: bool = False,
     exposed: Exposed | None = None,
@@ -54,6 +54,7 @@ def promise_of(
     ``once`` is what a single release promises, however often the policy was resumed.
     """
     promise = release.guarantee()
+    metrics = None if columns is None else columns.metrics
     promise = promise if metrics is None else metrics.guarantee(promise)
     if not promise.private:
         return promise
@@ -127,7 +128,9 @@ def plan_of(spec: Spec, recipe: Recipe, problem: Problem) -> Plan:
 def own_row(spec: Spec, recipe: Recipe, problem: Problem) -> Row:
     """Return what a policy with these parts guarantees for a problem, or why nothing."""
     algorithm, entry = algorithm_of(spec), row_of_catalogue(spec)
-    recipe = recipe._replace(release=recipe.release.in_process())
+    release = recipe.release.in_process()
+    bare = release.alone() if isinstance(release, LaplaceRelease) else release
+    recipe = recipe._replace(release=bare)  # squares beside sums change no bound
     rows = [
         row for entry in algorithms(with_experts=problem.with_experts) for row in entry.versions
     ]

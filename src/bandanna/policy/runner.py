@@ -20,7 +20,7 @@ regret. A learner that ranks arms by what it knows of each one ranks those that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -418,15 +418,21 @@ class Runner:
         return arms[at], float(weights[at])
 
     def learn_phase(
-        self, memo: float, counts: dict[int, int], released: NDArray[np.float64]
+        self,
+        memo: float,
+        counts: dict[int, int],
+        released: NDArray[np.float64],
+        squares: Mapping[int, float],
     ) -> None:
         """Learn from what a phase released; of retired arms there is nothing to learn any more."""
         rounds, values = np.zeros(len(self._arms)), np.zeros(len(self._arms))
+        squared = np.full(len(self._arms), np.nan)
         for (arm, count), value in zip(counts.items(), released, strict=True):
             if arm in self._arms:
                 at = self._arms.index(arm) if self._some_retired else arm
                 rounds[at], values[at] = count, value
-        learn_phase_once(self._play.params, self._play.state, memo, rounds, values)
+                squared[at] = squares.get(arm, np.nan)
+        learn_phase_once(self._play.params, self._play.state, memo, rounds, values, squared)
 
     def adjust_phase(self, planned: int, had: int) -> None:
         """Learn that a phase had another number of rounds than was planned for it."""
@@ -436,10 +442,17 @@ class Runner:
     # --- learning -------------------------------------------------------------------------
 
     def learn(
-        self, choice: int, weight: float, ticket: Ticket | None, released: Values, rounds: int
+        self,
+        choice: int,
+        weight: float,
+        ticket: Ticket | None,
+        released: Values,
+        rounds: int,
+        square: float | None = None,
     ) -> None:
         """Learn from what a batch of so many rounds released; ``ticket`` is its last round's.
 
+        ``square`` is the mean of squares around the middle of the range, where that was released.
         Of an arm that is retired there is nothing to learn any more.
         """
         if self._some_retired:
@@ -447,7 +460,8 @@ class Runner:
                 return
             choice = self._arms.index(choice)
         credit = (NO_ADVICE, 0, 1.0) if ticket is None else ticket
-        what = (released, NO_ESTIMATES) if isinstance(released, float) else (0.0, released)
+        beside = NO_ESTIMATES if square is None else np.array([square])
+        what = (released, beside) if isinstance(released, float) else (0.0, released)
         self._learn(self._play, choice, weight, *credit, *what, rounds)
 
     def take_back(self, choice: int, importance: float) -> None:

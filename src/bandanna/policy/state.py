@@ -24,7 +24,7 @@ from bandanna._core import checks
 from bandanna._core.advice import Ticket
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, InputError
-from bandanna.privacy.metrics import MetricsTally
+from bandanna.privacy.columns import ColumnsTally, Published
 from bandanna.privacy.release import ArmTotals, Tally
 
 WAITING = -1
@@ -175,14 +175,16 @@ class Batch:
     """How many of these are the default loss, by arm."""
     told: list[Told] = field(default_factory=list)
     """What it told of arms, once it was released."""
+    beside: list[Published] = field(default_factory=list)
+    """What was released of arms beside that, column by column."""
     phase: Phase | None = None
     """How arms take turns in it; None where it plays one arm or follows one expert."""
     elsewhere: dict[int, int] | None = None
     """How many losses of each arm were added up elsewhere; None where rounds are decided here."""
     metrics: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Metrics of each round that has feedback, in grid units."""
-    metric_sums: MetricsTally | None = None
-    """What the release of metrics will need of them; None without metrics."""
+    columns: ColumnsTally | None = None
+    """What is added up beside losses: squares, and metrics; None where nothing is."""
 
     @property
     def full(self) -> bool:
@@ -446,15 +448,6 @@ class Issuer(NamedTuple):
 # --- metrics and guardrails -------------------------------------------------------------------
 
 
-class MetricReleased(NamedTuple):
-    """What one batch released of an arm's metrics: public."""
-
-    arm: int
-    rounds: int
-    """How many of its rounds, or slots of people, had feedback."""
-    means: tuple[float, ...]
-
-
 class Retirement(NamedTuple):
     """An arm that a guardrail retired, and why: public."""
 
@@ -535,10 +528,10 @@ class State:
     closed: ClosedBatches = field(default_factory=ClosedBatches)
     phases: list[list[tuple[int, int, float]]] = field(default_factory=list)
     """What was released of each phase: arm, rounds and mean loss. Public, and kept for few arms."""
-    metric_totals: dict[int, tuple[ArmTotals, ...]] = field(default_factory=dict)
-    """What was released of each arm's metrics, in their order: public."""
-    metric_phases: list[list[MetricReleased]] = field(default_factory=list)
-    """The same by phase, as ``phases``; empty once some feedback never came."""
+    column_totals: dict[int, tuple[ArmTotals, ...]] = field(default_factory=dict)
+    """What was released of each arm beside its losses, column by column: public."""
+    column_phases: list[list[Published]] = field(default_factory=list)
+    """The same by phase, as ``phases``."""
     retirements: list[Retirement] = field(default_factory=list)
     """Arms that guardrails retired."""
     control_rounds: int = 0

@@ -28,7 +28,6 @@ from bandanna.policy.state import (
     Batch,
     Drawn,
     EligibleArms,
-    MetricReleased,
     People,
     Phase,
     Slot,
@@ -36,7 +35,7 @@ from bandanna.policy.state import (
     Told,
     Verdict,
 )
-from bandanna.privacy.metrics import MetricsRelease
+from bandanna.privacy.columns import Columns, Published
 from bandanna.privacy.release import ArmTotals, Release, Released, ReleasedEpoch, Tally
 from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule
@@ -77,8 +76,8 @@ class Parts(Generic[C_co]):
     default: int | None
     """The default loss in grid units: for feedback that never came, or slots without any. None
     where nothing is counted for these."""
-    metrics: MetricsRelease | None = None
-    """How metrics are released, where there are any."""
+    columns: Columns | None = None
+    """What is released beside losses, where anything is."""
 
 
 # --- deciding ---------------------------------------------------------------------------------
@@ -220,7 +219,7 @@ def open_batch(
         among,
         slots=None if parts.people is None else {},
         phase=phase,
-        metric_sums=None if parts.metrics is None else parts.metrics.start(),
+        columns=None if parts.columns is None else parts.columns.start(),
     )
     state.restricted = state.restricted or among is not None
     state.outstanding = max(state.outstanding, len(state.open))
@@ -230,7 +229,10 @@ def open_batch(
 
 
 def count_phase(state: State, number: int, sums: Mapping[int, tuple[int, ...]]) -> Batch:
-    """Count a phase whose losses were added up elsewhere; returns it, ready to be released."""
+    """Count a phase whose losses were added up elsewhere; returns it, ready to be released.
+
+    Each arm has its count, its losses, and its columns in their order.
+    """
     batch = state.open.get(number)
     if batch is None or batch.phase is None or batch.losses or batch.slots is not None:
         raise DecisionError(f"phase {number} is not open, or is decided here.")
@@ -239,10 +241,10 @@ def count_phase(state: State, number: int, sums: Mapping[int, tuple[int, ...]]) 
     batch.elsewhere = {arm: count for arm, (count, *_) in sums.items() if count > 0}
     state.rounds += sum(batch.elsewhere.values())
     for arm in batch.elsewhere:
-        count, losses, *metrics = sums[arm]
+        count, losses, *columns = sums[arm]
         batch.tally.add_sum(arm, losses, count)
-        if batch.metric_sums is not None:
-            batch.metric_sums.add_sums(arm, count, tuple(metrics))
+        if batch.columns is not None:
+            batch.columns.add_sums(arm, count, tuple(columns))
     return batch
 
 
@@ -349,12 +351,19 @@ def observe(
 
 
 def _count(
-    parts: Parts[Chooser], batch: Batch, position: int, units: int, metrics: tuple[int, ...] = ()
+    parts: Parts[Chooser],
+    batch: Batch,
+    position: int,
+    units: int,
+    metrics: tuple[int, ...] = (),
+    *,
+    came: bool = True,
 ) -> None:
     """Count a loss, and metrics where there are any. From the first line on it has its feedback.
 
     Interrupted after it, the loss is not counted; the batch still closes, and nothing is counted
-    twice when the feedback is sent again.
+    twice when the feedback is sent again. What is counted for feedback that never ``came`` is in no
+    column.
     """
     batch.ticket = ticket = batch.waiting.pop(position)
     batch.losses[position] = units
@@ -362,8 +371,8 @@ def _count(
         batch.metrics[position] = metrics
     if batch.slots is None:
         _add(batch, position, units, ticket)
-        if metrics:
-            _add_metrics(batch, position, [metrics])
+        if came and batch.columns is not None:
+            batch.columns.add(batch.arms[position], (units, *metrics))
     else:
         count_slot(parts, batch, batch.owners[position], ticket)
 
@@ -380,7 +389,8 @@ def give_up(parts: Parts[Chooser], state: State, decision: Decision) -> Batch | 
     if batch is not None and position in batch.waiting:
         batch.given_up.add(position)
         if batch.slots is None and parts.default is not None:
-            _count(parts, batch, position, parts.release.default_feedback(parts.default))
+            default = parts.release.default_feedback(parts.default)
+            _count(parts, batch, position, default, came=False)
         else:  # nothing is counted, and a slot's mean leaves the round out
             batch.ticket = ticket = batch.waiting.pop(position)
             if batch.slots is not None:
@@ -409,7 +419,7 @@ def count_slot(parts: Parts[Chooser], batch: Batch, slot: Slot, ticket: Ticket |
     slot.counted = units
     if slot.counts:
         _add(batch, slot.rounds[0], units, ticket)
-        _add_metrics(batch, slot.rounds[0], slot_metrics(batch, slot))
+        _add_columns(batch, slot)
 
 
 def _add(batch: Batch, position: int, units: int, ticket: Ticket | None) -> None:
@@ -420,27 +430,37 @@ def _add(batch: Batch, position: int, units: int, ticket: Ticket | None) -> None
         batch.tally.add_to(batch.arms[position], units)
 
 
-def slot_metrics(batch: Batch, slot: Slot) -> list[tuple[int, ...]]:
-    """Return the metrics of a slot's rounds that have feedback."""
-    return [batch.metrics[position] for position in slot.rounds if position in batch.metrics]
-
-
-def _add_metrics(batch: Batch, position: int, rounds: list[tuple[int, ...]]) -> None:
-    """Add the mean metrics of some rounds to the sums of their arm, once for all of them."""
-    if batch.metric_sums is not None and rounds:
-        mean = tuple(rounded_mean(list(units)) for units in zip(*rounds, strict=True))
-        batch.metric_sums.add(batch.arms[position], mean)
-
-
-def recount_metrics(batch: Batch) -> None:
-    """Count the metrics of a batch that was read from a file, as they were counted before."""
-    if batch.slots is None:
-        for position, units in batch.metrics.items():
-            _add_metrics(batch, position, [units])
+def _add_columns(batch: Batch, slot: Slot) -> None:
+    """Add the mean values of a slot's rounds with feedback to the columns of its arm, once."""
+    if batch.columns is None:
         return
-    for slot in batch.slots.values():
-        if slot.counts and slot.counted is not None:
-            _add_metrics(batch, slot.rounds[0], slot_metrics(batch, slot))
+    observed = [values for at in slot.rounds if (values := _observed(batch, at)) is not None]
+    if observed:
+        mean = tuple(rounded_mean(list(units)) for units in zip(*observed, strict=True))
+        batch.columns.add(batch.arms[slot.rounds[0]], mean)
+
+
+def recount_columns(batch: Batch) -> None:
+    """Count the columns of a batch that was read from a file, as they were counted before."""
+    if batch.columns is None:
+        return
+    if batch.slots is not None:
+        for slot in batch.slots.values():
+            if slot.counts and slot.counted is not None:
+                _add_columns(batch, slot)
+        return
+    for position in range(len(batch.losses)):
+        values = _observed(batch, position)
+        if values is not None:
+            batch.columns.add(batch.arms[position], values)
+
+
+def _observed(batch: Batch, position: int) -> tuple[int, ...] | None:
+    """Return the values of a round; None without feedback, or if an interrupt kept some of it."""
+    if batch.losses[position] == WAITING or position in batch.given_up or batch.columns is None:
+        return None
+    values = batch.losses[position], *batch.metrics.get(position, ())
+    return values if len(values) == batch.columns.values else None
 
 
 def finish(parts: Parts[Chooser], state: State, person: int) -> list[Batch]:
@@ -503,8 +523,8 @@ def close(parts: Parts[Chooser], state: State, batch: Batch) -> Released | None:
         phase.counts = batch.tally.counts
     try:
         released = batch.tally.publish()
-        sums, batch.metric_sums = batch.metric_sums, None
-        metrics = [] if sums is None else [MetricReleased(*one) for one in sums.publish()]
+        columns, batch.columns = batch.columns, None
+        beside = [] if columns is None else columns.publish()
     except BaseException as error:
         raise without_frames(error) from None
     batch.told = _told_by(parts, batch, released)
@@ -513,8 +533,9 @@ def close(parts: Parts[Chooser], state: State, batch: Batch) -> Released | None:
         state.totals[one.arm] = known.and_also(one.mean, one.losses, one.offset)
     if phase is not None and (len(phase.planned) <= MOST_IN_PHASES or state.phases):
         state.phases.append([(one.arm, one.losses, one.mean) for one in batch.told])
-    if metrics:
-        _note_metrics(state, phase, metrics)
+    batch.beside = beside
+    if beside:
+        _note_columns(state, phase, beside)
     return released
 
 
@@ -548,14 +569,14 @@ def _told_by(parts: Parts[Chooser], batch: Batch, released: Released | None) -> 
     return found
 
 
-def _note_metrics(state: State, phase: Phase | None, metrics: list[MetricReleased]) -> None:
-    """Note what was released of metrics, by phase where there are phases."""
-    for arm, count, means in metrics:
-        known = state.metric_totals.get(arm) or (ArmTotals(),) * len(means)
+def _note_columns(state: State, phase: Phase | None, beside: list[Published]) -> None:
+    """Note what was released beside losses, by phase where there are phases."""
+    for arm, count, means in beside:
+        known = state.column_totals.get(arm) or (ArmTotals(),) * len(means)
         pairs = zip(known, means, strict=True)
-        state.metric_totals[arm] = tuple(totals.and_also(mean, count) for totals, mean in pairs)
-    if phase is not None and (len(phase.planned) <= MOST_IN_PHASES or state.metric_phases):
-        state.metric_phases.append(metrics)
+        state.column_totals[arm] = tuple(totals.and_also(mean, count) for totals, mean in pairs)
+    if phase is not None and (len(phase.planned) <= MOST_IN_PHASES or state.column_phases):
+        state.column_phases.append(beside)
 
 
 def _erase(state: State, batch: Batch) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
@@ -32,6 +32,7 @@ from bandanna.privacy.composition import laplace_group
 from bandanna.privacy.mechanism import (
     BinnedLaw,
     Finding,
+    Mechanism,
     Numerics,
     PrivacyLoss,
     PureMechanism,
@@ -93,6 +94,22 @@ class LaplaceMechanism(PureMechanism):
 
 
 @dataclass(frozen=True)
+class MomentsMechanism(LaplaceMechanism):
+    """Independent noise of one scale on a sum and on the squares beside it.
+
+    The two move by at most the units of one loss together (``bandanna.privacy.moments``). Laplace
+    noise on numbers that move by shares of that is no easier to see through than on one number that
+    moves by all of it (``bandanna.privacy.composition``, on groups): the privacy loss is the same.
+    """
+
+    name: ClassVar[str] = "laplace-moments"
+    reasons: ClassVar[tuple[str, ...]] = (
+        f"one loss moves a sum and the squares beside it by at most {UNITS} together and "
+        f"{UNITS}/scale <= epsilon; {POST_PROCESSING}",
+    )
+
+
+@dataclass(frozen=True)
 class LaplaceRelease(PureRelease):
     """Publish the mean of a batch with Laplace noise.
 
@@ -105,14 +122,19 @@ class LaplaceRelease(PureRelease):
     longest
         Where batches may be of other sizes, each decided from what was released before: the
         largest. The noise is on the sum, and so the promise is the same for all of them.
+    squares
+        Whether the squares of the losses around the middle of their range are released as well,
+        with noise of the same scale. That costs nothing: see ``bandanna.privacy.moments``.
     """
 
     name: ClassVar[str] = "laplace"
-    mechanisms: ClassVar = (LaplaceMechanism,)
+    mechanisms: ClassVar[tuple[type[Mechanism], ...]] = (LaplaceMechanism, MomentsMechanism)
     longest: int | None = None
+    squares: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checks.set_fields(self, squares=bool(self.squares))
         if self.longest is not None:
             checks.set_fields(
                 self, longest=checks.whole("longest", self.longest, max(self.batch, 2))
@@ -137,12 +159,14 @@ class LaplaceRelease(PureRelease):
         sizes = f"batches of {self.batch}"
         if self.longest is not None:
             sizes = f"batches of sizes decided from earlier releases, at most {self.longest:,}"
+        law = MomentsMechanism if self.squares else LaplaceMechanism
+        beside = " and on the squares beside it" if self.squares else ""
         return self.promise(
             mechanism=(
-                f"discrete Laplace noise of scale {scale!r} on the sum of {sizes}, in units of "
-                f"1/{UNITS}"
+                f"discrete Laplace noise of scale {scale!r} on the sum of {sizes}{beside}, in "
+                f"units of 1/{UNITS}"
             ),
-            law=LaplaceMechanism(self.longest or self.batch, UNITS, scale),
+            law=law(self.longest or self.batch, UNITS, scale),
             curve=self._epsilon_at,
             group=self._group_at,
         )
@@ -166,7 +190,12 @@ class LaplaceRelease(PureRelease):
     def to_dict(self) -> JSON:
         """Name and parameters."""
         saved = super().to_dict()
-        return saved if self.longest is None else {**saved, "longest": self.longest}
+        saved |= {} if self.longest is None else {"longest": self.longest}
+        return {**saved, "squares": True} if self.squares else saved
+
+    def alone(self) -> LaplaceRelease:
+        """Return the release of the sums alone: what is done to them is the same."""
+        return replace(self, squares=False)
 
     def law(self) -> Law:
         """Return that of sums with Laplace noise; the discrete law's moments do not exceed it."""

@@ -23,7 +23,7 @@ from bandanna._core.checks import MAX_EPSILON, MIN_EPSILON
 from bandanna._core.grid import LossRange
 from bandanna._core.types import JSON, Guarantee, plain
 from bandanna.privacy.composition import float_above
-from bandanna.privacy.laplace import LaplaceMechanism
+from bandanna.privacy.laplace import LaplaceMechanism, MomentsMechanism
 from bandanna.privacy.mechanism import (
     Finding,
     Numerics,
@@ -32,7 +32,7 @@ from bandanna.privacy.mechanism import (
     float_of,
     is_positive,
 )
-from bandanna.privacy.moments import MomentsMechanism, pure_loss
+from bandanna.privacy.moments import pure_loss
 from bandanna.privacy.noise import laplace_vector, within_reach
 from bandanna.privacy.statements import POST_PROCESSING, frozen_assumed
 

@@ -19,7 +19,12 @@ from bandanna._core.grid import UNITS, check_range
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee, plain
 from bandanna.privacy.composition import float_above, float_below
-from bandanna.privacy.laplace import LaplaceMechanism, LaplaceRelease, laplace_scale
+from bandanna.privacy.laplace import (
+    LaplaceMechanism,
+    LaplaceRelease,
+    MomentsMechanism,
+    laplace_scale,
+)
 from bandanna.privacy.mechanism import (
     Finding,
     Numerics,
@@ -34,6 +39,7 @@ from bandanna.privacy.sums import SumRelease
 
 OUTCOMES: dict[str, type[LaplaceMechanism | OneBitMechanism]] = {
     LaplaceMechanism.name: LaplaceMechanism,
+    MomentsMechanism.name: MomentsMechanism,
     OneBitMechanism.name: OneBitMechanism,
 }
 """What the main outcome may be released by."""
@@ -69,7 +75,7 @@ class MetricsMechanism(PureMechanism):
     """The facts of the main outcome's mechanism."""
     outcome_epsilon: float
     metrics: list[JSON]
-    """Name, range, epsilon and scale of each metric."""
+    """Name, range, epsilon and scale of each metric, and whether its squares are released too."""
 
     name: ClassVar[str] = "with-metrics"
     sampler: ClassVar[str] = "OpenDP discrete Laplace, i64; secrets.randbelow for one-bit releases"
@@ -86,7 +92,9 @@ class MetricsMechanism(PureMechanism):
     @property
     def others(self) -> list[LaplaceMechanism]:
         """Those of the metrics."""
-        return [LaplaceMechanism(self.batch, self.units, one["scale"]) for one in self.metrics]
+        kinds = (MomentsMechanism if "squares" in one else LaplaceMechanism for one in self.metrics)
+        pairs = zip(kinds, self.metrics, strict=True)
+        return [kind(self.batch, self.units, one["scale"]) for kind, one in pairs]
 
     @property
     def grid(self) -> float:
@@ -154,7 +162,8 @@ def _is_epsilon(value: object) -> bool:
 def _possible(metric: object) -> bool:
     return (
         isinstance(metric, dict)
-        and set(metric) == {"name", "low", "high", "epsilon", "scale"}
+        and set(metric) - {"squares"} == {"name", "low", "high", "epsilon", "scale"}
+        and metric.get("squares", True) is True
         and isinstance(metric["name"], str)
         and all(type(metric[end]) in (int, float) for end in ("low", "high"))
         and _is_range(metric["low"], metric["high"])
@@ -179,37 +188,6 @@ def metrics_assumed(ranges: Mapping[str, tuple[float, float]]) -> str:
     return f"metrics are in ranges fixed without looking at them: {each}"
 
 
-class MetricsTally:
-    """One batch's sums of metrics by arm, from the first value until they are published."""
-
-    def __init__(self, releases: tuple[SumRelease, ...]) -> None:
-        self._releases = releases
-        self._sums: dict[int, list[int]] | None = {}
-
-    def add(self, arm: int, units: tuple[int, ...]) -> None:
-        """Count one round's metrics, or one person's, clamped to the grid."""
-        assert self._sums is not None, "this batch has been published"
-        count, *sums = self._sums.get(arm) or [0] * (len(self._releases) + 1)
-        clamped = (min(max(one, 0), UNITS) for one in units)
-        added = [total + one for total, one in zip(sums, clamped, strict=True)]
-        self._sums[arm] = [count + 1, *added]
-
-    def add_sums(self, arm: int, count: int, totals: tuple[int, ...]) -> None:
-        """Count metrics of an arm that were added up elsewhere, clamped to the grid."""
-        assert self._sums is not None, "this batch has been published"
-        self._sums[arm] = [count, *(min(max(one, 0), count * UNITS) for one in totals)]
-
-    def publish(self) -> list[tuple[int, int, tuple[float, ...]]]:
-        """Publish each arm's count and means, in the order of arms, once."""
-        sums, self._sums = self._sums, None
-        assert sums is not None, "this batch has been published"
-        return [(arm, sums[arm][0], self._means(*sums[arm])) for arm in sorted(sums)]
-
-    def _means(self, count: int, *sums: int) -> tuple[float, ...]:
-        pairs = zip(self._releases, sums, strict=True)
-        return tuple(release.release(total, count) for release, total in pairs)
-
-
 @dataclass(frozen=True)
 class MetricsRelease:
     """How metrics leave a batch: each one's sum with noise of its own."""
@@ -217,34 +195,33 @@ class MetricsRelease:
     ranges: Mapping[str, tuple[float, float]]
     epsilon: float
     """Epsilon of each metric."""
-    releases: tuple[SumRelease, ...]
-
-    @classmethod
-    def of(cls, ranges: Mapping[str, tuple[float, float]], epsilon: float) -> MetricsRelease:
-        """Return the release of metrics in ranges, each with an epsilon."""
-        return cls(ranges, epsilon, tuple(LaplaceRelease(epsilon, 1) for _ in ranges))
+    squares: bool = False
+    """Whether the squares of each are released beside its sum, at no further cost."""
+    stream: Stream | None = None
+    """With repeatable noise, which protects nobody: where it is from."""
 
     @property
     def plain(self) -> LaplaceRelease:
         """The release of one metric, whose law answers rest on."""
-        return LaplaceRelease(self.epsilon, 1)
+        return LaplaceRelease(self.epsilon, 1, squares=self.squares)
+
+    @property
+    def each(self) -> SumRelease:
+        """What each metric is released by."""
+        return self.plain if self.stream is None else self.plain.seeded(self.stream)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the metrics, in their order."""
         return tuple(self.ranges)
 
-    def start(self) -> MetricsTally:
-        """Open a batch."""
-        return MetricsTally(self.releases)
-
     def seeded(self, stream: Stream) -> MetricsRelease:
         """Return the same with repeatable noise, which protects nobody."""
-        return replace(self, releases=tuple(one.seeded(stream) for one in self.releases))
+        return replace(self, stream=stream)
 
     def guarantee(self, outcome: Guarantee) -> Guarantee:
         """Return what holds for the main outcome and the metrics together."""
-        if not outcome.private or not all(one.guarantee().private for one in self.releases):
+        if not outcome.private or self.stream is not None:
             return no_guarantee(f"{outcome.mechanism}, with metrics", outcome.because)
         facts = dict(outcome.facts)
         if facts.get("mechanism") not in OUTCOMES or outcome.delta > 0.0:
@@ -260,10 +237,12 @@ class MetricsRelease:
             outcome.epsilon,
             [
                 {"name": name, "low": low, "high": high, "epsilon": self.epsilon, "scale": scale}
+                | ({"squares": True} if self.squares else {})
                 for name, (low, high) in self.ranges.items()
             ],
         )
         listed = ", ".join(self.ranges)
+        beside = " and on the squares beside it" if self.squares else ""
         return Guarantee(
             epsilon=float_above(sum(map(Fraction, parts), Fraction(0))),
             delta=0.0,
@@ -271,8 +250,8 @@ class MetricsRelease:
             model=outcome.model,
             mechanism=(
                 f"{outcome.mechanism} (epsilon {plain(outcome.epsilon)}); and for each of the "
-                f"metrics {listed} discrete Laplace noise of scale {scale!r} on its sum, in units "
-                f"of 1/{UNITS} of its range (epsilon {plain(self.epsilon)} each)"
+                f"metrics {listed} discrete Laplace noise of scale {scale!r} on its sum{beside}, "
+                f"in units of 1/{UNITS} of its range (epsilon {plain(self.epsilon)} each)"
             ),
             because=law.reasons[0],
             assumptions=(*outcome.assumptions, *law.assumptions()),

@@ -11,19 +11,17 @@ whole number: so it is at most N too. Every pair on smaller grids is tried in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from bandanna._core import checks
 from bandanna._core.grid import UNITS
 from bandanna._core.types import Guarantee
 from bandanna.counted import LARGEST_SQUARE
-from bandanna.privacy.laplace import laplace_scale
-from bandanna.privacy.mechanism import Finding, Numerics, PrivacyLoss, PureMechanism, on_the_grid
+from bandanna.privacy.laplace import MomentsMechanism, laplace_scale
+from bandanna.privacy.mechanism import PrivacyLoss
 from bandanna.privacy.noise import laplace_vector, within_reach
-from bandanna.privacy.statements import POST_PROCESSING, PROTECTED
+from bandanna.privacy.statements import PROTECTED
 
 
 class Moments(NamedTuple):
@@ -31,32 +29,6 @@ class Moments(NamedTuple):
 
     total: int
     square: int
-
-
-@dataclass(frozen=True)
-class MomentsMechanism(PureMechanism):
-    """Independent noise of one scale on a sum and on the squares beside it."""
-
-    scale: float
-
-    name: ClassVar[str] = "laplace-moments"
-    sampler: ClassVar[str] = "OpenDP discrete Laplace, i64"
-    reasons: ClassVar[tuple[str, ...]] = (
-        f"one loss moves a sum and the squares beside it by at most {UNITS} together and "
-        f"{UNITS}/scale <= epsilon; {POST_PROCESSING}",
-    )
-
-    def prove(self, epsilon: float) -> Iterator[Finding]:
-        """Prove the promise in exact arithmetic."""
-        yield on_the_grid(self.units, UNITS)
-        holds = self.units <= Fraction(epsilon) * Fraction(self.scale)
-        yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
-        if holds and self.scale != laplace_scale(epsilon):
-            yield Finding("scale", False, "is not the scale of this epsilon")
-
-    def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
-        """Return the privacy loss distribution of any mechanism with this epsilon."""
-        return pure_loss(epsilon, rounds)
 
 
 def pure_loss(epsilon: float, rounds: int = 1) -> PrivacyLoss:

@@ -10,7 +10,6 @@ from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.log_release import LogMechanism
 from bandanna.privacy.mechanism import Mechanism
 from bandanna.privacy.metrics import MetricsMechanism
-from bandanna.privacy.moments import MomentsMechanism
 from bandanna.privacy.one_bit import DeviceRelease, OneBitRelease
 from bandanna.privacy.plain import PlainRelease, SilentRelease
 from bandanna.privacy.presence import PresenceMechanism
@@ -53,6 +52,5 @@ for _release in (
 MECHANISMS.update({mechanism.name: mechanism for mechanism in EPOCH_MECHANISMS})
 MECHANISMS[MetricsMechanism.name] = MetricsMechanism
 MECHANISMS |= {
-    mechanism.name: mechanism
-    for mechanism in (MomentsMechanism, LogMechanism, RatioMechanism, PresenceMechanism)
+    mechanism.name: mechanism for mechanism in (LogMechanism, RatioMechanism, PresenceMechanism)
 }

@@ -192,7 +192,7 @@ class Seeded(Release, Generic[Inner]):
     def __init__(self, release: Inner, stream: Stream) -> None:
         self._release = release
         self._fast = release.fast()
-        self._stream = stream
+        self.stream = stream
         self.batch = release.batch
 
     def guarantee(self) -> Guarantee:

@@ -93,6 +93,8 @@ class PhaseTally(Tally):
 class SumRelease(Release):
     """A release that needs only the sum of a batch's losses, and publishes one number."""
 
+    squares: bool = False
+    """Whether the squares of losses are released beside their sum: see ``privacy.columns``."""
     adds_up: ClassVar[bool] = True
     """Whether it publishes the sum with noise, so that a known loss can be taken out of it."""
 
@@ -145,9 +147,13 @@ class SumRelease(Release):
 class SeededRelease(Seeded[SumRelease], SumRelease):
     """A release of sums with repeatable noise, for tests and simulation: it protects nobody."""
 
+    def __init__(self, release: SumRelease, stream: Stream) -> None:
+        super().__init__(release, stream)
+        self.squares = release.squares
+
     def release(self, total: int, size: int | None = None) -> float:
         """Publish a batch's sum with seeded noise."""
-        return publish_once(self._fast, total, self.batch if size is None else size, self._stream)
+        return publish_once(self._fast, total, self.batch if size is None else size, self.stream)
 
 
 @dataclass(frozen=True)

@@ -269,7 +269,7 @@ class SeededVectorRelease(Seeded[EstimateRelease], EstimateRelease):
     def release(self, sums: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
         """Publish a batch's sums with seeded noise."""
         out = np.empty(sums.size)
-        noisy_vector_once(self._release.fast(), sums, scale, self._stream, out)
+        noisy_vector_once(self._release.fast(), sums, scale, self.stream, out)
         return out
 
     def fast(self) -> FastVector:

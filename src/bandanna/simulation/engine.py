@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.advice import Advice
-from bandanna._core.compiled import kernel, python_source
+from bandanna._core.compiled import kernel, python_source, step
+from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
+from bandanna.counted import HALF
 from bandanna.environments import Chunk, Environment
 from bandanna.environments.base import realised, sum_losses
 from bandanna.learners import Compiled, PhaseLearner
@@ -26,7 +28,6 @@ from bandanna.learners.steps import draw_round, learn_phase, open_phase
 from bandanna.policy.parts import Recipe
 from bandanna.policy.runner import (
     NO_ADVICE,
-    NO_ESTIMATES,
     Play,
     choose,
     learn,
@@ -34,6 +35,7 @@ from bandanna.policy.runner import (
     start_play,
 )
 from bandanna.privacy.release import Memory, clear, count, publish, publish_batch
+from bandanna.privacy.sums import SumRelease
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -103,12 +105,13 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
     loop = play_batches if isinstance(recipe.learner, Compiled) else python_source(play_batches)
     play = start_play(recipe, None, streams[ARMS])
     around = recipe.release.fast(), environment.params(), environment.memory()
+    squares = isinstance(recipe.release, SumRelease) and recipe.release.squares
     if isinstance(recipe.learner, PhaseLearner):
         learner, phase = recipe.learner, open_sums(environment.arms)
         state = cast(NamedTuple, play.state)
-        play_phases(learner.params(), state, *around, streams, stops, result, phase)
+        play_phases(learner.params(), state, *around, streams, stops, result, phase, squares)
     else:
-        loop(play, *around, recipe.batch, streams, stops, result)
+        loop(play, *around, recipe.batch, streams, stops, result, np.zeros(int(squares)))
     note_report(recipe, play, result)
     return result
 
@@ -130,6 +133,27 @@ def note(report: Report, arms: Sequence[int], result: Run) -> None:
         result.answer[:] = (-1, -1) if winner is None else (arms[winner], report.race.rounds)
 
 
+@step
+def _played(
+    environment: NamedTuple,
+    memory: Integers,
+    arm: int,
+    start: int,
+    stop: int,
+    squares: bool,
+    stream: Stream,
+) -> tuple[int, int]:
+    """Return what an arm's losses in an interval add up to, and their squares if asked for."""
+    if not squares:
+        return sum_losses(environment, memory, arm, start, stop, stream), 0
+    total, squared = 0, 0
+    for now in range(start, stop):
+        loss = sum_losses(environment, memory, arm, now, now + 1, stream)
+        total += loss
+        squared += (loss - HALF) ** 2 // UNITS
+    return total, squared
+
+
 @kernel
 def play_batches(
     play: Play,
@@ -140,14 +164,18 @@ def play_batches(
     streams: Streams,
     stops: Integers,
     result: Run,
+    beside: NDArray[np.float64],
 ) -> None:
     """Play until the last checkpoint; the paper's Algorithm 1.
 
     Checkpoints cut a batch's interval where they fall inside it. A last batch that is not full
-    is played and not released.
+    is played and not released. Where squares are released too, there is room for them in
+    ``beside``, and losses are met one by one.
     """
     rounds = stops[-1]
     total = 0
+    squared = 0
+    squares = beside.size > 0
     start = 0
     checkpoint = 0
     while start < rounds:
@@ -157,10 +185,13 @@ def play_batches(
         stop = min(start + size, rounds)
         before = total
         position = start
+        squared = 0
         while checkpoint < stops.size and stops[checkpoint] <= stop:
-            total += sum_losses(
-                environment, memory, arm, position, stops[checkpoint], streams[LOSSES]
+            more, spread = _played(
+                environment, memory, arm, position, stops[checkpoint], squares, streams[LOSSES]
             )
+            total += more
+            squared += spread
             position = stops[checkpoint]
             result.losses[checkpoint] = total
             realised(environment, memory, result.realised[checkpoint])
@@ -169,13 +200,19 @@ def play_batches(
             result.played[checkpoint, arm] += position - start
             checkpoint += 1
         if position < stop:
-            total += sum_losses(environment, memory, arm, position, stop, streams[LOSSES])
+            more, spread = _played(
+                environment, memory, arm, position, stop, squares, streams[LOSSES]
+            )
+            total += more
+            squared += spread
         result.plays[arm] += stop - start
         if stop - start == size:
             value = publish(release, total - before, size, streams[RELEASES])
             result.published[0, arm] += size * value
             result.published[1, arm] += size
-            learn(play, arm, importance, NO_ADVICE, arm, 1.0, value, NO_ESTIMATES, size)
+            if squares:
+                beside[0] = publish(release, squared, size, streams[RELEASES])
+            learn(play, arm, importance, NO_ADVICE, arm, 1.0, value, beside, size)
         start = stop
 
 
@@ -275,11 +312,14 @@ class PhaseSums(NamedTuple):
     counts: Floats
     totals: Integers
     values: Floats
+    squared: Integers
+    squares: Floats
 
 
 def open_sums(arms: int) -> PhaseSums:
     """Return empty arrays for a phase."""
-    return PhaseSums(np.zeros(arms), np.zeros(arms, dtype=np.int64), np.zeros(arms))
+    whole = np.zeros((2, arms), dtype=np.int64)
+    return PhaseSums(np.zeros(arms), whole[0], np.zeros(arms), whole[1], np.full(arms, np.nan))
 
 
 @kernel
@@ -293,9 +333,10 @@ def play_phases(
     stops: Integers,
     result: Run,
     phase: PhaseSums,
+    squares: bool,
 ) -> None:
     """Play until the last checkpoint. A last phase that is not full is not released."""
-    counts, totals, values = phase
+    counts, totals, values, squared, released = phase
     arms = counts.size
     rounds = stops[-1]
     total = 0
@@ -306,6 +347,7 @@ def play_phases(
         for i in range(arms):
             counts[i] = 0.0
             totals[i] = 0
+            squared[i] = 0
         end = t + size
         while t < end and t < rounds:
             until = min(end, stops[checkpoint])
@@ -313,6 +355,7 @@ def play_phases(
                 arm, _ = draw_round(params, state, streams[ARMS])
                 loss = sum_losses(environment, memory, arm, now, now + 1, streams[LOSSES])
                 totals[arm] += loss
+                squared[arm] += (loss - HALF) ** 2 // UNITS
                 counts[arm] += 1.0
                 total += loss
             t = until
@@ -331,4 +374,7 @@ def play_phases(
                     values[i] = publish(release, totals[i], int(counts[i]), streams[RELEASES])
                     result.published[0, i] += counts[i] * values[i]
                     result.published[1, i] += counts[i]
-            learn_phase(params, state, memo, counts, values)
+            for i in range(arms):
+                if squares and counts[i] > 0.0:
+                    released[i] = publish(release, squared[i], int(counts[i]), streams[RELEASES])
+            learn_phase(params, state, memo, counts, values, released)
