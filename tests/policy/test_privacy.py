@@ -25,7 +25,7 @@ def spy_on(policy: bd.PrivateBandit) -> list[Any]:
         learned.append(released)
         learn(choice, weight, ticket, released, *more)
 
-    policy._parts.runner.learn = spy  # type: ignore[method-assign]
+    policy._parts.runner.learn = spy  # type: ignore[method-assign, assignment]
     return learned
 
 

@@ -28,6 +28,7 @@ from bandanna.policy.facade import PrivateBandit
 from bandanna.policy.policy import Policy
 from bandanna.policy.promises import Exposed
 from bandanna.policy.state import Batch
+from bandanna.privacy.columns import Column
 from bandanna.privacy.composition import slot_for
 from bandanna.privacy.release import Released
 from bandanna.scorecard.health import ALARM, ratio_chance
@@ -209,6 +210,13 @@ def _open(course: Course, state: JSON, policy: Policy, moment: datetime, write: 
     return number
 
 
+def _column(counted: Counted, column: Column, arm: int) -> int:
+    """Return what a column of an arm adds up to; squares are those of losses and of rewards."""
+    table = counted.squares if column.square else counted.sums
+    assert table is not None, "squares are counted with every outcome"
+    return int(table[arm, 0])
+
+
 def _release(
     course: Course, policy: Policy, one: JSON, found: Sequence[Counted], moment: datetime
 ) -> list[str]:
@@ -216,8 +224,9 @@ def _release(
     main, sums = found[0], {}
     for arm, count in enumerate(main.counts[:, 0].tolist()):
         if count:
-            losses, *metrics = [int(each.sums[arm, 0]) for each in found]
-            sums[arm] = count, count * UNITS - losses if course.reward else losses, *metrics
+            losses = int(main.sums[arm, 0])
+            beside = (_column(found[one.value], one, arm) for one in policy.columns)
+            sums[arm] = count, count * UNITS - losses if course.reward else losses, *beside
     seen: dict[int, float] = {}
 
     def note(batch: Batch, published: Released | None) -> None:

@@ -37,7 +37,7 @@ from bandanna.policy.transitions import (
     within_reach,
 )
 from bandanna.privacy import Release
-from bandanna.privacy.columns import LOSS
+from bandanna.privacy.columns import LOSS, Column
 from bandanna.privacy.release import Released, ReleasedEpoch
 from bandanna.spec import Spec, arm_names
 
@@ -238,7 +238,7 @@ class Policy(Diagnostics):
             Which phase.
         sums
             By the index of each arm that was met: how many met it, then their losses added up in
-            grid units, and each metric.
+            grid units, and each of the ``columns``.
         """
         with self._lock:
             batch = count_phase(self._state, number, sums)
@@ -351,6 +351,12 @@ class Policy(Diagnostics):
                 value, rounds = told[0].mean, told[0].losses
             square = self._squares_of(batch).get(batch.choice)
             runner.learn(batch.credited, batch.importance, batch.ticket, value, rounds, square)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What is released of each arm beside its losses."""
+        found = self._parts.columns
+        return () if found is None else found.columns
 
     def _squares_of(self, batch: Batch) -> dict[int, float]:
         """Return the mean square of each arm that a batch released, where it released any."""

@@ -1,0 +1,174 @@
+"""Squares beside sums in running policies: they cost nothing, are counted once, and are the same.
+
+Statistical tests raise a false alarm with probability below one in a million.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bandanna as bd
+from bandanna._core.documents import to_text
+from bandanna._core.grid import UNITS
+from bandanna.environments import LossTable
+from bandanna.loading import from_dict, load
+from bandanna.policy.state import WAITING
+from bandanna.privacy.certificate import verify
+from bandanna.privacy.columns import LOSS
+from bandanna.simulation.engine import ARMS, RELEASES, play_run, run_streams
+
+USES: list[dict[str, Any]] = [
+    {"algorithm": "phased", "rounds": 3000},
+    {"algorithm": "ab-test", "rounds": 3000},
+    {"goal": "answer"},
+]
+every_use = pytest.mark.parametrize("use", USES, ids=["phased", "ab-test", "race"])
+
+
+def column_of(policy: Any, value: int = LOSS) -> int:
+    found = policy._parts.columns.index(value, square=True)
+    assert found is not None
+    return int(found)
+
+
+def squares(policy: Any, value: int = LOSS) -> Any:
+    """Return what was released of squares: by arm, sums and rounds."""
+    at = column_of(policy, value)
+    return {arm: (t[at].total, t[at].rounds) for arm, t in policy.state.column_totals.items()}
+
+
+@every_use
+def test_squares_cost_nothing_and_the_certificate_holds(use: dict[str, Any]) -> None:
+    policy = bd.PrivateBandit(2, epsilon=0.5, **use)
+    binary = bd.PrivateBandit(2, epsilon=0.5, binary=True, **use)
+    assert policy.guarantee.epsilon == binary.guarantee.epsilon == 0.5
+    assert "squares" in policy.guarantee.mechanism
+    assert "squares" not in binary.guarantee.mechanism
+    assert binary._parts.columns is None
+    for one, mechanism in ((policy, "laplace-moments"), (binary, "laplace")):
+        certificate = one.certificate()
+        assert certificate["mechanism"] == mechanism
+        assert all(found.holds for found in verify(to_text(certificate)))
+    less = dict(policy.certificate())
+    less["scale"] /= 2.0
+    assert not all(found.holds for found in verify(to_text(less)))
+
+
+@every_use
+@pytest.mark.parametrize("people", [False, True])
+def test_a_batch_releases_the_squares_of_its_losses(use: dict[str, Any], people: bool) -> None:
+    """At epsilon 100 noise on a mean of squares over n rounds is below 1 / n but once in 1e43."""
+    rules: dict[str, Any] = {"per_person": 1, "rounds_per_slot": 2} if people else {}
+    policy = bd.PrivateBandit(2, epsilon=100.0, seed=3, **use, **rules)
+    rng, each = np.random.default_rng(1), 2 if people else 1
+    exact = {0: [0.0, 0.0], 1: [0.0, 0.0]}
+    waiting: list[tuple[int, float]] = []
+    while policy.released < 3:
+        before, units = policy.released, rng.integers(0, 65, each) * (UNITS // 64)
+        for unit in units.tolist():
+            made = policy.decide(person=policy.decided // 2 if people else None)
+            policy.observe(made, loss=unit / UNITS)
+        waiting.append((made.index, (round(float(units.mean())) / UNITS - 0.5) ** 2))
+        if policy.released > before:
+            for arm, square in waiting:
+                exact[arm][0] += square
+                exact[arm][1] += 1
+            waiting = []
+    for arm, (total, rounds) in squares(policy).items():
+        assert rounds == exact[arm][1]
+        assert abs(total - exact[arm][0]) < 4.0
+
+
+def test_what_never_came_is_in_no_square() -> None:
+    policy = bd.PrivateBandit(2, epsilon=50.0, rounds=2000, algorithm="phased", seed=1)
+    while not policy.released:
+        made = policy.decide()
+        if policy.decided % 2:
+            policy.give_up(made)
+        else:
+            policy.observe(made, loss=1.0)
+    for arm, (total, rounds) in squares(policy).items():
+        assert rounds == policy.state.totals[arm].rounds
+        assert total == pytest.approx(rounds / 4.0, abs=1.0)
+
+
+@every_use
+def test_open_squares_survive_a_file(use: dict[str, Any], tmp_path: Path) -> None:
+    policy = bd.PrivateBandit(2, epsilon=50.0, seed=2, **use)
+    for _ in range(9):
+        policy.observe(policy.decide(), loss=0.5)
+    policy.save(tmp_path / "policy.json")
+    loaded: Any = load(tmp_path / "policy.json")
+    assert loaded.guarantee == policy.guarantee
+    for open_ in loaded.state.open.values():
+        assert sum(loss != WAITING for loss in open_.losses) > 0
+    before = loaded.released
+    while loaded.released == before:
+        loaded.observe(loaded.decide(), loss=0.5)
+    total = sum(total for total, _ in squares(loaded).values())
+    rounds = sum(rounds for _, rounds in squares(loaded).values())
+    assert abs(total) < 3.0  # outcomes in the middle have no square, whatever was read
+    assert rounds == sum(one.rounds for one in loaded.state.totals.values())
+    again: Any = load_from(loaded)
+    assert again.state.column_totals == loaded.state.column_totals
+    assert again.state.column_phases == loaded.state.column_phases
+
+
+def load_from(policy: Any) -> Any:
+    return from_dict(json.loads(json.dumps(policy.to_dict())))
+
+
+def test_a_policy_from_before_goes_on_without_squares() -> None:
+    """A document of an earlier version names a release without squares: it keeps its promise."""
+    policy = bd.PrivateBandit(2, epsilon=0.5, rounds=3000, algorithm="phased")
+    document = policy.to_dict()
+    del document["release"]["squares"]
+    del document["spec"]["binary"]
+    del document["learned"]["learner"]["squares"]
+    old: Any = from_dict(document)
+    assert old._parts.columns is None
+    assert old.certificate()["mechanism"] == "laplace"
+    for _ in range(400):
+        old.observe(old.decide(), loss=0.25)
+
+
+@every_use
+def test_simulation_and_the_object_release_the_same_bits(use: dict[str, Any]) -> None:
+    losses = np.random.default_rng(5).beta(2.0, 5.0, (1500, 2))
+    policy = bd.PrivateBandit(2, epsilon=0.7, **use)
+    streams = run_streams(11, 0)
+    online: Any = policy.rehearse(streams[ARMS], streams[RELEASES])
+    for now in range(1500):
+        made = online.decide()
+        online.observe(made, loss=losses[now, made.index])
+    run = play_run(policy.recipe, LossTable(losses), np.array([1500]), 11, 0)
+    assert online.released > 1
+    assert run.plays.tolist() == [online.state.plays()[arm] for arm in (0, 1)]
+    for arm, seen in online.state.totals.items():
+        assert run.published[:, arm].tolist() == [seen.total, seen.rounds]
+
+
+def test_binary_outcomes_are_the_ends_of_the_range() -> None:
+    policy = bd.PrivateBandit(2, 1.0, goal="answer", binary=True, loss_range=(0, 10))
+    policy.observe(policy.decide(), loss=10)
+    with pytest.raises(bd.InputError, match="binary=True") as found:
+        policy.observe(policy.decide(), loss=2.25)
+    assert "2.25" not in str(found.value)
+
+
+def test_metrics_have_their_squares() -> None:
+    policy = bd.PrivateBandit(
+        2, 100.0, 2000, "phased", metrics={"time": (0.0, 60.0)}, metrics_share=0.5, seed=1
+    )
+    certificate = policy.certificate()
+    assert certificate["metrics"][0]["squares"] is True
+    assert all(found.holds for found in verify(to_text(certificate)))
+    while not policy.released:
+        policy.observe(policy.decide(), loss=0.5, metrics={"time": 60.0})
+    for total, rounds in squares(policy, 1).values():
+        assert total == pytest.approx(rounds / 4.0, abs=1.0)
