@@ -45,7 +45,7 @@ class AboveRelease(LaplaceRelease):
     """Laplace noise on the count: it moves by one, as a sum of losses does."""
 
     name: ClassVar[str] = "toy-above"
-    mechanisms: ClassVar[tuple[()]] = ()  # type: ignore[assignment]  # Laplace noise is registered
+    mechanisms: ClassVar[tuple[()]] = ()  # Laplace noise is registered
 
     def start(self, size: int | None = None) -> AboveTally:
         return AboveTally(self, self.batch if size is None else size)
