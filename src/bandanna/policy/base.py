@@ -170,10 +170,7 @@ class BasePolicy(OneProcess):
 
         Its guarantee says that epsilon is infinite.
         """
-        copy = self.copy_with(self.recipe.release.seeded(release_stream), arm_stream)
-        if copy._parts.metrics is not None:
-            copy._parts.metrics = copy._parts.metrics.seeded(release_stream)
-        return copy
+        return self.copy_with(self.recipe.release.seeded(release_stream), arm_stream)
 
     def copy_with(self, release: Release, arm_stream: Stream) -> Self:
         """Return a fresh copy with another release: for tests, simulation and audits."""
