@@ -208,7 +208,7 @@ def test_a_policy_with_replaced_parts_shows_the_bound_of_what_it_runs() -> None:
 
 @pytest.mark.soak
 def test_expected_regret_is_below_the_guarantee() -> None:
-    from bandanna.simulation.forecast import expected_regret
+    from benchmarks.expected import expected_regret
 
     problem = Problem(4, 30_000, 0.5)
     found, left_out = expected_regret(problem)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
+from benchmarks.expected import expected_regret
 
 import bandanna as bd
 from bandanna.planner.plan import plan
-from bandanna.simulation.forecast import expected_regret
 from bandanna.spec import Problem
 
 SIZE = Problem(arms=4, rounds=100_000, epsilon=0.5)

@@ -4,11 +4,9 @@ from bandanna.contextual.answers import ContextAnswer
 from bandanna.contextual.features import Declared, Encoder, Fitted
 from bandanna.contextual.policy import PrivateContextual
 from bandanna.contextual.simulation import (
-    ContextComparison,
     ContextRun,
     ContextTable,
     Replay,
-    compare_promises,
     replay,
     simulate_context,
 )
@@ -16,7 +14,6 @@ from bandanna.contextual.trees import PrivateTrees, TreeAnswer, simulate_trees
 
 __all__ = [
     "ContextAnswer",
-    "ContextComparison",
     "ContextRun",
     "ContextTable",
     "Declared",
@@ -26,7 +23,6 @@ __all__ = [
     "PrivateTrees",
     "Replay",
     "TreeAnswer",
-    "compare_promises",
     "replay",
     "simulate_context",
     "simulate_trees",
