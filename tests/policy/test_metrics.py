@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from research.accounting import privacy_loss
 from scipy import stats
 
 import bandanna as bd
@@ -19,7 +20,6 @@ from bandanna.policy.outcomes import breaches, guardrail_error
 from bandanna.policy.statements import FIXED
 from bandanna.privacy import LaplaceRelease
 from bandanna.privacy import columns as columns_module
-from bandanna.privacy.accounting import privacy_loss
 from bandanna.privacy.certificate import sealed, verify
 from bandanna.privacy.columns import ColumnsTally
 from bandanna.privacy.metrics import shares_of

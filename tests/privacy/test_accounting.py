@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, stats
-
-from bandanna._core.streams import new_stream
-from bandanna._core.types import InputError
-from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease
-from bandanna.privacy.accounting import (
+from research.accounting import (
     Budget,
     advanced_composition,
     basic_composition,
@@ -29,6 +24,11 @@ from bandanna.privacy.accounting import (
     privacy_loss,
     tight_epsilon,
 )
+from scipy import integrate, stats
+
+from bandanna._core.streams import new_stream
+from bandanna._core.types import InputError
+from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease
 
 shares = st.lists(st.integers(0, 20), min_size=2, max_size=5).filter(lambda x: sum(x) > 0)
 

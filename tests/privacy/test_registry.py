@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
 import pytest
+from research.accounting import tight_epsilon
 
 import bandanna as bd
 from bandanna._core.documents import to_text
@@ -15,7 +16,6 @@ from bandanna._core.grid import UNITS
 from bandanna._core.types import Guarantee, InputError
 from bandanna.audits.policies import audit_policy
 from bandanna.privacy import RELEASES, LaplaceRelease
-from bandanna.privacy.accounting import tight_epsilon
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.laplace import LaplaceMechanism, laplace_scale
 from bandanna.privacy.mechanism import Finding

@@ -20,13 +20,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import bandanna as bd
-from bandanna._core.grid import UNITS
-from bandanna._core.types import MOST_GROUPED, Guarantee, InputError, no_guarantee, plain
-from bandanna.policy.segments import promise_together
-from bandanna.privacy import LaplaceRelease, OneBitRelease
-from bandanna.privacy.accounting import (
+from research.accounting import (
     Budget,
     advanced_composition,
     basic_composition,
@@ -34,6 +28,12 @@ from bandanna.privacy.accounting import (
     privacy_loss,
     tight_epsilon,
 )
+
+import bandanna as bd
+from bandanna._core.grid import UNITS
+from bandanna._core.types import MOST_GROUPED, Guarantee, InputError, no_guarantee, plain
+from bandanna.policy.segments import promise_together
+from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.privacy.charges import assuming_start, with_start
 from bandanna.privacy.composition import (
     SlotCost,
