@@ -210,6 +210,50 @@ def test_a_fact_whose_time_is_none_counts_nothing(tmp_path: Path) -> None:
     assert found(asked(source(shown, pa.concat_tables([more, row])))) == expected(shown, facts)
 
 
+def test_one_fact_does_not_change_how_others_are_read(tmp_path: Path) -> None:
+    """DuckDB finds out kinds, formats of times and separators from rows: one would change them."""
+    shown = pa.table(
+        {
+            "unit": [f"u{k}" for k in range(40_000)],
+            "arm": ["green"] * 40_000,
+            "time": ["2026-01-01T10:00:00+02:00"] * 40_000,
+        }
+    )
+    rows = [f'u{k},2026-01-01T08:00:00Z,2,7,"x"' for k in range(40_000)]
+    head = "unit,time,value,other,note"
+    (tmp_path / "f.csv").write_text("\n".join([head, *rows]) + "\n")
+    whole = found(asked(source(shown, str(tmp_path / "f.csv"))))
+    (one,) = {total for _, total, _ in whole.values() if total > 0}
+    each = one // 40_000
+    assert each == round(0.01 * 2**20)
+    for odd in (
+        "13/02/2026,2,7,x",
+        "never,2,7,x",
+        "2026-01-01T08:00:00Z,none,none,'x;y|z'",
+        '2026-01-01T07:59:59Z,2,7,"x""y"',
+        "2026-01-01 09:00:00 Europe/Berlin,-1e400,7.5,x",
+    ):
+        for at in (0, 39_999):
+            changed = [*rows[:at], f"u{at},{odd}", *rows[at + 1 :]]
+            (tmp_path / "f.csv").write_text("\n".join([head, *changed]) + "\n")
+            now = found(asked(source(shown, str(tmp_path / "f.csv"))))
+            assert now["green"][:2] == (40_000, one - each), odd
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"), [("", "\n"), ("\ufeff", "\n"), ("", "\r\n"), ("\ufeff", "\r\n")]
+)
+def test_files_of_other_programs_are_read(tmp_path: Path, begin: str, end: str) -> None:
+    rows = ["arm,y,note,note,", 'A,1,"a,""b\nc",2,3', "B,0,,,", "B,NaN,,,"]
+    (tmp_path / "x.csv").write_text(begin + end.join(rows) + end, newline="")
+    counted = count(Table(tmp_path / "x.csv"), arm="arm", outcome="y", clip=True).counted
+    assert counted.counts.tolist() == [[1], [2]]
+    (tmp_path / "x.csv").rename(tmp_path / "1.csv")
+    (tmp_path / "2.csv").write_text("y,arm\n1,A\n")
+    with pytest.raises(InputError, match="other columns"):
+        count(Table(tmp_path), arm="arm", outcome="y")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(missing("java"), reason="no Java on this machine, which Spark needs")
 @pytest.mark.skipif(

@@ -337,6 +337,8 @@ def moment(column: ibis.Column) -> ibis.Column:
         )
     if kind.is_date() and not never_fails:
         column = ibis.cases((column.between("0001-01-01", "9999-12-31"), column))
+    if kind.is_string():  # it may name a zone, which a cast to times without one leaves out
+        column = column.try_cast("timestamp('UTC')")
     return column.try_cast("timestamp(6)")
 
 

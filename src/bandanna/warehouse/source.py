@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\s*")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+AS_WRITTEN = {"auto_detect": False, "header": True, "delim": ",", "quote": '"', "escape": '"'}
+"""How CSV files are read: DuckDB would find out from rows, and one could change all others."""
 DUCKDB = "duckdb://"
 UNREADABLE = (
     "{where} could not be counted: the engine refused the query ({kind}). What it said is not "
@@ -244,8 +246,8 @@ def opened(
 ) -> ibis.Table:
     """Return a place as a table of Ibis.
 
-    ``texts`` are columns of CSV files that are read as they are written, and become numbers where
-    they are ones: a file does not fail for what is in them.
+    All columns of CSV files are texts, and become numbers and times where they are ones: a file
+    does not fail for what is in it. ``texts`` are columns that must be there once.
     """
     if table is not None:
         stored: ibis.Table
@@ -278,20 +280,28 @@ def _read_files(backend: ibis.BaseBackend, place: str, texts: Sequence[str]) -> 
         return backend.read_parquet(files)
     if kinds != {"csv"}:
         raise InputError(f"{place} has CSV and Parquet files; name those of one kind.")
+    first: list[str] = []
     for name in files:
         with _binary(name) as file:
             known = check_first_line(Path(name).name, file.read(2**16))
         require_once(texts, known, place)
+        first = first or known
+        if known != first:
+            raise InputError(f"the files of {place} have other columns; name those that are alike.")
+    named = [
+        one if one and first.index(one) == k else f"{one} ({k})" for k, one in enumerate(first)
+    ]
+    require_once(named, named, place)
+    columns = dict.fromkeys(named, "VARCHAR")
     other = ""
     try:
-        columns = backend.read_csv(files, header=True, nullstr=["", *MISSING]).columns
-        kept = {name: "VARCHAR" for name in texts if name in columns}
-        return backend.read_csv(files, header=True, nullstr=["", *MISSING], types=kept)
+        found = backend.read_csv(files, columns=columns, nullstr=["", *MISSING], **AS_WRITTEN)
     except Exception:
         other = _other_encoding(files)
         if not other:
             raise
-    raise InputError(f"{place} cannot be read as a table: {other}.")
+        raise InputError(f"{place} cannot be read as a table: {other}.") from None
+    return found
 
 
 def _binary(name: str) -> BufferedIOBase:
