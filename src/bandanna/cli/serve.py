@@ -8,7 +8,7 @@ import re
 import time
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,12 @@ from bandanna.cli.help import one_screen
 if TYPE_CHECKING:
     from bandanna.service.settings import Settings
     from bandanna.store import SqlStore
+
+
+def _further(variable: str, text: str, *names: str, **limits: int) -> Any:
+    """Return an option that ``--help`` leaves to docs/service.md; a variable has it, too."""
+    return typer.Option(*names, hidden=True, envvar=f"BANDANNA_{variable}", help=text, **limits)
+
 
 Database = Annotated[
     str, typer.Option(envvar="BANDANNA_DATABASE", help="A SQLite file or postgresql://...")
@@ -41,11 +47,7 @@ GuardFile = Annotated[
 ]
 GuardDatabase = Annotated[
     str | None,
-    typer.Option(
-        hidden=True,
-        envvar="BANDANNA_GUARD_DATABASE",
-        help="Keep the rollback guard in another database: postgresql://...",
-    ),
+    _further("GUARD_DATABASE", "Keep the rollback guard in another database: postgresql://..."),
 ]
 FILE = "bandanna.db"
 PASSWORD = re.compile(r"://([^:/@]+):[^@]*@")
@@ -107,24 +109,15 @@ def serve(
     ] = None,
     secret_file: SecretFile = None,
     guard_file: GuardFile = None,
-    fence_file: Annotated[Path | None, typer.Option("--fence-file", hidden=True)] = None,
     guard_database: GuardDatabase = None,
     no_guard: Annotated[
         bool,
-        typer.Option(
-            "--no-guard",
-            hidden=True,
-            envvar="BANDANNA_NO_GUARD",
-            help="Keep no rollback guard: nothing notices an older copy then.",
+        _further(
+            "NO_GUARD", "Keep no rollback guard: nothing notices an older copy then.", "--no-guard"
         ),
     ] = False,
     signing_file: Annotated[
-        Path | None,
-        typer.Option(
-            hidden=True,
-            envvar="BANDANNA_SIGNING_FILE",
-            help="The key that signs what devices are told.",
-        ),
+        Path | None, _further("SIGNING_FILE", "The key that signs what devices are told.")
     ] = None,
     accept_restored: Annotated[
         bool,
@@ -133,17 +126,9 @@ def serve(
             help="Start from a restored or copied database. Epsilon is charged once more, always.",
         ),
     ] = False,
-    rate: Annotated[
-        float,
-        typer.Option(hidden=True, envvar="BANDANNA_RATE", help="Requests a second for each key."),
-    ] = 10_000.0,
+    rate: Annotated[float, _further("RATE", "Requests a second for each key.")] = 10_000.0,
     device_rate: Annotated[
-        float,
-        typer.Option(
-            hidden=True,
-            envvar="BANDANNA_DEVICE_RATE",
-            help="The same for each address with a page's key.",
-        ),
+        float, _further("DEVICE_RATE", "The same for each address with a page's key.")
     ] = 10.0,
     allow_origin: Annotated[
         list[str] | None,
@@ -154,51 +139,31 @@ def serve(
     ] = None,
     trusted_proxy: Annotated[
         list[str] | None,
-        typer.Option(
-            hidden=True,
-            envvar="BANDANNA_TRUSTED_PROXY",
-            help="Address or network of a proxy whose X-Forwarded-For is believed; repeatable.",
+        _further(
+            "TRUSTED_PROXY",
+            "Address or network of a proxy whose X-Forwarded-For is believed; repeatable.",
         ),
     ] = None,
     people_from: Annotated[
         list[str] | None,
-        typer.Option(
-            hidden=True,
-            envvar="BANDANNA_PEOPLE_FROM",
-            help="Address or network of a proxy that says who signed in; repeatable. Off by "
-            "default.",
+        _further(
+            "PEOPLE_FROM",
+            "Address or network of a proxy that says who signed in; repeatable. Off by default.",
         ),
     ] = None,
     roles: Annotated[
-        Path | None,
-        typer.Option(
-            hidden=True, envvar="BANDANNA_ROLES", help="TOML file: what people may do, by project."
-        ),
+        Path | None, _further("ROLES", "TOML file: what people may do, by project.")
     ] = None,
     most_connections: Annotated[
-        int,
-        typer.Option(
-            hidden=True,
-            envvar="BANDANNA_MOST_CONNECTIONS",
-            min=1,
-            help="Connections; more are answered 503.",
-        ),
+        int, _further("MOST_CONNECTIONS", "Connections; more are answered 503.", min=1)
     ] = 2_000,
     most_waiting: Annotated[
         int,
-        typer.Option(
-            hidden=True,
-            envvar="BANDANNA_MOST_WAITING",
-            min=1,
-            help="Decisions and feedback that may wait; more are answered 503.",
+        _further(
+            "MOST_WAITING", "Decisions and feedback that may wait; more are answered 503.", min=1
         ),
     ] = 10_000,
-    log_level: Annotated[
-        str,
-        typer.Option(
-            hidden=True, envvar="BANDANNA_LOG_LEVEL", help="debug, info, warning or error."
-        ),
-    ] = "info",
+    log_level: Annotated[str, _further("LOG_LEVEL", "debug, info, warning or error.")] = "info",
     check: Annotated[
         bool, typer.Option("--check", help="Check the configuration, then exit.")
     ] = False,
@@ -233,7 +198,7 @@ def serve(
     settings = _settings(
         database,
         secret=secret_file,
-        guard=_guard(guard_file or fence_file, guard_database),
+        guard=_guard(guard_file, guard_database),
         guarded=not no_guard,
         signing=signing_file,
         accept_restored=accept_restored,
