@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bandanna.store import SqlStore
 
 
-def _further(variable: str, text: str, *names: str, **limits: int) -> Any:
+def _further(variable: str, text: str, *names: str, **limits: Any) -> Any:
     """Return an option that ``--help`` leaves to docs/service.md; a variable has it, too."""
     return typer.Option(*names, hidden=True, envvar=f"BANDANNA_{variable}", help=text, **limits)
 
