@@ -11,7 +11,14 @@ import bandanna as bd
 from bandanna._core.documents import to_text
 from bandanna.privacy.card import make_card
 from bandanna.privacy.certificate import sign_certificate, verify, with_history
-from bandanna.privacy.charges import charged
+from bandanna.privacy.charges import (
+    MOST,
+    charged,
+    check_charged,
+    check_start,
+    start_entries,
+)
+from bandanna.privacy.mechanism import Finding
 from bandanna.signatures import make_key
 
 PLAIN = bd.PrivateBandit(2, 0.1, 1000).certificate()
@@ -53,6 +60,67 @@ def test_epsilon_is_charged_once_for_each_resumption(times: int) -> None:
 )
 def test_forged_entries_are_refused(change: dict[str, Any]) -> None:
     assert not good(charged(PLAIN, 2) | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "entry"),
+    [
+        ({"more": 1}, "file"),
+        ({"resumed": 0}, "resumed"),
+        ({"resumed": MOST + 1}, "resumed"),
+        ({"resumed": 2.0}, "resumed"),
+        ({"certificate": None}, "certificate"),
+        ({"certificate": {"epsilon": 0.1}}, "certificate"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_else_is_checked(
+    change: dict[str, Any], entry: str
+) -> None:
+    (only,) = check_charged(charged(PLAIN, 2) | change)
+    assert (only.entry, only.holds) == (entry, False)
+    assert "must" in only.why
+
+
+def test_what_was_charged_is_named() -> None:
+    findings = list(check_charged(charged(PLAIN, MOST)))
+    assert [(one.entry, one.holds) for one in findings] == [
+        ("resumed", True),
+        ("epsilon", True),
+        ("delta", True),
+    ]
+    assert f"{MOST + 1} times" in findings[0].why
+    assert f"{MOST + 1} times 0.1" in findings[1].why
+    wrong = list(check_charged(charged(PLAIN, 2) | {"because": "of nothing"}))[-1]
+    assert (wrong.entry, wrong.holds) == ("because", False)
+    assert "the proof says: it was resumed" in wrong.why
+
+
+def test_delta_is_charged_as_epsilon_is_and_is_at_most_one() -> None:
+    person = bd.PrivateBandit(3, 1.0, batch=4, per_person=20, delta=1e-6).certificate()
+    found = charged(person, 2)
+    assert found["delta"] == pytest.approx(3e-6)
+    assert found["delta"] >= 3 * person["delta"]
+    assert good(found)
+    assert not good(found | {"delta": 2e-6})
+    assert charged(person | {"delta": 0.4}, 2)["delta"] == 1.0
+
+
+def test_a_log_and_a_run_add_up() -> None:
+    log: dict[str, Any] = {"epsilon": 0.5}
+    assert start_entries(log, 0.25) == {"start_certificate": log, "epsilon_with_start": 0.75}
+    assert start_entries(log, 0.25, times=3)["epsilon_with_start"] == 1.25
+
+    def findings(both: object, **times: int) -> list[Finding]:
+        data = {"start_certificate": log, "epsilon": 0.25, "epsilon_with_start": both}
+        return list(check_start(data, lambda _: [Finding("units", True, "one")], **times))
+
+    inside, together = findings(0.75)
+    assert (inside.entry, inside.holds) == ("start_certificate: units", True)
+    assert (together.entry, together.holds) == ("epsilon_with_start", True)
+    assert "0.75 together" in together.why
+    assert findings(1.25, times=3)[1].holds
+    for wrong in (1.0, 0.5, "0.75", True):
+        assert not findings(wrong)[1].holds
 
 
 def test_it_is_signed_as_a_whole_and_written_on_a_card() -> None:

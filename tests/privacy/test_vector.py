@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import bandanna as bd
+from bandanna._core.advice import Ticket
 from bandanna._core.documents import to_text
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
@@ -235,3 +236,50 @@ def test_seeded_it_repeats_itself_and_promises_nothing(release: VectorRelease) -
     assert not first.guarantee().private
     with pytest.raises(TypeError):
         first.to_dict()
+
+
+def test_a_loss_of_nothing_adds_nothing_and_still_asks_for_noise() -> None:
+    release = RELEASES["pure"]
+    tally = release.start()
+    assert (tally.sums is not None, tally.scale) == (True, 0.0)
+    ticket = Ticket(np.zeros(EXPERTS, dtype=np.uint8), 0, 1.0)
+    tally.add(0, ticket)
+    assert tally.to_dict()["sums"] == [0] * EXPERTS
+    assert tally.scale > 0.0
+    tally.add(UNITS, ticket)
+    assert min(tally.to_dict()["sums"]) > 0
+
+
+SAVED = {"sums": [GRID, 0, 0, 0, 0, 0], "scale": 0.5}
+
+
+def test_a_saved_batch_goes_on_as_it_was() -> None:
+    release = RELEASES["pure"]
+    for saved in (SAVED, {"sums": [0] * EXPERTS, "scale": 0.0}):
+        tally = release.resume(saved, [1], 10)
+        assert tally.to_dict() == saved
+        assert tally.sums is not None
+        assert tally.sums.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sums": [GRID + 1, 0, 0, 0, 0, 0]},
+        {"sums": [-1, 0, 0, 0, 0, 0]},
+        {"sums": [0] * (EXPERTS - 1)},
+        {"scale": 0.0},
+        {"scale": -0.5},
+        {"scale": math.inf},
+        {"scale": math.nan},
+        {"more": 1},
+    ],
+)
+def test_impossible_saved_sums_are_refused(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="impossible values"):
+        RELEASES["pure"].resume(SAVED | change, [1], 10)
+
+
+def test_a_saved_batch_of_another_size_is_refused() -> None:
+    with pytest.raises(InputError, match="batches of 10; got 9"):
+        RELEASES["pure"].resume(SAVED, [1], 9)
