@@ -1,22 +1,27 @@
 """Problems on which the constants of phases were chosen: ``python -m benchmarks.tune_phased``.
 
 They were written down before any was played, but for two with close arms that were added after the
-first results. ``bandanna reproduce phases`` judges on others. To try a constant, edit it in
-``bandanna.learners.phase_plan`` and run this again.
+first results. ``benchmarks.ordinary`` and ``bandanna reproduce phases`` judge on others. To try a
+constant, edit it in ``bandanna.learners.phase_plan`` or ``phase_pilot`` and run this again.
 """
 
 from __future__ import annotations
 
-import math
-import sys
+import argparse
 
 import numpy as np
 from numpy.typing import NDArray
 
-import bandanna as bd
-from bandanna.environments import Segments
+from bandanna.environments import (
+    Barrier,
+    CommonEffects,
+    Environment,
+    Narrow,
+    Segments,
+    Waking,
+)
+from benchmarks.ordinary import CHANGING, ORDINARY, WAKING, Case, compare
 
-RUNS = 200
 Means = NDArray[np.float64]
 
 
@@ -50,7 +55,7 @@ def waking(arms: int, gap: float, by: float) -> Means:
     return means
 
 
-PROBLEMS: dict[str, tuple[int, float, Means]] = {
+BY_MEANS: dict[str, tuple[int, float, Means]] = {
     "gap 0.02, 8 arms": (250_000, 0.1, steady(8, 0.02)),
     "gap 0.03, 12 arms": (100_000, 0.15, steady(12, 0.03)),
     "gap 0.03, 8 arms": (100_000, 0.2, steady(8, 0.03)),
@@ -70,24 +75,52 @@ PROBLEMS: dict[str, tuple[int, float, Means]] = {
     "an arm wakes": (150_000, 0.15, waking(8, 0.05, 0.25)),
     "an arm wakes, short": (24_000, 0.5, waking(6, 0.05, 0.25)),
     "30 pieces": (150_000, 0.12, np.random.default_rng(77).random((30, 8))),
+    "far apart": (80_000, 0.15, np.array([[0.65, 0.3, 0.1, 0.14, 0.5]])),
+    "three far apart": (40_000, 0.3, np.array([[0.6, 0.25, 0.2]])),
+    "rare losses": (20_000, 0.2, np.array([[0.4, 0.03, 0.05]])),
+    "rates of 2%": (100_000, 0.8, np.array([[0.98, 0.97]])),
+    "rates of 2%, 5 arms": (500_000, 0.4, np.array([[0.98, 0.98, 0.972, 0.98, 0.98]])),
+    "gap 0.3, 2 arms": (4_000, 0.7, steady(2, 0.3)),
+    "gap 0.06, 5 arms": (8_000, 1.8, steady(5, 0.06)),
+    "gap 0.2, 30 arms": (30_000, 1.5, steady(30, 0.2)),
+    "gap 0.1, 2 arms": (300_000, 0.05, steady(2, 0.1)),
 }
 
 
-def main(runs: int = RUNS) -> None:
-    """Print regret on every problem."""
-    print("| problem | T | epsilon | mean regret | s.e. | 90% | alarms |")
-    print("|---|---|---|---|---|---|---|")
-    for name, (rounds, epsilon, means) in PROBLEMS.items():
+MORE: list[tuple[str, str, Environment, float]] = [
+    (ORDINARY, "weekdays", CommonEffects(8, 60_000), 0.2),
+    (ORDINARY, "lab values", Narrow(6, 30_000), 0.4),
+    (ORDINARY, "lab values", Narrow(3, 8_000), 1.5),
+    (WAKING, "wakes at 40%", Waking(6, 50_000, wakes=0.4), 0.3),
+    (WAKING, "wakes at 40%", Waking(3, 400_000, wakes=0.4), 0.1),
+    (WAKING, "wakes at 40%", Waking(15, 300_000, wakes=0.4), 0.25),
+    (WAKING, "barrier turn 0.33", Barrier(60_000, 19_800), 0.2),
+    (WAKING, "barrier turn 0.33", Barrier(12_000, 3_960), 0.8),
+]
+KINDS = {
+    "the best arm moves": CHANGING,
+    "30 pieces": CHANGING,
+    "an arm wakes": WAKING,
+    "an arm wakes, short": WAKING,
+}
+
+
+def cases() -> list[Case]:
+    """Return all problems."""
+    found = []
+    for name, (rounds, epsilon, means) in BY_MEANS.items():
         pieces = np.diff(np.linspace(0, rounds, len(means) + 1).round().astype(int))
         world = Segments(means, pieces, bernoulli=True)
-        policy = bd.PrivateBandit(world.arms, epsilon, rounds, "phased")
-        found = bd.simulate({"it": policy}, world, replicates=runs, checkpoints=1)
-        regret, guard = found.regret("it"), found.guard("it")
-        error = regret.std(ddof=1) / math.sqrt(runs)
-        alarms = "-" if guard is None else f"{guard.alarms:.1%}"
-        cells = (name, f"{rounds:,}", f"{epsilon:g}", f"{regret.mean():,.0f}", f"{error:,.0f}")
-        print(f"| {' | '.join(cells)} | {np.quantile(regret, 0.9):,.0f} | {alarms} |")
+        found.append(Case(name, KINDS.get(name, ORDINARY), world, epsilon))
+    return found + [Case(name, kind, world, epsilon) for kind, name, world, epsilon in MORE]
+
+
+def main() -> None:
+    """Print the table and what holds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=100)
+    compare(cases(), parser.parse_args().runs)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

@@ -191,8 +191,8 @@ class Spec:
     )
     rounds: int | None = _declare(
         _optional(checks.rounds),
-        """How many decisions are expected. adaptive, one-bit and htinf do without it; the first two
-        choose a better batch with it. Going on beyond it costs no privacy.""",
+        """How many decisions are expected. The default does without it, but is better with it.
+        Going on beyond it costs no privacy.""",
         None,
         least=1,
         most=checks.MAX_ROUNDS,
@@ -226,10 +226,10 @@ class Spec:
     )
     losses: Losses | None = _declare(  # noqa: RUF009
         _optional(_one_of("losses", LOSSES)),
-        """What losses are like, instead of an algorithm: any (default; adaptive), steady if no
-        arm's distribution of losses changes (phased), or changing if the best arm changes and you
-        want to follow it (adaptive with a short memory). With experts: auto, dp-klucb and
-        adaptive.""",
+        """What losses are like, instead of an algorithm. Left out, they are taken for those of an
+        ordinary experiment. any expects the worst (adaptive); steady says that no arm's losses
+        change (no probes); changing that the best arm changes and you want to follow it (adaptive
+        with a short memory). With experts: auto, dp-klucb and adaptive.""",
         None,
         choices=LOSSES,
         served=True,

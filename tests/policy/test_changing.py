@@ -126,7 +126,7 @@ def test_it_goes_on_from_a_file_with_the_arms_it_has(name: str) -> None:
 
 
 def test_the_guarantee_and_the_plan_say_that_arms_changed() -> None:
-    policy = bd.PrivateBandit(3, 1.0, 100_000, seed=1)
+    policy = bd.PrivateBandit(3, 1.0, 100_000, "adaptive", seed=1)
     assert policy.plan.own is not None
     assert policy.plan.own.bound is not None
     policy.add_arm("new")
@@ -144,7 +144,7 @@ def test_the_guarantee_and_the_plan_say_that_arms_changed() -> None:
     assert adaptive.regret_bound is not None
     adaptive.retire_arm(2)
     assert adaptive.regret_bound is None
-    some = bd.PrivateBandit(3, 1.0, 100_000)
+    some = bd.PrivateBandit(3, 1.0, 100_000, "adaptive")
     some.decide(eligible=[0, 1])
     assert some.plan.own is not None
     assert some.plan.own.bound is not None

@@ -11,7 +11,7 @@ import bandanna as bd
 
 def test_late_feedback_ends_what_is_promised_about_regret() -> None:
     """All decided before any feedback: "at most 290" was printed, and 501 lost."""
-    policy = bd.PrivateBandit(2, epsilon=0.5, rounds=1000)
+    policy = bd.PrivateBandit(2, epsilon=0.5, rounds=1000, algorithm="adaptive")
     bound = policy.plan.own
     assert bound is not None
     assert bound.bound is not None

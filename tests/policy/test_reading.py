@@ -129,7 +129,7 @@ def test_what_was_told_survives_files_and_losses_are_in_their_range(tmp_path: Pa
 
 
 def test_before_the_first_release_nothing_is_known() -> None:
-    policy = bd.PrivateBandit(2, 1.0)
+    policy = bd.PrivateBandit(2, 1.0, algorithm="adaptive")
     assert policy.chances == {0: 0.5, 1: 0.5}
     assert [row.mean for row in policy.summary().rows] == [None, None]
     assert "no release yet" in str(policy.summary())

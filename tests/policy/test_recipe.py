@@ -20,9 +20,10 @@ def make(algorithm: str, **changes: object) -> bd.PrivateBandit:
     return bd.PrivateBandit(K, EPS, T, algorithm, **changes)  # type: ignore[arg-type]
 
 
-def test_adaptive_is_the_default_and_parts_are_of_one_bit() -> None:
-    assert bd.PrivateBandit(K, EPS, T).recipe == make("adaptive").recipe
-    assert bd.PrivateBandit(K, EPS).algorithm == "adaptive"
+def test_phases_with_a_net_are_the_default_and_parts_are_of_one_bit() -> None:
+    assert bd.PrivateBandit(K, EPS, T).recipe == make("phased-net").recipe
+    assert bd.PrivateBandit(K, EPS).algorithm == "phased-net"
+    assert bd.PrivateBandit(100_001, EPS).algorithm == "adaptive"
     assert (
         bd.PrivateBandit(K, EPS, release="one-bit").recipe
         == bd.PrivateBandit(K, EPS, algorithm="one-bit").recipe

@@ -270,7 +270,7 @@ def test_growing_batches_do_not_deadlock() -> None:
 
 def test_the_bound_holds_where_most_slots_are_beyond_the_cap() -> None:
     """100 people, one slot each, 200 visits: regret was 10,148 and its bound 170."""
-    policy = bd.PrivateBandit(2, 1.0, 20_000, per_person=1, rounds_per_slot=1, seed=1)
+    policy = bd.PrivateBandit(2, 1.0, 20_000, "adaptive", per_person=1, rounds_per_slot=1, seed=1)
     regret = 0
     for _ in range(200):
         for person in range(100):

@@ -39,7 +39,7 @@ def in_threads(count: int, work: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_no_decision_is_handed_out_twice_and_every_batch_is_released(epsilon: float) -> None:
-    policy = bd.PrivateBandit(3, epsilon, rounds=100_000)
+    policy = bd.PrivateBandit(3, epsilon, 100_000, "adaptive")
     made: list[bd.Decision] = []
 
     def work() -> None:

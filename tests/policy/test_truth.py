@@ -244,7 +244,7 @@ def test_a_guardrail_does_not_retire_what_moves_with_all_others() -> None:
         refund = float(rng.random() < (0.1 if now < 0.5 else 0.7))
         loss = float(rng.random() < (0.2 if made.arm == best else 0.6))
         policy.observe(made, loss=loss, metrics={"refund": refund})
-    assert policy.algorithm == "phased"
+    assert policy.algorithm == "phased-net"
     assert policy.dropped == ()
 
 

@@ -25,7 +25,8 @@ def played(policy: bd.PrivateBandit, means: list[float], rounds: int, seed: int 
 
 
 @pytest.mark.parametrize(
-    ("losses", "algorithm"), [("any", "adaptive"), ("steady", "phased"), ("changing", "adaptive")]
+    ("losses", "algorithm"),
+    [("any", "adaptive"), ("steady", "phased-net"), ("changing", "adaptive"), (None, "phased-net")],
 )
 def test_a_world_chooses_the_algorithm(losses: Any, algorithm: str) -> None:
     policy = bd.PrivateBandit(4, 0.5, 100_000, losses=losses)
@@ -34,11 +35,26 @@ def test_a_world_chooses_the_algorithm(losses: Any, algorithm: str) -> None:
     assert policy.guarantee.epsilon == 0.5
 
 
-def test_whoever_says_nothing_says_any() -> None:
-    nothing, anything = (
-        bd.PrivateBandit(4, 0.5, 10_000, losses=losses) for losses in (None, "any")
+def test_whoever_says_how_often_the_best_arm_changes_says_changing() -> None:
+    said, meant = (
+        bd.PrivateBandit(4, 0.5, 10_000, losses=losses, changes=5)  # type: ignore[arg-type]
+        for losses in (None, "changing")
     )
-    assert (nothing.recipe, nothing.why) == (anything.recipe, anything.why)
+    assert (said.recipe, said.why) == (meant.recipe, meant.why)
+
+
+def test_steady_losses_need_no_probes_and_have_no_net() -> None:
+    usual, steady = (
+        bd.PrivateBandit(4, 0.5, 10**5),
+        bd.PrivateBandit(4, 0.5, 10**5, losses="steady"),
+    )
+    assert (usual.spec.probes, steady.spec.probes) == (True, False)
+    assert (usual.net is None, steady.net is None) == (False, True)
+    assert steady.recipe == bd.PrivateBandit(4, 0.5, 10**5, probes=False).recipe
+    for policy in (steady, bd.PrivateBandit(4, 0.5, 10**5, probes=False)):
+        own = policy.plan.own
+        assert own is not None
+        assert own.bound is None
 
 
 def test_memory_follows_changes_unless_it_is_given() -> None:
@@ -90,7 +106,7 @@ def test_own_bound_is_for_what_was_said_of_changes(options: Any) -> None:
         ({"losses": "steady", "changes": 3}, "changes= is for adaptive and one-bit-exp3"),
         ({"memory": 30, "batch": 2}, "memory= is for adaptive; one-bit does not"),
         ({"losses": "any", "memory": 0}, "memory must be"),
-        ({"guard": False}, "guard=False is about dp-klucb"),
+        ({"algorithm": "adaptive", "guard": False}, "guard=False is about dp-klucb"),
         ({"algorithm": "dp-klucb", "batch": 7}, "decides its batches itself"),
         (
             {"algorithm": "dp-klucb", "epsilon": 1e-4, "rounds": 500},

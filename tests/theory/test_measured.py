@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bandanna.algorithms import ALGORITHMS
+from bandanna.algorithms import ALGORITHMS, find
 from bandanna.planner.plan import expected, runs_in, standings
 from tests.pages import ROOT
 
@@ -26,6 +26,11 @@ def test_the_numbers_are_those_that_were_measured(losses: str) -> None:
 @pytest.mark.parametrize("losses", ALGORITHMS)
 def test_what_runs_in_a_world_is_the_best_there(losses: str) -> None:
     assert next(iter(standings(losses))) == runs_in(losses)
+    same, measured = (
+        find(name, with_experts=False).learner
+        for name in (ALGORITHMS[losses][0], runs_in(losses).partition(",")[0])
+    )
+    assert same == measured
     assert FOUND["holds"]
 
 

@@ -11,7 +11,7 @@ import pytest
 import bandanna as bd
 from bandanna.algorithms import ALGORITHMS, DEFAULT, algorithms
 from bandanna.planner.inverse import ask, says_something_from
-from bandanna.planner.plan import ORDINARY, plan, row_of
+from bandanna.planner.plan import plan, row_of
 from bandanna.spec import Losses, Problem
 from tests.soak import mostly_slow
 
@@ -50,7 +50,9 @@ def test_a_problem_is_checked_once_and_says_what_is_wrong() -> None:
 def test_a_plan_tells_the_default_from_the_smallest_guarantee() -> None:
     few = plan(4, 10**5, 0.5)
     assert few.best.algorithm == "one-bit-exp3"
-    assert few.default.endswith("guarantees 5.6%.")
+    assert few.default == "The default, phased-net, guarantees 9.3%."
+    assert plan(4, 10**5, 0.5, losses="any").default == "adaptive guarantees 5.6%."
+    assert "no guarantee" in plan(4, 10**5, 0.5, losses="steady").default
     assert few.why in str(few)
     assert few.default in str(few)
     assert "has no guarantee here" in plan(4, 10**5, 0.5, delay=5).default
@@ -58,16 +60,18 @@ def test_a_plan_tells_the_default_from_the_smallest_guarantee() -> None:
     assert plan(4, 10**5, 0.5, experts=500).default == ""  # there the default is the best
 
 
-@pytest.mark.parametrize("losses", ALGORITHMS)
-def test_a_plan_shows_what_runs_beside_the_plain_test_and_no_privacy(losses: Losses) -> None:
+@pytest.mark.parametrize("losses", [None, *ALGORITHMS])
+def test_a_plan_shows_what_runs_beside_the_plain_test_and_no_privacy(
+    losses: Losses | None,
+) -> None:
     found = plan(4, 10**5, 0.5, losses=losses)
-    runs = DEFAULT if losses == "any" else ALGORITHMS[losses][0]
-    assert {row.algorithm for row in found.shown} == {runs, ORDINARY, "ab-test", "no-privacy"}
+    runs = DEFAULT if losses is None else ALGORITHMS[losses][0]
+    assert {row.algorithm for row in found.shown} == {runs, "ab-test", "no-privacy"}
 
 
 @pytest.mark.parametrize(("arms", "rounds", "epsilon"), [(10, 20_000, 0.05), (100, 20_000, 0.5)])
 def test_what_random_choice_keeps_is_no_promise(arms: int, rounds: int, epsilon: float) -> None:
-    for algorithm in (None, "phased-net"):
+    for algorithm in (None, "adaptive"):
         policy = bd.PrivateBandit(arms, epsilon, rounds, algorithm)
         assert policy.net is None
         assert "at most" not in str(policy.plan).partition("This policy")[2].partition("\n")[0]
@@ -169,7 +173,7 @@ def test_a_policy_knows_its_plan_and_its_own_bound() -> None:
     policy = bd.PrivateBandit(10, 0.1, 1_000_000)
     own = policy.plan.own
     assert own is not None
-    assert own.algorithm == "adaptive"
+    assert own.algorithm == "phased-net"
     assert own.bound is not None
     assert own.bound.batch == policy.batch
     with pytest.raises(bd.InputError, match="rounds="):

@@ -12,10 +12,10 @@ import typer
 
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
-from bandanna.algorithms import ANY, DEFAULT
+from bandanna.algorithms import DEFAULT
 from bandanna.cli.options import OF_A_LOG, Json, read_log, setting, settings, whole_number
 from bandanna.cli.output import note_weak, print_sample, print_table
-from bandanna.planner.plan import AB_TEST, FOR_SLOTS, NO_PRIVACY, ORDINARY, percent
+from bandanna.planner.plan import AB_TEST, FOR_SLOTS, NO_PRIVACY, percent
 
 if TYPE_CHECKING:
     from bandanna.cli.forecast import Prospect
@@ -38,7 +38,7 @@ def print_forecast(ahead: Prospect, everything: bool) -> None:
             f"than {short(each)} per 1,000 rounds."
         )
     unit = f" {expected.unit}" if expected.unit else ""
-    main = {expected.best, DEFAULT, ORDINARY, AB_TEST, NO_PRIVACY}
+    main = {expected.best, DEFAULT, AB_TEST, NO_PRIVACY}
     rows = [row for row in expected.rows if everything or row.algorithm in main]
     print_table(
         f"To expect in {expected.rounds:,} rounds: regret per 1,000 rounds{unit and f' in{unit}'}",
@@ -282,7 +282,7 @@ def plan(
         if per_person is None and "people" not in more
         else for_people(given, regret, per_person, more)
     )
-    planned = replace(planned, losses=more.get("losses", ANY))
+    planned = replace(planned, losses=more.get("losses"))
     ahead = _ahead(planned, gap, base_rate, like)
     if as_json:
         shown = {**planned.to_dict(), "answer": answer}

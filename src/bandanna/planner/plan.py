@@ -17,6 +17,7 @@ from bandanna.algorithms import (
     ANY,
     CHANGING,
     DEFAULT,
+    STEADY,
     Algorithm,
     algorithms,
     check_losses,
@@ -156,7 +157,7 @@ def standings(losses: str) -> dict[str, Standing]:
 
 def runs_in(losses: str) -> str:
     """Return what runs in a world, by the name it was measured under."""
-    return ALGORITHMS[losses][0] + (CHANGES if losses == CHANGING else "")
+    return {ANY: "adaptive", STEADY: "phased", CHANGING: f"adaptive{CHANGES}"}[losses]
 
 
 def expected(algorithm: str, losses: str) -> float | None:
@@ -179,14 +180,13 @@ ELIGIBLE = (
     "in which it was, with batches one after the other (docs/theory/arms.md)."
 )
 AB_TEST, NO_PRIVACY = "ab-test", "no-privacy"
-ORDINARY = "phased-net"
-"""What loses least in ordinary experiments."""
 CONVERTED = "one-bit"
 """With experts: whose learner, release or batch are replaced, and what always runs."""
 FEW_EXPERTS = "adaptive"
 """What runs with experts unless there are many of them."""
 MANY_EXPERTS = 0.55
 """There are many experts where EXP4's guarantee is at most this times every conversion's."""
+NO_PROBES = "has no bound here: without probes there is no net."
 CONTROLLED = "a control keeps a share of the rounds, whatever is learned."
 MIXED = (
     "no number: people with an open slot came with other eligible arms than it was drawn among, "
@@ -241,8 +241,8 @@ class Plan:
     """What a policy guarantees that was asked for its plan."""
     per_person: int | None = None
     """Slots a person may have, where epsilon and delta are a person's and rounds are slots."""
-    losses: str = ANY
-    """What losses are like; regret to expect is for those."""
+    losses: str | None = None
+    """What was said of losses."""
     local: bool = False
     """Whether it compares what never sees more than one randomised loss at a time."""
     note: str = ""
@@ -275,10 +275,10 @@ class Plan:
     def shown(self) -> list[Row]:
         """The rows to look at first; ``rows`` has all.
 
-        What runs, what loses least in ordinary experiments, the plain A/B test and no privacy; with
-        experts or on devices, also the smallest guarantee.
+        What runs, the plain A/B test and no privacy; with experts or on devices, also the smallest
+        guarantee.
         """
-        names = {self.runs, ORDINARY, AB_TEST, NO_PRIVACY}
+        names = {self.runs, AB_TEST, NO_PRIVACY}
         if self.problem.with_experts or self.local:
             names.add(self.best.algorithm)
         return [row for row in self.rows if row.algorithm in names]
@@ -290,7 +290,7 @@ class Plan:
             return self.auto[0]
         if self.local:
             return self.best.algorithm
-        return DEFAULT if self.losses == ANY else ALGORITHMS[self.losses][0]
+        return DEFAULT if self.losses is None else ALGORITHMS[self.losses][0]
 
     @property
     def why(self) -> str:
@@ -357,13 +357,14 @@ class Plan:
         if self.problem.with_experts:
             name, why = self.auto
             return "" if name == self.best.algorithm else f"The default: {why}"
-        found = [row for row in self.rows if row.algorithm == DEFAULT != self.best.algorithm]
+        name = self.runs
+        found = [row for row in self.rows if row.algorithm == name != self.best.algorithm]
         if not found:
             return ""
-        row = found[0]
+        row, what = found[0], f"The default, {name}," if self.losses is None else name
         if row.vacuous:
-            return f"The default, {DEFAULT}, has no guarantee here."
-        return f"The default, {DEFAULT}, guarantees {percent(row.share)}."
+            return f"{what} has no guarantee here."
+        return f"{what} guarantees {percent(row.share)}."
 
     @property
     def worlds(self) -> str:
@@ -449,7 +450,7 @@ def plan(
     per_person: int | None = None,
     people: int | None = None,
     local: bool = False,
-    losses: Losses = "any",
+    losses: Losses | None = None,
     changes: int | None = None,
     constants: Constants = "paper",
 ) -> Plan:
@@ -518,6 +519,11 @@ def plan(
         rows = capped(rows, largest_batch(problem.rounds, per_person, people) or 1)
     elif people is not None:
         raise InputError("people= goes with per_person=, the slots that each may have.")
+    if losses == STEADY:
+        rows = [
+            replace(row, bound=None, reason=NO_PROBES) if row.algorithm == DEFAULT else row
+            for row in rows
+        ]
     rows.sort(key=lambda row: row.regret)
     return Plan(problem, rows, per_person=per_person, local=local, losses=losses)
 
@@ -550,9 +556,10 @@ def capped(rows: list[Row], most: int) -> list[Row]:
     ]
 
 
-def _in_world(problem: Problem, losses: str, changes: int | None) -> Problem:
+def _in_world(problem: Problem, losses: str | None, changes: int | None) -> Problem:
     """Check what was said of losses, and put it into the problem."""
-    check_losses(losses)
+    if losses is not None:
+        check_losses(losses)
     if losses == CHANGING and (changes, problem.changes, problem.memory) == (None, None, None):
         return problem.but(changes=USUAL_CHANGES)  # as policies do: adaptive forgets, without a net
     if changes is None:

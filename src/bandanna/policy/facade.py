@@ -114,7 +114,7 @@ def _refuse_unknown(kind: str, options: Mapping[str, object]) -> None:
 
 
 @_described(
-    algorithm="adaptive (default), phased, phased-net, one-bit, one-bit-exp3 (the smallest "
+    algorithm="phased-net (default), phased, adaptive, one-bit, one-bit-exp3 (the smallest "
     "guarantee for few arms), one-bit-tsallis (for many), dp-klucb, race, ab-test, or the paper's "
     "htinf, exp3 and ftpl.",
     delta="With per_person: what a person's slots may cost besides epsilon; 0 is pure.",

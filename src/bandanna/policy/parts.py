@@ -13,6 +13,7 @@ from bandanna._core.start import Start, StartArm
 from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.algorithms import (
     AUTO,
+    STEADY,
     Algorithm,
     algorithms,
     check_changes,
@@ -186,11 +187,10 @@ def _without_experts(spec: Spec) -> tuple[Spec, str]:
         return spec.but(
             algorithm=PHASED
         ), "phased starts from the log, and watches whether it fits."
-    if spec.guardrails and spec.algorithm is spec.losses is None and not spec.replaced:
-        why = "Guardrails compare arms that are played at the same time, as phased does."
-        return spec.but(algorithm=PHASED), why
     name, problem, why = resolve(spec.algorithm, spec.losses, problem, in_parts=spec.replaced)
-    return spec.but(algorithm=name, changes=problem.changes, memory=problem.memory), why
+    probes = spec.probes and spec.losses != STEADY
+    changes = {"changes": problem.changes, "memory": problem.memory}
+    return spec.but(algorithm=name, probes=probes, **changes), why
 
 
 def _for_an_answer(spec: Spec) -> Spec:
@@ -376,9 +376,7 @@ def _with_options(recipe: Recipe, spec: Spec, problem: Problem) -> Recipe:
     if not spec.probes:
         if not hasattr(recipe.learner, "probes"):
             raise InputError("probes=False is about phased; other algorithms have no probes.")
-        if getattr(recipe.learner, "budget", None) is not None:
-            raise InputError("the net of phased-net needs probes: leave out probes=False.")
-        recipe = _with_learner(recipe, probes=False)
+        recipe = _with_learner(recipe, probes=False, budget=None)  # a net needs probes
     if spec.explore is not None:
         if not hasattr(recipe.learner, "explore"):
             raise InputError("explore= is about ab-test; other algorithms do not use it.")
