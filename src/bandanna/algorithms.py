@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+from bandanna._core import checks
 from bandanna._core.types import JSON, InputError, Model
-from bandanna.learners.phased import MOST_ARMS
 from bandanna.spec import Constants, Problem
 from bandanna.theory import (
     adaptive,
@@ -594,7 +594,7 @@ def resolve(
     if losses is algorithm is None and not problem.with_experts:
         if (problem.changes, problem.memory) != (None, None):
             losses = CHANGING
-        elif problem.arms <= MOST_ARMS:
+        elif problem.arms <= checks.MOST_ARMS_IN_PHASES:
             return DEFAULT, problem, DEFAULT_WHY
     if losses is None and algorithm is not None:
         check_changes(algorithm, problem)

@@ -37,8 +37,7 @@ def test_a_world_chooses_the_algorithm(losses: Any, algorithm: str) -> None:
 
 def test_whoever_says_how_often_the_best_arm_changes_says_changing() -> None:
     said, meant = (
-        bd.PrivateBandit(4, 0.5, 10_000, losses=losses, changes=5)  # type: ignore[arg-type]
-        for losses in (None, "changing")
+        bd.PrivateBandit(4, 0.5, 10_000, losses=losses, changes=5) for losses in (None, "changing")
     )
     assert (said.recipe, said.why) == (meant.recipe, meant.why)
 

@@ -50,7 +50,7 @@ def test_a_problem_is_checked_once_and_says_what_is_wrong() -> None:
 def test_a_plan_tells_the_default_from_the_smallest_guarantee() -> None:
     few = plan(4, 10**5, 0.5)
     assert few.best.algorithm == "one-bit-exp3"
-    assert few.default == "The default, phased-net, guarantees 9.3%."
+    assert few.default == "The default guarantees 9.3%."
     assert plan(4, 10**5, 0.5, losses="any").default == "adaptive guarantees 5.6%."
     assert "no guarantee" in plan(4, 10**5, 0.5, losses="steady").default
     assert few.why in str(few)

@@ -12,6 +12,7 @@ from bandanna._core.types import SMALLEST_DELTA, ArmName, InputError
 MAX_ROUNDS = 10**12
 """More losses than this, in grid units, would not fit a 64-bit sum."""
 
+MOST_ARMS_IN_PHASES = 100_000
 MAX_ARMS = 10**7
 MAX_SLOTS = 10**6
 """More slots than this a person does not have."""

@@ -52,7 +52,6 @@ from bandanna.learners.stationarity import GuardReport
 
 Floats = NDArray[np.float64]
 
-MOST_ARMS = 100_000
 RECORDS = 64
 """Phases that are kept apart; older ones are merged."""
 FEWER_RECORDS, MANY_ARMS = 16, 10_000
@@ -122,8 +121,9 @@ class Phased(PhaseLearner):
 
     def __post_init__(self) -> None:
         checks.set_fields(self, arms=checks.arms(self.arms))
-        if self.arms > MOST_ARMS:
-            raise InputError(f"phased plays at most {MOST_ARMS:,} arms; got {self.arms:,}.")
+        most = checks.MOST_ARMS_IN_PHASES
+        if self.arms > most:
+            raise InputError(f"phased plays at most {most:,} arms; got {self.arms:,}.")
         checks.epsilon(self.epsilon)
         checks.within("false_alarm", self.false_alarm, 1e-12, 1.0)
         if self.rounds is not None:

@@ -361,7 +361,7 @@ class Plan:
         found = [row for row in self.rows if row.algorithm == name != self.best.algorithm]
         if not found:
             return ""
-        row, what = found[0], f"The default, {name}," if self.losses is None else name
+        row, what = found[0], "The default" if self.losses is None else name
         if row.vacuous:
             return f"{what} has no guarantee here."
         return f"{what} guarantees {percent(row.share)}."

@@ -362,7 +362,7 @@ class Results(Tabular):
                 f"{self.ahead[-1]:,.0f} less than the best fixed one"
             )
         for name, runs in self.runs.items():
-            if runs.guard is not None:
+            if runs.guard is not None and runs.guard.alarms > 0.0:
                 said.append(f"guard of {name}: {runs.guard}")
             if runs.switched:
                 said.append(f"net of {name}: centred EXP3 took over in {runs.switched:.1%} of runs")
