@@ -20,7 +20,6 @@ from bandanna.warehouse.source import (
     Source,
     Table,
     connected,
-    is_address,
     named,
     opened,
     require,
@@ -79,7 +78,7 @@ def count(
     if isinstance(source, Exposures):
         if person is not None or bins:
             raise InputError("exposures count each unit once, and are not divided by columns.")
-        with connected(source.address, _where(source)) as backend:
+        with connected(source) as backend:
             question = _exposed(backend, source, arm, outcome, check_range(loss_range))
             before()
             answer = question.to_pyarrow()
@@ -87,7 +86,7 @@ def count(
     named_arms = None if arms is None else tuple(arms)
     ends = check_range(loss_range)
     asked = Asked(arm, outcome, ends, person, source.time, tuple(bins), named_arms)
-    with connected(_address(source), _where(source)) as backend:
+    with connected(source) as backend:
         question = _rows(backend, source, asked).limit(MOST_ROWS + 1)
         before()
         rows = question.to_pyarrow().to_pylist()
@@ -104,10 +103,7 @@ def sql_of(
     bins: Sequence[Bins] = (),
 ) -> str:
     """Return the query that ``count`` would ask, as the engine reads it."""
-    where = _where(source)
-    with connected(
-        source.address if isinstance(source, Exposures) else _address(source), where
-    ) as backend:
+    with connected(source) as backend:
         if isinstance(source, Exposures):
             query = _exposed(backend, source, arm, outcome, check_range(loss_range))
         else:
@@ -133,21 +129,6 @@ def source_of(log: object) -> Source | None:
     return None if in_memory and missing_for("warehouse") else Table(log)
 
 
-def _where(source: Source) -> str:
-    if isinstance(source, Table):
-        return named(source.place)
-    return named(source.address if source.address is not None else source.exposures)
-
-
-def _address(source: Table) -> object | None:
-    place = source.place
-    if is_address(place) or hasattr(place, "list_tables"):
-        if source.table is None:
-            raise InputError("name the table of the database: --table, or table=.")
-        return place
-    return None
-
-
 def _rows(backend: ibis.BaseBackend, source: Table, asked: Asked) -> ibis.Table:
     needed = [asked.arm, asked.outcome, *(one.column for one in asked.bins)]
     needed += [name for name in (asked.person, asked.time) if name is not None]
@@ -169,7 +150,7 @@ def _exposed(
 
 def check_columns(source: Exposures, arm: str, outcomes: Mapping[str, LossRange]) -> None:
     """Refuse tables that lack a column, or have one that cannot be counted; no row is read."""
-    with connected(source.address, _where(source)) as backend:
+    with connected(source) as backend:
         for outcome, ends in outcomes.items():
             _exposed(backend, source, arm, outcome, check_range(ends))
 
@@ -304,7 +285,7 @@ def _in_order(names: set[str]) -> list[str]:
 
 def count_exposed(source: Exposures, arm: str) -> int:
     """Return how many units were exposed to one of the arms: public, and no fact is read."""
-    with connected(source.address, _where(source)) as backend:
+    with connected(source) as backend:
         units = units_of(backend, source, arm)
         return int(units.filter(units.arm >= 0).count().to_pyarrow().as_py())
 
@@ -322,7 +303,7 @@ def count_units(
     """
     import ibis
 
-    with connected(source.address, _where(source)) as backend:
+    with connected(source) as backend:
         units = units_of(backend, source, arm)
         chosen = who(units.filter(units.arm >= 0).to_pyarrow())
         units, totals = ibis.memtable(chosen), []

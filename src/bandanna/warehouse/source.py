@@ -160,9 +160,29 @@ def named(place: object) -> str:
     return str(place) if isinstance(place, str | Path) else "the log"
 
 
+def _place(source: Source) -> object:
+    """Return what is spoken of: the database, or the exposures."""
+    if isinstance(source, Table):
+        return source.place
+    return source.exposures if source.address is None else source.address
+
+
+def _address(source: Source) -> object | None:
+    """Return the address of the database, or one that is open; None of files and frames."""
+    if isinstance(source, Exposures):
+        return source.address
+    place = source.place
+    if not is_address(place) and not hasattr(place, "list_tables"):
+        return None
+    if source.table is None:
+        raise InputError("name the table of the database: --set table=, or table=.")
+    return place
+
+
 @contextmanager
-def connected(address: object, where: str) -> Iterator[ibis.BaseBackend]:
+def connected(source: Source) -> Iterator[ibis.BaseBackend]:
     """Connect to a database, or to an embedded DuckDB; its errors do not get out."""
+    address, where = _address(source), named(_place(source))
     need("warehouse", f"reading {where}")
     import ibis
 
@@ -184,7 +204,9 @@ def connected(address: object, where: str) -> Iterator[ibis.BaseBackend]:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{where} cannot be read: {reason or type(error).__name__}.") from None
     except Exception as error:
-        kind = type(error).__name__
+        kind, other = type(error).__name__, "" if address else _other_encoding(source)
+        if other:
+            raise InputError(f"{where} cannot be read as a table: {other}.") from None
         raise InputError(UNREADABLE.format(where=where, kind=kind)) from None
     finally:
         if backend is not None and backend is not address:
@@ -293,15 +315,7 @@ def _read_files(backend: ibis.BaseBackend, place: str, texts: Sequence[str]) -> 
     ]
     require_once(named, named, place)
     columns = dict.fromkeys(named, "VARCHAR")
-    other = ""
-    try:
-        found = backend.read_csv(files, columns=columns, nullstr=["", *MISSING], **AS_WRITTEN)
-    except Exception:
-        other = _other_encoding(files)
-        if not other:
-            raise
-        raise InputError(f"{place} cannot be read as a table: {other}.") from None
-    return found
+    return backend.read_csv(files, columns=columns, nullstr=["", *MISSING], **AS_WRITTEN)
 
 
 def _binary(name: str) -> BufferedIOBase:
@@ -309,13 +323,16 @@ def _binary(name: str) -> BufferedIOBase:
     return gzip.open(name) if name.endswith(".gz") else open(name, "rb")
 
 
-def _other_encoding(files: Sequence[str]) -> str:
-    """Say which of some files is not in UTF-8, and what to do; nothing if all are."""
-    for name in files:
-        with _binary(name) as file:
-            other = other_encoding(Path(name).name, file)
-        if other:
-            return other
+def _other_encoding(source: Source) -> str:
+    """Say which file is not in UTF-8, and what to do; nothing if all are."""
+    places = (source.place,) if isinstance(source, Table) else (source.exposures, source.facts)
+    for place in places:
+        for name in _files(str(place)) if isinstance(place, str | Path) else ():
+            if not name.endswith(".parquet"):
+                with _binary(name) as file:
+                    other = other_encoding(Path(name).name, file)
+                if other:
+                    return other
     return ""
 
 
