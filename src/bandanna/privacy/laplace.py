@@ -15,8 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -37,7 +35,9 @@ from bandanna.privacy.mechanism import (
     PrivacyLoss,
     PureMechanism,
     continuous_laplace_loss,
+    least_scale,
     on_the_grid,
+    prove_scale,
 )
 from bandanna.privacy.noise import discrete_laplace_noise, within_reach
 from bandanna.privacy.release import ArmTotals, Tally, publish
@@ -45,20 +45,9 @@ from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.privacy.sums import PureRelease
 
 
-@lru_cache(maxsize=256)
 def laplace_scale(epsilon: float) -> float:
-    """Return the smallest float scale for which ``UNITS / scale <= epsilon`` for certain."""
-    scale = UNITS / epsilon
-    # UNITS is a power of two, so the comparison below is exact in integers.
-    while not _scale_satisfies(scale, epsilon):
-        scale = math.nextafter(scale, math.inf)
-    return scale
-
-
-def _scale_satisfies(scale: float, epsilon: float) -> bool:
-    scale_over, scale_under = scale.as_integer_ratio()
-    over, under = epsilon.as_integer_ratio()
-    return UNITS * scale_under * under <= over * scale_over
+    """Return the scale of noise on sums that one loss moves by ``UNITS`` at most."""
+    return least_scale(UNITS, epsilon)
 
 
 @dataclass(frozen=True)
@@ -82,10 +71,7 @@ class LaplaceMechanism(PureMechanism):
     def prove(self, epsilon: float) -> Iterator[Finding]:
         """Prove the promise in exact arithmetic."""
         yield on_the_grid(self.units, UNITS)
-        holds = self.units <= Fraction(epsilon) * Fraction(self.scale)
-        yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
-        if holds and self.scale != laplace_scale(epsilon):
-            yield Finding("scale", False, "is not the scale of this epsilon")
+        yield from prove_scale(UNITS, epsilon, self.scale)
 
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution."""

@@ -9,9 +9,8 @@ Every part is released once, by one of two mechanisms, and their epsilons add up
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
@@ -19,21 +18,20 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core.checks import MAX_EPSILON, MIN_EPSILON
 from bandanna._core.grid import LossRange
 from bandanna._core.types import JSON, Guarantee, plain
-from bandanna.privacy.composition import float_above
 from bandanna.privacy.laplace import LaplaceMechanism, MomentsMechanism
 from bandanna.privacy.mechanism import (
     Finding,
     Numerics,
     PrivacyLoss,
     PureMechanism,
-    float_of,
     is_positive,
+    least_scale,
 )
 from bandanna.privacy.moments import pure_loss
 from bandanna.privacy.noise import laplace_vector, within_reach
+from bandanna.privacy.parts import PartedMechanism, added_up, is_epsilon
 from bandanna.privacy.statements import POST_PROCESSING, frozen_assumed
 
 if TYPE_CHECKING:
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
 COSTS = {"choice": 2, "count": 1}
 """What a part costs, times its scale."""
 
-SUMS: dict[str, type[LaplaceMechanism | MomentsMechanism]] = {
+SUMS: Mapping[str, type[PureMechanism]] = {
     LaplaceMechanism.name: LaplaceMechanism,
     MomentsMechanism.name: MomentsMechanism,
 }
@@ -82,13 +80,9 @@ class SideRelease:
         return within_reach(int(exact) + laplace_vector(self.scale, 1)[0])
 
 
-@lru_cache(maxsize=256)
 def part_scale(kind: str, epsilon: float) -> float:
     """Return the smallest scale that costs epsilon at most."""
-    scale = COSTS[kind] / epsilon
-    while COSTS[kind] > Fraction(epsilon) * Fraction(scale):
-        scale = math.nextafter(scale, math.inf)
-    return scale
+    return least_scale(COSTS[kind], epsilon)
 
 
 @lru_cache(maxsize=64)
@@ -108,7 +102,7 @@ def _chooser(scale: float) -> Callable[[list[int]], int]:
 
 
 @dataclass(frozen=True)
-class LogMechanism(PureMechanism):
+class LogMechanism(PartedMechanism):
     """Sums of a log, and parts that were bought before or beside them."""
 
     sums: JSON
@@ -121,6 +115,9 @@ class LogMechanism(PureMechanism):
     """The column that was subtracted; empty where none was."""
 
     name: ClassVar[str] = "log-answer"
+    inside: ClassVar[str] = "sums"
+    kinds: ClassVar[Mapping[str, type[PureMechanism]]] = SUMS
+    shared: ClassVar[str] = "are of the same log"
     sampler: ClassVar[str] = "OpenDP discrete Laplace and noisy maximum, i64"
     reasons: ClassVar[tuple[str, ...]] = (
         f"the sums and each part are released once by mechanisms of their own, whose epsilons add "
@@ -128,19 +125,9 @@ class LogMechanism(PureMechanism):
     )
 
     @property
-    def main(self) -> LaplaceMechanism | MomentsMechanism:
-        """The mechanism of the sums."""
-        return SUMS[self.sums["mechanism"]].read(self.sums)
-
-    @property
     def bought(self) -> bool:
         """Whether the range of outcomes was chosen privately."""
         return bool(self.bounds)
-
-    @property
-    def grid(self) -> float:
-        """How much epsilon integers may cost beyond the laws that ``loss`` accounts for."""
-        return self.main.grid
 
     def assumptions(self) -> tuple[str, ...]:
         """Return what is assumed of bounds and of what was known before."""
@@ -153,11 +140,7 @@ class LogMechanism(PureMechanism):
 
     def prove(self, epsilon: float) -> Iterator[Finding]:
         """Prove that each part keeps its epsilon, and that they add up to no more than is said."""
-        for finding in self.main.prove(self.sums_epsilon):
-            entry = "sums_epsilon" if finding.entry == "epsilon" else "sums"
-            yield finding._replace(entry=entry)
-        same = (self.main.batch, self.main.units) == (self.batch, self.units)
-        yield Finding("sums", same, "are of the same log")
+        yield from self.prove_main()
         for part in self.parts:
             cost = COSTS[part["kind"]]
             holds = cost <= Fraction(part["epsilon"]) * Fraction(part["scale"])
@@ -168,10 +151,7 @@ class LogMechanism(PureMechanism):
         names = [part["what"] for part in self.parts]
         if names != sorted(set(names)):
             yield Finding("parts", False, "are named in the order of the alphabet, each once")
-        all_parts = [self.sums_epsilon, *(part["epsilon"] for part in self.parts)]
-        together = sum(map(Fraction, all_parts), Fraction(0))
-        holds = float_above(together) == epsilon
-        yield Finding("epsilon", holds, f"{len(all_parts)} parts add up to {float(together):.6g}")
+        yield self.prove_sum(epsilon, (part["epsilon"] for part in self.parts))
 
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss of any mechanism with this epsilon."""
@@ -180,21 +160,7 @@ class LogMechanism(PureMechanism):
     @classmethod
     def impossible(cls, facts: JSON) -> Iterator[Finding]:
         """Entries must have their types before anything is computed from them."""
-        for key in ("batch", "units"):
-            if type(facts.get(key)) is not int or facts[key] < 1:
-                yield Finding(key, False, "must be a whole number, at least 1")
-        if not _is_epsilon(facts.get("sums_epsilon")):
-            why = f"must be a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}"
-            yield Finding("sums_epsilon", False, why)
-        sums = facts.get("sums")
-        kind = SUMS.get(str(sums.get("mechanism"))) if isinstance(sums, dict) else None
-        if kind is None or not isinstance(sums, dict):
-            yield Finding("sums", False, f"must hold the numbers of one of {', '.join(SUMS)}")
-        else:
-            named = set(sums) == {"mechanism", "sampler", *kind.entries()}
-            if not named or sums["sampler"] != kind.sampler:
-                yield Finding("sums", False, "has entries that are missing or not known")
-            yield from (one._replace(entry="sums") for one in kind.impossible(sums))
+        yield from cls.impossible_main(facts)
         parts = facts.get("parts")
         if not isinstance(parts, list) or not parts or not all(map(_possible, parts)):
             yield Finding("parts", False, "must list what, kind, epsilon and scale of each")
@@ -206,17 +172,13 @@ class LogMechanism(PureMechanism):
             yield Finding("frozen", False, "must be a text")
 
 
-def _is_epsilon(value: object) -> bool:
-    return is_positive(value) and MIN_EPSILON <= float_of(value) <= MAX_EPSILON
-
-
 def _possible(part: object) -> bool:
     return (
         isinstance(part, dict)
         and set(part) == {"what", "kind", "epsilon", "scale"}
         and isinstance(part["what"], str)
         and part["kind"] in COSTS
-        and _is_epsilon(part["epsilon"])
+        and is_epsilon(part["epsilon"])
         and is_positive(part["scale"])
     )
 
@@ -247,14 +209,9 @@ def with_parts(
         frozen,
     )
     listed = "; ".join(f"{part.what} (epsilon {plain(part.epsilon)})" for part in parts)
-    together = [sums.epsilon, *(part.epsilon for part in parts)]
-    return Guarantee(
-        epsilon=float_above(sum(map(Fraction, together), Fraction(0))),
-        delta=0.0,
-        protects=sums.protects,
-        model=law.model,
-        mechanism=f"{sums.mechanism} (epsilon {plain(sums.epsilon)}); and {listed}",
-        because=law.reasons[0],
-        assumptions=(*sums.assumptions, *law.assumptions()),
-        facts=law.facts(),
+    promise = law.promise(
+        added_up([sums.epsilon, *(part.epsilon for part in parts)]),
+        f"{sums.mechanism} (epsilon {plain(sums.epsilon)}); and {listed}",
+        sums.protects,
     )
+    return replace(promise, assumptions=(*sums.assumptions, *law.assumptions()))

@@ -12,12 +12,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import lru_cache
 from importlib import metadata
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
 
-from bandanna._core.types import JSON, Model
-from bandanna.privacy.statements import batches_in_words, protected
+from bandanna._core.grid import check_range
+from bandanna._core.types import JSON, Guarantee, InputError, Model
+from bandanna.privacy.statements import PROTECTED, batches_in_words, protected
 
 if TYPE_CHECKING:
     import numpy as np
@@ -185,6 +187,19 @@ class PureMechanism(Mechanism):
     def prove(self, epsilon: float) -> Iterator[Finding]:
         """Prove the promise in exact arithmetic."""
 
+    def promise(self, epsilon: float, words: str, protects: str = PROTECTED) -> Guarantee:
+        """Return the guarantee of an epsilon that is proved."""
+        return Guarantee(
+            epsilon=epsilon,
+            delta=0.0,
+            protects=protects,
+            model=self.model,
+            mechanism=words,
+            because=self.reasons[0],
+            assumptions=self.assumptions(),
+            facts=self.facts(),
+        )
+
     def check(self, epsilon: float, delta: float) -> Iterator[Finding]:
         """Prove the promise, and ask dp-accounting, which shares no code with us."""
         yield Finding("delta", delta == 0, f"{self.name} is pure: delta is 0")
@@ -196,6 +211,23 @@ class PureMechanism(Mechanism):
             numeric = float(loss.get_epsilon_for_delta(SECOND_DELTA)) + self.grid
             why = f"dp-accounting finds {numeric:.6g} at delta {SECOND_DELTA:g}"
             yield Finding("epsilon", numeric <= epsilon * (1 + TOLERANCE), why)
+
+
+@lru_cache(maxsize=512)
+def least_scale(moved: int, epsilon: float) -> float:
+    """Return the smallest float scale for which ``moved / scale <= epsilon`` for certain."""
+    scale = moved / epsilon
+    while moved > Fraction(epsilon) * Fraction(scale):
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def prove_scale(moved: int, epsilon: float, scale: float) -> Iterator[Finding]:
+    """Prove that noise of a scale hides what is moved, and that it is the scale of epsilon."""
+    holds = moved <= Fraction(epsilon) * Fraction(scale)
+    yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
+    if holds and scale != least_scale(moved, epsilon):
+        yield Finding("scale", False, "is not the scale of this epsilon")
 
 
 def on_the_grid(units: int, grid: int) -> Finding:
@@ -210,6 +242,17 @@ def _ordered(version: str) -> tuple[int, ...]:
 def is_positive(value: object) -> bool:
     """Whether a value from a document is a finite number above 0."""
     return type(value) in (int, float) and 0 < float_of(value) < math.inf
+
+
+def is_range(value: object) -> bool:
+    """Whether a value from a document is two numbers, the smaller one first."""
+    if not isinstance(value, list) or not all(type(end) in (int, float) for end in value):
+        return False
+    try:
+        check_range(tuple(value))
+    except InputError:
+        return False
+    return True
 
 
 def float_of(value: object) -> float:

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-from bandanna._core.checks import MAX_EPSILON, MIN_EPSILON
-from bandanna._core.grid import UNITS, check_range
+from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee, plain
-from bandanna.privacy.composition import float_above, float_below
+from bandanna.privacy.composition import float_below
 from bandanna.privacy.laplace import (
     LaplaceMechanism,
     LaplaceRelease,
@@ -30,14 +29,15 @@ from bandanna.privacy.mechanism import (
     Numerics,
     PrivacyLoss,
     PureMechanism,
-    float_of,
     is_positive,
+    is_range,
 )
 from bandanna.privacy.one_bit import OneBitMechanism
+from bandanna.privacy.parts import PartedMechanism, added_up, is_epsilon
 from bandanna.privacy.statements import POST_PROCESSING
 from bandanna.privacy.sums import SumRelease
 
-OUTCOMES: dict[str, type[LaplaceMechanism | OneBitMechanism]] = {
+OUTCOMES: Mapping[str, type[PureMechanism]] = {
     LaplaceMechanism.name: LaplaceMechanism,
     MomentsMechanism.name: MomentsMechanism,
     OneBitMechanism.name: OneBitMechanism,
@@ -68,7 +68,7 @@ def shares_of(epsilon: float, metrics: int, share: float) -> Shares:
 
 
 @dataclass(frozen=True)
-class MetricsMechanism(PureMechanism):
+class MetricsMechanism(PartedMechanism):
     """An outcome and metrics, each released by a mechanism of its own."""
 
     outcome: JSON
@@ -78,16 +78,14 @@ class MetricsMechanism(PureMechanism):
     """Name, range, epsilon and scale of each metric, and whether its squares are released too."""
 
     name: ClassVar[str] = "with-metrics"
+    inside: ClassVar[str] = "outcome"
+    kinds: ClassVar[Mapping[str, type[PureMechanism]]] = OUTCOMES
+    shared: ClassVar[str] = "is released in the same batches"
     sampler: ClassVar[str] = "OpenDP discrete Laplace, i64; secrets.randbelow for one-bit releases"
     reasons: ClassVar[tuple[str, ...]] = (
         f"the outcome and each metric are released by mechanisms of their own, whose epsilons add "
         f"up (Lemma 'Basic Composition'), checked in exact arithmetic; {POST_PROCESSING}",
     )
-
-    @property
-    def main(self) -> LaplaceMechanism | OneBitMechanism:
-        """The mechanism of the main outcome."""
-        return OUTCOMES[self.outcome["mechanism"]].read(self.outcome)
 
     @property
     def others(self) -> list[LaplaceMechanism]:
@@ -107,19 +105,12 @@ class MetricsMechanism(PureMechanism):
 
     def prove(self, epsilon: float) -> Iterator[Finding]:
         """Prove that each part keeps its epsilon, and that they add up to no more than is said."""
-        for finding in self.main.prove(self.outcome_epsilon):
-            entry = "outcome_epsilon" if finding.entry == "epsilon" else "outcome"
-            yield finding._replace(entry=entry)
-        same = (self.main.batch, self.main.units) == (self.batch, self.units)
-        yield Finding("outcome", same, "is released in the same batches")
+        yield from self.prove_main()
         for one, law in zip(self.metrics, self.others, strict=True):
             for finding in law.prove(one["epsilon"]):
                 why = f"{one['name']}: {finding.why}"
                 yield finding._replace(entry="metrics", why=why)
-        parts = [self.outcome_epsilon, *(one["epsilon"] for one in self.metrics)]
-        together = sum(map(Fraction, parts), Fraction(0))
-        holds = float_above(together) == epsilon
-        yield Finding("epsilon", holds, f"{len(parts)} parts add up to {float(together):.6g}")
+        yield self.prove_sum(epsilon, (one["epsilon"] for one in self.metrics))
 
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss of everything together."""
@@ -132,31 +123,12 @@ class MetricsMechanism(PureMechanism):
     @classmethod
     def impossible(cls, facts: JSON) -> Iterator[Finding]:
         """Entries must have their types before anything is computed from them."""
-        for key in ("batch", "units"):
-            if type(facts.get(key)) is not int or facts[key] < 1:
-                yield Finding(key, False, "must be a whole number, at least 1")
-        if not _is_epsilon(facts.get("outcome_epsilon")):
-            why = f"must be a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}"
-            yield Finding("outcome_epsilon", False, why)
-        outcome = facts.get("outcome")
-        kind = OUTCOMES.get(str(outcome.get("mechanism"))) if isinstance(outcome, dict) else None
-        if kind is None or not isinstance(outcome, dict):
-            known = ", ".join(OUTCOMES)
-            yield Finding("outcome", False, f"must hold the numbers of one of {known}")
-        else:
-            named = set(outcome) == {"mechanism", "sampler", *kind.entries()}
-            if not named or outcome["sampler"] != kind.sampler:
-                yield Finding("outcome", False, "has entries that are missing or not known")
-            yield from (one._replace(entry="outcome") for one in kind.impossible(outcome))
+        yield from cls.impossible_main(facts)
         metrics = facts.get("metrics")
         if not isinstance(metrics, list) or not metrics or not all(map(_possible, metrics)):
             yield Finding("metrics", False, "must list the name, range, epsilon and scale of each")
         elif len({one["name"] for one in metrics}) < len(metrics):
             yield Finding("metrics", False, "has a name twice")
-
-
-def _is_epsilon(value: object) -> bool:
-    return is_positive(value) and MIN_EPSILON <= float_of(value) <= MAX_EPSILON
 
 
 def _possible(metric: object) -> bool:
@@ -165,19 +137,10 @@ def _possible(metric: object) -> bool:
         and set(metric) - {"squares"} == {"name", "low", "high", "epsilon", "scale"}
         and metric.get("squares", True) is True
         and isinstance(metric["name"], str)
-        and all(type(metric[end]) in (int, float) for end in ("low", "high"))
-        and _is_range(metric["low"], metric["high"])
-        and _is_epsilon(metric["epsilon"])
+        and is_range([metric["low"], metric["high"]])
+        and is_epsilon(metric["epsilon"])
         and is_positive(metric["scale"])
     )
-
-
-def _is_range(low: float, high: float) -> bool:
-    try:
-        check_range((low, high))
-    except InputError:
-        return False
-    return True
 
 
 def metrics_assumed(ranges: Mapping[str, tuple[float, float]]) -> str:
@@ -229,7 +192,6 @@ class MetricsRelease:
                 f"metrics go with one-bit and Laplace releases, not with {facts.get('mechanism')}."
             )
         scale = laplace_scale(self.epsilon)
-        parts = [outcome.epsilon, *(self.epsilon for _ in self.ranges)]
         law = MetricsMechanism(
             facts["batch"],
             facts["units"],
@@ -243,17 +205,15 @@ class MetricsRelease:
         )
         listed = ", ".join(self.ranges)
         beside = " and on the squares beside it" if self.squares else ""
-        return Guarantee(
-            epsilon=float_above(sum(map(Fraction, parts), Fraction(0))),
-            delta=0.0,
-            protects=outcome.protects,
+        words = (
+            f"{outcome.mechanism} (epsilon {plain(outcome.epsilon)}); and for each of the "
+            f"metrics {listed} discrete Laplace noise of scale {scale!r} on its sum{beside}, "
+            f"in units of 1/{UNITS} of its range (epsilon {plain(self.epsilon)} each)"
+        )
+        epsilon = added_up([outcome.epsilon, *(self.epsilon for _ in self.ranges)])
+        promise = law.promise(epsilon, words, outcome.protects)
+        return replace(
+            promise,
             model=outcome.model,
-            mechanism=(
-                f"{outcome.mechanism} (epsilon {plain(outcome.epsilon)}); and for each of the "
-                f"metrics {listed} discrete Laplace noise of scale {scale!r} on its sum{beside}, "
-                f"in units of 1/{UNITS} of its range (epsilon {plain(self.epsilon)} each)"
-            ),
-            because=law.reasons[0],
             assumptions=(*outcome.assumptions, *law.assumptions()),
-            facts=law.facts(),
         )

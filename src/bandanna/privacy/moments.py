@@ -21,7 +21,6 @@ from bandanna.counted import LARGEST_SQUARE
 from bandanna.privacy.laplace import MomentsMechanism, laplace_scale
 from bandanna.privacy.mechanism import PrivacyLoss
 from bandanna.privacy.noise import laplace_vector, within_reach
-from bandanna.privacy.statements import PROTECTED
 
 
 class Moments(NamedTuple):
@@ -77,15 +76,8 @@ class MomentsRelease:
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
         law = self.mechanism
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            protects=PROTECTED,
-            model=law.model,
-            mechanism=(
-                f"discrete Laplace noise of scale {law.scale!r} on each sum and on the squares "
-                f"beside it, in units of 1/{UNITS}"
-            ),
-            because=law.reasons[0],
-            facts=law.facts(),
+        words = (
+            f"discrete Laplace noise of scale {law.scale!r} on each sum and on the squares "
+            f"beside it, in units of 1/{UNITS}"
         )
+        return law.promise(self.epsilon, words)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -26,7 +25,13 @@ from bandanna._core.grid import UNITS
 from bandanna._core.types import Guarantee
 from bandanna.counted import LARGEST_SQUARE, Counted, Integers
 from bandanna.privacy.laplace import laplace_scale
-from bandanna.privacy.mechanism import Finding, Numerics, PrivacyLoss, PureMechanism
+from bandanna.privacy.mechanism import (
+    Finding,
+    Numerics,
+    PrivacyLoss,
+    PureMechanism,
+    prove_scale,
+)
 from bandanna.privacy.moments import pure_loss
 from bandanna.privacy.noise import laplace_vector, within_reach
 from bandanna.privacy.statements import DECLARED, POST_PROCESSING, PRESENCE
@@ -88,10 +93,7 @@ class PresenceMechanism(PureMechanism):
         why = f"one person moves three sums by {UNITS} together"
         yield Finding("units", self.units == UNITS, why)
         yield Finding("batch", self.batch == MAX_ROUNDS, "how many there are is not told")
-        holds = self.units <= Fraction(epsilon) * Fraction(self.scale)
-        yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
-        if holds and self.scale != laplace_scale(epsilon):
-            yield Finding("scale", False, "is not the scale of this epsilon")
+        yield from prove_scale(UNITS, epsilon, self.scale)
 
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution of any mechanism with this epsilon."""
@@ -139,16 +141,8 @@ class PresenceRelease:
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
         law = self.mechanism
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            protects=PRESENCE,
-            model=law.model,
-            mechanism=(
-                f"discrete Laplace noise of scale {law.scale!r} on three sums of each arm, from "
-                f"which counts, sums and squares follow, in units of 1/{UNITS}"
-            ),
-            because=law.reasons[0],
-            assumptions=law.assumptions(),
-            facts=law.facts(),
+        words = (
+            f"discrete Laplace noise of scale {law.scale!r} on three sums of each arm, from "
+            f"which counts, sums and squares follow, in units of 1/{UNITS}"
         )
+        return law.promise(self.epsilon, words, PRESENCE)

@@ -14,21 +14,27 @@ on smaller grids is tried in ``tests/privacy/test_ratio.py``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from bandanna._core import checks
 from bandanna._core.grid import UNITS, LossRange, check_range
-from bandanna._core.types import JSON, Guarantee, InputError, plain
+from bandanna._core.types import JSON, Guarantee, plain
 from bandanna.counted import LARGEST_SQUARE
-from bandanna.privacy.mechanism import Finding, Numerics, PrivacyLoss, PureMechanism, is_positive
+from bandanna.privacy.mechanism import (
+    Finding,
+    Numerics,
+    PrivacyLoss,
+    PureMechanism,
+    is_positive,
+    is_range,
+    least_scale,
+    prove_scale,
+)
 from bandanna.privacy.moments import pure_loss
 from bandanna.privacy.noise import laplace_vector, within_reach
-from bandanna.privacy.statements import POST_PROCESSING, PROTECTED
+from bandanna.privacy.statements import POST_PROCESSING
 
 
 def farthest(grid: int) -> int:
@@ -55,13 +61,9 @@ class RatioSums(NamedTuple):
     product: int
 
 
-@lru_cache(maxsize=64)
 def ratio_scale(epsilon: float) -> float:
     """Return the smallest scale that costs epsilon at most."""
-    scale = MOST / epsilon
-    while Fraction(epsilon) * Fraction(scale) < MOST:
-        scale = math.nextafter(scale, math.inf)
-    return scale
+    return least_scale(MOST, epsilon)
 
 
 def ratio_range(low: float, high: float) -> str:
@@ -94,10 +96,7 @@ class RatioMechanism(PureMechanism):
     def prove(self, epsilon: float) -> Iterator[Finding]:
         """Prove the promise in exact arithmetic."""
         yield Finding("units", self.units == MOST, f"one unit moves five sums by at most {MOST}")
-        holds = self.units <= Fraction(epsilon) * Fraction(self.scale)
-        yield Finding("epsilon", holds, "units / scale <= epsilon, in exact fractions")
-        if holds and self.scale != ratio_scale(epsilon):
-            yield Finding("scale", False, "is not the scale of this epsilon")
+        yield from prove_scale(MOST, epsilon, self.scale)
 
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution of any mechanism with this epsilon."""
@@ -111,18 +110,8 @@ class RatioMechanism(PureMechanism):
                 yield Finding(key, False, "must be a whole number, at least 1")
         if not is_positive(facts.get("scale")):
             yield Finding("scale", False, "must be a finite number above 0, in range")
-        if not _is_range(facts.get("bottom")):
+        if not is_range(facts.get("bottom")):
             yield Finding("bottom", False, "must be two numbers, the smaller one first")
-
-
-def _is_range(value: object) -> bool:
-    if not isinstance(value, list) or not all(type(end) in (int, float) for end in value):
-        return False
-    try:
-        check_range(tuple(value))
-    except InputError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)
@@ -169,16 +158,8 @@ class RatioRelease:
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
         law = self.mechanism
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            protects=PROTECTED,
-            model=law.model,
-            mechanism=(
-                f"discrete Laplace noise of scale {law.scale!r} on each of two sums, on the "
-                f"squares beside them and on the sum of products, in units of 1/{UNITS}"
-            ),
-            because=law.reasons[0],
-            assumptions=law.assumptions(),
-            facts=law.facts(),
+        words = (
+            f"discrete Laplace noise of scale {law.scale!r} on each of two sums, on the "
+            f"squares beside them and on the sum of products, in units of 1/{UNITS}"
         )
+        return law.promise(self.epsilon, words)

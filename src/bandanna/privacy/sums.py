@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,9 +16,8 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee
 from bandanna.inference import Law, Totals
-from bandanna.privacy.mechanism import Mechanism
+from bandanna.privacy.mechanism import PureMechanism
 from bandanna.privacy.release import ArmTotals, Release, Seeded, SumMemory, Tally, publish_once
-from bandanna.privacy.statements import PROTECTED
 
 
 class SumTally(Tally):
@@ -170,22 +169,12 @@ class PureRelease(SumRelease):
     def promise(
         self,
         mechanism: str,
-        law: Mechanism,
+        law: PureMechanism,
         curve: Callable[[float], float],
         group: Callable[[int, float], float] | None = None,
     ) -> Guarantee:
         """Return the guarantee of a mechanism that is proved to have this epsilon."""
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            protects=PROTECTED,
-            model=law.model,
-            mechanism=mechanism,
-            because=law.reasons[0],
-            facts=law.facts(),
-            curve=curve,
-            group=group,
-        )
+        return replace(law.promise(self.epsilon, mechanism), curve=curve, group=group)
 
     def to_dict(self) -> JSON:
         """Name and parameters."""
