@@ -37,6 +37,10 @@ Losses = Literal["any", "changing", "steady"]
 Constants = Literal["paper", "ours"]
 """Whose constants an algorithm of the paper runs with."""
 
+IntervalKind = Literal["normal", "proved"]
+"""How intervals are made."""
+
+INTERVALS: tuple[str, ...] = get_args(IntervalKind)
 GOALS: tuple[str, ...] = get_args(Goal)
 CONSTANTS: tuple[str, ...] = get_args(Constants)
 LOSSES: tuple[str, ...] = get_args(Losses)
@@ -262,6 +266,15 @@ class Spec:
         0.95,
         least=0.5,
         most=1,
+        served=True,
+        experts=False,
+    )
+    interval: IntervalKind = _declare(  # noqa: RUF009
+        _one_of("interval", INTERVALS),
+        """How intervals are made where it is known how much outcomes vary: normal is narrower and
+        holds by the normal approximation; proved holds for any outcomes in the range.""",
+        "normal",
+        choices=INTERVALS,
         served=True,
         experts=False,
     )
@@ -555,6 +568,7 @@ class OptionsAround(CommonOptions, total=False):
 
     goal: Goal | None
     confidence: float
+    interval: IntervalKind
     tolerance: float
     binary: bool
     guard: bool

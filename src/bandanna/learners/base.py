@@ -268,7 +268,7 @@ def dump_arrays(state: NamedTuple) -> JSON:
     return {field: array.tolist() for field, array in arrays if not field.startswith(SCRATCH)}
 
 
-ADDED = {"squares": 0.25}
+ADDED = {"squares": 0.25, "squared": 0.0}
 """Fields that documents of earlier releases lack, and what they hold where nothing was known."""
 
 

@@ -3,8 +3,9 @@
 The arm with the smallest mean so far runs against the rival with the least evidence against it;
 whichever of the two has fewer rounds is played next, for a batch that is a fixed share of its
 rounds. A rival leaves when the evidence that the leader is better reaches the level that
-``ErrorBudget`` has for it. The evidence is that of ``bandanna.inference``, so a best arm is named
-wrongly in less than a share ``alpha`` of runs, however long they are, if losses are steady.
+``ErrorBudget`` has for it. Where it is known how much losses vary the evidence is that of
+``bandanna.any_time_normal``, else that of ``bandanna.inference``, which is proved. So a best arm is
+named wrongly in less than a share ``alpha`` of runs, however long they are, if losses are steady.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.compiled import kernel, step
 from bandanna._core.streams import Stream, binomial, laplace
+from bandanna._core.types import InputError
+from bandanna.any_time_normal import Moments, one_sided, pair_evidence, pair_radius
 from bandanna.error_budget import ErrorBudget
 from bandanna.inference import Law, Totals, law_of, least_evidence, scratch
 from bandanna.learners.base import CompiledLearner, Dropped, RaceReport, Report, aligned_zeros
@@ -34,10 +37,16 @@ WINNER, WHEN = 0, 1
 """Where the state keeps the winner, counted from 1, and after how many rounds it was known."""
 
 
+PROVED, SQUARES, BINARY = range(3)
+"""What evidence rests on: the range alone, released squares, or that losses are 0 or 1."""
+EVIDENCE = {"proved": PROVED, "squares": SQUARES, "binary": BINARY}
+
+
 class RaceParams(NamedTuple):
     """Numbers for the compiled steps."""
 
     law: Law
+    kind: int
     level: float
     """Log evidence at which an arm leaves."""
     growth: float
@@ -53,6 +62,8 @@ class RaceState(NamedTuple):
 
     sums: Floats
     """Released sums of losses."""
+    squared: Floats
+    """The same of their squares around 1/2."""
     plays: Floats
     releases: Floats
     waiting: Floats
@@ -87,6 +98,11 @@ class Race(CompiledLearner):
         range of losses.
     growth
         By how much an arm's rounds grow from batch to batch, above 1.
+    opening
+        Rounds in an arm's first batch; 2 / epsilon by default.
+    evidence
+        What it rests on: ``proved`` for any losses in [0, 1]; ``squares``, the normal approximation
+        with the squares that were released; or ``binary``, the same for losses that are 0 or 1.
     uniform
         Play all arms alike, also those that left, as an A/B test does: for comparison.
     prior
@@ -107,6 +123,8 @@ class Race(CompiledLearner):
     before: float = 0.0
     first: int = 0
     ever: int = 0
+    opening: int | None = None
+    evidence: str = "proved"
     name: ClassVar[str] = "race"
     tells_chance: ClassVar[bool] = False
     grows: ClassVar[bool] = True
@@ -114,7 +132,8 @@ class Race(CompiledLearner):
     starts: ClassVar[bool] = True
     squares: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
-        *("sums", "plays", "releases", "waiting", "racing", "evidence", "dropped", "beaten"),
+        *("sums", "squared", "plays", "releases", "waiting"),
+        *("racing", "evidence", "dropped", "beaten"),
     )
 
     def __post_init__(self) -> None:
@@ -126,15 +145,20 @@ class Race(CompiledLearner):
         checks.within("before", self.before, 0.0, math.inf)
         checks.within("first", self.first, 0, max(self.ever, 0))
         checks.set_fields(self, prior=check_prior(self.prior, self.arms))
+        if self.opening is not None:
+            checks.whole("opening", self.opening, 1, LONGEST)
+        if self.evidence not in EVIDENCE:
+            raise InputError(
+                f"evidence must be one of {', '.join(EVIDENCE)}; got {self.evidence!r}."
+            )
 
     def params(self) -> RaceParams:
         """Return the numbers for the compiled steps."""
-        first = min(math.ceil(2.0 / self.epsilon), LONGEST)
-        law = law_of(1.0 / float(self.epsilon))
+        first = self.opening or min(math.ceil(2.0 / self.epsilon), LONGEST)
+        law, kind = law_of(1.0 / float(self.epsilon)), EVIDENCE[self.evidence]
+        level = -math.log(self.error()) if kind == PROVED else one_sided(self.error())
         shape = float(self.growth), first, float(self.tolerance), bool(self.uniform)
-        return RaceParams(
-            law, -math.log(self.error()), *shape, float(self.before + self._known_rounds())
-        )
+        return RaceParams(law, kind, level, *shape, float(self.before + self._known_rounds()))
 
     def error(self) -> float:
         """Return the error probability of each step, with which an arm leaves or is good enough.
@@ -153,15 +177,12 @@ class Race(CompiledLearner):
 
     def start(self) -> RaceState:
         """Return the state before the first round."""
-        *known, answer = aligned_zeros(*[self.arms] * 8, 2)
-        sums, plays, releases, waiting, racing, evidence, dropped, beaten = known
-        state = RaceState(
-            sums, plays, releases, waiting, racing, evidence, dropped, beaten, answer, scratch()
-        )
+        state = RaceState._make([*aligned_zeros(*[self.arms] * 9, 2), scratch()])
         state.racing[:] = 1.0
         if self.prior is not None:
             told = weighed(self.prior, 1.0 / float(self.epsilon))
             state.sums[:], state.plays[:], state.releases[:] = told
+            state.squared[:] = 0.25 * state.plays  # the most there can be
             settle_once(self.params(), state)
         return state
 
@@ -213,6 +234,38 @@ def _totals(state: RaceState, arm: int) -> Totals:
 
 
 @step
+def _moments(state: RaceState, arm: int) -> Moments:
+    return Moments(state.sums[arm], state.squared[arm], state.plays[arm], state.releases[arm])
+
+
+@step
+def _against(params: RaceParams, state: RaceState, lead: int, arm: int, margin: float) -> float:
+    """Return the evidence that the leader is better, or worse by less than a margin.
+
+    As a part of what is needed: 1 is enough.
+    """
+    if params.kind == PROVED:
+        a, b = _totals(state, lead), _totals(state, arm)
+        found, _ = least_evidence(params.law, a, b, -margin, state.scratch)
+        return found / params.level
+    away = state.sums[arm] / state.plays[arm] - state.sums[lead] / state.plays[lead] + margin
+    first, second = _moments(state, lead), _moments(state, arm)
+    far = pair_radius(first, second, params.law.scale, params.kind == BINARY, params.level)
+    if math.isinf(far):
+        return float(1e-3 * away)  # too early to say
+    return float(away / far)
+
+
+@step
+def _evidence(params: RaceParams, state: RaceState, lead: int, arm: int) -> float:
+    """Return the logarithm of the evidence that the leader is better."""
+    if params.kind == PROVED:
+        return _against(params, state, lead, arm, 0.0) * params.level
+    first, second = _moments(state, lead), _moments(state, arm)
+    return pair_evidence(first, second, params.law.scale, params.kind == BINARY, 0.0)
+
+
+@step
 def _leader(state: RaceState) -> int:
     """Return the arm in the race with the smallest mean, or -1."""
     lead, least = -1, math.inf
@@ -253,9 +306,7 @@ def _next(params: RaceParams, state: RaceState, lead: int) -> int:
     rival, least = lead, math.inf
     for i in range(state.plays.size):
         if i != lead and state.racing[i] > 0.0 and state.plays[i] > 0.0:
-            found, _ = least_evidence(
-                params.law, _totals(state, lead), _totals(state, i), 0.0, state.scratch
-            )
+            found = _against(params, state, lead, i, 0.0)
             if found < least:
                 rival, least = i, found
     fewer = _expected(params, state, rival) <= _expected(params, state, lead)
@@ -325,30 +376,27 @@ def _settle(params: RaceParams, state: RaceState) -> None:
         if state.plays[i] == 0.0:
             good = False
             continue
-        found, _ = least_evidence(
-            params.law, _totals(state, lead), _totals(state, i), 0.0, state.scratch
-        )
-        if found >= params.level:
+        if _against(params, state, lead, i, 0.0) >= 1.0:
             state.racing[i] = 0.0
-            state.evidence[i] = found
+            state.evidence[i] = max(_evidence(params, state, lead, i), params.level)
             state.dropped[i] = total
             state.beaten[i] = lead + 1.0
             left -= 1
         elif params.tolerance > 0.0 and good:
-            near, _ = least_evidence(
-                params.law,
-                _totals(state, lead),
-                _totals(state, i),
-                -params.tolerance,
-                state.scratch,
-            )
-            good = near >= params.level
+            good = _against(params, state, lead, i, params.tolerance) >= 1.0
     if left == 1 or (params.tolerance > 0.0 and good):
         state.answer[WINNER] = lead + 1.0
         state.answer[WHEN] = total
 
 
-register(RaceParams, _draw, _update, _length)
+@step
+def _note_square(
+    params: RaceParams, state: RaceState, arm: int, square: float, rounds: int
+) -> None:
+    state.squared[arm] += square * rounds
+
+
+register(RaceParams, _draw, _update, _length, _note_square)
 
 
 @kernel

@@ -46,6 +46,16 @@ def length(params: object, state: object, arm: int) -> int:
     raise NotImplementedError
 
 
+@dispatched
+def note_square(params: object, state: object, arm: int, square: float, rounds: int) -> None:
+    """Note the released mean of squares around mid-range of the batch that is learned from next."""
+    raise NotImplementedError
+
+
+def no_square(params: object, state: object, arm: int, square: float, rounds: int) -> None:
+    """Have no use for it."""
+
+
 def own_batch(params: object, state: object, arm: int) -> int:
     """Play as long as the release says; plain Python, for other libraries' learners too."""
     return OWN_BATCH
@@ -56,11 +66,13 @@ def register(
     draw_step: Callable[..., tuple[int, float]],
     update_step: Callable[..., None],
     length_step: Callable[..., int] = own_batch,
+    square_step: Callable[..., None] = no_square,
 ) -> None:
     """Say which steps belong to a type of parameters."""
     draw.register(params, draw_step)
     update.register(params, update_step)
     length.register(params, length_step)
+    note_square.register(params, square_step)
 
 
 @kernel

@@ -16,7 +16,7 @@ from bandanna._core.html import paragraph, table
 from bandanna._core.tabular import Cell, Tabular
 from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.error_budget import ErrorBudget
-from bandanna.policy.intervals import Known, Standing, leader_of, standing
+from bandanna.policy.intervals import Intervals, Known, Standing, leader_of, standing
 from bandanna.policy.statements import (
     Units,
     best_words,
@@ -27,6 +27,10 @@ from bandanna.policy.statements import (
 )
 
 ANY_TIME = "It is valid at any time, however often you look."
+ANY_TIME_NORMAL = (
+    "It is valid at any time, however often you look, as far as sums of a hundred outcomes and "
+    "more are normal."
+)
 COUNTS_THE_LOG = (
     "This counts the log that the policy started from; the run alone, in which outcomes may change "
     "over time, does not tell yet."
@@ -243,6 +247,8 @@ class Comparison(_Statement):
     sentence: str
     confidence: float
     assumption: str
+    looks: str = ANY_TIME
+    """When it may be looked at."""
 
     def to_dict(self) -> JSON:
         """Return it as plain values, for JSON."""
@@ -258,7 +264,7 @@ class Comparison(_Statement):
         }
 
     def _lines(self) -> list[str]:
-        return [self.sentence, ANY_TIME]
+        return [self.sentence, self.looks]
 
     def _repr_html_(self) -> str:
         return paragraph(str(self))
@@ -310,7 +316,7 @@ def answer_from(
             f"{enough} is good enough: no other arm is better by more than "
             f"{units.amount(settled.tolerance)}"
         )
-    sentence = f"{words}, {sure(confidence)}, provided {assumption}."
+    sentence = f"{words}, {sure(confidence, intervals)}, provided {assumption}."
     about = ""
     if intervals is not None and intervals.of_means and intervals.known:
         about = ABOUT.format(means=intervals.of_means, differences=intervals.of_differences)
@@ -322,6 +328,7 @@ def answer_from(
         assumption,
         units,
         warning,
+        _looks(intervals),
         good_enough=enough,
         about=about,
     )
@@ -408,9 +415,16 @@ def compare_from(
     low, high = sorted(sign * units.width * end for end in found)
     words = difference_words(names[a], names[b], more, found, units, leads=leads)
     over = f", {intervals.of_differences}" if intervals.of_differences else ""
-    sentence = f"{words}{over}, {sure(confidence)}, provided {assumption}. {note}".rstrip()
+    said = sure(confidence, intervals)
+    sentence = f"{words}{over}, {said}, provided {assumption}. {note}".rstrip()
     size = sign * units.width * more
-    return Comparison(names[a], names[b], size, low, high, sentence, confidence, assumption)
+    about = confidence, assumption, _looks(intervals)
+    return Comparison(names[a], names[b], size, low, high, sentence, *about)
+
+
+def _looks(intervals: Intervals | None) -> str:
+    """Say when statements may be looked at, and how surely they hold then."""
+    return ANY_TIME_NORMAL if intervals is not None and intervals.approximate else ANY_TIME
 
 
 def leader_from(known: Known, among: Sequence[int]) -> ArmName | None:

@@ -31,7 +31,15 @@ from bandanna.policy.answers import (
 )
 from bandanna.policy.base import BasePolicy
 from bandanna.policy.intervals import Known, standing
-from bandanna.policy.outcomes import and_start, known_of, metric_known, reason_of, turned_over
+from bandanna.policy.outcomes import (
+    Spreads,
+    and_start,
+    known_of,
+    metric_known,
+    reason_of,
+    spreads_of,
+    turned_over,
+)
 from bandanna.policy.parts import slot_problem
 from bandanna.policy.promises import knows_its_noise, plan_of
 from bandanna.policy.runner import Runner
@@ -53,6 +61,7 @@ from bandanna.policy.summary import (
     stationarity_words,
 )
 from bandanna.policy.transitions import Parts, batch_with_room
+from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.sums import SumRelease
 from bandanna.spec import Problem
 from bandanna.theory.delay import outstanding
@@ -409,16 +418,19 @@ class Diagnostics(BasePolicy):
             nothing = Known(names, {}, None)
             return lambda: Shown(nothing, self.error_budget(confidence), STEADY)
         seen, phases = dict(state.totals), list(state.phases)
+        spreads = self._spreads
         start, assumed = self.spec.start, self._assumption
         steady = self.error_budget(confidence)
         told = self.error_budget(confidence, transitive=not phases)
-        alone = self._told(lambda: known_of(names, release, seen, phases), bool(phases))
+        alone = self._told(lambda: known_of(names, release, seen, phases, spreads), bool(phases))
         if start is None:
             return cache(lambda: Shown(alone(), told, assumed))
         if not self._parts.runner.phases:
             return cache(
                 lambda: Shown(
-                    and_start(known_of(names, release, seen), start), steady, AS_IN_THE_LOG
+                    and_start(known_of(names, release, seen, spreads=spreads), start),
+                    steady,
+                    AS_IN_THE_LOG,
                 )
             )
         running, changes = self._running, self._changes
@@ -428,10 +440,24 @@ class Diagnostics(BasePolicy):
             best = standing(known.intervals, told.half, running, len(names)).best
             if changes or best is not None:
                 return Shown(known, told.half, assumed)
-            both = and_start(known_of(names, release, seen), start)
+            both = and_start(known_of(names, release, seen, spreads=spreads), start)
             return Shown(both, steady.half, AS_IN_THE_LOG, COUNTS_THE_LOG)
 
         return cache(show)
+
+    @property
+    def _proved(self) -> bool:
+        """Whether intervals are to be proved, where they could be approximated."""
+        return self.spec.interval == "proved"
+
+    @property
+    def _spreads(self) -> Spreads | None:
+        """What is known of how much outcomes vary; None where statements do not rest on it."""
+        if self._proved:
+            return None
+        if self.spec.binary and isinstance(self.recipe.release, LaplaceRelease):
+            return Spreads(binary=True)
+        return spreads_of(self._parts.columns, self._state)
 
     def _told(self, known: Callable[[], Known], in_phases: bool) -> Callable[[], Known]:
         """Return it as it was made before, if nothing was released since: phases take time."""
@@ -449,7 +475,7 @@ class Diagnostics(BasePolicy):
         metrics = None if columns is None else columns.metrics
         if columns is None or metrics is None:
             raise InputError("this policy has no metrics; make it with metrics=, by name.")
-        known = metric_known(self.choices, columns, self._state, metric)
+        known = metric_known(self.choices, columns, self._state, metric, proved=self._proved)
         limit = guardrails.get(metric)
         neutral, more = limit is None, limit is None or limit < 0.0
         per = "decisions" if self.people is None else "people"

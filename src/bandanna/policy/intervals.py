@@ -15,7 +15,9 @@ from typing import ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna import any_time_normal as normal
 from bandanna._core.types import ArmName
+from bandanna.any_time_normal import Moments
 from bandanna.error_budget import ErrorBudget
 from bandanna.inference import (
     Interval,
@@ -43,6 +45,8 @@ class Intervals(Protocol):
     """What a mean is taken over, if it must be said."""
     of_differences: ClassVar[str]
     """What a difference is taken over, if it must be said."""
+    approximate: ClassVar[bool]
+    """Whether they hold by the normal approximation; otherwise they are proved."""
 
     @property
     def known(self) -> Collection[int]:
@@ -79,6 +83,7 @@ class AnyTime:
     transitive: ClassVar[bool] = True
     of_means: ClassVar[str] = ""
     of_differences: ClassVar[str] = ""
+    approximate: ClassVar[bool] = False
 
     @property
     def known(self) -> Collection[int]:
@@ -140,6 +145,7 @@ class InPhases:
     transitive: ClassVar[bool] = False
     of_means: ClassVar[str] = "over its own rounds"
     of_differences: ClassVar[str] = "on average over the phases that played both"
+    approximate: ClassVar[bool] = False
 
     @cached_property
     def totals(self) -> dict[int, Totals]:
@@ -196,6 +202,10 @@ class InPhases:
 
         return [arm for arm in arms if arm not in self.known or not beaten(arm)]
 
+    def until(self, phases: int) -> Self:
+        """Return what the first phases said."""
+        return replace(self, counts=self.counts[:phases], sums=self.sums[:phases])
+
     def evidence_of(self, a: int, b: int) -> PhaseEvidence | None:
         """Return what phases that played both say of their difference."""
         if (a, b) not in self._pairs:
@@ -211,6 +221,127 @@ class InPhases:
     def turned_over(self) -> Self:
         """Return the same of 1 minus the losses."""
         return replace(self, sums=self.counts - self.sums)
+
+
+@dataclass(frozen=True)
+class AnyTimeNormal:
+    """The same as ``AnyTime`` where it is known how much outcomes vary: by the normal law."""
+
+    scale: float
+    binary: bool
+    moments: Mapping[int, Moments]
+    transitive: ClassVar[bool] = True
+    of_means: ClassVar[str] = ""
+    of_differences: ClassVar[str] = ""
+    approximate: ClassVar[bool] = True
+
+    @property
+    def known(self) -> Collection[int]:
+        """The arms of which something was released."""
+        return self.moments.keys()
+
+    def estimate(self, arm: int) -> float:
+        """Return the estimated mean loss of an arm."""
+        one = self.moments[arm]
+        return min(max(one.total / one.terms, 0.0), 1.0)
+
+    def apart(self, a: int, b: int) -> float | None:
+        """Return the estimate of b's mean loss minus a's."""
+        return self.estimate(b) - self.estimate(a)
+
+    def mean(self, arm: int, error: float) -> Interval:
+        """Return the interval of an arm's mean loss."""
+        others = [one for other, one in self.moments.items() if other != arm]
+        return normal.mean_interval(self.moments[arm], others, self.scale, self.binary, error)
+
+    def difference(self, a: int, b: int, error: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        first, second = self.moments[a], self.moments[b]
+        level = normal.one_sided(error)
+        radius = normal.pair_once(first, second, self.scale, self.binary, level)
+        away = second.total / second.terms - first.total / first.terms
+        return normal.around(away, radius, -1.0, 1.0)
+
+    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin."""
+        return self.difference(a, b, error).low > -margin
+
+    def unbeaten(self, arms: Sequence[int], errors: NDArray[np.float64]) -> list[int]:
+        """Return the arms than which no other is better, in one compiled call."""
+        known = [arm for arm in arms if arm in self.moments]
+        some = [self.moments[arm] for arm in known]
+        kept = normal.still_racing(some, self.scale, self.binary, errors[known])
+        gone = {arm for arm, stays in zip(known, kept, strict=True) if not stays}
+        return [arm for arm in arms if arm not in gone]
+
+    def turned_over(self) -> Self:
+        """Return the same of 1 minus the losses."""
+        turned = {
+            arm: one._replace(total=one.terms - one.total) for arm, one in self.moments.items()
+        }
+        return replace(self, moments=turned)
+
+
+@dataclass(frozen=True)
+class InPhasesNormal(InPhases):
+    """The same as ``InPhases`` where it is known how much outcomes vary: by the normal law."""
+
+    squares: NDArray[np.float64]
+    """Released sums of squares around mid-range of every phase (row) and arm (column)."""
+    binary: bool
+    approximate: ClassVar[bool] = True
+
+    @cached_property
+    def moments(self) -> dict[int, Moments]:
+        """What was released of each arm in all."""
+        squares = self.squares.sum(axis=0)
+        return {
+            arm: Moments(one.total, float(squares[arm]), one.terms, one.releases)
+            for arm, one in self.totals.items()
+        }
+
+    def mean(self, arm: int, error: float) -> Interval:
+        """Return the interval of an arm's mean loss over its own rounds."""
+        others = [one for other, one in self.moments.items() if other != arm]
+        kind = self.law.scale, self.binary
+        return normal.mean_interval(self.moments[arm], others, *kind, error)
+
+    def apart(self, a: int, b: int) -> float | None:
+        """Return the phases' estimate of b's mean loss minus a's."""
+        both = self._both(a, b)
+        if both is None:
+            return None
+        kind = self.law.scale, self.binary
+        weights, _ = normal.phase_weights(both, (self.moments[a], self.moments[b]), *kind)
+        rows = (self.counts[:, a] > 0) & (self.counts[:, b] > 0)
+        away = self.sums[rows, b] / both[:, 1] - self.sums[rows, a] / both[:, 0]
+        return min(max(float(weights @ away / weights.sum()), -1.0), 1.0)
+
+    def difference(self, a: int, b: int, error: float) -> Interval:
+        """Return the interval of the average difference over phases that played both."""
+        away, both = self.apart(a, b), self._both(a, b)
+        if away is None or both is None:
+            return ANY_DIFFERENCE
+        pair, level = (self.moments[a], self.moments[b]), normal.one_sided(error)
+        radius = normal.phase_radius(both, pair, self.law.scale, self.binary, level)
+        return normal.around(away, radius, -1.0, 1.0)
+
+    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, on that average."""
+        return self.difference(a, b, error).low > -margin
+
+    def turned_over(self) -> Self:
+        """Return the same of 1 minus the losses."""
+        return replace(self, sums=self.counts - self.sums)
+
+    def until(self, phases: int) -> Self:
+        """Return what the first phases said."""
+        return replace(super().until(phases), squares=self.squares[:phases])
+
+    def _both(self, a: int, b: int) -> NDArray[np.float64] | None:
+        """Return the rounds of two arms in the phases that played both."""
+        rows = (self.counts[:, a] > 0) & (self.counts[:, b] > 0)
+        return self.counts[rows][:, [a, b]] if rows.any() else None
 
 
 class Known(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,12 +13,13 @@ from bandanna._core.checks import Limits, Ranges
 from bandanna._core.grid import to_units
 from bandanna._core.start import Start, part_within
 from bandanna._core.types import ArmName, InputError
+from bandanna.any_time_normal import Moments
 from bandanna.error_budget import LATER
 from bandanna.inference import Totals
-from bandanna.policy.intervals import AnyTime, InPhases, Known
+from bandanna.policy.intervals import AnyTime, AnyTimeNormal, InPhases, InPhasesNormal, Known
 from bandanna.policy.state import Retirement, State
 from bandanna.policy.statements import Units
-from bandanna.privacy.columns import Columns
+from bandanna.privacy.columns import LOSS, Columns
 from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease
 
@@ -25,26 +27,62 @@ PhaseRow = Iterable[tuple[int, int, float]]
 """Arm, rounds and released mean, of each arm that was played in a phase."""
 
 
+MOST_SQUARE = 0.25
+"""The mean of squares around mid-range where every outcome is an end of the range."""
+
+
+class Spreads(NamedTuple):
+    """How it is known how much outcomes vary: by what was released, or as they are 0 or 1."""
+
+    squares: Mapping[int, ArmTotals] = {}
+    phases: Sequence[Mapping[int, float]] = ()
+    """Mean squares by arm, of each phase."""
+    binary: bool = False
+
+    def of(self, arm: int) -> float:
+        """Return an arm's mean square; the most it can be where none was released."""
+        known = self.squares.get(arm)
+        return known.mean if known is not None and known.rounds else MOST_SQUARE
+
+    def in_phase(self, number: int, arm: int) -> float:
+        """Return the same of a phase."""
+        return self.phases[number].get(arm, MOST_SQUARE) if number < len(self.phases) else 0.25
+
+
 def known_of(
     names: tuple[ArmName, ...],
     release: SumRelease,
     seen: Mapping[int, ArmTotals],
     phases: Sequence[PhaseRow] = (),
+    spreads: Spreads | None = None,
 ) -> Known:
-    """Return what a release has told of arms; by phase where statements can rest on phases."""
+    """Return what a release has told of arms; by phase where statements can rest on phases.
+
+    With ``spreads`` by the normal approximation; else proved for any outcomes in the range.
+    """
     law = release.law()
     rounds = {arm: values.rounds for arm, values in seen.items()}
     if law is None:
         return Known(names, rounds, None)
     if not phases:
         totals = {arm: release.totals(values) for arm, values in seen.items()}
-        return Known(names, rounds, AnyTime(law, totals))
+        if spreads is None:
+            return Known(names, rounds, AnyTime(law, totals))
+        moments = {
+            arm: Moments(one.total, one.terms * spreads.of(arm), one.terms, one.releases)
+            for arm, one in totals.items()
+        }
+        return Known(names, rounds, AnyTimeNormal(law.scale, spreads.binary, moments))
     counts = np.zeros((len(phases), len(names)))
-    sums = np.zeros_like(counts)
+    sums, squares = np.zeros_like(counts), np.zeros_like(counts)
     for number, phase in enumerate(phases):
         for arm, count, mean in phase:
             counts[number, arm], sums[number, arm] = count, count * mean
+            if spreads is not None:
+                squares[number, arm] = count * spreads.in_phase(number, arm)
     in_phases = InPhases(law, counts, sums)
+    if spreads is not None:
+        in_phases = InPhasesNormal(law, counts, sums, squares, spreads.binary)
     return Known(names, {arm: one.terms for arm, one in in_phases.totals.items()}, in_phases)
 
 
@@ -53,6 +91,8 @@ def and_start(known: Known, start: Start) -> Known:
 
     The run's noise is on every sum, so a log with more noise counts in part.
     """
+    if isinstance(known.intervals, AnyTimeNormal):
+        return _and_start_normal(known, known.intervals, start)
     if not isinstance(known.intervals, AnyTime):
         return known
     totals, rounds = dict(known.intervals.totals), dict(known.rounds)
@@ -66,6 +106,22 @@ def and_start(known: Known, start: Start) -> Known:
         )
         rounds[arm] = rounds.get(arm, 0.0) + one.rows
     return known._replace(rounds=rounds, intervals=replace(known.intervals, totals=totals))
+
+
+def _and_start_normal(known: Known, own: AnyTimeNormal, start: Start) -> Known:
+    """Do the same by the normal approximation; outcomes of a log vary as much as they can."""
+    moments, rounds = dict(own.moments), dict(known.rounds)
+    part = part_within(start.scale, own.scale)
+    for arm, one in start.of(known.names).items():
+        before = moments.get(arm, Moments())
+        moments[arm] = Moments(
+            before.total + part * one.total,
+            before.square + part * one.rows * MOST_SQUARE,
+            before.terms + part * one.rows,
+            before.releases + one.releases,
+        )
+        rounds[arm] = rounds.get(arm, 0.0) + one.rows
+    return known._replace(rounds=rounds, intervals=replace(own, moments=moments))
 
 
 # --- metrics ----------------------------------------------------------------------------------
@@ -93,8 +149,10 @@ def metric_known(
     columns: Columns,
     state: State,
     metric: str,
+    *,
+    proved: bool,
 ) -> Known:
-    """Return what was released of one metric."""
+    """Return what was released of one metric; ``proved`` if it is not to be approximated."""
     metrics = columns.metrics
     if metrics is None or metric not in metrics.names:
         known = ", ".join(map(repr, () if metrics is None else metrics.names))
@@ -106,7 +164,19 @@ def metric_known(
         [(arm, count, means[column]) for arm, count, means in phase]
         for phase in state.column_phases
     ]
-    return known_of(names, metrics.plain, seen, phases)
+    value = 1 + metrics.names.index(metric)
+    spreads = None if proved else spreads_of(columns, state, value)
+    return known_of(names, metrics.plain, seen, phases, spreads)
+
+
+def spreads_of(columns: Columns | None, state: State, value: int = LOSS) -> Spreads | None:
+    """Return what was released of how much a value of rounds varies; None where nothing was."""
+    column = None if columns is None else columns.index(value, square=True)
+    if column is None:
+        return None
+    seen = {arm: totals[column] for arm, totals in state.column_totals.items()}
+    phases = [{one.arm: one.means[column] for one in phase} for phase in state.column_phases]
+    return Spreads(seen, phases)
 
 
 def turned_over(known: Known) -> Known:

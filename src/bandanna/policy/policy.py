@@ -312,7 +312,7 @@ class Policy(Diagnostics):
         alpha, columns = 1.0 - spec.confidence, self._parts.columns
         assert columns is not None
         known = {
-            name: metric_known(self.arms, columns, state, name)
+            name: metric_known(self.arms, columns, state, name, proved=self._proved)
             for name in (spec.guardrails if arms else ())
         }
         size = len(spec.guardrails), len(self.arms), state.first_arms or len(self.arms)

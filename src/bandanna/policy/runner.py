@@ -46,7 +46,14 @@ from bandanna.learners.exp4 import (
 from bandanna.learners.phased_state import LEAD, LEFT, PHASE, SIZE
 from bandanna.learners.phased_steps import draw_from
 from bandanna.learners.sampling import pick
-from bandanna.learners.steps import draw, learn_phase_once, length, open_phase_once, update
+from bandanna.learners.steps import (
+    draw,
+    learn_phase_once,
+    length,
+    note_square,
+    open_phase_once,
+    update,
+)
 from bandanna.policy.parts import Recipe, follows_experts, weighs_in_batches
 from bandanna.policy.state import NOT_LEARNED, Drawn, EligibleArms, Phase, State
 from bandanna.privacy.release import Values
@@ -151,6 +158,8 @@ def _credit_choice(
     estimates: Estimates,
     rounds: int,
 ) -> None:
+    if estimates.size > 0:
+        note_square(play.params, play.state, choice, estimates[0], rounds)
     update(play.params, play.state, choice, weight, value, rounds)
 
 

@@ -11,6 +11,7 @@ from bandanna._core.types import ArmName, Guarantee, InputError
 from bandanna.inference import Interval
 from bandanna.planner.plan import Happened
 from bandanna.policy.answers import (
+    ANY_TIME_NORMAL,
     Answer,
     ArmAnswer,
     Comparison,
@@ -21,7 +22,7 @@ from bandanna.policy.answers import (
     index_of,
 )
 from bandanna.policy.intervals import InPhases
-from bandanna.policy.statements import Units
+from bandanna.policy.statements import NORMAL, Units
 from bandanna.scorecard.card import Scorecard
 from bandanna.scorecard.lift import Lift, from_intervals
 from bandanna.scorecard.recommend import recommend, verdict_of
@@ -96,6 +97,7 @@ def scorecard_of(
         answer = policy.answer(each, metric=name)
         found.append(_metric(policy, answer, name, control, each, "neither", limit))
     health = tuple(_health(policy, main))
+    how = f",{NORMAL}" if main.looks == ANY_TIME_NORMAL else ""
     promise, advice = policy.guarantee, recommend(found, health)
     others = [effect for effect in found[0].effects[1:] if effect.difference is not None]
     followed = advice.arm if advice.arm not in {None, control} else None
@@ -110,7 +112,7 @@ def scorecard_of(
         promise.epsilon,
         promise.delta,
         promise.protects,
-        f"All of it holds together, however often you look, provided {main.assumption}.",
+        f"All of it holds together, however often you look{how}, provided {main.assumption}.",
         main.about,
         health,
         moments=moments,
@@ -134,7 +136,7 @@ def over_phases(
     phases, found = len(intervals.counts), []
     rounds = np.cumsum(intervals.counts.sum(axis=1))
     for number in sorted({round(phases * part / MOMENTS) for part in range(1, MOMENTS + 1)} - {0}):
-        then = replace(intervals, counts=intervals.counts[:number], sums=intervals.sums[:number])
+        then = intervals.until(number)
         one = shown._replace(known=shown.known._replace(intervals=then))
         compared = compare_from(one, units, control, arm)
         lift = _lift(compared, answer_arm(one, units, columns[0]), units.low)

@@ -207,9 +207,13 @@ def _listed(names: Sequence[ArmName]) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
 
 
-def sure(confidence: float) -> str:
-    """Say how sure an answer is."""
-    return f"{100.0 * confidence:.4g}% sure"
+NORMAL = " by the normal approximation"
+
+
+def sure(confidence: float, intervals: Intervals | None = None) -> str:
+    """Say how sure an answer is, and how if that is not proved."""
+    how = NORMAL if intervals is not None and intervals.approximate else ""
+    return f"{100.0 * confidence:.4g}% sure{how}"
 
 
 def digits_for(width: float) -> int:

@@ -75,6 +75,10 @@ def _kl(x: float, y: float) -> float:
 
 
 RACE = "race"
+OPENING, LEAST_OPENING = 30.0, 80
+"""An arm's first batch has so many rounds over epsilon, and at least so many."""
+GROWTH, NORMAL_GROWTH = 1.5, 1.3
+"""By how much an arm's rounds grow from batch to batch, with either kind of evidence."""
 
 
 def race(
@@ -83,16 +87,28 @@ def race(
     *,
     confidence: float = 0.95,
     tolerance: float = 0.0,
+    evidence: str = "squares",
+    opening: int | None = None,
 ) -> Tuning:
-    """The race for the best arm on Laplace batches that grow; an arm's first has 2 / epsilon."""
-    first = math.ceil(2.0 / problem.epsilon)
+    """The race for the best arm on Laplace batches that grow; ``opening`` is the first of an arm.
+
+    Evidence that is proved begins with 2 / epsilon; the normal approximation with enough rounds for
+    noise to be smaller than sampling, and for that law.
+    """
+    first = least = math.ceil(2.0 / problem.epsilon)
+    if evidence != "proved":
+        first = max(least, math.ceil(max(OPENING / problem.epsilon, LEAST_OPENING)))
+        if problem.rounds is not None:
+            first = max(least, min(first, problem.rounds // (8 * problem.arms)))
+    first = min(opening or first, LONGEST)
     if problem.rounds is not None and problem.rounds < first:
         raise InputError(
             f"{RACE} begins with batches of {first} and rounds is {problem.rounds}. The smallest "
             f"rounds that works is {first}."
         )
     found = {"arms": problem.arms, "epsilon": problem.epsilon}
-    asked = {"confidence": confidence, "tolerance": tolerance}
+    asked = {"confidence": confidence, "tolerance": tolerance, "evidence": evidence}
+    asked |= {"opening": first, "growth": GROWTH if evidence == "proved" else NORMAL_GROWTH}
     through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
     return Tuning({"name": RACE, **found, **asked}, {"name": "laplace", **through})
 
