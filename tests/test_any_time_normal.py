@@ -163,9 +163,10 @@ def test_an_average_over_phases_is_covered() -> None:
         missed = False
         for stop in range(1, phases + 1):
             n, s, q = counts[:stop], total[:stop], square[:stop]
-            pair = tuple(
+            one, two = (
                 Moments(s[:, k].sum(), q[:, k].sum(), n[:, k].sum(), float(stop)) for k in (0, 1)
             )
+            pair = one, two
             weights, _ = phase_weights(n, pair, scale, False)
             away = s[:, 1] / n[:, 1] - s[:, 0] / n[:, 0]
             apart = float(weights @ (away - truth[:stop]) / weights.sum())

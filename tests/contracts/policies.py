@@ -15,6 +15,7 @@ from bandanna.privacy import VectorRelease
 
 EXPERTS, ARMS = 5, 3
 ROUNDS = {
+    "race": 100,
     "batched-exp4": 10**7,
     **{"ab-test": 300, "phased": 1000, "phased-net": 1000},  # phases of less than a hundred rounds
 }

@@ -132,6 +132,6 @@ def test_the_smallest_horizon_named_is_the_smallest_that_works(
 @pytest.mark.parametrize("algorithm", names(with_experts=False, private=True))
 def test_epsilon_above_one_is_allowed(algorithm: str) -> None:
     policy = bd.PrivateBandit(K, 2.0, T, algorithm)
-    if algorithm not in ("phased", "phased-net", "ab-test"):
+    if algorithm not in ("phased", "phased-net", "ab-test", "race"):
         assert policy.batch == (4 if algorithm == "adaptive" else 1)
     assert policy.guarantee.epsilon == 2.0
