@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
+from bandanna.privacy.calibration import SLACK, gaussian_delta, gaussian_multiplier
 from bandanna.privacy.certificate import sealed, verify
 from bandanna.privacy.epoch_sums import (
     Counts,
@@ -28,9 +31,13 @@ from bandanna.privacy.epochs import (
     GRID,
     PRODUCT_UNITS,
     SUM_UNITS,
+    EpochGaussian,
+    EpochLaplace,
     Protects,
     laplace_move,
+    person_entries,
 )
+from bandanna.privacy.mechanism import Finding, Numerics
 
 FEATURES, ARMS = 4, 3
 number = st.floats(-1e6, 1e6)
@@ -148,3 +155,67 @@ def test_refusals() -> None:
         EpochRelease("everything", 1.0, 1e-6, 2, 2)  # type: ignore[arg-type]
     with pytest.raises(bd.InputError, match="epsilon"):
         EpochRelease("feedback", 0.0, 1e-6, 2, 2)
+
+
+def test_how_many_numbers_an_epoch_releases() -> None:
+    assert person_entries(3, 4, both=False) == 3 * 4
+    assert person_entries(3, 4, both=True) == 3 * (4 + 10)
+
+
+def gaussian(multiplier: float) -> EpochGaussian:
+    return EpochGaussian(100, GRID, ARMS, FEATURES, 1, multiplier, 1.0, 1.0, 1.0)
+
+
+def laplace(multiplier: float) -> EpochLaplace:
+    return EpochLaplace(100, GRID, ARMS, FEATURES, 1, multiplier, 1.0, 1.0, 1.0)
+
+
+def proved(findings: Iterator[Finding]) -> list[tuple[str, bool]]:
+    listed = list(findings)
+    assert all(finding.why for finding in listed)
+    return [(finding.entry, finding.holds) for finding in listed]
+
+
+def multiplier_at(epsilon: float, delta: float) -> float:
+    """Return the noise at which the exact curve passes through a point."""
+    return float(brentq(lambda m: gaussian_delta(epsilon, m) / delta - 1.0, 0.5, 50.0, xtol=1e-14))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (2.0, 1e-4)])
+def test_gaussian_noise_is_what_epsilon_and_delta_ask_for_within_the_slack(
+    epsilon: float, delta: float
+) -> None:
+    """Noise on integers needs a millionth of both, and what uses it for epsilon is refused."""
+    own = gaussian_multiplier(epsilon, delta)
+    agreed = [("epsilon", True), ("epsilon", True)]
+    assert proved(gaussian(own).prove(epsilon, delta)) == agreed
+    assert proved(gaussian(1.01 * own).prove(epsilon, delta)) == [*agreed, ("multiplier", False)]
+    part = 1.0 - 0.5 * SLACK
+    for too_small in (
+        multiplier_at(epsilon * (1.0 - SLACK), delta * part),
+        multiplier_at(epsilon * part, delta * (1.0 - SLACK)),
+    ):
+        assert own * (1.0 - 1e-4) < too_small < own
+        assert proved(gaussian(too_small).prove(epsilon, delta)) == [("epsilon", False)]
+
+
+def test_losses_of_epochs_compose() -> None:
+    numerics = Numerics.fit_for(0.5)
+    for rounds in (1, 2, 3):
+        found = gaussian(5.0).loss(0.5, rounds, numerics).get_delta_for_epsilon(0.5)
+        assert found == pytest.approx(gaussian_delta(0.5, 5.0 / math.sqrt(rounds)), rel=1e-2)
+        pure = laplace(2.0).loss(0.5, rounds, numerics).get_epsilon_for_delta(1e-9)
+        assert pure == pytest.approx(0.5 * rounds, rel=1e-2)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 3.0, 0.1])
+def test_laplace_noise_is_what_epsilon_asks_for(epsilon: float) -> None:
+    own = 1.0 / epsilon
+    agreed = [("multiplier", True), ("delta", True)]
+    assert proved(laplace(own).prove(epsilon, 0.0)) == agreed
+    assert proved(laplace(own).prove(epsilon, 1e-6)) == [("multiplier", True), ("delta", False)]
+    larger = proved(laplace(1.01 * own).prove(epsilon, 0.0))
+    assert larger == [("multiplier", True), ("multiplier", False), ("delta", True)]
+    for smaller in (0.99, 1.0 - 2.0**-49):
+        findings = proved(laplace(smaller * own).prove(epsilon, 0.0))
+        assert findings == [("multiplier", False), ("delta", True)]
