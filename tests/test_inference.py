@@ -26,7 +26,7 @@ from bandanna.inference import (
     is_below,
     law_of,
     mean_interval,
-    phase_difference,
+    phase_evidence,
     point,
     still_racing,
 )
@@ -269,11 +269,12 @@ def test_phases_need_no_assumption_about_losses(kind: str) -> None:
             effects.append(here[:, 1].mean() - here[:, 0].mean())
             shares = np.exp(-6.0 * sums[-1] / counts[-1])
             shares = 0.1 + 0.7 * shares / shares.sum()
-            found = phase_difference(np.array(counts), np.array(sums), 0, 1, scale=2.0, alpha=ALPHA)
-            assert found is not None
+            evidence = phase_evidence(np.array(counts), np.array(sums), 0, 1, scale=2.0)
+            assert evidence is not None
+            low, high = evidence.interval(0.5 * ALPHA)
             weights = precision(np.array(counts))
-            ok = ok and found.low <= float(weights @ effects / weights.sum()) <= found.high
-            ratio = (found.high - found.low) / (2 * 1.96 / math.sqrt(weights.sum()))
+            ok = ok and low <= float(weights @ effects / weights.sum()) <= high
+            ratio = (high - low) / (2 * 1.96 / math.sqrt(weights.sum()))
         wrong += not ok
     assert wrong <= 200 * ALPHA
     assert ratio < 2.0
@@ -288,11 +289,12 @@ def precision(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def test_phases_in_which_an_arm_was_not_played_are_left_out() -> None:
     counts, sums = np.array([[10.0, 0.0], [0.0, 10.0]]), np.array([[3.0, 0.0], [0.0, 5.0]])
-    assert phase_difference(counts, sums, 0, 1, scale=1.0, alpha=ALPHA) is None
-    found = phase_difference(counts + 10.0, sums + 4.0, 0, 1, scale=1.0, alpha=ALPHA)
-    assert found is not None
-    assert found.phases == 2
-    assert found.low <= found.difference <= found.high
+    assert phase_evidence(counts, sums, 0, 1, scale=1.0) is None
+    evidence = phase_evidence(counts + 10.0, sums + 4.0, 0, 1, scale=1.0)
+    assert evidence is not None
+    assert evidence.phases == 2
+    low, high = evidence.interval(0.5 * ALPHA)
+    assert low <= evidence.difference <= high
 
 
 def test_a_race_in_one_call_is_that_of_all_pairs() -> None:

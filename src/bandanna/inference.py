@@ -585,58 +585,14 @@ def _last(refuted: Callable[[float], bool], start: float, stop: float) -> float:
 # --- phases: whatever the losses are, if they are fixed in advance ----------------------------
 
 
-class PhaseDifference(NamedTuple):
-    """The average effect over phases, each weighed by how precisely it is known."""
+class PhaseEvidence(NamedTuple):
+    """The average effect over phases, and what speaks against effects that are away from it.
+
+    Each phase is weighed by how precisely it is known.
+    """
 
     difference: float
     """At most as far as losses go, so it is in its interval."""
-    low: float
-    high: float
-    phases: int
-    """Phases in which both arms were played."""
-
-
-def phase_difference(
-    counts: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    a: int,
-    b: int,
-    *,
-    scale: float,
-    alpha: float,
-) -> PhaseDifference | None:
-    """Return the mean of ``b - a`` over phases, for any losses fixed in advance.
-
-    Within a phase every round's arm was drawn from the same shares, or counts were fixed and their
-    order drawn. Given the counts, each arm's rounds are then a sample without replacement of the
-    phase. Nothing is assumed of the losses. The statement holds at all times together.
-
-    Parameters
-    ----------
-    counts, sums
-        Rounds and released sums of every phase (row) and arm (column).
-    a, b
-        Columns of the two arms.
-    scale
-        Scale of the Laplace noise on each sum, in units of the loss.
-    alpha
-        Error probability.
-
-    Returns
-    -------
-    PhaseDifference or None
-        None if there is no phase in which both were played.
-    """
-    found = phase_evidence(counts, sums, a, b, scale=scale)
-    if found is None:
-        return None
-    return PhaseDifference(found.difference, *found.interval(0.5 * alpha), found.phases)
-
-
-class PhaseEvidence(NamedTuple):
-    """The average effect over phases, and what speaks against effects that are away from it."""
-
-    difference: float
     phases: int
     """Phases in which both arms were played."""
     slopes: Floats
@@ -676,7 +632,26 @@ class PhaseEvidence(NamedTuple):
 def phase_evidence(
     counts: NDArray[np.float64], sums: NDArray[np.float64], a: int, b: int, *, scale: float
 ) -> PhaseEvidence | None:
-    """Return what ``phase_difference`` is computed from, for the same parameters."""
+    """Return what phases tell of the mean of ``b - a``, for any losses fixed in advance.
+
+    Within a phase every round's arm was drawn from the same shares, or counts were fixed and their
+    order drawn. Given the counts, each arm's rounds are then a sample without replacement of the
+    phase. Nothing is assumed of the losses. The statement holds at all times together.
+
+    Parameters
+    ----------
+    counts, sums
+        Rounds and released sums of every phase (row) and arm (column).
+    a, b
+        Columns of the two arms.
+    scale
+        Scale of the Laplace noise on each sum, in units of the loss.
+
+    Returns
+    -------
+    PhaseEvidence or None
+        None if there is no phase in which both were played.
+    """
     counts, sums = np.atleast_2d(counts), np.atleast_2d(sums)
     both = (counts[:, a] > 0) & (counts[:, b] > 0)
     if not both.any():
