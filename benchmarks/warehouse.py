@@ -183,7 +183,12 @@ def by_the_clock(
         ticks = min(max(math.ceil(ENOUGH * batch.size / each), 1), LONGEST)
         counts = rng.multinomial(min(ticks * each, left), parts)
         lost = rng.binomial(counts, means)
-        sums = {arm: (int(n), int(lost[arm]) * UNITS) for arm, n in enumerate(counts) if n}
+        squares = [UNITS // 4 for _ in policy.columns]  # each loss is as far from the middle
+        sums = {
+            arm: (int(n), int(lost[arm]) * UNITS, *(int(n) * one for one in squares))
+            for arm, n in enumerate(counts)
+            if n
+        }
         policy.observe_phase(batch.number, sums)
         regret += float(counts @ (means - means.min()))
         left -= int(counts.sum())

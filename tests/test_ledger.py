@@ -245,3 +245,16 @@ def test_three_experiments_write_what_they_cost_before_they_count(tmp_path: Path
     with pytest.raises(BudgetError, match="nothing was read"):
         experiment.next(BEGIN + 4 * DAY)
     assert (folder / "state.json").read_bytes() == before
+
+
+def test_an_experiment_that_gets_a_ledger_later_is_charged(tmp_path: Path) -> None:
+    place = str(tmp_path / "people")
+    ledger = Ledger.start(place, budget=1.5)
+    PhasedExperiment(definition(tmp_path, per_person=1)).start(BEGIN)
+    experiment = PhasedExperiment(definition(tmp_path, per_person=1, ledger=place))
+    for day in range(4):
+        visit(tmp_path, day, range(60 * day, 60 * day + 60))
+        experiment.next(BEGIN + (day + 1) * DAY)
+    assert experiment.phases[0]["released"]
+    assert [one.what for one in ledger.entries] == ["button, all phases"]
+    assert ledger.spent == 1.0

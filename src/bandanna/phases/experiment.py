@@ -162,11 +162,18 @@ class PhasedExperiment:
     # --- how it works -----------------------------------------------------------------------
 
     def _cohort(self, state: JSON, lists: Sequence[bytes]) -> InTables:
-        """Return who was met: each phase is written into the ledger before it is counted."""
+        """Return who was met: what a phase costs is in the ledger before it is counted.
+
+        Also where the experiment has a ledger only since it began: what is there is not charged
+        again.
+        """
+        identity = state["identity"]
 
         def spend(number: int) -> None:
             if self.definition.per_person is None:
-                self._spend(f"phase {number}", f"{state['identity']}-{number}")
+                self._spend(f"phase {number}", f"{identity}-{number}")
+            else:
+                self._spend("all phases", identity)
 
         return InTables(self.definition, lists, spend)
 
