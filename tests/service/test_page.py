@@ -333,6 +333,47 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+@pytest.mark.parametrize("address", ["../keys", "..%2Fkeys", "%2e%2e/keys", "..", "x/../../keys?a"])
+def test_what_stands_in_the_address_is_one_part_of_a_path(
+    running: Process, browser: Any, address: str
+) -> None:
+    open_page(browser, running, address)
+    until(browser, lambda d: text(d, "message") or d.find_element("id", "name").is_displayed())
+    asked = browser.execute_script(
+        "return performance.getEntriesByType('resource').map((one) => one.name)"
+    )
+    paths = {one.removeprefix(running.url).partition("?")[0] for one in asked}
+    known = ("/v1/keys/me", "/v1/experiments", "/v1/plan")
+    assert {one for one in paths if one.startswith("/v1") and not one.startswith(known)} == set()
+    assert not [one for one in paths if "/.." in one]
+
+
+def test_a_name_that_runs_the_other_way_turns_no_sentence_around(
+    running: Process, browser: Any
+) -> None:
+    name = "\u202eneerg"
+    with bd.Client(running.url, running.key) as client:
+        bandit = client.create("turned", [name, "blue"], 1.0, rounds=300)
+        play(bandit, 300)
+        open_page(browser, running, bandit.id)
+        until(browser, lambda d: "300" in text(d, "numbers").split())
+        unfold(browser)
+        bare, isolated = browser.execute_script(
+            "const found = [[], 0];"
+            "const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);"
+            "while (walk.nextNode()) {"
+            "  const at = walk.currentNode, parent = at.parentElement;"
+            "  if (!at.data.includes(arguments[0]) || parent.closest('option, script')) continue;"
+            "  if (parent.closest('bdi, [dir=auto]')) found[1] += 1; else found[0].push(at.data);"
+            "}"
+            "return found",
+            name,
+        )
+        bandit.stop()
+    assert bare == []
+    assert isolated >= 2
+
+
 def test_the_page_holds_nothing_and_loads_nothing_from_elsewhere(running: Process) -> None:
     names = (
         "page.js",

@@ -256,8 +256,9 @@ function save(name, blob) {
 
 // The id of the experiment that is shown: whatever stands there, it is one part of a path.
 const here = () => {
-  const found = location.hash.slice(1);
-  try { return /^[A-Za-z0-9_.-]{1,100}$/.test(decodeURIComponent(found)) ? decodeURIComponent(found) : encodeURIComponent(found); } catch { return encodeURIComponent(found); }
+  let found = location.hash.slice(1);
+  try { found = decodeURIComponent(found); } catch { /* as it stands */ }
+  return /^\.{1,2}$/.test(found) ? "" : encodeURIComponent(found);
 };
 
 const go = guarded(async () => {
