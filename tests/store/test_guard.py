@@ -27,7 +27,7 @@ class Branches:
     def __init__(self, folder: Path) -> None:
         self.folder, self.spent, self.steps = folder, 0, 0
         with self.running() as here:
-            self.experiment = here.create(name="button", epsilon=0.2)
+            self.experiment = here.create(name="button", epsilon=0.2, algorithm="adaptive")
             here.decide(self.experiment, event_id="person")
             assert here.reward("person", loss=1.0) == 204
             self.batch = here.http.get(f"/v1/experiments/{self.experiment}/results").json()["batch"]
