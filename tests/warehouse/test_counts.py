@@ -155,6 +155,12 @@ ODD_TEXTS = [
 ]
 
 
+def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
+    address = "postgres://me:secret@127.0.0.1:1/shop"
+    with pytest.raises(InputError, match=r"^the database \(postgres\) does not answer"):
+        count(Table(address, "t"), arm="arm", outcome="y")
+
+
 @needs_postgres
 @pytest.mark.parametrize(
     ("kind", "values"),

@@ -205,6 +205,8 @@ def connected(source: Source) -> Iterator[ibis.BaseBackend]:
         raise InputError(f"{where} cannot be read: {reason or type(error).__name__}.") from None
     except Exception as error:
         kind, other = type(error).__name__, "" if address else _other_encoding(source)
+        if backend is None:
+            raise InputError(f"{where} does not answer, or not this user: {kind}.") from None
         if other:
             raise InputError(f"{where} cannot be read as a table: {other}.") from None
         raise InputError(UNREADABLE.format(where=where, kind=kind)) from None
