@@ -19,8 +19,8 @@ from bandanna.privacy import LaplaceRelease, SeededRelease
 from tests.soak import mostly_slow, mostly_soak, seeds
 
 HONEST: dict[str, Policy] = {
-    "one-bit": bd.PrivateBandit(2, 1.0),
-    "one-bit, batch 5": bd.PrivateBandit(4, 1.0, batch=5),
+    "one-bit": bd.PrivateBandit(2, 1.0, algorithm="one-bit"),
+    "one-bit, batch 5": bd.PrivateBandit(4, 1.0, algorithm="one-bit", batch=5),
     "htinf": bd.PrivateBandit(3, 1.0, algorithm="htinf", loss_range=(-2, 5)),
     "ftpl": bd.PrivateBandit(3, 1.0, 1000, "ftpl"),
     "conversion": bd.PrivateExperts(4, 3, 1.0, algorithm="one-bit"),
