@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bandanna import inference
 from bandanna.inference import (
+    STEEPEST,
     Interval,
     Law,
     Totals,
@@ -26,9 +27,11 @@ from bandanna.inference import (
     is_below,
     law_of,
     mean_interval,
+    most_square,
     phase_evidence,
     point,
     still_racing,
+    two_points,
 )
 
 RUNS, ALPHA = 2_000, 0.05
@@ -333,3 +336,52 @@ def test_whether_an_arm_is_better_is_told_as_the_evidence_says(scale: float) -> 
         assert better == (evidence >= level) or abs(evidence - level) < 1e-5
         told += better
     assert 200 < told < 1_800
+
+
+# --- with a bound on how much losses vary -----------------------------------------------------
+
+
+@pytest.mark.parametrize("square", [0.01, 0.05, 0.12, 0.2, 0.2499])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_moment_bound_grows_with_the_mean_and_is_concave(square: float, sign: float) -> None:
+    """What proofs need up to the steepest rate; at a mean square of 1/4 it is that of a coin."""
+    ends = 0.5 + math.sqrt(square) * np.array([-1.0, 1.0])
+    means = np.linspace(ends[0] + 1e-6, ends[1] - 1e-6, 2001)
+    for rate in np.linspace(0.05, STEEPEST, 12).tolist():
+        found = np.array([two_points(rate, mean, square, sign) for mean in means.tolist()])
+        slopes = np.diff(found[:, 0]) / np.diff(means)
+        assert (sign * slopes > 0.0).all()
+        assert np.diff(slopes).max() < 1e-7
+        apart = slopes - 0.5 * (found[1:, 1] + found[:-1, 1])
+        assert np.abs(apart[20:-20]).max() < 1e-3
+        coin = two_points(rate, 0.3, 0.25, sign)[0]
+        assert coin == pytest.approx(math.log1p(0.3 * math.expm1(sign * rate)), rel=1e-9)
+
+
+def test_no_loss_with_such_a_mean_square_has_larger_moments() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(2000):
+        values, chances = rng.random(4), rng.dirichlet(np.ones(4))
+        mean, square = float(values @ chances), float((values - 0.5) ** 2 @ chances)
+        for rate, sign in ((0.3, 1.0), (STEEPEST, 1.0), (0.9, -1.0), (STEEPEST, -1.0)):
+            moment = math.log(float(np.exp(sign * rate * values) @ chances))
+            assert moment <= two_points(rate, mean, square, sign)[0] + 1e-12
+
+
+def test_mean_squares_are_bounded_and_bounds_make_intervals_narrower() -> None:
+    rng, scale, low = np.random.default_rng(2), 2.0, 0
+    for _ in range(300):
+        values = np.clip(rng.gamma(6.5, 0.055, 2000), 0.0, 1.0)
+        squares = ((values - 0.5) ** 2).sum() + rng.laplace(0.0, scale)
+        bound = most_square(scale, squares, 2000, 1, alpha=0.05)
+        low += bound < 0.0408  # the true mean square is 0.0404
+    assert low <= 300 * 0.05
+    assert bound < 0.08
+    law, plain = law_of(scale, STEEPEST), law_of(scale)
+    a, b = Totals(700.0, 2000, 4), Totals(900.0, 2000, 4)
+    wide = difference_interval(plain, a, b, 0.05)
+    found = difference_interval(law, a._replace(square=bound), b._replace(square=bound), 0.05)
+    assert wide.low < found.low < 0.1 < found.high < wide.high
+    assert is_below(law, a._replace(square=bound), b._replace(square=bound), 0.01)
+    far = a._replace(square=0.001), b._replace(square=0.001, total=1990.0)
+    assert is_below(law, *far, 1e-9)  # no mean of both is possible

@@ -18,6 +18,8 @@ MEANS = 0.2
 """Share for the arms' means; the rest is for what is said of two arms, and of the best one."""
 BEST = 0.6
 """Share for the best of three and more arms: one of them is best, and only it can be wronged."""
+OF_SQUARES = 0.1
+"""Share of all of it for how much outcomes vary, where proofs rest on that."""
 LATER = 0.05
 """Share of each of these that waits for arms that may be added."""
 
@@ -57,6 +59,17 @@ class ErrorBudget(NamedTuple):
         if rank == 0:
             return share / max(self.first * (self.first - 1), 1)
         return share / (rank * (rank + 1) * 2 * newest)
+
+    @property
+    def with_squares(self) -> ErrorBudget:
+        """The rest, where ``square`` takes its share."""
+        return self._replace(part=(1.0 - OF_SQUARES) * self.part)
+
+    def square(self, arm: int) -> float:
+        """Return the error probability of how much an arm's outcomes vary at most."""
+        kept, rank = self._kept(arm)
+        share = OF_SQUARES * self.alpha * kept
+        return share / self.first if rank == 0 else share / (rank * (rank + 1))
 
     @property
     def best(self) -> float:

@@ -36,6 +36,8 @@ CENTRE, SPREAD, TOGETHER = 3.0, 2.0, 1.0
 """Weights of the rates, in e-folds below the highest; and how alike two arms' rates are."""
 NEWTON, HALVINGS = 80, 40
 CLOSE = 1e-10
+MOST_SQUARE, STEEPEST = 0.25, 2.0
+"""The most a mean square around 1/2 can be; the highest rate where it is known to be less."""
 
 
 class Totals(NamedTuple):
@@ -50,6 +52,8 @@ class Totals(NamedTuple):
     base: float = 0.0
     slope: float = 1.0
     """What is summed has mean ``base + slope * mu`` and lies in [0, 1]: for bits not 0 and 1."""
+    square: float = 0.25
+    """The most that the mean square of losses around 1/2 can be: 1/4 if nothing is known."""
 
 
 class Law(NamedTuple):
@@ -80,13 +84,15 @@ ANY_MEAN = Interval(0.0, 1.0)
 
 
 @lru_cache(maxsize=64)
-def law_of(scale: float = 0.0) -> Law:
+def law_of(scale: float = 0.0, steepest: float = HIGHEST) -> Law:
     """Return the law of sums with Laplace noise of a scale; plain sums and bits have none.
 
     Parameters
     ----------
     scale
         Scale of the Laplace noise on each released sum, in units of the loss; 0 without noise.
+    steepest
+        The highest rate.
 
     Examples
     --------
@@ -95,7 +101,7 @@ def law_of(scale: float = 0.0) -> Law:
     >>> round(low, 3), round(high, 3)
     (0.284, 0.317)
     """
-    highest = HIGHEST if scale == 0.0 else min(HIGHEST, OF_NOISE / scale)
+    highest = steepest if scale == 0.0 else min(steepest, OF_NOISE / scale)
     steps = np.arange(RATES)
     rates: Floats = highest * np.power(RATIO, steps, dtype=np.float64)
     weights = 1.0 / (1.0 + ((steps * -math.log(RATIO) - CENTRE) / SPREAD) ** 2)
@@ -113,6 +119,41 @@ def law_of(scale: float = 0.0) -> Law:
 
 
 @step
+def two_points(rate: float, mean: float, square: float, sign: float) -> tuple[float, float]:
+    """Return what the logarithm of ``E exp(sign rate loss)`` is at most, and its slope in the mean.
+
+    Of all losses in [0, 1] with a mean, and with a variance that their mean square leaves, those at
+    the end of the range and at one other point have the largest (Bennett; Hoeffding). It is jointly
+    concave in mean and square, and up to the rate ``STEEPEST`` grows with the mean (falls, where
+    the sign is negative).
+    """
+    p = mean if sign > 0.0 else 1.0 - mean  # of losses, or of 1 minus them
+    reach = max(1.0 - p, 1e-12)
+    spread = min(max(square - (p - 0.5) ** 2, 0.0), p * reach)
+    near, far = math.exp(-rate * spread / reach), math.exp(rate * reach)
+    whole = reach * reach + spread
+    inside = (reach * reach * near + spread * far) / whole
+    moved = 1.0 - 2.0 * p  # of the spread, with the mean
+    ratio = (moved * reach + spread) / (reach * reach)
+    top = -2.0 * reach * near - reach * reach * near * rate * ratio
+    top += moved * far - spread * far * rate
+    slope = top / (whole * inside) - (moved - 2.0 * reach) / whole
+    found = rate * p + math.log(inside)
+    if sign > 0.0:
+        return found, rate + slope
+    return found - rate, -(rate + slope)
+
+
+@step
+def ends_of(arm: Totals) -> tuple[float, float]:
+    """Return the means that the mean square leaves possible."""
+    if arm.square >= MOST_SQUARE:
+        return 0.0, 1.0
+    away = math.sqrt(max(arm.square, 0.0))
+    return 0.5 - away, 0.5 + away
+
+
+@step
 def _values(law: Law, arm: Totals, mean: float, sign: float, values: Floats) -> float:
     """Fill in the logarithm of the process at every rate; returns the largest.
 
@@ -124,7 +165,11 @@ def _values(law: Law, arm: Totals, mean: float, sign: float, values: Floats) -> 
     largest = -math.inf
     for k in range(law.rates.size):
         change = law.up[k] if sign > 0.0 else law.down[k]
-        value = sign * law.rates[k] * total - arm.terms * math.log1p(p * change)
+        if arm.square < MOST_SQUARE:
+            moment, _ = two_points(law.rates[k], p, arm.square, sign)
+        else:
+            moment = math.log1p(p * change)
+        value = sign * law.rates[k] * total - arm.terms * moment
         values[k] = value + arm.releases * law.noise[k]
         largest = max(largest, float(values[k]))
     return largest
@@ -135,6 +180,9 @@ def _slope(law: Law, arm: Totals, mean: float, sign: float, k: int) -> float:
     """Return how the logarithm of the process at a rate changes with the mean."""
     change = law.up[k] if sign > 0.0 else law.down[k]
     p = arm.base + arm.slope * mean
+    if arm.square < MOST_SQUARE:
+        _, steep = two_points(law.rates[k], p, arm.square, sign)
+        return float(-arm.terms * arm.slope * steep)
     return float(-arm.terms * arm.slope * change / (1.0 + p * change))
 
 
@@ -218,16 +266,37 @@ def _end(law: Law, arm: Totals, level: float, sign: float, work: Floats) -> floa
     The evidence is convex in the mean, so every step stays on that side: stopped early, the
     interval is too wide and never too narrow.
     """
-    mean = 0.0 if sign > 0.0 else 1.0
+    least, most = ends_of(arm)
+    mean = least if sign > 0.0 else most
     for _ in range(NEWTON):
         value, slope = _single(law, arm, mean, sign, work)
         if value <= level:
             break
         move = (level - value) / slope
-        mean = min(max(mean + move, 0.0), 1.0)
+        mean = min(max(mean + move, least), most)
         if abs(move) < CLOSE:
             break
     return mean
+
+
+@step
+def square_bound(
+    law: Law, total: float, terms: float, releases: float, level: float, work: Floats
+) -> float:
+    """Return what the mean square of losses around 1/2 is at most, from what was released of it.
+
+    Squares are from 0 to 1/4. ``law`` is that of noise four times as large, for four times them.
+    """
+    four = Totals(4.0 * total, terms, releases, 0.0, 1.0, MOST_SQUARE)
+    return 0.25 * _end(law, four, level, -1.0, work)
+
+
+@step
+def shared_ends(a: Totals, b: Totals, apart: float) -> tuple[float, float]:
+    """Return which means a can have if b's is larger by this."""
+    low_a, high_a = ends_of(a)
+    low_b, high_b = ends_of(b)
+    return max(low_a, low_b - apart), min(high_a, high_b - apart)
 
 
 @step
@@ -239,7 +308,9 @@ def least_evidence(
     Evidence against ``b - a <= apart`` is convex in the common mean: its derivative is bisected,
     and a tangent bounds it from below, so that what is returned is never too large.
     """
-    low, high = max(0.0, -apart), min(1.0, 1.0 - apart)
+    low, high = shared_ends(a, b, apart)
+    if low > high:
+        return 1e9, -1e9  # no mean of both is possible
     found, slope = -math.inf, 0.0
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
@@ -266,7 +337,10 @@ def _most(arm: Totals, mean: float) -> float:
     p, seen = arm.base + arm.slope * mean, arm.total / arm.terms
     if not 0.0 <= seen <= 1.0 or not 0.0 < p < 1.0:
         return math.inf
-    return arm.terms * (seen - p) ** 2 / (p * (1.0 - p))
+    spread = p * (1.0 - p)
+    if arm.square < MOST_SQUARE:
+        spread = max(min(spread, arm.square - (p - 0.5) ** 2), 1e-12)
+    return arm.terms * (seen - p) ** 2 / spread
 
 
 @step
@@ -276,14 +350,14 @@ def _reaches(law: Law, a: Totals, b: Totals, apart: float, level: float, work: F
     Evidence is convex in the common mean: it lies above the tangents at the means tried, and the
     next mean is where the tangents from both sides meet.
     """
-    low, high = max(0.0, -apart), min(1.0, 1.0 - apart)
+    low, high = shared_ends(a, b, apart)
     mean_a = (a.total / a.terms - a.base) / a.slope
     mean_b = (b.total / b.terms - b.base) / b.slope - apart
     terms = a.terms + b.terms
     middle = min(max((a.terms * mean_a + b.terms * mean_b) / terms, low), high)
     most = _most(a, middle) + _most(b, middle + apart)
-    if most < level:
-        return False  # as most pairs are
+    if low > high or most < level:
+        return low > high  # no mean of both is possible; or not enough, as for most pairs
     if most < 2.0 * level and _evidence_at(law, a, b, middle, middle + apart, work) < level:
         return False
     fall, at_low, rise, at_high = 0.0, 0.0, 0.0, 0.0
@@ -316,7 +390,7 @@ def _reaches(law: Law, a: Totals, b: Totals, apart: float, level: float, work: F
 @step
 def _lower_difference(law: Law, a: Totals, b: Totals, level: float, work: Floats) -> float:
     """Return below which value ``b - a`` is refuted: Newton's method, again from that side."""
-    apart = -1.0
+    apart = max(-1.0, ends_of(b)[0] - ends_of(a)[1])
     for _ in range(NEWTON):
         value, slope = least_evidence(law, a, b, apart, work)
         if value <= level or slope >= 0.0:
@@ -326,6 +400,13 @@ def _lower_difference(law: Law, a: Totals, b: Totals, level: float, work: Floats
         if move < 1e-7 or apart >= 1.0:
             break
     return apart
+
+
+@kernel
+def _square_bound(
+    law: Law, total: float, terms: float, releases: float, level: float, work: Floats
+) -> float:
+    return square_bound(law, total, terms, releases, level, work)
 
 
 @kernel
@@ -380,11 +461,12 @@ def _race(law: Law, known: Floats, levels: Floats, left: NDArray[np.bool_], work
         if i < 0:
             return
         last, before = _mean_of(known, i), i
-        a = Totals(known[i, 0], known[i, 1], known[i, 2], known[i, 3], known[i, 4])
+        a = Totals(known[i, 0], known[i, 1], known[i, 2], known[i, 3], known[i, 4], known[i, 5])
         for j in range(known.shape[0]):
             mean = _mean_of(known, j)
             if left[i] and left[j] and (mean > last or (mean == last and j > i)):
-                b = Totals(known[j, 0], known[j, 1], known[j, 2], known[j, 3], known[j, 4])
+                one = known[j]
+                b = Totals(one[0], one[1], one[2], one[3], one[4], one[5])
                 level = levels[i] if i > j else levels[j]
                 left[j] = not _reaches(law, a, b, 0.0, level, work)
 
@@ -417,6 +499,18 @@ def mean_interval(law: Law, arm: Totals, alpha: float) -> Interval:
     if arm.terms <= 0.0:
         return Interval(0.0, 1.0)
     return Interval(*_mean_ends(law, _floats(arm), math.log(2.0 / alpha), scratch()))
+
+
+def most_square(scale: float, total: float, terms: float, releases: float, alpha: float) -> float:
+    """Return what the mean square of losses around 1/2 is at most, at all times together.
+
+    ``total`` is the sum of squares, with noise of this scale for each of the releases.
+    """
+    if terms <= 0.0:
+        return MOST_SQUARE
+    told = float(total), float(terms), float(releases)
+    found = _square_bound(law_of(4.0 * scale), *told, math.log(1.0 / alpha), scratch())
+    return min(max(float(found), 0.0), MOST_SQUARE)
 
 
 def evidence_against(law: Law, arm: Totals, mean: float) -> tuple[float, float]:

@@ -23,7 +23,15 @@ from bandanna._core.streams import Stream, binomial, laplace
 from bandanna._core.types import InputError
 from bandanna.any_time_normal import Moments, one_sided, pair_evidence, pair_radius
 from bandanna.error_budget import ErrorBudget
-from bandanna.inference import Law, Totals, law_of, least_evidence, scratch
+from bandanna.inference import (
+    STEEPEST,
+    Law,
+    Totals,
+    law_of,
+    least_evidence,
+    scratch,
+    square_bound,
+)
 from bandanna.learners.base import CompiledLearner, Dropped, RaceReport, Report, aligned_zeros
 from bandanna.learners.prior import Prior, check_prior, weighed
 from bandanna.learners.steps import CHOSEN, register
@@ -37,16 +45,21 @@ WINNER, WHEN = 0, 1
 """Where the state keeps the winner, counted from 1, and after how many rounds it was known."""
 
 
-PROVED, SQUARES, BINARY = range(3)
-"""What evidence rests on: the range alone, released squares, or that losses are 0 or 1."""
-EVIDENCE = {"proved": PROVED, "squares": SQUARES, "binary": BINARY}
+PROVED, BOUNDED, SQUARES, BINARY = range(4)
+"""What evidence rests on: proofs, by the range alone or with released squares; or the normal law,
+with released squares or as losses are 0 or 1."""
+EVIDENCE = {"proved": PROVED, "bounded": BOUNDED, "squares": SQUARES, "binary": BINARY}
 
 
 class RaceParams(NamedTuple):
     """Numbers for the compiled steps."""
 
     law: Law
+    squares: Law
+    """That of four times the squares, for a bound on them."""
     kind: int
+    of_squares: float
+    """Log evidence for that bound."""
     level: float
     """Log evidence at which an arm leaves."""
     growth: float
@@ -101,8 +114,9 @@ class Race(CompiledLearner):
     opening
         Rounds in an arm's first batch; 2 / epsilon by default.
     evidence
-        What it rests on: ``proved`` for any losses in [0, 1]; ``squares``, the normal approximation
-        with the squares that were released; or ``binary``, the same for losses that are 0 or 1.
+        What it rests on: ``proved`` for any losses in [0, 1]; ``bounded``, the same with a bound on
+        how much they vary, from the squares that were released; ``squares``, the normal
+        approximation with these; or ``binary``, the same for losses that are 0 or 1.
     uniform
         Play all arms alike, also those that left, as an A/B test does: for comparison.
     prior
@@ -155,10 +169,12 @@ class Race(CompiledLearner):
     def params(self) -> RaceParams:
         """Return the numbers for the compiled steps."""
         first = self.opening or min(math.ceil(2.0 / self.epsilon), LONGEST)
-        law, kind = law_of(1.0 / float(self.epsilon)), EVIDENCE[self.evidence]
-        level = -math.log(self.error()) if kind == PROVED else one_sided(self.error())
+        scale, kind = 1.0 / float(self.epsilon), EVIDENCE[self.evidence]
+        law = law_of(scale, STEEPEST) if kind == BOUNDED else law_of(scale)
+        level = -math.log(self.error()) if kind <= BOUNDED else one_sided(self.error())
+        squares = law_of(4.0 * scale), kind, -math.log(self._budget.square(self._newest))
         shape = float(self.growth), first, float(self.tolerance), bool(self.uniform)
-        return RaceParams(law, kind, level, *shape, float(self.before + self._known_rounds()))
+        return RaceParams(law, *squares, level, *shape, float(self.before + self._known_rounds()))
 
     def error(self) -> float:
         """Return the error probability of each step, with which an arm leaves or is good enough.
@@ -166,9 +182,18 @@ class Race(CompiledLearner):
         Once arms have come or gone there is no longer one best of all: what is said of pairs
         decides, at the strictest of their levels.
         """
-        budget = ErrorBudget(1.0 - self.confidence, self.first or self.arms)
-        newest = (self.ever or self.arms) - 1
-        return budget.best if not self.ever and budget.best > 0.0 else budget.pair(0, newest)
+        budget = self._budget.with_squares if self.evidence == "bounded" else self._budget
+        if not self.ever and budget.best > 0.0:
+            return budget.best
+        return budget.pair(0, self._newest)
+
+    @property
+    def _budget(self) -> ErrorBudget:
+        return ErrorBudget(1.0 - self.confidence, self.first or self.arms)
+
+    @property
+    def _newest(self) -> int:
+        return (self.ever or self.arms) - 1
 
     def _known_rounds(self) -> float:
         if self.prior is None:
@@ -229,8 +254,14 @@ class Race(CompiledLearner):
 
 
 @step
-def _totals(state: RaceState, arm: int) -> Totals:
-    return Totals(state.sums[arm], state.plays[arm], state.releases[arm], 0.0, 1.0)
+def _totals(params: RaceParams, state: RaceState, arm: int) -> Totals:
+    told = state.plays[arm], state.releases[arm]
+    square = 0.25
+    if params.kind == BOUNDED:
+        square = square_bound(
+            params.squares, state.squared[arm], told[0], told[1], params.of_squares, state.scratch
+        )
+    return Totals(state.sums[arm], told[0], told[1], 0.0, 1.0, min(square, 0.25))
 
 
 @step
@@ -244,8 +275,8 @@ def _against(params: RaceParams, state: RaceState, lead: int, arm: int, margin: 
 
     As a part of what is needed: 1 is enough.
     """
-    if params.kind == PROVED:
-        a, b = _totals(state, lead), _totals(state, arm)
+    if params.kind <= BOUNDED:
+        a, b = _totals(params, state, lead), _totals(params, state, arm)
         found, _ = least_evidence(params.law, a, b, -margin, state.scratch)
         return found / params.level
     away = state.sums[arm] / state.plays[arm] - state.sums[lead] / state.plays[lead] + margin
@@ -259,7 +290,7 @@ def _against(params: RaceParams, state: RaceState, lead: int, arm: int, margin: 
 @step
 def _evidence(params: RaceParams, state: RaceState, lead: int, arm: int) -> float:
     """Return the logarithm of the evidence that the leader is better."""
-    if params.kind == PROVED:
+    if params.kind <= BOUNDED:
         return _against(params, state, lead, arm, 0.0) * params.level
     first, second = _moments(state, lead), _moments(state, arm)
     return pair_evidence(first, second, params.law.scale, params.kind == BINARY, 0.0)

@@ -38,6 +38,7 @@ from bandanna.policy.outcomes import (
     metric_known,
     reason_of,
     spreads_of,
+    square_bounds,
     turned_over,
 )
 from bandanna.policy.parts import slot_problem
@@ -422,7 +423,11 @@ class Diagnostics(BasePolicy):
         start, assumed = self.spec.start, self._assumption
         steady = self.error_budget(confidence)
         told = self.error_budget(confidence, transitive=not phases)
-        alone = self._told(lambda: known_of(names, release, seen, phases, spreads), bool(phases))
+        squares = self._square_bounds(steady)
+        if squares is not None:
+            told = told.with_squares
+        rests = spreads, squares
+        alone = self._told(lambda: known_of(names, release, seen, phases, *rests), bool(phases))
         if start is None:
             return cache(lambda: Shown(alone(), told, assumed))
         if not self._parts.runner.phases:
@@ -449,6 +454,14 @@ class Diagnostics(BasePolicy):
     def _proved(self) -> bool:
         """Whether intervals are to be proved, where they could be approximated."""
         return self.spec.interval == "proved"
+
+    def _square_bounds(self, budget: ErrorBudget) -> dict[int, float] | None:
+        """Return how much outcomes vary at most, where intervals are to be proved with that."""
+        law = self.recipe.release.law() if isinstance(self.recipe.release, SumRelease) else None
+        in_phases = self._parts.runner.phases
+        if not self._proved or in_phases or self.spec.start is not None or law is None:
+            return None
+        return square_bounds(self._parts.columns, self._state, law.scale, budget)
 
     @property
     def _spreads(self) -> Spreads | None:

@@ -14,8 +14,8 @@ from bandanna._core.grid import to_units
 from bandanna._core.start import Start, part_within
 from bandanna._core.types import ArmName, InputError
 from bandanna.any_time_normal import Moments
-from bandanna.error_budget import LATER
-from bandanna.inference import Totals
+from bandanna.error_budget import LATER, ErrorBudget
+from bandanna.inference import MOST_SQUARE, STEEPEST, Totals, law_of, most_square
 from bandanna.policy.intervals import AnyTime, AnyTimeNormal, InPhases, InPhasesNormal, Known
 from bandanna.policy.state import Retirement, State
 from bandanna.policy.statements import Units
@@ -25,10 +25,6 @@ from bandanna.privacy.sums import SumRelease
 
 PhaseRow = Iterable[tuple[int, int, float]]
 """Arm, rounds and released mean, of each arm that was played in a phase."""
-
-
-MOST_SQUARE = 0.25
-"""The mean of squares around mid-range where every outcome is an end of the range."""
 
 
 class Spreads(NamedTuple):
@@ -55,10 +51,12 @@ def known_of(
     seen: Mapping[int, ArmTotals],
     phases: Sequence[PhaseRow] = (),
     spreads: Spreads | None = None,
+    squares: Mapping[int, float] | None = None,
 ) -> Known:
     """Return what a release has told of arms; by phase where statements can rest on phases.
 
-    With ``spreads`` by the normal approximation; else proved for any outcomes in the range.
+    With ``spreads`` by the normal approximation; else proved for any outcomes in the range, also
+    with bounds on the mean ``squares`` of arms that are played one at a time.
     """
     law = release.law()
     rounds = {arm: values.rounds for arm, values in seen.items()}
@@ -66,6 +64,12 @@ def known_of(
         return Known(names, rounds, None)
     if not phases:
         totals = {arm: release.totals(values) for arm, values in seen.items()}
+        if spreads is None and squares is not None:
+            law = law_of(law.scale, STEEPEST)
+            totals = {
+                arm: one._replace(square=squares.get(arm, MOST_SQUARE))
+                for arm, one in totals.items()
+            }
         if spreads is None:
             return Known(names, rounds, AnyTime(law, totals))
         moments = {
@@ -167,6 +171,20 @@ def metric_known(
     value = 1 + metrics.names.index(metric)
     spreads = None if proved else spreads_of(columns, state, value)
     return known_of(names, metrics.plain, seen, phases, spreads)
+
+
+def square_bounds(
+    columns: Columns | None, state: State, scale: float, budget: ErrorBudget
+) -> dict[int, float] | None:
+    """Return what each arm's mean square is at most; None where none were released."""
+    column = None if columns is None else columns.index(LOSS, square=True)
+    if column is None:
+        return None
+    found = {arm: totals[column] for arm, totals in state.column_totals.items()}
+    return {
+        arm: most_square(scale, one.total, one.rounds, one.batches, budget.square(arm))
+        for arm, one in found.items()
+    }
 
 
 def spreads_of(columns: Columns | None, state: State, value: int = LOSS) -> Spreads | None:

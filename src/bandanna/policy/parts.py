@@ -128,7 +128,7 @@ def _race_settings(spec: Spec, problem: Problem) -> JSON:
     """Return what a race's evidence rests on, and its first batch where people have slots."""
     evidence = "binary" if spec.binary else "squares"
     if spec.interval == "proved":
-        return {"evidence": "proved"}
+        return {"evidence": "proved" if spec.binary else "bounded"}
     if spec.rule is None:
         return {"evidence": evidence}
     return {"evidence": evidence, "opening": math.ceil(2.0 / problem.epsilon)}

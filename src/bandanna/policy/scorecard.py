@@ -191,7 +191,18 @@ def _metric(
         effects.append(
             _effect(shell, compared, arm.name, arm.rounds, arm.mean, arms[control], units.low)
         )
+    if (
+        answer.best is not None and limit is None
+    ):  # it stays so once it was settled, also where an end is 0
+        effects = [_settled(effect, answer.best, control) for effect in effects]
     return shell.with_effects(effects)
+
+
+def _settled(effect: Effect, best: ArmName, control: ArmName) -> Effect:
+    """Return an arm's effect with the verdict that follows from which arm is the best."""
+    if effect.verdict != "open" or best not in (effect.arm, control):
+        return effect
+    return replace(effect, verdict="better" if best == effect.arm else "worse")
 
 
 def _effect(

@@ -97,7 +97,7 @@ class Units(NamedTuple):
         """
         ends = [low] if high is None else [low, high]
         times, per = self._scaled(max(abs(value) for value in (size, *ends)))
-        size, *ends = (self.width * times * value for value in (size, *ends))
+        size, *ends = (self.width * times * value + 0.0 for value in (size, *ends))  # no -0
         digits = digits_for(max(max(size, *ends) - min(size, *ends), 1e-3 * abs(size)))
         if low > 0.0:  # a positive end is not shown as 0
             digits = max(digits, digits_for(10.0 * ends[0]))

@@ -77,8 +77,8 @@ def _kl(x: float, y: float) -> float:
 RACE = "race"
 OPENING, LEAST_OPENING = 30.0, 80
 """An arm's first batch has so many rounds over epsilon, and at least so many."""
-GROWTH, NORMAL_GROWTH = 1.5, 1.3
-"""By how much an arm's rounds grow from batch to batch, with either kind of evidence."""
+GROWTHS = {"proved": 1.5, "bounded": 1.4, "squares": 1.3, "binary": 1.3}
+"""By how much an arm's rounds grow from batch to batch, with each kind of evidence."""
 
 
 def race(
@@ -92,8 +92,8 @@ def race(
 ) -> Tuning:
     """The race for the best arm on Laplace batches that grow; ``opening`` is the first of an arm.
 
-    Evidence that is proved begins with 2 / epsilon; the normal approximation with enough rounds for
-    noise to be smaller than sampling, and for that law.
+    Evidence from the range alone begins with 2 / epsilon; what rests on squares, or on the normal
+    law, with enough rounds for these.
     """
     first = least = math.ceil(2.0 / problem.epsilon)
     if evidence != "proved":
@@ -108,7 +108,7 @@ def race(
         )
     found = {"arms": problem.arms, "epsilon": problem.epsilon}
     asked = {"confidence": confidence, "tolerance": tolerance, "evidence": evidence}
-    asked |= {"opening": first, "growth": GROWTH if evidence == "proved" else NORMAL_GROWTH}
+    asked |= {"opening": first, "growth": GROWTHS[evidence]}
     through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
     return Tuning({"name": RACE, **found, **asked}, {"name": "laplace", **through})
 
