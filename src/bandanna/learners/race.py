@@ -172,9 +172,18 @@ class Race(CompiledLearner):
         scale, kind = 1.0 / float(self.epsilon), EVIDENCE[self.evidence]
         law = law_of(scale, STEEPEST) if kind == BOUNDED else law_of(scale)
         level = -math.log(self.error()) if kind <= BOUNDED else one_sided(self.error())
-        squares = law_of(4.0 * scale), kind, -math.log(self._budget.square(self._newest))
-        shape = float(self.growth), first, float(self.tolerance), bool(self.uniform)
-        return RaceParams(law, *squares, level, *shape, float(self.before + self._known_rounds()))
+        return RaceParams(
+            law=law,
+            squares=law_of(4.0 * scale),
+            kind=kind,
+            of_squares=-math.log(self._budget.square(self._newest)),
+            level=level,
+            growth=float(self.growth),
+            first=first,
+            tolerance=float(self.tolerance),
+            uniform=bool(self.uniform),
+            before=float(self.before + self._known_rounds()),
+        )
 
     def error(self) -> float:
         """Return the error probability of each step, with which an arm leaves or is good enough.

@@ -78,15 +78,15 @@ def known_of(
         }
         return Known(names, rounds, AnyTimeNormal(law.scale, spreads.binary, moments))
     counts = np.zeros((len(phases), len(names)))
-    sums, squares = np.zeros_like(counts), np.zeros_like(counts)
+    sums, squared = np.zeros_like(counts), np.zeros_like(counts)
     for number, phase in enumerate(phases):
         for arm, count, mean in phase:
             counts[number, arm], sums[number, arm] = count, count * mean
             if spreads is not None:
-                squares[number, arm] = count * spreads.in_phase(number, arm)
+                squared[number, arm] = count * spreads.in_phase(number, arm)
     in_phases = InPhases(law, counts, sums)
     if spreads is not None:
-        in_phases = InPhasesNormal(law, counts, sums, squares, spreads.binary)
+        in_phases = InPhasesNormal(law, counts, sums, squared, spreads.binary)
     return Known(names, {arm: one.terms for arm, one in in_phases.totals.items()}, in_phases)
 
 
