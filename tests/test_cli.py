@@ -139,7 +139,7 @@ def test_help_loads_nothing_heavy() -> None:
 def test_a_plan_loads_no_numpy() -> None:
     code = (
         "import sys\nfrom bandanna.cli import app\n"
-        "try: app(['plan', '--arms', '10', '--rounds', '1e6', '--epsilon', '0.1'])\n"
+        "try: app(['plan', '--arms', '10', '--rounds', '1e6', '--epsilon', '0.1', '--json'])\n"
         "except SystemExit: pass\n"
         "print(sorted({'numpy', 'scipy', 'numba', 'polars', 'altair'} & set(sys.modules)))"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import bandanna as bd
 from bandanna.cli import app
 from bandanna.environments import Bernoulli, Logged
 from bandanna.simulation.forecast import forecast
+from bandanna.spec import Losses
 
 
 @pytest.mark.slow
@@ -20,13 +22,10 @@ def test_an_easy_problem_is_learned_and_the_best_arm_found() -> None:
     assert found.beats
     best = next(row for row in found.rows if row.algorithm == found.best)
     assert best.learned > 0.9
-    assert "per 1,000 rounds against the best arm" in found.words
-    assert "without privacy: " in found.words
-    assert "the strongest, " in found.words
-    assert found.words.endswith("In 100% of the runs it plays the best arm most.")
-    assert found.same
-    assert found.same_regret is not None
-    assert found.same_regret < best.regret
+    assert found.advice.startswith("Run bd.PrivateBandit(arms, epsilon, rounds): expect it to lose")
+    assert best.algorithm == "phased-net"
+    assert "a learner without privacy loses " in found.advice
+    assert "a plain A/B test loses " in found.advice
 
 
 def test_a_hopeless_problem_says_so_and_from_when_on_it_is_not() -> None:
@@ -34,11 +33,35 @@ def test_a_hopeless_problem_says_so_and_from_when_on_it_is_not() -> None:
         bd.Problem(4, 300, 0.3), lambda rounds: Bernoulli([0.4, *[0.5] * 3], rounds), unit="clicks"
     )
     assert not found.beats
-    assert found.words.startswith(
-        "In 300 rounds no private algorithm here beats choosing at random; from about "
+    assert found.advice.startswith(
+        "In 300 rounds no private algorithm here beats choosing at random: at epsilon 0.3 this "
+        "needs about "
     )
     assert found.beats_from is not None
     assert 500 <= found.beats_from <= 300_000
+
+
+@pytest.mark.parametrize("losses", [None, "any", "steady", "changing"])
+def test_the_sentence_never_contradicts_the_table(losses: Losses | None) -> None:
+    """What is recommended has the least regret of all private rows, or runs and is as good."""
+    found = forecast(
+        bd.Problem(3, 3_000, 0.5),
+        lambda rounds: Bernoulli([0.3, 0.5, 0.5], rounds),
+        losses=losses,
+        everything=losses == "any",
+    )
+    private = [row for row in found.rows if row.algorithm != "no-privacy"]
+    best = next(row for row in private if row.algorithm == found.best)
+    least = min(private, key=lambda row: row.regret)
+    near = 1.1 * least.regret, least.regret + 2.0 * math.hypot(best.error, least.error)
+    assert best.regret <= max(near)
+    assert {"ab-test", "no-privacy", found.runs} <= {row.algorithm for row in found.rows}
+    if losses == "any":
+        assert "dp-klucb" in {row.algorithm for row in found.rows}
+    if found.best != found.runs:
+        assert f'algorithm="{found.best}"' in found.advice
+    elif losses is not None:
+        assert f'losses="{losses}"' in found.advice
 
 
 def test_experts_are_refused() -> None:

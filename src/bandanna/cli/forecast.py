@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bandanna._core.types import InputError
 
@@ -16,6 +16,7 @@ HELD = 0.99
 """Share of a log's outcomes that a narrower range would hold."""
 
 WORTH_SAYING = 0.1
+RANGE_RUNS = 40
 
 
 class Prospect(NamedTuple):
@@ -25,13 +26,28 @@ class Prospect(NamedTuple):
     range_advice: str
     least: float | None
     """What no private policy that is good on all steady losses goes below in long runs."""
+    world: str = ""
+    """What was simulated, where nothing was said of it."""
 
 
-def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Prospect:
+USUAL_GAP, USUAL_RATE = 0.1, 0.5
+"""What is simulated where nothing was said of losses."""
+
+
+def by_rates(
+    problem: Problem, gap: float | None, base_rate: float | None, **asked: Any
+) -> Prospect:
     """Say what to expect when all arms have one success rate and one is better by a gap."""
     from bandanna.simulation.comparators import least_regret
     from bandanna.simulation.forecast import forecast
 
+    world = ""
+    if gap is None and base_rate is None:
+        gap, base_rate = USUAL_GAP, USUAL_RATE
+        world = (
+            f"Simulated where one arm succeeds in {base_rate + gap:.0%} of rounds and the others "
+            f"in {base_rate:.0%}; say what yours do with --gap and --base-rate, or give a log."
+        )
     if gap is None or base_rate is None:
         raise InputError("--gap and --base-rate go together, such as --gap 0.02 --base-rate 0.05.")
     if not (gap > 0.0 and base_rate >= 0.0 and base_rate + gap <= 1.0):
@@ -46,16 +62,16 @@ def by_rates(problem: Problem, gap: float | None, base_rate: float | None) -> Pr
         usual = 1.0 - base_rate
         return Bernoulli([usual - gap, *[usual] * (problem.arms - 1)], rounds)
 
-    outlook = forecast(problem, make, unit="successes")
-    return Prospect(outlook, "", least_regret(make(outlook.rounds), problem.epsilon))
+    outlook = forecast(problem, make, unit="successes", **asked)
+    return Prospect(outlook, "", least_regret(make(outlook.rounds), problem.epsilon), world)
 
 
-def by_log(problem: Problem, log: Logged) -> Prospect:
+def by_log(problem: Problem, log: Logged, **asked: Any) -> Prospect:
     """Say what to expect on a log, and whether its range is too wide."""
     from bandanna.simulation.comparators import least_regret
     from bandanna.simulation.forecast import forecast
 
-    outlook = forecast(problem, log.environment, unit=log.outcome)
+    outlook = forecast(problem, log.environment, unit=log.outcome, **asked)
     least = least_regret(log.environment(outlook.rounds), problem.epsilon)
     return Prospect(outlook, _range_advice(problem, log, outlook), least)
 
@@ -66,7 +82,6 @@ def _range_advice(problem: Problem, log: Logged, found: Forecast) -> str:
 
     from bandanna._core.grid import UNITS
     from bandanna.simulation.baselines import make_policy
-    from bandanna.simulation.forecast import RUNS
     from bandanna.simulation.runs import simulate
 
     tail = (1.0 - HELD) / 2.0
@@ -82,7 +97,7 @@ def _range_advice(problem: Problem, log: Logged, found: Forecast) -> str:
     )
     environment = log.of(narrow).environment(found.rounds)
     policy = make_policy(found.best, problem, loss_range=environment.loss_range)
-    results = simulate(policy, environment, replicates=RUNS)
+    results = simulate(policy, environment, replicates=RANGE_RUNS)
     before = next(row.regret for row in found.rows if row.algorithm == found.best)
     saved = 1.0 - float(results.regret("policy").mean()) * 1000.0 / found.rounds / before
     if saved < WORTH_SAYING:

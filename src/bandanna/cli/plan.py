@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -12,10 +13,9 @@ import typer
 
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
-from bandanna.algorithms import DEFAULT
 from bandanna.cli.options import OF_A_LOG, Json, read_log, setting, settings, whole_number
 from bandanna.cli.output import note_weak, print_sample, print_table
-from bandanna.planner.plan import AB_TEST, FOR_SLOTS, NO_PRIVACY, percent
+from bandanna.planner.plan import FOR_SLOTS, percent
 
 if TYPE_CHECKING:
     from bandanna.cli.forecast import Prospect
@@ -23,39 +23,51 @@ if TYPE_CHECKING:
     from bandanna.planner.plan import Plan, Row
 
 
-def print_forecast(ahead: Prospect, everything: bool) -> None:
-    """Print the answer for losses like people's own, then the algorithms that were tried."""
+def print_forecast(ahead: Prospect, planned: Plan, everything: bool) -> None:
+    """Print what is to be expected beside what is guaranteed."""
     from bandanna.simulation.forecast import short
 
     expected = ahead.forecast
-    typer.echo(expected.words)
     if ahead.range_advice:
         typer.echo(ahead.range_advice)
-    if ahead.least is not None:
-        each = 1000.0 * ahead.least / expected.rounds
-        typer.echo(
-            f"Over long runs no private algorithm that is good on all steady losses loses less "
-            f"than {short(each)} per 1,000 rounds."
-        )
+    guaranteed = {row.algorithm: _guaranteed(row) for row in planned.rows if row.entry.private}
     unit = f" {expected.unit}" if expected.unit else ""
-    main = {expected.best, DEFAULT, AB_TEST, NO_PRIVACY}
-    rows = [row for row in expected.rows if everything or row.algorithm in main]
+    captions = [ahead.world] if ahead.world else []
+    captions.append(
+        f"Regret per 1,000 rounds{unit and f', in{unit}'}; choosing at random loses "
+        f"{short(expected.uniform)}. The guarantee is a share of the rounds, for any losses."
+    )
+    best = next(row.regret for row in expected.rows if row.algorithm == expected.best)
+    if everything and ahead.least is not None:
+        each = 1000.0 * ahead.least / expected.rounds
+        if each < best:
+            captions.append(
+                f"Over long runs no private algorithm that is good on all steady losses loses less "
+                f"than {short(each)}."
+            )
+    if not everything:
+        captions.append("--all compares more algorithms and says why.")
     print_table(
-        f"To expect in {expected.rounds:,} rounds: regret per 1,000 rounds{unit and f' in{unit}'}",
-        ["algorithm", "regret", "s.e.", "learned", "best arm found"],
+        f"To expect in {planned.problem}",
+        ["algorithm", "regret", "s.e.", "best arm found", "regret guaranteed"],
         [
             [
                 expected.shown(row.algorithm),
                 short(row.regret),
                 short(row.error),
-                f"{max(row.learned, 0.0):.0%}",
                 f"{row.found:.0%}",
+                guaranteed.get(row.algorithm, "-"),
             ]
-            for row in rows
+            for row in expected.rows
         ],
-        f"Choosing at random: {short(expected.uniform)}. Learned: share of\nthe way from there to "
-        f"the best arm. Simulated;\nwhat follows is guaranteed for any losses.",
+        "\n".join(captions),
     )
+
+
+def _guaranteed(row: Row) -> str:
+    if row.bound is None:
+        return "none proved"
+    return "none" if row.vacuous else f"at most {percent(row.share)}"
 
 
 def print_plan(planned: Plan, everything: bool) -> None:
@@ -283,7 +295,15 @@ def plan(
         else for_people(given, regret, per_person, more)
     )
     planned = replace(planned, losses=more.get("losses"))
-    ahead = _ahead(planned, gap, base_rate, like)
+    said = (gap, base_rate, like) != (None, None, None)
+    asked_otherwise = {"people", "local"} & set(more)
+    ordinary = (experts, per_person, regret) == (None, None, None) and not asked_otherwise
+    ahead = None
+    if said:
+        ahead = _ahead(planned, gap, base_rate, like, everything)
+    elif ordinary and not as_json:
+        with suppress(InputError):  # too long to simulate
+            ahead = _ahead(planned, gap, base_rate, like, everything)
     if as_json:
         shown = {**planned.to_dict(), "answer": answer}
         if ahead is not None:
@@ -294,11 +314,11 @@ def plan(
         return
     if like is not None:
         print_sample(like.sample)
-    if ahead is not None:
-        print_forecast(ahead, everything)
     typer.echo(answer or "", nl=bool(answer))
-    print_plan(planned, everything)
+    if ahead is None or everything:
+        print_plan(planned, everything)
     if ahead is not None:
+        print_forecast(ahead, planned, everything)
         typer.echo(ahead.forecast.advice)
 
 
@@ -313,15 +333,18 @@ def _like(log: Path, named: JSON, arms: str | None) -> Logged:
 
 
 def _ahead(
-    planned: Plan, gap: float | None, base_rate: float | None, log: Logged | None
+    planned: Plan,
+    gap: float | None,
+    base_rate: float | None,
+    log: Logged | None,
+    everything: bool,
 ) -> Prospect | None:
-    """Return what to expect, if losses were described."""
+    """Return what to expect on losses as they were described, or usual ones."""
     from bandanna.cli.forecast import by_log, by_rates
 
-    if log is not None:
-        if (gap, base_rate) != (None, None):
-            raise InputError("give either a log or --gap and --base-rate.")
-        return by_log(planned.problem, log)
-    if (gap, base_rate) == (None, None):
-        return None
-    return by_rates(planned.problem, gap, base_rate)
+    asked: JSON = {"losses": planned.losses, "everything": everything}
+    if log is None:
+        return by_rates(planned.problem, gap, base_rate, **asked)
+    if (gap, base_rate) != (None, None):
+        raise InputError("give either a log or --gap and --base-rate.")
+    return by_log(planned.problem, log, **asked)

@@ -157,7 +157,7 @@ class Phased(PhaseLearner):
         memory = None if self.rounds is None else max(self.rounds / batch, 1.0)
         if self.budget is None or self.rounds is None:
             return Adaptive(self.arms, memory=memory)
-        losses, noise = max(self.rounds // batch, 1), noise_of(self.epsilon, batch)
+        losses, noise = max(self.rounds // batch, 1), python_source(noise_of)(self.epsilon, batch)
         own = Adaptive(self.arms, losses, memory, first_rate=FIRST_RATE, noise=noise)
         return replace(own, clamp=max(own.clamp, own.margin() + noise))
 

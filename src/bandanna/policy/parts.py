@@ -50,7 +50,7 @@ from bandanna.privacy.sums import SumRelease
 from bandanna.privacy.vector_sums import EstimateRelease
 from bandanna.spec import Problem, Spec
 from bandanna.theory.exp4 import centred_no_privacy
-from bandanna.theory.phases import ab_test
+from bandanna.theory.phases import ab_test, few_rounds
 from bandanna.theory.stationary import LONGEST, RACE, dp_klucb, race
 from bandanna.theory.tsallis import default_one_bit_batch
 from bandanna.theory.tuning import Tuning, named_learner, paper_batch
@@ -121,7 +121,8 @@ def private_parts(spec: Spec) -> Resolved:
         recipe = _started(recipe, spec, spec.start)
     recipe = _with_squares(recipe, spec)
     _check_outcomes(spec, recipe)
-    return Resolved(fitted(spec, recipe), recipe, why)
+    few = few_rounds(problem) if spec.experts is None else ""
+    return Resolved(fitted(spec, recipe), recipe, f"{why} {few}".strip())
 
 
 def _race_settings(spec: Spec, problem: Problem) -> JSON:

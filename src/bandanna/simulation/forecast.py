@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from bandanna._core.grid import LossRange
 from bandanna._core.types import JSON, InputError
-from bandanna.algorithms import ALGORITHMS, DEFAULT, algorithms
+from bandanna.algorithms import ALGORITHMS, DEFAULT, algorithms, find
 from bandanna.environments import Environment
 from bandanna.planner.plan import AB_TEST, plan
 from bandanna.policy import Policy
-from bandanna.simulation.arguments import batch_in_effort, seconds_of
+from bandanna.policy.facade import Bandit, PrivateBandit
+from bandanna.simulation.arguments import batch_in_effort
 from bandanna.simulation.baselines import (
     NO_PRIVACY,
     make_policy,
-    same_learner,
     shown_name,
     strongest,
 )
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
-from bandanna.spec import Problem
+from bandanna.spec import Losses, Problem
 
-RUNS, FEW = 40, 6
+RUNS, LEAST_RUNS, FEW = 200, 20, 6
+ROUNDS = 4e6
+"""Rounds that are simulated of each algorithm in all its runs, about."""
 MOST_STEPS = 3e9
 """Runs times batches times arms of one algorithm, some ten seconds; more is not looked at."""
 
@@ -74,66 +77,67 @@ class Forecast:
     unit: str = ""
     plain: str = ""
     """The learner that no privacy stands for: the strongest here."""
-    same: str = ""
-    """The learner of the best private algorithm, without privacy; empty where there is none."""
-    same_regret: float | None = None
-    """Its regret for 1,000 rounds."""
     arm: str = ""
     """The best arm, where it has a name."""
+    epsilon: float = math.inf
+    runs: str = DEFAULT
+    """What runs for what was said of losses."""
+    losses: str | None = None
+    """What was said of them."""
 
     @property
     def advice(self) -> str:
         """What to run and what to expect of it, in a sentence."""
         if not self.beats:
-            return self.words
-        row = next(row for row in self.rows if row.algorithm == self.best)
-        named = "" if self.best == DEFAULT else f', algorithm="{self.best}"'
-        return (
-            f"Run bd.PrivateBandit(arms, epsilon, rounds{named}): expect it to lose "
-            f"{short(row.regret)} per 1,000 rounds against the best arm, where choosing at random "
-            f"loses {short(self.uniform)}."
-        )
-
-    @property
-    def words(self) -> str:
-        """The answer in a sentence or two."""
-        if not self.beats:
-            start = (
-                f"from about {_rough(self.beats_from)} it does"
+            needs = (
+                f"this needs about {_rough(self.beats_from)} people"
                 if self.beats_from
-                else f"nor in {_rough(self.looked_until)}, as far as we looked"
+                else f"even {_rough(self.looked_until)} people are too few"
             )
             return (
                 f"In {_rough(self.rounds)} rounds no private algorithm here beats choosing at "
-                f"random; {start}."
+                f"random: at epsilon {self.epsilon:g} {needs}."
             )
-        row = next(row for row in self.rows if row.algorithm == self.best)
-        plain = [row for row in self.rows if row.algorithm == NO_PRIVACY]
-        prices = []
-        if self.same_regret is not None:
-            learner = "" if self.same == self.best else f", {self.same},"
-            prices.append(f"the same algorithm{learner} {short(self.same_regret)}")
-        prices += [f"the strongest, {self.plain}, {short(row.regret)}" for row in plain]
-        without = f"without privacy: {', '.join(prices)}; " if prices else ""
+        regrets = {row.algorithm: row.regret for row in self.rows}
+        named = "" if self.losses is None else f', losses="{self.losses}"'
+        if self.best != self.runs:
+            named = f', algorithm="{self.best}"'
+        others = {AB_TEST: "a plain A/B test", NO_PRIVACY: "a learner without privacy"}
+        beside = [
+            f"{what} loses {short(regrets[name])}"
+            for name, what in others.items()
+            if name in regrets and name != self.best
+        ]
+        beside.append(f"choosing at random {short(self.uniform)}")
         unit = f" {self.unit}" if self.unit else ""
+        arm = f", {self.arm}" if self.arm else ""
         return (
-            f"Expect {self.best} to lose {short(row.regret)}{unit} per 1,000 rounds against the "
-            f"best arm{self.arm and f', {self.arm}'} ({without}at random {short(self.uniform)}). "
-            f"In {row.found:.0%} of the runs it plays {self.arm or 'the best arm'} most."
+            f"Run bd.PrivateBandit(arms, epsilon, rounds{named}): expect it to lose "
+            f"{short(regrets[self.best])}{unit} per 1,000 rounds against the best arm{arm}; "
+            f"{', '.join(beside)}."
         )
 
     def shown(self, algorithm: str) -> str:
         """Return what a row is called."""
-        return shown_name(algorithm, self.plain)
+        shown = shown_name(algorithm, self.plain)
+        return f"{shown} (default)" if algorithm == DEFAULT == self.runs else shown
 
     def to_dict(self) -> JSON:
         """Return the forecast with stable keys."""
         rows = [row._asdict() for row in self.rows]
-        return {**vars(self), "rows": rows, "words": self.words}
+        return {**vars(self), "rows": rows, "words": self.advice}
 
 
-def forecast(problem: Problem, make: MakeEnvironment, *, unit: str = "", seed: int = 0) -> Forecast:
-    """Simulate the likeliest candidates, and what is recommended for longer if need be.
+def forecast(
+    problem: Problem,
+    make: MakeEnvironment,
+    *,
+    unit: str = "",
+    losses: Losses | None = None,
+    everything: bool = False,
+    seed: int = 0,
+) -> Forecast:
+    """Simulate what runs, the plain A/B test and no privacy; what is recommended also for longer.
 
     Parameters
     ----------
@@ -143,6 +147,10 @@ def forecast(problem: Problem, make: MakeEnvironment, *, unit: str = "", seed: i
         Makes the environment for a number of rounds.
     unit
         What losses are counted in.
+    losses
+        What was said of them.
+    everything
+        Simulate all algorithms that are likely to do well.
     seed
         Makes it repeatable.
     """
@@ -150,14 +158,20 @@ def forecast(problem: Problem, make: MakeEnvironment, *, unit: str = "", seed: i
     if problem.with_experts:
         raise InputError("what to expect is simulated without experts; leave out --experts.")
     here = make(rounds)
-    policies = _candidates(problem, here.loss_range)
+    runs = DEFAULT if losses is None else ALGORITHMS[losses][0]
+    policies = _candidates(problem, here.loss_range, losses, everything)
     if not policies:
         raise InputError(f"{problem} would take too long to simulate; try fewer rounds.")
     if NO_PRIVACY in policies:
-        policies[NO_PRIVACY] = strongest(here, seed=seed, most_seconds=MOST_BASELINE)
-    results = simulate(policies, here, replicates=RUNS, seed=seed)
+        same = find(runs, with_experts=False).learner
+        policies[NO_PRIVACY] = (
+            strongest(here, seed=seed, most_seconds=MOST_BASELINE)
+            if everything
+            else Bandit(problem.arms, same, rounds, loss_range=here.loss_range)
+        )
+    results = simulate(policies, here, replicates=_runs(rounds), seed=seed, checkpoints=1)
     rows = sorted((_row(results, name) for name in policies), key=lambda row: row.regret)
-    best = _recommended([row for row in rows if row.algorithm != NO_PRIVACY])
+    best = _recommended([row for row in rows if row.algorithm != NO_PRIVACY], runs)
     beats = _beats(results, best)
     beats_from = rounds if beats else None
     size = float(rounds)
@@ -168,58 +182,70 @@ def forecast(problem: Problem, make: MakeEnvironment, *, unit: str = "", seed: i
         if _steps(policy, larger, FEW) > MOST_STEPS:
             break
         looked_until = round(size)
-        longer = simulate(policy, make(looked_until), replicates=FEW, seed=seed)
+        longer = simulate(policy, make(looked_until), replicates=FEW, seed=seed, checkpoints=1)
         if _beats(longer, "policy"):
             beats_from = looked_until
     uniform = 1000.0 * float(results.uniform_regret[-1]) / rounds
     when = beats_from, looked_until
     plain = policies[NO_PRIVACY].algorithm if NO_PRIVACY in policies else ""
-    same = _same(best, here, seed) if plain else ("", None)
     arm = ""
     if results.best_arm is not None and results.arm_names:
         arm = str(results.arm_names[results.best_arm])
-    return Forecast(rounds, rows, uniform, best, beats, *when, unit, plain, *same, arm)
+    return Forecast(
+        rounds,
+        rows,
+        uniform,
+        best,
+        beats,
+        *when,
+        unit=unit,
+        plain=plain,
+        arm=arm,
+        epsilon=problem.epsilon,
+        runs=runs,
+        losses=losses,
+    )
 
 
-def _recommended(rows: list[ForecastRow]) -> str:
-    """Return the algorithm with the least regret; the default where it is about as good."""
+def _runs(rounds: int) -> int:
+    return min(max(round(ROUNDS / rounds), LEAST_RUNS), RUNS)
+
+
+def _recommended(rows: list[ForecastRow], runs: str) -> str:
+    """Return the algorithm with the least regret; what runs where it is about as good."""
     best = rows[0]
     for row in rows:
-        if row.algorithm == DEFAULT:
+        if row.algorithm == runs:
             slack = 2.0 * math.hypot(row.error, best.error)
             if row.regret <= max(AS_GOOD * best.regret, best.regret + slack):
-                return DEFAULT
+                return runs
     return best.algorithm
 
 
-def _same(best: str, here: Environment, seed: int) -> tuple[str, float | None]:
-    """Return the best algorithm's learner without privacy, and its regret for 1,000 rounds."""
-    policy = same_learner(best, here)
-    if policy is None or seconds_of([policy], here.rounds) > MOST_BASELINE:
-        return "", None
-    results = simulate(policy, here, replicates=RUNS, seed=seed, checkpoints=1)
-    return policy.algorithm, 1000.0 * float(results.regret("policy").mean()) / here.rounds
-
-
-def _candidates(problem: Problem, loss_range: LossRange) -> dict[str, Policy]:
-    """Return ours, each world's, the smallest guarantee's and no privacy's, if not too long.
-
-    Also the plain A/B test and dp-klucb.
-    """
-    ours = [
-        row.name for row in algorithms(with_experts=False) if row.private and row.source == "ours"
-    ]
-    names = [*ours, *(name for name, _ in ALGORITHMS.values())]
-    names += [AB_TEST, "dp-klucb", plan(problem).best.algorithm, NO_PRIVACY]
-    policies = {}
-    for name in dict.fromkeys(names):
-        try:
-            policy = make_policy(name, problem, loss_range=loss_range)
-        except InputError:  # too few rounds for it, say
-            continue
-        if _steps(policy, problem, RUNS) <= MOST_STEPS:
-            policies[name] = policy
-    return policies if set(policies) - {NO_PRIVACY} else {}
+def _candidates(
+    problem: Problem, loss_range: LossRange, losses: Losses | None, everything: bool
+) -> dict[str, Policy]:
+    """Return what runs, the plain A/B test and no privacy, if not too long; or all of ours."""
+    runs = PrivateBandit(
+        problem.arms, problem.epsilon, problem.rounds, losses=losses, loss_range=loss_range
+    )
+    names = [AB_TEST, NO_PRIVACY]
+    if everything:
+        rows = algorithms(with_experts=False)
+        names += [row.name for row in rows if row.private and row.source == "ours"]
+        names += ["dp-klucb", plan(problem).best.algorithm]
+    policies: dict[str, Policy] = {runs.algorithm: runs}
+    for name in names:
+        if name not in policies:
+            with suppress(InputError):  # too few rounds for it, say
+                policies[name] = make_policy(name, problem, loss_range=loss_range)
+    count = _runs(problem.horizon("a simulation"))
+    short = {
+        name: policy
+        for name, policy in policies.items()
+        if _steps(policy, problem, count) <= MOST_STEPS
+    }
+    return short if set(short) - {NO_PRIVACY} else {}
 
 
 def _steps(policy: Policy, problem: Problem, runs: int) -> float:

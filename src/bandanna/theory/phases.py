@@ -54,6 +54,21 @@ def pilot_phase(problem: Problem) -> int:
     return pilot if SHORT * pilot <= first else first
 
 
+def few_rounds(problem: Problem) -> str:
+    """Say that rounds are too few for any private algorithm; empty where they are not.
+
+    With fewer than a pilot takes, what is lost is more than half of what choosing at random loses
+    even where one arm is better by 0.3, whatever plays (``tests/theory/test_few_rounds.py``).
+    """
+    needed = problem.arms * math.ceil(max(PILOT / problem.epsilon, LEAST_PILOT))
+    if problem.rounds is None or problem.rounds >= needed:
+        return ""
+    return (
+        f"In {problem.rounds:,} rounds no private algorithm is much better than choosing at "
+        f"random: at epsilon {problem.epsilon:.3g}, {problem.arms:,} arms need about {needed:,}."
+    )
+
+
 def _release(problem: Problem, first: int) -> JSON:
     shape = {"epsilon": problem.epsilon, "batch": first, "longest": checks.MAX_ROUNDS}
     return {"name": "laplace", **shape}
