@@ -29,7 +29,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from bandanna._core import checks
-from bandanna._core.types import JSON, BandannaError, InputError, StateFileError
+from bandanna._core.types import JSON, BandannaError, InputError, StateFileError, at_least
 from bandanna.kept import Kept, kept
 
 KIND = "bandanna ledger"
@@ -251,7 +251,7 @@ class Ledger:
         left = _left(document, entries, entry.population)
         return (
             f"refused, and nothing was read: epsilon {entry.epsilon:g} about {entry.population} "
-            f"would exceed the budget of {document['budget']:g}; at most {left:.4g} is left."
+            f"would exceed the budget of {document['budget']:g}; at most {at_least(left)} is left."
         )
 
 

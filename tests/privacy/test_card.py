@@ -17,6 +17,7 @@ import bandanna as bd
 from bandanna._core.types import percent_up
 from bandanna.cli import app
 from bandanna.privacy.card import NOT_STATED, QUESTIONS, Card, make_card, participants_text
+from tests.command import bandanna
 
 ALL = {name: f"answer about {name}" for name in QUESTIONS}
 
@@ -91,6 +92,23 @@ def test_what_people_write_cannot_break_the_page() -> None:
     parser = HTMLParser()
     parser.feed(card.to_html())
     assert "http" not in card.to_html()
+
+
+def test_it_says_what_else_was_spent_on_these_people(tmp_path: Path) -> None:
+    ledger = bd.Ledger.start(tmp_path / "people", budget=2.0)
+    for epsilon in (0.5, 0.25):
+        ledger.spend(epsilon, what="which plan <b>", who="ann")
+    card = make_card(bd.PrivateBandit(2, 0.5).certificate(), ledger=ledger.to_dict())
+    found = {entry.name: entry.value for entry in card.entries["All releases about these people"]}
+    assert (found["Budget"], found["Spent"]) == ("epsilon 2", "epsilon 0.75")
+    assert found["Left for one more release"] == "1.25 for everyone"
+    assert "which plan &lt;b&gt;, asked by ann" in card.to_html()
+    certificate = tmp_path / "certificate.json"
+    certificate.write_text(json.dumps(bd.PrivateBandit(2, 0.5).certificate()))
+    done = bandanna("card", str(certificate), "--ledger", str(tmp_path / "people"))
+    assert "asked by ann" in done.stdout, done.stderr
+    missing = bandanna("card", str(certificate), "--ledger", str(tmp_path / "none"))
+    assert "there is no ledger" in missing.stderr
 
 
 def test_the_command_writes_each_kind(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
@@ -284,6 +285,26 @@ class Guarantee:
 def plain(number: float) -> str:
     """Write a number in full, without a needless fraction."""
     return repr(float(number)).removesuffix(".0")
+
+
+def at_most(number: float) -> str:
+    """Write a number in four digits that is not below it.
+
+    Examples
+    --------
+    >>> at_most(0.73451), at_most(0.1 * 3), at_least(1 / 3), at_least(2.0)
+    ('0.7346', '0.3', '0.3333', '2')
+    """
+    return _four_digits(number * (1.0 - 1e-12), ROUND_CEILING)
+
+
+def at_least(number: float) -> str:
+    """Write a number in four digits that is not above it."""
+    return _four_digits(number * (1.0 + 1e-12), ROUND_FLOOR)
+
+
+def _four_digits(number: float, rounding: str) -> str:
+    return f"{float(Context(prec=4, rounding=rounding).create_decimal(Decimal(number))):g}"
 
 
 def weakness(promise: Guarantee) -> str:

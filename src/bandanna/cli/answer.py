@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from bandanna._core.types import JSON, InputError
+from bandanna._core.types import JSON, InputError, at_least
 from bandanna.cli.options import Clip, Json, Reward, read_range, setting, settings
 from bandanna.cli.output import print_table
 
@@ -176,7 +176,9 @@ def _tell(kept: Ledger | None, population: str, *, as_json: bool) -> None:
     if kept is None:
         typer.echo("It is in no ledger: asking again costs epsilon again.")
     else:
-        typer.echo(f"In the ledger: {kept.left_for(population):.4g} is left for {population}.")
+        typer.echo(
+            f"In the ledger: {at_least(kept.left_for(population))} is left for {population}."
+        )
 
 
 def _write(

@@ -113,6 +113,9 @@ def card(
         Path | None,
         typer.Option(help="A TOML file with answers to the questions at the end of a card."),
     ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="The people's ledger: also say what else was spent on them.")
+    ] = None,
     further: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=TEXT", help='An answer: --set curator="A clinic".'),
@@ -130,7 +133,12 @@ def card(
     given = _answers(answers) | {
         name: str(value) for name, value in settings(further, QUESTIONS).items()
     }
-    made = make_card(json.loads(text), given)
+    written = None
+    if ledger is not None:
+        from bandanna.ledger import Ledger
+
+        written = Ledger(ledger).to_dict()
+    made = make_card(json.loads(text), given, written)
     kind = ".md" if output is None else output.suffix
     if kind not in (".md", ".html", ".json"):
         raise InputError(f"a card is written as .md, .html or .json; got {str(output)!r}.")

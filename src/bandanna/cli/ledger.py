@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bandanna._core.types import InputError
+from bandanna._core.types import InputError, at_least, at_most
 from bandanna.cli.help import one_screen
 from bandanna.cli.options import columns_of
 from bandanna.cli.output import print_table
@@ -47,7 +47,9 @@ def start(
             raise InputError(f"--partition is a name and populations, country=DE,FR; got {text!r}.")
         parts[name.strip()] = columns_of(members)
     begun = Ledger.start(ledger, budget, delta, parts)
-    typer.echo(f"Begun: epsilon {begun.budget:g} for everyone, of which {begun.left:g} is left.")
+    typer.echo(
+        f"Begun: epsilon {begun.budget:g} for everyone, of which {at_least(begun.left)} is left."
+    )
 
 
 @one_screen(app, 'bandanna ledger spend customers.ledger --epsilon 0.5 --what "a survey"')
@@ -63,7 +65,7 @@ def spend(
 
     kept = Ledger(ledger)
     kept.spend(epsilon, what=what, population=population, who=who)
-    typer.echo(f"Written. {kept.left_for(population):.4g} is left for {population}.")
+    typer.echo(f"Written. {at_least(kept.left_for(population))} is left for {population}.")
 
 
 @one_screen(app, "bandanna ledger show customers.ledger")
@@ -82,8 +84,8 @@ def show(
         [one["at"][:16], one["who"] or "-", one["what"], one["population"], f"{one['epsilon']:g}"]
         for one in written["entries"]
     ]
-    together = f"epsilon {written['spent']:.4g} of {written['budget']:g} is spent"
+    together = f"epsilon {at_most(written['spent'])} of {written['budget']:g} is spent"
     together += f" at delta {written['delta']:g}" if written["delta"] else ""
     print_table("What was spent", ["when", "who", "what", "population", "epsilon"], rows, together)
-    left = ", ".join(f"{name} {value:.4g}" for name, value in written["left"].items())
+    left = ", ".join(f"{name} {at_least(value)}" for name, value in written["left"].items())
     typer.echo(f"Left for one more release: {left}. {written['rule'].capitalize()}.")

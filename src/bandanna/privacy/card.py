@@ -20,6 +20,8 @@ from bandanna._core.types import (
     WEAK_EPSILON,
     Guarantee,
     InputError,
+    at_least,
+    at_most,
     group_delta,
     percent_up,
     plain,
@@ -87,7 +89,7 @@ class Entry(NamedTuple):
     name: str
     value: str
     source: str
-    """``certificate``, ``derived`` from it, ``stated`` by those who run it, or nothing."""
+    """``certificate``, ``derived`` from it, ``stated`` by its owners, ``ledger``, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -157,10 +159,13 @@ class Card:
         return PAGE.replace("BODY", "".join(parts))
 
 
-def make_card(certificate: JSON, answers: Mapping[str, str] | None = None) -> Card:
+def make_card(
+    certificate: JSON, answers: Mapping[str, str] | None = None, ledger: JSON | None = None
+) -> Card:
     """Make a card from a certificate, and answers to ``QUESTIONS``.
 
-    The certificate is verified first; ``InputError`` says what is wrong with one that fails.
+    The certificate is verified first; ``InputError`` says what is wrong with one that fails. With
+    ``Ledger.to_dict()`` of the people's ledger the card also says what else was spent on them.
 
     Examples
     --------
@@ -195,6 +200,7 @@ def make_card(certificate: JSON, answers: Mapping[str, str] | None = None) -> Ca
             Entry("Policy", f"{certificate['policy']} ({certificate['algorithm']})", "certificate"),
         ),
         "Privacy guarantee": _guarantee(certificate, spent),
+        **({} if ledger is None else {"All releases about these people": _together(ledger)}),
         "Model and mechanism": _mechanism(certificate),
         "What is not covered": (
             *(Entry("Not hidden", text, "derived") for text in _not_hidden(certificate)),
@@ -330,6 +336,23 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
         found.append(Entry("Epsilon for one person's", shown, "derived"))
     found.append(Entry("Composition", str(certificate["because"]), "certificate"))
     return tuple(found)
+
+
+def _together(ledger: JSON) -> tuple[Entry, ...]:
+    """Return what was spent on the people of a ledger."""
+    at = f" at delta {plain(ledger['delta'])}" if ledger["delta"] else ""
+    left = (f"{at_least(value)} for {name}" for name, value in ledger["left"].items())
+    found = [
+        ("Budget", f"epsilon {plain(ledger['budget'])}{at}"),
+        ("Spent", f"epsilon {at_most(ledger['spent'])}{at}"),
+        ("Left for one more release", ", ".join(left)),
+        ("How it adds up", str(ledger["rule"])),
+    ]
+    for one in ledger["entries"]:
+        who = f", asked by {one['who']}" if one["who"] else ""
+        about = f"epsilon {plain(one['epsilon'])} about {one['population']}"
+        found.append((str(one["at"])[:10], f"{about}: {one['what']}{who}"))
+    return tuple(Entry(name, text, "ledger") for name, text in found)
 
 
 def _hides_presence(certificate: JSON) -> bool:
