@@ -12,7 +12,7 @@ from bandanna._core.types import JSON
 from bandanna.algorithms import ANY, CHANGING, STEADY
 from bandanna.environments import Environment, make_environment
 from bandanna.environments.base import World
-from bandanna.planner.plan import CHANGES, Standing, runs_in
+from bandanna.planner.plan import CHANGES, Rank, runs_in
 from bandanna.policy import Policy
 from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.runs import simulate
@@ -160,7 +160,7 @@ def reproduce(quick: bool) -> Reproduction:
     )
 
 
-def standings(world: str, outcomes: list[Outcome]) -> dict[str, Standing]:
+def standings(world: str, outcomes: list[Outcome]) -> dict[str, Rank]:
     """Return how each algorithm does in a world, the best first."""
     found: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
@@ -170,7 +170,7 @@ def standings(world: str, outcomes: list[Outcome]) -> dict[str, Standing]:
     return dict(sorted(table.items(), key=lambda pair: pair[1].merit(world)))
 
 
-def rows_of(world: str, table: dict[str, Standing]) -> list[list[str]]:
+def rows_of(world: str, table: dict[str, Rank]) -> list[list[str]]:
     """Write down how algorithms do in a world."""
     return [
         [world, name, *(f"{number:.2f}" for number in found[:3]), found.where]
@@ -178,14 +178,14 @@ def rows_of(world: str, table: dict[str, Standing]) -> list[list[str]]:
     ]
 
 
-def standing(outcomes: list[Outcome]) -> Standing:
+def standing(outcomes: list[Outcome]) -> Rank:
     """Summarise one algorithm's outcomes in a world."""
     by_environment: dict[str, list[float]] = {}
     for outcome in outcomes:
         by_environment.setdefault(outcome.environment, []).append(outcome.relative)
     worst = {name: geometric_mean(found) for name, found in by_environment.items()}
     where = max(worst, key=lambda name: worst[name])
-    return Standing(
+    return Rank(
         geometric_mean([outcome.relative for outcome in outcomes]),
         geometric_mean([outcome.relative_high for outcome in outcomes]),
         worst[where],
@@ -198,7 +198,7 @@ def geometric_mean(values: list[float]) -> float:
     return float(np.exp(np.mean(np.log(values))))
 
 
-def judge(claim: str, name: str, world: str, table: dict[str, Standing], settings: JSON) -> Verdict:
+def judge(claim: str, name: str, world: str, table: dict[str, Rank], settings: JSON) -> Verdict:
     """Judge what is chosen for a world by the best of the others."""
     merits = {rival: found.merit(world) for rival, found in table.items()}
     next_best = min((rival for rival in merits if rival != name), key=lambda rival: merits[rival])

@@ -60,10 +60,10 @@ def variance_of(arm: Moments, scale: float, binary: bool) -> float:
     tilt = 2.0 * mean - 1.0
     noise = math.sqrt(2.0 * arm.releases) * scale / arm.terms
     if binary:
-        found = mean * (1.0 - mean) + noise * abs(tilt)
+        variance = mean * (1.0 - mean) + noise * abs(tilt)
     else:
-        found = arm.square / arm.terms - (mean - 0.5) ** 2 + noise * math.sqrt(1.0 + tilt * tilt)
-    return float(min(max(found, HARDLY), 0.25))
+        variance = arm.square / arm.terms - (mean - 0.5) ** 2 + noise * math.sqrt(1.0 + tilt * tilt)
+    return float(min(max(variance, HARDLY), 0.25))
 
 
 @step
@@ -184,9 +184,9 @@ def still_racing(arms: Sequence[Moments], scale: float, binary: bool, errors: Fl
     left = np.ones(len(arms), dtype=np.bool_)
     levels = -np.log(np.minimum(2.0 * errors, 1.0))
     _race(known[order], scale, binary, levels[order], left)
-    found = np.empty_like(left)
-    found[order] = left
-    kept: list[bool] = found.tolist()
+    racing = np.empty_like(left)
+    racing[order] = left
+    kept: list[bool] = racing.tolist()
     return kept
 
 
@@ -246,8 +246,8 @@ def _tails(steep: Floats) -> Floats:
     """Return by how much the tails of Laplace noise exceed a normal law's, at a rate."""
     square = np.minimum(steep, STEEPEST) ** 2
     safe = np.maximum(square, 1e-9)
-    found: Floats = np.where(square > 1e-6, -np.log1p(-safe) / safe, 1.0)
-    return found
+    tails: Floats = np.where(square > 1e-6, -np.log1p(-safe) / safe, 1.0)
+    return tails
 
 
 def one_sided(error: float) -> float:

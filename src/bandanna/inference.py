@@ -138,10 +138,10 @@ def two_points(rate: float, mean: float, square: float, sign: float) -> tuple[fl
     top = -2.0 * reach * near - reach * reach * near * rate * ratio
     top += moved * far - spread * far * rate
     slope = top / (whole * inside) - (moved - 2.0 * reach) / whole
-    found = rate * p + math.log(inside)
+    evidence = rate * p + math.log(inside)
     if sign > 0.0:
-        return found, rate + slope
-    return found - rate, -(rate + slope)
+        return evidence, rate + slope
+    return evidence - rate, -(rate + slope)
 
 
 @step
@@ -311,20 +311,20 @@ def least_evidence(
     low, high = shared_ends(a, b, apart)
     if low > high:
         return 1e9, -1e9  # no mean of both is possible
-    found, slope = -math.inf, 0.0
+    evidence, slope = -math.inf, 0.0
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         value, slope_a, slope_b = _double(law, a, b, middle, middle + apart, work)
         bound = value - abs(slope_a + slope_b) * 0.5 * (high - low)
-        if bound > found:
-            found, slope = bound, min(slope_b, -slope_a)  # they agree but for the edges
+        if bound > evidence:
+            evidence, slope = bound, min(slope_b, -slope_a)  # they agree but for the edges
         if value - bound < 1e-7:
             break
         if slope_a + slope_b > 0.0:
             high = middle
         else:
             low = middle
-    return found, slope
+    return evidence, slope
 
 
 @step
@@ -442,13 +442,13 @@ def _mean_of(known: Floats, arm: int) -> float:
 @step
 def _next_mean(known: Floats, last: float, before: int) -> int:
     """Return the arm whose mean comes next after that of an arm, or -1: ties go by index."""
-    found, least = -1, math.inf
+    chosen, least = -1, math.inf
     for arm in range(known.shape[0]):
         mean = _mean_of(known, arm)
         later = mean > last or (mean == last and arm > before)
         if later and mean < least:
-            found, least = arm, mean
-    return found
+            chosen, least = arm, mean
+    return chosen
 
 
 @kernel
@@ -509,16 +509,16 @@ def most_square(scale: float, total: float, terms: float, releases: float, alpha
     if terms <= 0.0:
         return MOST_SQUARE
     told = float(total), float(terms), float(releases)
-    found = _square_bound(law_of(4.0 * scale), *told, math.log(1.0 / alpha), scratch())
-    return min(max(float(found), 0.0), MOST_SQUARE)
+    bound = _square_bound(law_of(4.0 * scale), *told, math.log(1.0 / alpha), scratch())
+    return min(max(float(bound), 0.0), MOST_SQUARE)
 
 
 def evidence_against(law: Law, arm: Totals, mean: float) -> tuple[float, float]:
     """Return the log evidence that an arm's mean loss is above a value, and that it is below."""
     if arm.terms <= 0.0:
         return -math.inf, -math.inf
-    found: tuple[float, float] = _against(law, _floats(arm), float(mean), scratch())
-    return found
+    evidence: tuple[float, float] = _against(law, _floats(arm), float(mean), scratch())
+    return evidence
 
 
 def evidence_below(law: Law, a: Totals, b: Totals, margin: float = 0.0) -> float:
@@ -552,8 +552,8 @@ def still_racing(law: Law, arms: Sequence[Totals], alphas: Floats) -> list[bool]
     known = np.array([value for arm in arms for value in arm], dtype=np.float64)
     left = np.empty(count, dtype=np.bool_)
     _race(law, known.reshape(count, -1), -np.log(alphas), left, scratch())
-    found: list[bool] = left.tolist()
-    return found
+    racing: list[bool] = left.tolist()
+    return racing
 
 
 def difference_interval(law: Law, a: Totals, b: Totals, alpha: float) -> Interval:
@@ -651,9 +651,9 @@ def fixed_evidence(
     worst = -(a.terms * down * (1.0 + apart * up) + b.terms * up) / (a.terms + b.terms)
     ends = max(means.low, -apart), min(means.high, 1.0 - apart)
     mean = np.clip(worst / (up * down), *ends)
-    found = rates * (b.total / b.terms - a.total / a.terms) + noise
-    found -= b.terms * np.log1p((mean + apart) * up) + a.terms * np.log1p(mean * down)
-    return float(found.max())
+    evidence = rates * (b.total / b.terms - a.total / a.terms) + noise
+    evidence -= b.terms * np.log1p((mean + apart) * up) + a.terms * np.log1p(mean * down)
+    return float(evidence.max())
 
 
 @lru_cache(maxsize=64)
@@ -751,7 +751,7 @@ def phase_evidence(
     if not both.any():
         return None
     n_a, n_b, length = counts[both, a], counts[both, b], counts[both].sum(axis=1)
-    found = sums[both, b] / n_b - sums[both, a] / n_a
+    gaps = sums[both, b] / n_b - sums[both, a] / n_a
     spread = _phase_spread(n_a, n_b, length)
     weights = 1.0 / (spread + 2.0 * scale**2 * (n_a**-2.0 + n_b**-2.0))
     law = law_of()
@@ -764,7 +764,7 @@ def phase_evidence(
         price -= np.log1p(-((rates * scale / count) ** 2)).sum(axis=1)
     total = weights.sum()
     return PhaseEvidence(
-        _cut(float((weights * found).sum() / total)),
+        _cut(float((weights * gaps).sum() / total)),
         int(np.count_nonzero(both)),
         law.rates[usable] * total,
         law.weights[usable] - price,
@@ -786,5 +786,5 @@ def _phase_spread(n_a: Floats, n_b: Floats, length: Floats) -> Floats:
     split = wide * np.minimum(drawn(n_a, together) * n_a**2, drawn(n_b, together) * n_b**2)
     nested = split + 4.0 * drawn(together, length)
     apart = 2.0 * (drawn(n_a, length) + drawn(n_b, length))
-    found: Floats = np.minimum(nested, apart)
-    return found
+    spread: Floats = np.minimum(nested, apart)
+    return spread

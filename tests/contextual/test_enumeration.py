@@ -29,7 +29,7 @@ from bandanna.privacy.epoch_sums import (
     Counts,
     EpochRelease,
     EpochTally,
-    SeededRelease,
+    SeededEpochs,
     Statistics,
     square_pairs,
 )
@@ -48,7 +48,7 @@ People = list[tuple[dict[str, float], float]]
 View = tuple[object, ...]
 
 
-class Fixed(SeededRelease):
+class Fixed(SeededEpochs):
     """Publishes chosen values, and keeps what they are published instead of."""
 
     def __init__(self, release: EpochRelease, values: list[Statistics]) -> None:

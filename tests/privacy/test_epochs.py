@@ -20,7 +20,7 @@ from bandanna.privacy.certificate import sealed, verify
 from bandanna.privacy.epoch_sums import (
     Counts,
     EpochRelease,
-    SeededRelease,
+    SeededEpochs,
     Statistics,
     count_once,
     new_counts,
@@ -136,7 +136,7 @@ def test_both_forms_have_the_right_spread(delta: float) -> None:
     release = EpochRelease("context and feedback", 1.0, delta, arms=20, features=12)
     nothing = Statistics(np.zeros((20, 78), dtype=np.int64), np.zeros((20, 12), dtype=np.int64))
     square = square_pairs(12)
-    for form in (release, SeededRelease(release, new_stream(1))):
+    for form in (release, SeededEpochs(release, new_stream(1))):
         noisy = [form.release(nothing) for _ in range(20)]
         sums = np.concatenate([one.sums.ravel() for one in noisy]) / SUM_UNITS
         squares = np.concatenate([one.products[:, square].ravel() for one in noisy])

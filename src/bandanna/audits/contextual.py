@@ -25,14 +25,14 @@ from bandanna._core.types import InputError
 from bandanna.audits.attack import NO_PROOF, SIGNIFICANCE, AuditResult, audit
 from bandanna.contextual.features import Context
 from bandanna.contextual.policy import PrivateContextual
-from bandanna.privacy.epoch_sums import EpochRelease, SeededRelease, Statistics, square_pairs
+from bandanna.privacy.epoch_sums import EpochRelease, SeededEpochs, Statistics, square_pairs
 from bandanna.privacy.epochs import BOTH_MOVE, PRODUCT_UNITS, SUM_UNITS
 
 Round = tuple[Context, Sequence[float]]
 """A context, and the reward of each arm."""
 
 
-class _Blind(SeededRelease):
+class _Blind(SeededEpochs):
     """Keeps what it is given, and publishes noise that has nothing to do with it."""
 
     def __init__(self, release: EpochRelease, seed: int) -> None:

@@ -250,13 +250,15 @@ def _attack(
         "event": on_release.event,
         "audited_policy": on_policies["bandit"].epsilon,
         "audited_experts": on_policies["experts"].epsilon,
-        "side_doors": [found.side_door for found in on_policies.values() if found.side_door],
+        "side_doors": [
+            attacked.side_door for attacked in on_policies.values() if attacked.side_door
+        ],
         "sampler_p_value": fit,
         "draws": draws,
         "significance": on_release.significance,
         "passed": on_release.passed
         and fit > WRONG_SAMPLER
-        and all(found.passed for found in on_policies.values()),
+        and all(attacked.passed for attacked in on_policies.values()),
     }
 
 

@@ -143,8 +143,8 @@ class Compiled(ABC):
     def _drawn_from(self, state: NamedTuple) -> NDArray[np.float64]:
         copy = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
         draw_once(self.params(), copy, new_stream(0))
-        found: NDArray[np.float64] = copy._asdict()["chances"]
-        return found
+        chances: NDArray[np.float64] = copy._asdict()["chances"]
+        return chances
 
     @abstractmethod
     def params(self) -> NamedTuple:

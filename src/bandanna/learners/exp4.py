@@ -196,8 +196,8 @@ class Exp4(ExpertLearner):
     def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the weight of each expert."""
         assert isinstance(state, Exp4State)
-        found: NDArray[np.float64] = state.weights / state.weights.sum()
-        return found
+        chances: NDArray[np.float64] = state.weights / state.weights.sum()
+        return chances
 
 
 @step

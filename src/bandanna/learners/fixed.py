@@ -61,8 +61,8 @@ class FixedArm(CompiledLearner):
 
     def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the distribution of every draw."""
-        found: NDArray[np.float64] = np.eye(self.arms)[self.arm]
-        return found
+        chances: NDArray[np.float64] = np.eye(self.arms)[self.arm]
+        return chances
 
 
 @step

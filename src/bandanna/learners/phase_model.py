@@ -141,7 +141,7 @@ def effect_variance(model: Model, phases: int) -> float:
     """Return the variance of phase effects, by moments; 0 unless it is clearly larger."""
     if phases < 3:
         return 0.0
-    found = 0.0
+    effects = 0.0
     expected = 0.0
     for j in range(phases):
         total = 0.0
@@ -152,11 +152,11 @@ def effect_variance(model: Model, phases: int) -> float:
             residual += weight * (model.means[i, j] - model.fitted[i])
         if total > 0.0:
             residual /= total
-            found += residual * residual - 1.0 / total
+            effects += residual * residual - 1.0 / total
             expected += 1.0 / total
-    found /= phases
+    effects /= phases
     error = math.sqrt(2.0 / phases) * expected / phases
-    return found if found >= CLEARLY * error else 0.0
+    return effects if effects >= CLEARLY * error else 0.0
 
 
 @part

@@ -45,12 +45,12 @@ def check_prior(prior: object, arms: int) -> Prior | None:
         return None
     if not isinstance(prior, Iterable):
         raise InputError("a learner's prior must be a list with an entry for each arm.")
-    found = tuple(PriorArm(*map(checks.as_float, one)) for one in prior)
-    if len(found) != arms or not np.isfinite(found).all():
+    checked = tuple(PriorArm(*map(checks.as_float, one)) for one in prior)
+    if len(checked) != arms or not np.isfinite(checked).all():
         raise InputError(
             f"a learner's prior must have four finite numbers for each of {arms} arms."
         )
-    return found
+    return checked
 
 
 def weighed(prior: Prior, scale: float) -> tuple[Floats, Floats, Floats]:

@@ -286,8 +286,8 @@ def _against(params: RaceParams, state: RaceState, lead: int, arm: int, margin: 
     """
     if params.kind <= BOUNDED:
         a, b = _totals(params, state, lead), _totals(params, state, arm)
-        found, _ = least_evidence(params.law, a, b, -margin, state.scratch)
-        return found / params.level
+        evidence, _ = least_evidence(params.law, a, b, -margin, state.scratch)
+        return evidence / params.level
     away = state.sums[arm] / state.plays[arm] - state.sums[lead] / state.plays[lead] + margin
     first, second = _moments(state, lead), _moments(state, arm)
     far = pair_radius(first, second, params.law.scale, params.kind == BINARY, params.level)
@@ -346,9 +346,9 @@ def _next(params: RaceParams, state: RaceState, lead: int) -> int:
     rival, least = lead, math.inf
     for i in range(state.plays.size):
         if i != lead and state.racing[i] > 0.0 and state.plays[i] > 0.0:
-            found = _against(params, state, lead, i, 0.0)
-            if found < least:
-                rival, least = i, found
+            evidence = _against(params, state, lead, i, 0.0)
+            if evidence < least:
+                rival, least = i, evidence
     fewer = _expected(params, state, rival) <= _expected(params, state, lead)
     return rival if fewer else lead
 

@@ -54,8 +54,8 @@ class Uniform(CompiledLearner):
 
     def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
         """Return the distribution of every draw."""
-        found: NDArray[np.float64] = np.full(self.arms, 1.0 / self.arms)
-        return found
+        chances: NDArray[np.float64] = np.full(self.arms, 1.0 / self.arms)
+        return chances
 
 
 @step

@@ -102,8 +102,8 @@ class FinishedProblem:
         first, second = self._arm(each, 0.0, epsilon, less), self._arm(each, apart, epsilon, less)
         binary = self.base_rate is not None and less == 1.0 and how == PRIVATE
         look = OneLook((first, second), "exact" if binary else "normal", binary)
-        found = look.difference(0, 1, self.level)
-        radius = apart - found.low
+        interval = look.difference(0, 1, self.level)
+        radius = apart - interval.low
         return _all_told(apart, radius, _deviation(first), _deviation(second), self.arms - 1)
 
     def _arm(self, each: float, more: float, epsilon: float, less: float) -> Arm:
@@ -177,19 +177,19 @@ class FinishedPlan:
     def sentence(self) -> str:
         """The answer in words."""
         of = dict(self.rows)
-        found = of[PRIVATE][0]
-        if found is None:
+        people = of[PRIVATE][0]
+        if people is None:
             return "No number of people, or no gap in the range, is told four times in five."
         if self.gap is not None:
             base = of[NONE][0] or 1.0
-            more = 100.0 * (found / base - 1.0)
+            more = 100.0 * (people / base - 1.0)
             return (
-                f"For one look at a finished log, {found:,.0f} people tell a gap of "
+                f"For one look at a finished log, {people:,.0f} people tell a gap of "
                 f"{plain(self.gap)} four times in five at epsilon {plain(self.problem.epsilon)}, "
                 f"{more:.0f}% more than a t-test without privacy takes."
             )
         return (
-            f"For one look at a finished log, {self.people:,.0f} people tell a gap of {found:.3g} "
+            f"For one look at a finished log, {self.people:,.0f} people tell a gap of {people:.3g} "
             f"four times in five at epsilon {plain(self.problem.epsilon)}."
         )
 
@@ -219,9 +219,9 @@ def plan_finished(
     rows = []
     for how in ways:
         if gap is not None:
-            found = [problem.people(gap, how, power) for power in POWERS]
+            needed = [problem.people(gap, how, power) for power in POWERS]
         else:
             assert people is not None
-            found = [problem.gap(people, how, power) for power in POWERS]  # type: ignore[misc]
-        rows.append((how, tuple(found)))
+            needed = [problem.gap(people, how, power) for power in POWERS]  # type: ignore[misc]
+        rows.append((how, tuple(needed)))
     return FinishedPlan(replace(problem), gap, people, tuple(rows))

@@ -127,7 +127,7 @@ def percent(share: float) -> str:
     return f"{share:.{digits}%}"
 
 
-class Standing(NamedTuple):
+class Rank(NamedTuple):
     """How an algorithm does in a world; regrets are times the least for the same problem."""
 
     mean: float
@@ -148,11 +148,11 @@ CHANGES = ", changes"
 
 
 @cache
-def standings(losses: str) -> dict[str, Standing]:
+def standings(losses: str) -> dict[str, Rank]:
     """Return every algorithm's standing in a world, the best first."""
     file = resources.files(__package__) / "measured.json"
-    found = json.loads(file.read_text(encoding="utf-8"))[losses]
-    return {name: Standing(*numbers) for name, numbers in found.items()}
+    measured = json.loads(file.read_text(encoding="utf-8"))[losses]
+    return {name: Rank(*numbers) for name, numbers in measured.items()}
 
 
 def runs_in(losses: str) -> str:
@@ -165,9 +165,9 @@ def expected(algorithm: str, losses: str) -> float | None:
 
     Where losses change an algorithm that can be told how often is.
     """
-    found = standings(losses)
-    with_changes = found.get(algorithm + CHANGES) if losses == CHANGING else None
-    known = with_changes or found.get(algorithm)
+    measured = standings(losses)
+    with_changes = measured.get(algorithm + CHANGES) if losses == CHANGING else None
+    known = with_changes or measured.get(algorithm)
     return None if known is None else known.merit(losses)
 
 
@@ -358,10 +358,10 @@ class Plan:
             name, why = self.auto
             return "" if name == self.best.algorithm else f"The default: {why}"
         name = self.runs
-        found = [row for row in self.rows if row.algorithm == name != self.best.algorithm]
-        if not found:
+        rows = [row for row in self.rows if row.algorithm == name != self.best.algorithm]
+        if not rows:
             return ""
-        row, what = found[0], "The default" if self.losses is None else name
+        row, what = rows[0], "The default" if self.losses is None else name
         if row.vacuous:
             return f"{what} has no guarantee here."
         return f"{what} guarantees {percent(row.share)}."

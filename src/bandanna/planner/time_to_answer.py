@@ -98,21 +98,21 @@ class AnswerPlan:
     def sentence(self) -> str:
         """The answer in a sentence."""
         race, _, plain = self.rows
-        found = (
+        said = (
             f"About {_about(race.mean)} people until the best arm is known, "
             f"{100 * self.problem.confidence:.4g}% sure; nine times in ten at most "
             f"{_about(race.most)}. Without privacy about {_about(plain.mean)}."
         )
         if self.people is None:
-            return found
+            return said
         people = f"{self.people:,} people"
         gap, least = self.detectable, self.smallest_epsilon
-        found += f" With {people} at epsilon {self.problem.epsilon:g} "
+        said += f" With {people} at epsilon {self.problem.epsilon:g} "
         often = f"with probability {POWER:g}"
-        found += f"no gap is told {often}" if gap is None else f"a gap of {gap:.2g} is told {often}"
+        said += f"no gap is told {often}" if gap is None else f"a gap of {gap:.2g} is told {often}"
         if least is None:
-            return f"{found}; no epsilon up to 100 tells a gap of {self.problem.gap:g} so often."
-        return f"{found}; a gap of {self.problem.gap:g} from epsilon {least:.2g} on."
+            return f"{said}; no epsilon up to 100 tells a gap of {self.problem.gap:g} so often."
+        return f"{said}; a gap of {self.problem.gap:g} from epsilon {least:.2g} on."
 
     def to_dict(self) -> JSON:
         """Return it as plain values."""
@@ -181,10 +181,10 @@ def race_for(
     took, wrong, told = [], 0, 0
     for run in range(runs):
         state = learner.start()
-        found = run_race(params, state, means, scale, float(most), new_stream(run))
-        took.append(found if found >= 0.0 else most)
+        raced = run_race(params, state, means, scale, float(most), new_stream(run))
+        took.append(raced if raced >= 0.0 else most)
         wrong += int(state.racing[0] == 0.0)
-        told += int(0.0 <= found <= most and state.racing[0] > 0.0)
+        told += int(0.0 <= raced <= most and state.racing[0] > 0.0)
     mean, late = float(np.mean(took)), float(np.quantile(took, 0.9))
     return TimeToAnswer(how, mean, late, wrong / runs, told / runs)
 

@@ -303,14 +303,14 @@ def answer_from(
     known, budget, assumption, note = shown
     names, _, intervals = known
     running = range(len(names)) if among is None else among
-    found = _standing(known, budget, running, settled)
+    standing_now = _standing(known, budget, running, settled)
     arms = [
-        replace(answer_arm(shown, units, index), racing=index in found.racing)
+        replace(answer_arm(shown, units, index), racing=index in standing_now.racing)
         for index in range(len(names))
     ]
     enough, confidence = None, 1.0 - budget.alpha
-    words = best_words(found, running, known, units, budget)
-    if found.best is None and settled is not None and settled.winner is not None:
+    words = best_words(standing_now, running, known, units, budget)
+    if standing_now.best is None and settled is not None and settled.winner is not None:
         enough = names[settled.winner]
         words = (
             f"{enough} is good enough: no other arm is better by more than "
@@ -321,7 +321,7 @@ def answer_from(
     if intervals is not None and intervals.of_means and intervals.known:
         about = ABOUT.format(means=intervals.of_means, differences=intervals.of_differences)
     return Answer(
-        None if found.best is None or units.neutral else names[found.best],
+        None if standing_now.best is None or units.neutral else names[standing_now.best],
         tuple(arms),
         unsaid or f"{sentence} {note}".rstrip(),
         confidence,
@@ -360,8 +360,8 @@ def answer_later(
 
     def best() -> ArmName | None:
         known, budget, *_ = shown()
-        found = _standing(known, budget, among, settled).best
-        return None if found is None or units.neutral else known.names[found]
+        best_of = _standing(known, budget, among, settled).best
+        return None if best_of is None or units.neutral else known.names[best_of]
 
     def whole() -> Answer:
         return answer_from(
@@ -375,10 +375,10 @@ def _standing(
     known: Known, budget: ErrorBudget, running: Sequence[int], settled: Settled | None
 ) -> Standing:
     """Return which arms may be the best; what a race has settled stays settled."""
-    found = standing(known.intervals, budget, running, len(known.names))
+    standing_now = standing(known.intervals, budget, running, len(known.names))
     if settled is None:
-        return found
-    racing = [arm for arm in found.racing if arm in settled.racing] or list(settled.racing)
+        return standing_now
+    racing = [arm for arm in standing_now.racing if arm in settled.racing] or list(settled.racing)
     return Standing(tuple(racing), racing[0] if len(racing) == 1 < len(running) else None)
 
 
@@ -408,12 +408,12 @@ def compare_from(
         return Comparison(names[a], names[b], None, *ends, unsaid or never, confidence, assumption)
     best = _standing(shown.known, budget, running, settled).best
     leads = int(best == a and b in running) - int(best == b and a in running)
-    found = of_pair(intervals, budget, a, b, best if leads else None)
+    interval = of_pair(intervals, budget, a, b, best if leads else None)
     if leads:
-        more = min(max(more, found.low), found.high)
+        more = min(max(more, interval.low), interval.high)
     sign = -1.0 if units.reward else 1.0
-    low, high = sorted(sign * units.width * end for end in found)
-    words = difference_words(names[a], names[b], more, found, units, leads=leads)
+    low, high = sorted(sign * units.width * end for end in interval)
+    words = difference_words(names[a], names[b], more, interval, units, leads=leads)
     over = f", {intervals.of_differences}" if intervals.of_differences else ""
     said = sure(confidence, intervals)
     sentence = f"{words}{over}, {said}, provided {assumption}. {note}".rstrip()
@@ -431,8 +431,8 @@ def leader_from(known: Known, among: Sequence[int]) -> ArmName | None:
     """Return the arm that looks best by what was released; None while nothing is known."""
     if known.intervals is None:
         return None
-    found = leader_of(known.intervals, among)
-    return None if found is None else known.names[found]
+    leader = leader_of(known.intervals, among)
+    return None if leader is None else known.names[leader]
 
 
 def index_of(names: Sequence[ArmName], name: ArmName) -> int:
@@ -447,9 +447,9 @@ def check_confidence(confidence: object) -> float:
     """Require a confidence from 0.5 to below 1."""
     if type(confidence) is float and 0.5 <= confidence < 1.0:
         return confidence
-    found = checks.as_float(confidence)
-    if not 0.5 <= found < 1.0:
+    level = checks.as_float(confidence)
+    if not 0.5 <= level < 1.0:
         raise InputError(
             f"confidence must be from 0.5 to below 1, such as 0.95; got {confidence!r}."
         )
-    return found
+    return level

@@ -389,10 +389,10 @@ def eligible_arms(eligible: object, names: tuple[ArmName, ...]) -> EligibleArms 
         for arm in eligible:
             arm_index(arm, names)
         eligible = [arm for arm, may in eligible.items() if may]
-    found = {arm_index(arm, names) for arm in eligible}
-    if not found:
+    indices = {arm_index(arm, names) for arm in eligible}
+    if not indices:
         raise InputError("no arm is eligible; give at least one, or leave eligible out.")
-    return None if len(found) == len(names) else tuple(sorted(found))
+    return None if len(indices) == len(names) else tuple(sorted(indices))
 
 
 def arm_index(arm: object, names: tuple[ArmName, ...]) -> int:

@@ -132,8 +132,8 @@ class Diagnostics(BasePolicy):
         """What this policy and all algorithms guarantee for this problem; needs ``rounds``."""
         if self.rounds is None or not self.guarantee.private or self.experts == 1:
             raise InputError("a plan needs rounds=, a private policy and no single expert.")
-        found = plan_of(self.spec, self.recipe, self.problem)
-        return found.after(self.happened)
+        made = plan_of(self.spec, self.recipe, self.problem)
+        return made.after(self.happened)
 
     @property
     def problem(self) -> Problem:
@@ -171,13 +171,13 @@ class Diagnostics(BasePolicy):
         learners.
         """
         with self._lock:
-            found = self._next_chances()
-        if found is None:
+            drawn = self._next_chances()
+        if drawn is None:
             raise InputError(
                 f"{self.recipe.learner.name} does not draw arms with probabilities that are known; "
                 f"leader, answer() and summary() say which arm is ahead."
             )
-        return dict(zip(self.choices, map(float, found), strict=True))
+        return dict(zip(self.choices, map(float, drawn), strict=True))
 
     def _next_chances(self) -> Floats | None:
         """Return the chances of the next round; None between phases, before the next is planned."""
@@ -532,12 +532,12 @@ class Diagnostics(BasePolicy):
             return None
         happened = self.happened
         with self._lock:
-            found = self._parts.runner.report().regret
+            bound = self._parts.runner.report().regret
         low, high = self.loss_range
         # The last batch may not have been released.
-        if found is None:
+        if bound is None:
             return None
-        return (high - low) * (self.batch * (found + 1.0) + happened.missed)
+        return (high - low) * (self.batch * (bound + 1.0) + happened.missed)
 
     @property
     def _unproved(self) -> str:
@@ -594,15 +594,15 @@ class Diagnostics(BasePolicy):
             return None
         happened = self.happened
         with self._lock:
-            found = self._parts.runner.report().net
-        if found is None:
+            report = self._parts.runner.report().net
+        if report is None:
             return None
         low, high = self.loss_range
         batch = 1 if self._parts.runner.phases else self.batch
-        budget = (high - low) * (batch * found["budget"] + happened.missed)
-        if not found["switched"]:
+        budget = (high - low) * (batch * report["budget"] + happened.missed)
+        if not report["switched"]:
             return NetReport(budget=budget, switched=False)
-        return NetReport(budget=budget, switched=True, after=batch * found["after"])
+        return NetReport(budget=budget, switched=True, after=batch * report["after"])
 
     def _repr_html_(self) -> str:
         seen = paragraph(stationarity_words(self.stationarity)) + paragraph(self._net_words)

@@ -154,8 +154,8 @@ class PrivateBandit(Policy):
         learner = checked_learner(options.get("learner"), names)
         size = names, epsilon, delta, rounds, None
         spec = Spec("PrivateBandit", *size, algorithm=algorithm, **options)
-        found = private_parts(spec.but(learner=learner))
-        super().__init__(found.spec, found.recipe, why=found.why, seed=seed)
+        parts = private_parts(spec.but(learner=learner))
+        super().__init__(parts.spec, parts.recipe, why=parts.why, seed=seed)
 
 
 @_described(
@@ -206,8 +206,8 @@ class PrivateExperts(Policy):
         learner = checked_learner(options.get("learner"), names)
         size = arm_names(arms), epsilon, delta, rounds, names
         spec = Spec("PrivateExperts", *size, algorithm=algorithm, **options)
-        found = private_parts(spec.but(learner=learner))
-        super().__init__(found.spec, found.recipe, why=found.why, seed=seed)
+        parts = private_parts(spec.but(learner=learner))
+        super().__init__(parts.spec, parts.recipe, why=parts.why, seed=seed)
 
 
 @_described(

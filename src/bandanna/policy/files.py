@@ -110,10 +110,10 @@ def claim_within(
     """
     file, checksum = source.resolve(), str(data["checksum"])
     least = math.inf if epsilon is None else checks.epsilon(epsilon)
-    found = promised(resumed_before(file, checksum) if again else 0)
-    if found > least:
+    guarantee = promised(resumed_before(file, checksum) if again else 0)
+    if guarantee > least:
         raise StateFileError(
-            f"{source} holds a policy with epsilon {found:g}, which promises less than the "
+            f"{source} holds a policy with epsilon {guarantee:g}, which promises less than the "
             f"{least:g} asked for."
         )
     promised(claim(file, checksum, again=again))

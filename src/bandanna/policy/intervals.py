@@ -169,8 +169,8 @@ class InPhases:
 
     def apart(self, a: int, b: int) -> float | None:
         """Return the phases' estimate of b's mean loss minus a's."""
-        found = self.evidence_of(a, b)
-        return None if found is None else found.difference
+        evidence = self.evidence_of(a, b)
+        return None if evidence is None else evidence.difference
 
     def mean(self, arm: int, error: float) -> Interval:
         """Return the interval of an arm's mean loss over its own rounds."""
@@ -178,16 +178,16 @@ class InPhases:
 
     def difference(self, a: int, b: int, error: float) -> Interval:
         """Return the interval of the average difference over phases that played both."""
-        found = self.evidence_of(a, b)
-        return ANY_DIFFERENCE if found is None else found.interval(error)
+        evidence = self.evidence_of(a, b)
+        return ANY_DIFFERENCE if evidence is None else evidence.interval(error)
 
     def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
         """Whether a's mean loss is below b's plus a margin, on that average."""
-        found = self.evidence_of(a, b)
-        if found is None:
+        evidence = self.evidence_of(a, b)
+        if evidence is None:
             return False
-        away = found.difference + margin
-        return away > 0.0 and found.against(away) >= -np.log(error)
+        away = evidence.difference + margin
+        return away > 0.0 and evidence.against(away) >= -np.log(error)
 
     def unbeaten(self, arms: Sequence[int], errors: NDArray[np.float64]) -> list[int]:
         """Return the arms than which no other is better, pair by pair."""
@@ -209,8 +209,8 @@ class InPhases:
     def evidence_of(self, a: int, b: int) -> PhaseEvidence | None:
         """Return what phases that played both say of their difference."""
         if (a, b) not in self._pairs:
-            found = phase_evidence(self.counts, self.sums, a, b, scale=self.law.scale)
-            self._pairs[a, b] = found
+            evidence = phase_evidence(self.counts, self.sums, a, b, scale=self.law.scale)
+            self._pairs[a, b] = evidence
         return self._pairs[a, b]
 
     @cached_property

@@ -180,10 +180,10 @@ def square_bounds(
     column = None if columns is None else columns.index(LOSS, square=True)
     if column is None:
         return None
-    found = {arm: totals[column] for arm, totals in state.column_totals.items()}
+    known = {arm: totals[column] for arm, totals in state.column_totals.items()}
     return {
         arm: most_square(scale, one.total, one.rounds, one.batches, budget.square(arm))
-        for arm, one in found.items()
+        for arm, one in known.items()
     }
 
 
@@ -243,15 +243,15 @@ def breaches(
     assumption
         What must be true.
     """
-    found = []
+    retirements = []
     for arm, error in errors.items():
         for metric, limit in guardrails.items():
             low, high = ranges[metric]
             seen = _breach(known[metric], limit / (high - low), control, arm, error)
             if seen is not None:
-                found.append(Retirement(arm, metric, rounds, *seen, assumption))
+                retirements.append(Retirement(arm, metric, rounds, *seen, assumption))
                 break
-    return found
+    return retirements
 
 
 def _breach(

@@ -153,11 +153,11 @@ def _started(recipe: Recipe, spec: Spec, start: Start) -> Recipe:
         raise InputError(
             f"the certificate in start_from= does not hold: {bad[0].entry}: {bad[0].why}."
         )
-    found = start.of(spec.arms)
-    if not found:
+    at_start = start.of(spec.arms)
+    if not at_start:
         logged, own = (", ".join(map(repr, some)) for some in (_names_of(start), spec.arms))
         raise InputError(f"no arm of the log that start_from= is about, {logged}, is one of {own}.")
-    prior = [list(_prior_of(found.get(arm), start)) for arm in range(len(spec.arms))]
+    prior = [list(_prior_of(at_start.get(arm), start)) for arm in range(len(spec.arms))]
     return _with_learner(recipe, prior=prior)
 
 
@@ -233,8 +233,8 @@ def _choose_algorithm(spec: Spec) -> tuple[str, str]:
         return CONVERTED, "A learner, release or batch goes with following one expert at a time."
     if spec.rounds is None:
         return FEW_EXPERTS, f"{FEW_EXPERTS} does without rounds=; its regret is bounded as it runs."
-    found = plan(spec.problem, per_person=spec.per_person, people=spec.people)
-    return found.auto
+    planned = plan(spec.problem, per_person=spec.per_person, people=spec.people)
+    return planned.auto
 
 
 def slot_problem(spec: Spec) -> Problem:
@@ -380,10 +380,10 @@ def _plain_bandit(learner: str, problem: Problem, release: PlainRelease) -> Reci
         return Recipe(_learner(named_learner(learner, problem, release.to_dict())), release)
     if release.batch != 1:
         raise InputError(f"{learner} decides how long arms are kept: leave out batch=.")
-    found = recipe_of(find(learner, with_experts=False).tuned(problem.but(epsilon=MAX_EPSILON)))
+    recipe = recipe_of(find(learner, with_experts=False).tuned(problem.but(epsilon=MAX_EPSILON)))
     if learner == RACE:  # nothing but sums is published
-        found = recipe_of(race(problem.but(epsilon=MAX_EPSILON), evidence="proved"))
-    return Recipe(found.learner, PlainRelease(found.batch, checks.MAX_ROUNDS))
+        recipe = recipe_of(race(problem.but(epsilon=MAX_EPSILON), evidence="proved"))
+    return Recipe(recipe.learner, PlainRelease(recipe.batch, checks.MAX_ROUNDS))
 
 
 def _with_options(recipe: Recipe, spec: Spec, problem: Problem) -> Recipe:

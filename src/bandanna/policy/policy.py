@@ -214,13 +214,13 @@ class Policy(Diagnostics):
 
     def among(self, eligible: Iterable[ArmName] | Mapping[ArmName, bool]) -> EligibleArms | None:
         """Return the indices of eligible arms, in order; None if these are all."""
-        found = eligible_arms(eligible, self.arms)
-        if found is None:
+        allowed = eligible_arms(eligible, self.arms)
+        if allowed is None:
             return None
         self._parts.runner.check_among(self.around or self.algorithm)
-        if self.retired.issuperset(found):
+        if self.retired.issuperset(allowed):
             raise InputError("no arm is eligible: those that were given have been retired.")
-        return found
+        return allowed
 
     # --- phases that are counted elsewhere --------------------------------------------------
 
@@ -318,11 +318,11 @@ class Policy(Diagnostics):
         size = len(spec.guardrails), len(self.arms), state.first_arms or len(self.arms)
         errors = {arm: guardrail_error(alpha, *size, arm) for arm in arms}
         about = spec.guardrails, spec.metrics, control, errors, state.rounds, self._assumption
-        for found in breaches(known, *about):
+        for breach in breaches(known, *about):
             if len(self.active) > 2:
-                left = tuple(arm for arm in self.active if arm != found.arm)
+                left = tuple(arm for arm in self.active if arm != breach.arm)
                 self._change_arms(left, self.arms)
-            state.retirements.append(found)
+            state.retirements.append(breach)
             state.changed = True
             state.changes += 1
 
@@ -355,8 +355,8 @@ class Policy(Diagnostics):
     @property
     def columns(self) -> tuple[Column, ...]:
         """What is released of each arm beside its losses."""
-        found = self._parts.columns
-        return () if found is None else found.columns
+        columns = self._parts.columns
+        return () if columns is None else columns.columns
 
     def _squares_of(self, batch: Batch) -> dict[int, float]:
         """Return the mean square of each arm that a batch released, where it released any."""

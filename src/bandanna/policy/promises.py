@@ -117,12 +117,12 @@ def plan_of(spec: Spec, recipe: Recipe, problem: Problem) -> Plan:
 
     That is the bound of whichever algorithm, at the policy's batch, has just these parts.
     """
-    own, found, rule = own_row(spec, recipe, problem), plan(problem), spec.rule
+    own, made, rule = own_row(spec, recipe, problem), plan(problem), spec.rule
     if rule is not None:
         most = largest_batch(problem.rounds, rule.per_person, rule.people) or 1
-        rows = sorted(capped(found.rows, most), key=lambda row: row.regret)
-        found = replace(found, rows=rows)
-    return replace(found, own=own)
+        rows = sorted(capped(made.rows, most), key=lambda row: row.regret)
+        made = replace(made, rows=rows)
+    return replace(made, own=own)
 
 
 def own_row(spec: Spec, recipe: Recipe, problem: Problem) -> Row:

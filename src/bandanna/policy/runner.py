@@ -302,8 +302,8 @@ def with_control(planned: NDArray[np.float64], control: int, wanted: int) -> NDA
     others[control] = 0.0
     kept = np.floor(others * (size - wanted) / others.sum())
     kept[control] = size - kept.sum()
-    found: NDArray[np.float64] = kept
-    return found
+    shares: NDArray[np.float64] = kept
+    return shares
 
 
 # --- for the object a user holds --------------------------------------------------------------
@@ -385,11 +385,11 @@ class Runner:
         state = self._play.state
         if self._learner is None or state is None:
             return None
-        found = self._learner.chances(state)
-        if found is None or not self._some_retired:
-            return found
+        drawn = self._learner.chances(state)
+        if drawn is None or not self._some_retired:
+            return drawn
         chances = np.zeros(self._count)
-        chances[list(self._arms)] = found
+        chances[list(self._arms)] = drawn
         return chances
 
     # --- phases ---------------------------------------------------------------------------

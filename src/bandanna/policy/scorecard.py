@@ -91,15 +91,15 @@ def scorecard_of(
     each = 1.0 - alpha / (1 + len(metrics))
     main = policy.answer(each, outcome=outcome)
     goal: Goal = "more" if main.units.reward else "less"
-    found = [_metric(policy, main, None, control, each, goal, None)]
+    measured = [_metric(policy, main, None, control, each, goal, None)]
     for name in metrics:
         limit = guardrails.get(name)
         answer = policy.answer(each, metric=name)
-        found.append(_metric(policy, answer, name, control, each, "neither", limit))
+        measured.append(_metric(policy, answer, name, control, each, "neither", limit))
     health = tuple(_health(policy, main))
     how = f",{NORMAL}" if main.looks == ANY_TIME_NORMAL else ""
-    promise, advice = policy.guarantee, recommend(found, health)
-    others = [effect for effect in found[0].effects[1:] if effect.difference is not None]
+    promise, advice = policy.guarantee, recommend(measured, health)
+    others = [effect for effect in measured[0].effects[1:] if effect.difference is not None]
     followed = advice.arm if advice.arm not in {None, control} else None
     if followed is None and others:
         best = max if goal == "more" else min
@@ -107,7 +107,7 @@ def scorecard_of(
     moments = () if followed is None else over_phases(policy, main.units, control, followed, each)
     return Scorecard(
         advice,
-        tuple(found),
+        tuple(measured),
         confidence,
         promise.epsilon,
         promise.delta,
@@ -133,7 +133,7 @@ def over_phases(
         return ()
     names = [control, *(name for name in policy.choices if name != control)]
     columns = [index_of(policy.choices, name) for name in names]
-    phases, found = len(intervals.counts), []
+    phases, moments = len(intervals.counts), []
     rounds = np.cumsum(intervals.counts.sum(axis=1))
     for number in sorted({round(phases * part / MOMENTS) for part in range(1, MOMENTS + 1)} - {0}):
         then = intervals.until(number)
@@ -143,10 +143,10 @@ def over_phases(
         played = intervals.counts[number - 1, columns]
         shares = tuple(float(share) for share in played / max(played.sum(), 1.0))
         after = int(rounds[number - 1])
-        found.append(
+        moments.append(
             Moment(after, None, 0.0, 0.0, shares) if lift is None else Moment(after, *lift, shares)
         )
-    return tuple(found)
+    return tuple(moments)
 
 
 def _control(policy: ScorecardSource, control: ArmName | None) -> ArmName:
@@ -218,10 +218,10 @@ def _effect(
         return Effect(arm, rounds, mean)
     lift, apart = _lift(compared, control, least), (compared.low, compared.high)
     verdict = verdict_of(metric, *apart)
-    found = Effect(arm, rounds, mean, compared.difference, *apart, verdict=verdict)
+    effect = Effect(arm, rounds, mean, compared.difference, *apart, verdict=verdict)
     if lift is None:
-        return found
-    return replace(found, lift=lift.lift, lift_low=lift.low, lift_high=lift.high)
+        return effect
+    return replace(effect, lift=lift.lift, lift_low=lift.low, lift_high=lift.high)
 
 
 def _lift(compared: Comparison, control: ArmAnswer, least: float) -> Lift | None:

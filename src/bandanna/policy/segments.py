@@ -97,11 +97,11 @@ class Segments(Mapping[ArmName, Any]):
             raise InputError("each segment needs a policy of its own.")
 
     def __getitem__(self, segment: ArmName) -> Any:
-        found = self._policies.get(segment)
-        if found is None:
+        policy = self._policies.get(segment)
+        if policy is None:
             known = ", ".join(map(repr, self._policies))
             raise InputError(f"unknown segment {segment!r}; there are {known}.")
-        return found
+        return policy
 
     def __iter__(self) -> Iterator[ArmName]:
         return iter(self._policies)
@@ -171,12 +171,14 @@ class Segments(Mapping[ArmName, Any]):
         metric: str | None = None,
     ) -> BySegment[Comparison]:
         """Return how the second arm differs from the first in each segment, as a policy does."""
-        found = {}
+        comparisons = {}
         for name, one in self._policies.items():
             if not isinstance(one, Policy):
                 raise InputError(f"segment {name!r} decides by context: nothing is compared there.")
-            found[name] = one.compare(first, second, confidence, outcome=outcome, metric=metric)
-        return BySegment(found)
+            comparisons[name] = one.compare(
+                first, second, confidence, outcome=outcome, metric=metric
+            )
+        return BySegment(comparisons)
 
     def certificate(self) -> JSON:
         """Return the certificates of all segments in one document, for ``bandanna verify``."""

@@ -111,10 +111,10 @@ class Phase:
             later = np.flatnonzero(np.isin(order[at:], among))
             if not later.size:
                 return None
-            found = at + int(later[0])
-            arm = int(order[found])
+            drawn = at + int(later[0])
+            arm = int(order[drawn])
             chance = float(np.mean(order[at:][later] == arm))
-            order[at], order[found] = order[found], order[at]
+            order[at], order[drawn] = order[drawn], order[at]
         self.drawn = at + 1
         return arm, chance
 
@@ -558,11 +558,11 @@ class State:
 
     def plays(self) -> dict[int, int]:
         """Return how many decisions each arm, or expert, was given so far."""
-        found = dict(self.played)
+        plays = dict(self.played)
         for batch in self.open.values():
             for arm, count in batch.plays().items():
-                found[arm] = found.get(arm, 0) + count
-        return found
+                plays[arm] = plays.get(arm, 0) + count
+        return plays
 
     def issuer_of(self, batch: int, position: int) -> str:
         """Return which identity issued a round, or would have."""

@@ -177,22 +177,28 @@ def _open_words(racing: Sequence[int], running: Sequence[int], known: Known, uni
 
 
 def difference_words(
-    first: ArmName, second: ArmName, more: float, found: Interval, units: Units, *, leads: int = 0
+    first: ArmName,
+    second: ArmName,
+    more: float,
+    interval: Interval,
+    units: Units,
+    *,
+    leads: int = 0,
 ) -> str:
     """Say which of two arms is better, given how much larger the second one's mean loss is.
 
     ``leads`` is 1 if the first is known to be the best arm, -1 if the second is.
     """
-    if found.low > 0.0 or leads > 0:
-        gain = units.gain(more, found.low, found.high)
+    if interval.low > 0.0 or leads > 0:
+        gain = units.gain(more, interval.low, interval.high)
         return f"{first} {units.better} {second} by {gain}"
-    if found.high < 0.0 or leads < 0:
-        gain = units.gain(-more, -found.high, -found.low)
+    if interval.high < 0.0 or leads < 0:
+        gain = units.gain(-more, -interval.high, -interval.low)
         return f"{second} {units.better} {first} by {gain}"
     if more < 0.0:  # name the one that looks better first: its estimate is then positive
         first, second, more = second, first, -more
-        found = Interval(-found.high, -found.low)
-    gain = units.gain(more, found.low, found.high)
+        interval = Interval(-interval.high, -interval.low)
+    gain = units.gain(more, interval.low, interval.high)
     looks, may = ("has more", "have less") if units.neutral else ("looks better", "be worse")
     return (
         f"{first} and {second} are too close to tell apart: {first} {looks} by {gain}, but may "

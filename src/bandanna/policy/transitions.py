@@ -558,15 +558,15 @@ def _told_by(parts: Parts[Chooser], batch: Batch, released: Released | None) -> 
         assert phase is not None, "a sum for each arm comes from a phase"
         pairs = zip(phase.counts.items(), released, strict=True)
         sums = [(arm, count, count, float(value)) for (arm, count), value in pairs]
-    found = []
+    told = []
     for arm, planned, used, value in sums:
         lost = batch.lost.get(arm, 0)
         if used > lost:
             mean, offset = rescaled(value, planned, used - lost), lost * (default - MIDDLE)
             if release.adds_up:
                 mean, offset = mean - offset / (used - lost), 0.0
-            found.append(Told(arm, used - lost, mean, offset))
-    return found
+            told.append(Told(arm, used - lost, mean, offset))
+    return told
 
 
 def _note_columns(state: State, phase: Phase | None, beside: list[Published]) -> None:

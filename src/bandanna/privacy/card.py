@@ -289,7 +289,7 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
     persons = _per_person(certificate) is not None
     joint = "joint " if _joint(certificate) else ""
     flavour = f"{'approximate' if delta else 'pure'} {joint}differential privacy"
-    found = [
+    entries = [
         Entry("Flavour", f"{flavour}, adaptive and against any prior knowledge", "certificate"),
         Entry("Unit of privacy", _unit(certificate), "certificate"),
         Entry("Neighbours", str(certificate["protects"]), "certificate"),
@@ -297,7 +297,7 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
         Entry("Delta", plain(delta), "certificate"),
     ]
     if "range_epsilon" in certificate:
-        found += [
+        entries += [
             Entry("Epsilon of the range", plain(certificate["range_epsilon"]), "certificate"),
             Entry("Epsilon with the range", plain(epsilon), "certificate"),
         ]
@@ -305,15 +305,15 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
         spent_on = [("sums", certificate["sums_epsilon"])]
         spent_on += [(part["what"], part["epsilon"]) for part in certificate["parts"]]
         shown = ", ".join(f"{what} {plain(each)}" for what, each in spent_on)
-        found.append(Entry("Spent on", shown, "certificate"))
+        entries.append(Entry("Spent on", shown, "certificate"))
     if "start_certificate" in certificate:
         log = plain(certificate["start_certificate"]["epsilon"])
-        found += [
+        entries += [
             Entry("Epsilon of the log it starts from", log, "certificate"),
             Entry("Epsilon for people in the log and the run", plain(epsilon), "certificate"),
         ]
     plus = f", plus {plain(delta)}" if delta else ""
-    found.append(
+    entries.append(
         Entry(
             "In odds",
             f"the probability of anything that is seen is at most {_factor(epsilon)} times what it "
@@ -323,19 +323,19 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
         )
     )
     if epsilon > WEAK_EPSILON:
-        found.append(Entry("Strength", "weak: epsilon is above 3", "derived"))
+        entries.append(Entry("Strength", "weak: epsilon is above 3", "derived"))
     limits = "none is enforced: a person with several rounds has a weaker guarantee, below"
     if persons:
         each = "each in a batch of its own; a slot counts the mean of its rounds once"
         if _in_epochs(certificate):
             each = "once in each"
         limits = f"{_slots(certificate)} a person, {each}; what a person says beyond is not used"
-    found.append(Entry("Contribution limits", limits, "certificate"))
+    entries.append(Entry("Contribution limits", limits, "certificate"))
     if not persons:
         shown = ", ".join(f"{k} rounds {plain(_grouped(spent, k).epsilon)}" for k in (2, 5, 10))
-        found.append(Entry("Epsilon for one person's", shown, "derived"))
-    found.append(Entry("Composition", str(certificate["because"]), "certificate"))
-    return tuple(found)
+        entries.append(Entry("Epsilon for one person's", shown, "derived"))
+    entries.append(Entry("Composition", str(certificate["because"]), "certificate"))
+    return tuple(entries)
 
 
 def _together(ledger: JSON) -> tuple[Entry, ...]:

@@ -234,8 +234,8 @@ def _verify(text: str, key: bytes | None = None, times: int = 1) -> list[Finding
     if isinstance(data, dict) and data.get("format") == FORMAT_CHARGED:
         return _verify_charged(data, key)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        found = data.get("format") if isinstance(data, dict) else None
-        return [Finding("format", False, f"must be {FORMAT!r}; got {found!r}")]
+        form = data.get("format") if isinstance(data, dict) else None
+        return [Finding("format", False, f"must be {FORMAT!r}; got {form!r}")]
     if type(data.get("version")) is not int or data["version"] != VERSION:
         why = f"this software reads version {VERSION}; got {data.get('version')!r}"
         return [Finding("version", False, why)]
@@ -276,16 +276,16 @@ def _verify_together(data: JSON, key: bytes | None) -> list[Finding]:
 
 def _verify_charged(data: JSON, key: bytes | None) -> list[Finding]:
     """Check the certificate of a release, and what resumptions made of it."""
-    found = [] if key is None else [check_signature(data, key)]
+    findings = [] if key is None else [check_signature(data, key)]
     entries = {name: value for name, value in data.items() if name != SIGNATURE}
     try:
-        found.extend(check_charged(entries))
+        findings.extend(check_charged(entries))
     except (TypeError, ValueError, ArithmeticError) as error:
-        found.append(Finding("file", False, f"entries are missing or impossible: {error!r}"))
+        findings.append(Finding("file", False, f"entries are missing or impossible: {error!r}"))
     inside, resumed = data.get(INSIDE), data.get("resumed")
     nested = isinstance(inside, dict) and inside.get("format") == FORMAT
     times = resumed + 1 if type(resumed) is int else 1
-    return [*found, *_verify(json.dumps(inside if nested else None), times=times)]
+    return [*findings, *_verify(json.dumps(inside if nested else None), times=times)]
 
 
 def line_of(text: str, entry: str) -> int | None:

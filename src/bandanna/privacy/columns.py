@@ -50,18 +50,18 @@ class Columns:
     @classmethod
     def of(cls, release: Release, metrics: MetricsRelease | None) -> Columns | None:
         """Return the columns beside a release of losses; None where there are none."""
-        found: list[Column] = []
+        columns: list[Column] = []
         if metrics is not None and isinstance(release, Seeded):
             metrics = metrics.seeded(release.stream)
         if isinstance(release, SumRelease) and release.squares:
-            found.append(Column(LOSS, square=True, release=release))
+            columns.append(Column(LOSS, square=True, release=release))
         if metrics is not None:
             each = metrics.each
             for value in range(1, len(metrics.names) + 1):
-                found.append(Column(value, square=False, release=each))
+                columns.append(Column(value, square=False, release=each))
                 if metrics.squares:
-                    found.append(Column(value, square=True, release=each))
-        return cls(tuple(found), metrics) if found else None
+                    columns.append(Column(value, square=True, release=each))
+        return cls(tuple(columns), metrics) if columns else None
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -108,10 +108,10 @@ class ColumnsTally:
 
     def _of(self, arm: int) -> list[int]:
         assert self._sums is not None, "this batch has been published"
-        found = self._sums.get(arm)
-        if found is None:
-            found = self._sums[arm] = [0] * (len(self._columns) + 1)
-        return found
+        sums = self._sums.get(arm)
+        if sums is None:
+            sums = self._sums[arm] = [0] * (len(self._columns) + 1)
+        return sums
 
     def publish(self) -> list[Published]:
         """Publish each arm's count and means, in the order of arms, once."""

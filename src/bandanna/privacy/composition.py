@@ -138,8 +138,8 @@ def slot_for(epsilon: float, delta: float, slots: int, *, spend_delta: bool = Fa
     most = min(2.0 * pure, MAX_EPSILON)
     while most < MAX_EPSILON and good(most):
         most = min(2.0 * most, MAX_EPSILON)
-    found = most if good(most) else -_bisect(lambda each: good(-each), -most, -pure)
-    return _checked(SlotCost(found, own), epsilon, slots)
+    cost = most if good(most) else -_bisect(lambda each: good(-each), -most, -pure)
+    return _checked(SlotCost(cost, own), epsilon, slots)
 
 
 def keeps(epsilon: float, delta: float, each: SlotCost, slots: int) -> bool:
@@ -175,14 +175,14 @@ def slots_for(epsilon: float, delta: float, each: SlotCost) -> int:
 
 def float_above(number: Fraction) -> float:
     """Return the smallest float that is not below a fraction."""
-    found = float(number)
-    return found if Fraction(found) >= number else math.nextafter(found, math.inf)
+    nearest = float(number)
+    return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
 
 
 def float_below(number: Fraction) -> float:
     """Return the largest float that is not above a fraction."""
-    found = float(number)
-    return found if Fraction(found) <= number else math.nextafter(found, -math.inf)
+    nearest = float(number)
+    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)
 
 
 def _checked(each: SlotCost, epsilon: float, slots: int) -> SlotCost:
@@ -332,9 +332,9 @@ def check_person_slots(mechanism: Mechanism, data: JSON) -> Iterator[Finding]:
     how = "in exact fractions" if delta == 0 else "by optimal composition"
     yield Finding("epsilon", holds, f"is what {slots} slots cost together, {how}")
     if holds and delta >= SMALLEST_SECOND:
-        found = composed_loss(each, slots).get_delta_for_epsilon(epsilon)
-        why = f"dp-accounting finds delta {found:.6g} for {slots} slots together"
-        yield Finding("delta", bool(found <= delta * (1.0 + TOLERANCE)), why)
+        least = composed_loss(each, slots).get_delta_for_epsilon(epsilon)
+        why = f"dp-accounting finds delta {least:.6g} for {slots} slots together"
+        yield Finding("delta", bool(least <= delta * (1.0 + TOLERANCE)), why)
 
 
 def composed_loss(each: SlotCost, slots: int) -> PrivacyLoss:

@@ -169,10 +169,10 @@ class EpochTally(Tally):
         if self._release.both:  # which arms people had depends on their contexts
             rounds[0], rounds[1:] = rounds.sum(), 0
         try:
-            found = self._release.release(Statistics(counts.products, counts.sums))
+            released = self._release.release(Statistics(counts.products, counts.sums))
         finally:
             counts.products[:], counts.sums[:], counts.rounds[:] = 0, 0, 0
-        return ReleasedEpoch(found.products, found.sums, counts.transform, rounds)
+        return ReleasedEpoch(released.products, released.sums, counts.transform, rounds)
 
     def to_dict(self) -> JSON:
         """Return the map and the sums."""
@@ -419,16 +419,16 @@ class EpochRelease(OfEpochs):
             unit="person" if self.by_person else "round",
         )
 
-    def seeded(self, stream: Stream) -> SeededRelease:
+    def seeded(self, stream: Stream) -> SeededEpochs:
         """Return the same release with repeatable noise, which protects nobody."""
-        return SeededRelease(self, stream)
+        return SeededEpochs(self, stream)
 
     def to_dict(self) -> JSON:
         """Name and parameters."""
         return {"name": self.name} | {one.name: getattr(self, one.name) for one in fields(self)}
 
 
-class SeededRelease(OfEpochs):
+class SeededEpochs(OfEpochs):
     """The same law from a seeded stream, for simulation; it protects nobody."""
 
     both, scale, product_scale = False, 0.0, 0.0
@@ -479,8 +479,8 @@ class NoRelease(OfEpochs):
 def square_pairs(features: int) -> NDArray[np.bool_]:
     """Return which pairs ``i <= j``, in order of rows, are squares."""
     rows, columns = np.triu_indices(features)
-    found: NDArray[np.bool_] = rows == columns
-    return found
+    squares: NDArray[np.bool_] = rows == columns
+    return squares
 
 
 @kernel

@@ -220,9 +220,9 @@ class EpochGaussian(EpochMechanism):
 
     def prove(self, epsilon: float, delta: float) -> Iterator[Finding]:
         """Show that there is noise enough, by the exact curve and by dp-accounting."""
-        found = gaussian_delta(epsilon * (1.0 - SLACK), self.multiplier)
-        enough = found <= delta * (1.0 - SLACK)  # noise on integers needs the rest
-        yield Finding("epsilon", enough, f"the Gaussian mechanism's exact delta is {found:.6g}")
+        needed = gaussian_delta(epsilon * (1.0 - SLACK), self.multiplier)
+        enough = needed <= delta * (1.0 - SLACK)  # noise on integers needs the rest
+        yield Finding("epsilon", enough, f"the Gaussian mechanism's exact delta is {needed:.6g}")
         if enough and delta >= SMALLEST_COMPOSED:
             numeric = gaussian_loss(self.multiplier).get_delta_for_epsilon(epsilon)
             agrees = bool(numeric <= delta * (1.0 + 1e-3))

@@ -148,10 +148,10 @@ class Mechanism(ABC):
     def good_sampler(cls, version: object) -> bool:
         """Whether a certificate's sampler is one that is known to draw right."""
         name, oldest = cls.sampled_by
-        found = re.fullmatch(
+        named = re.fullmatch(
             rf"{name} ([0-9]{{1,6}}(?:\.[0-9]{{1,6}}){{1,3}})[a-z0-9.+]*", str(version)
         )
-        return found is not None and _ordered(found[1]) >= _ordered(oldest)
+        return named is not None and _ordered(named[1]) >= _ordered(oldest)
 
     def facts(self) -> JSON:
         """Return the entries of a certificate."""

@@ -115,10 +115,10 @@ class MetricsMechanism(PartedMechanism):
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss of everything together."""
         fine = numerics._replace(step=numerics.step / (1 + len(self.metrics)))  # errors add up
-        found = self.main.loss(self.outcome_epsilon, rounds, fine)
+        loss = self.main.loss(self.outcome_epsilon, rounds, fine)
         for one, law in zip(self.metrics, self.others, strict=True):
-            found = found.compose(law.loss(one["epsilon"], rounds, fine))
-        return found
+            loss = loss.compose(law.loss(one["epsilon"], rounds, fine))
+        return loss
 
     @classmethod
     def impossible(cls, facts: JSON) -> Iterator[Finding]:

@@ -257,12 +257,12 @@ def private_range(
     tail = max(1, round((1.0 - share) / 2.0 * PARTS))
     scale = _scale(points, tail, epsilon)
     off_by = _off_by(len(numbers), len(points), scale, epsilon)
-    found = sorted(_quantile(clipped, points, part, scale) for part in (tail, PARTS - tail))
-    if found[0] == found[1]:  # noise, or one value alone; a range has two ends
-        index = min(points.index(found[0]), len(points) - 2)
-        found = points[index : index + 2]
+    ends = sorted(_quantile(clipped, points, part, scale) for part in (tail, PARTS - tail))
+    if ends[0] == ends[1]:  # noise, or one value alone; a range has two ends
+        index = min(points.index(ends[0]), len(points) - 2)
+        ends = points[index : index + 2]
     promise = _promise(epsilon, tail, scale, (low, high))
-    return PrivateRange(found[0], found[1], promise, (low, high), tail, scale, off_by)
+    return PrivateRange(ends[0], ends[1], promise, (low, high), tail, scale, off_by)
 
 
 def _off_by(values: int, points: int, scale: float, epsilon: float) -> int:
@@ -294,12 +294,12 @@ def _points(low: float, high: float) -> list[float]:
     Bounds are generous, and among points at equal distances none might be near the values.
     """
     origin = min(max(0.0, low), high)
-    found = {low, origin, high}
+    points = {low, origin, high}
     for end in (low, high):
         if end != origin:
             steps = np.geomspace(abs(end - origin) * FINEST, abs(end - origin), POINTS)
-            found |= {float(origin + np.sign(end - origin) * step) for step in steps}
-    return sorted(point for point in found if low <= point <= high)
+            points |= {float(origin + np.sign(end - origin) * step) for step in steps}
+    return sorted(point for point in points if low <= point <= high)
 
 
 def _scale(points: list[float], tail: int, epsilon: float) -> float:

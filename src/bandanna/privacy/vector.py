@@ -155,11 +155,11 @@ class VectorLaplaceComposed(VectorMechanism):
 
     def prove(self, epsilon: float, delta: float) -> Iterator[Finding]:
         """Show that there is noise enough, by dp-accounting."""
-        found = composed_laplace_delta(epsilon * (1.0 - SLACK), self.multiplier, self.experts)
+        needed = composed_laplace_delta(epsilon * (1.0 - SLACK), self.multiplier, self.experts)
         why = (
-            f"dp-accounting finds delta {found:.6g} for {self.experts} Laplace mechanisms together"
+            f"dp-accounting finds delta {needed:.6g} for {self.experts} Laplace mechanisms together"
         )
-        yield Finding("epsilon", found <= delta and delta > 0, why)
+        yield Finding("epsilon", needed <= delta and delta > 0, why)
 
     def fits(self, epsilon: float, delta: float) -> bool:
         """Whether the noise is the paper's, or less would not be enough."""
@@ -198,9 +198,9 @@ class VectorGaussian(VectorMechanism):
 
     def prove(self, epsilon: float, delta: float) -> Iterator[Finding]:
         """Show that there is noise enough, by the exact curve and by dp-accounting."""
-        found = gaussian_delta(epsilon * (1.0 - SLACK), self.multiplier)
-        why = f"the Gaussian mechanism's exact delta is {found:.6g}"
-        enough = found <= delta * (1.0 - SLACK)  # noise on integers needs the rest
+        needed = gaussian_delta(epsilon * (1.0 - SLACK), self.multiplier)
+        why = f"the Gaussian mechanism's exact delta is {needed:.6g}"
+        enough = needed <= delta * (1.0 - SLACK)  # noise on integers needs the rest
         yield Finding("epsilon", enough, why)
         if enough and delta >= SMALLEST_COMPOSED:
             numeric = gaussian_loss(self.multiplier).get_delta_for_epsilon(epsilon)

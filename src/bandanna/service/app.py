@@ -70,15 +70,15 @@ def make_app(core: Core) -> FastAPI:
 
     def with_key() -> JSON:
         """Return the description, with the key that every call needs."""
-        found: JSON = describe()
-        if "security" not in found:
+        schema: JSON = describe()
+        if "security" not in schema:
             key = {"type": "http", "scheme": "bearer", "description": "A key: bdn_..."}
-            found.setdefault("components", {})["securitySchemes"] = {"key": key}
-            found["security"] = [{"key": []}]
-            for path in set(OPEN_PATHS) & set(found["paths"]):
-                for call in found["paths"][path].values():
+            schema.setdefault("components", {})["securitySchemes"] = {"key": key}
+            schema["security"] = [{"key": []}]
+            for path in set(OPEN_PATHS) & set(schema["paths"]):
+                for call in schema["paths"][path].values():
                     call["security"] = []
-        return found
+        return schema
 
     app.openapi = with_key  # type: ignore[method-assign]
     for group in (experiments, decisions, edge, results, openfeature, operations, pages):

@@ -204,20 +204,20 @@ class Core:
 
     async def find_named(self, name: str) -> list[Experiment]:
         """Return the parts of the experiment of a name: the running one, if there were several."""
-        found = await run_in_threadpool(self.store.named, name)
-        running = [identity for identity, stopped in found if not stopped]
+        experiments = await run_in_threadpool(self.store.named, name)
+        running = [identity for identity, stopped in experiments if not stopped]
         if len(running) > 1:
             raise ConflictError(f"{len(running)} running experiments are called {name!r}; use ids.")
-        if not found:
+        if not experiments:
             raise UnknownError(f"there is no experiment called {name!r}.")
-        return await self.find(running[0] if running else found[0][0])
+        return await self.find(running[0] if running else experiments[0][0])
 
     async def current(self, identity: str) -> list[Experiment]:
         """Return the parts of an experiment as they are now."""
-        found = await run_in_threadpool(self.store.experiments, identity)
-        if not found:
+        experiments = await run_in_threadpool(self.store.experiments, identity)
+        if not experiments:
             raise UnknownError(f"there is no experiment {identity!r}.")
-        return found
+        return experiments
 
     async def all_experiments(
         self,
@@ -238,8 +238,8 @@ class Core:
 
     async def descriptions(self, ids: Sequence[str]) -> dict[str, Description]:
         """Return what is said of experiments."""
-        found = await run_in_threadpool(self.store.descriptions, ids)
-        return {identity: found.get(identity, Description()) for identity in ids}
+        described = await run_in_threadpool(self.store.descriptions, ids)
+        return {identity: described.get(identity, Description()) for identity in ids}
 
     async def describe(self, identity: str, asked: JSON) -> JSON:
         """Change what is said of an experiment; returns what is not as it was."""
@@ -325,8 +325,8 @@ class Core:
     async def guarantee(self, identity: str) -> Guarantee:
         """Return what an experiment promises, all its segments together."""
         parts = await self.find(identity)
-        found = await self.look_at_all(parts, lambda view: view.made.guarantee)
-        both = zip(parts, found, strict=True)
+        guarantees = await self.look_at_all(parts, lambda view: view.made.guarantee)
+        both = zip(parts, guarantees, strict=True)
         return self.stated(promised({part.segment: one for part, one in both}))
 
     def stated(self, promise: Guarantee) -> Guarantee:
@@ -354,9 +354,9 @@ class Core:
         def work(unit: UnitOfWork, _: Event | None) -> list[ArmName]:
             return unit.add_arm(arm) if add else unit.retire_arm(arm)
 
-        found = [await self._do(Task(work, part.number)) for part in parts]
+        of_parts = [await self._do(Task(work, part.number)) for part in parts]
         self._known.pop(identity, None)
-        return found[0]
+        return of_parts[0]
 
     async def arm_of(self, identity: str, event: Event) -> ArmName:
         """Return the arm of a decision; arms may have been added since we looked."""
@@ -439,14 +439,14 @@ class Core:
                 known or unit.decide(name, None, None, eligible, defer=True, now=self.clock())
             )
 
-        found = await self._do_all([Task(deciding(name), number, name) for name in names])
-        if found and isinstance(found[0], ConflictError):  # it ended; perhaps an arm was shipped
+        events = await self._do_all([Task(deciding(name), number, name) for name in names])
+        if events and isinstance(events[0], ConflictError):  # it ended; perhaps an arm was shipped
             asked: JSON = {"segment": segment, "eligible": eligible, "defer": True}
             return [await self.decide(identity, name, **asked) for name in names]
-        for one in found:
+        for one in events:
             if isinstance(one, BandannaError):
                 raise one
-        return cast(list[Event], found)
+        return cast(list[Event], events)
 
     async def reward_all(
         self, experiment: str, given: Sequence[tuple[str, NewFeedback]]
@@ -462,18 +462,18 @@ class Core:
 
     async def _do_all(self, tasks: Sequence[Task[object]]) -> list[object]:
         """Do tasks, some at a time so that others need not wait for all of them."""
-        found: list[object] = []
+        results: list[object] = []
         for begin in range(0, len(tasks), MOST_TOGETHER):
             self._check_free()
             some = tasks[begin : begin + MOST_TOGETHER]
             answered: list[object] = await wrap_future(self.writer.submit_together(some))
-            found += answered
-        for one in found:
+            results += answered
+        for one in results:
             if isinstance(one, StoreUnavailableError) or (
                 isinstance(one, BaseException) and not isinstance(one, BandannaError)
             ):
                 raise one  # what was counted stays; the same may be sent again
-        return found
+        return results
 
     async def reward(self, name: str, given: NewFeedback, experiment: str | None = None) -> None:
         """Count the feedback of an event; in experiments with local privacy, a device's bit."""

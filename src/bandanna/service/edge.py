@@ -12,7 +12,7 @@ from bandanna._core.types import ArmName, BandannaError, InputError
 from bandanna.phases.course import due
 from bandanna.service.keys import Signer
 from bandanna.service.models import is_edge
-from bandanna.store.edge_unit import EdgeUnit, OpenPhase, Reader, Report, course_of
+from bandanna.store.edge_unit import EdgeUnit, OpenPhase, Reader, UnitReport, course_of
 from bandanna.store.rows import Block, Experiment
 from bandanna.store.secret import Secret
 from bandanna.store.unit_of_work import UnitOfWork
@@ -52,8 +52,8 @@ class Edge:
     async def go_on(self, number: int) -> float | None:
         """Do what is due in an experiment; returns when there is something to do again."""
         now, sign = self._clock(), self._signer.sign
-        found = await self._do(Task(lambda unit, _: _unit(unit).go_on(now, sign), number))
-        return cast(float | None, found)
+        until = await self._do(Task(lambda unit, _: _unit(unit).go_on(now, sign), number))
+        return cast(float | None, until)
 
     async def ship(self, number: int, arm: ArmName) -> None:
         """Publish that everyone gets one arm."""
@@ -72,7 +72,7 @@ class Edge:
         return state["published"], min(max(left, SHORTEST_REST), LONGEST_REST)
 
     async def report(
-        self, part: Experiment, lines: Iterable[tuple[int, Report]]
+        self, part: Experiment, lines: Iterable[tuple[int, UnitReport]]
     ) -> list[tuple[int, BandannaError]]:
         """Keep reports, all of them or none; returns those that are refused, by their places.
 
@@ -91,7 +91,7 @@ class Edge:
         raise OverloadedError("phases change faster than reports are read; send them again.")
 
     def _read(
-        self, part: Experiment, seen: Sequence[OpenPhase], given: Sequence[tuple[int, Report]]
+        self, part: Experiment, seen: Sequence[OpenPhase], given: Sequence[tuple[int, UnitReport]]
     ) -> tuple[list[Block], list[Refused]]:
         def hashed(unit: str) -> int:
             mark = self._secret.hash("people", f"{part.id} {unit}")

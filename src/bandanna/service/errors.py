@@ -109,9 +109,9 @@ def add_problems(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         # Where and why, never what was sent: it may be someone's feedback.
-        found = said_of(error)
-        more: JSON = {"errors": _places(error)} if found["status"] == 422 else {}
-        return problem(found["status"], found["detail"], None, **more)
+        problems = said_of(error)
+        more: JSON = {"errors": _places(error)} if problems["status"] == 422 else {}
+        return problem(problems["status"], problems["detail"], None, **more)
 
     @app.exception_handler(HTTPException)
     async def _http(_: Request, error: HTTPException) -> JSONResponse:

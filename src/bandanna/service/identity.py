@@ -71,12 +71,12 @@ class Roles:
 def read_roles(path: Path) -> Roles:
     """Read who may do what."""
     try:
-        found: JSON = tomllib.loads(path.read_text(encoding="utf-8"))
+        document: JSON = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the roles in {path}: {error}.") from None
-    everywhere, projects = found.pop("everywhere", {}), found.pop("projects", {})
-    if found:
-        raise InputError(f"{path} has [everywhere] and [projects.NAME]; got {min(found)!r}.")
+    everywhere, projects = document.pop("everywhere", {}), document.pop("projects", {})
+    if document:
+        raise InputError(f"{path} has [everywhere] and [projects.NAME]; got {min(document)!r}.")
     for where, grants in {"everywhere": everywhere, **projects}.items():
         for who, role in grants.items():
             if role not in ROLES:

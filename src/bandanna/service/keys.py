@@ -41,10 +41,10 @@ def make_key(
     unknown = [scope for scope in scopes if scope not in SCOPES]
     if unknown or not scopes:
         raise InputError(f"scopes are {', '.join(SCOPES)}; got {', '.join(unknown) or 'none'}.")
-    found = [] if experiment is None else store.experiments(experiment)
-    if experiment is not None and not found:
+    experiments = [] if experiment is None else store.experiments(experiment)
+    if experiment is not None and not experiments:
         raise InputError(f"there is no experiment {experiment!r}.")
-    local = bool(found) and is_local(found[0].settings)
+    local = bool(experiments) and is_local(experiments[0].settings)
     if "device" in scopes and not (local and scopes == ("device",)):
         raise InputError(
             "a key for pages opens 'device' alone, in one experiment with local privacy: give that "

@@ -109,18 +109,18 @@ class Metrics:
 
 def _whole(parts: Iterable[Gauges]) -> list[Gauges]:
     """Return experiments as wholes: what is counted in segments is added up."""
-    found: dict[str, Gauges] = {}
+    gauges: dict[str, Gauges] = {}
     for part in parts:
-        known = found.get(part.id)
-        if known is None and len(found) < MOST_EXPERIMENTS:
-            found[part.id] = part
+        known = gauges.get(part.id)
+        if known is None and len(gauges) < MOST_EXPERIMENTS:
+            gauges[part.id] = part
         elif known is not None:
             begun = [one.open_since for one in (known, part) if one.open_since is not None]
-            found[part.id] = known._replace(
+            gauges[part.id] = known._replace(
                 decided=known.decided + part.decided,
                 observed=known.observed + part.observed,
                 released=known.released + part.released,
                 resumed=max(known.resumed, part.resumed),
                 open_since=min(begun, default=None),
             )
-    return list(found.values())
+    return list(gauges.values())

@@ -310,19 +310,19 @@ def visitor(peer: str, forwarded: str, trusted: Sequence[Network]) -> str:
     proxy's counts, and only if the connection comes from one. Addresses of version 6 are counted
     by their first 64 bits, which is what a household has.
     """
-    found = _address(peer)
+    seen = _address(peer)
     for text in reversed([*forwarded.split(","), peer] if forwarded else [peer]):
         address = _address(text)
         if address is None:
             break
-        found = address
+        seen = address
         if not any(address in network for network in trusted):
             break
-    if found is None:
+    if seen is None:
         return peer
-    if isinstance(found, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
+    if isinstance(seen, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((seen, 64), strict=False))
+    return str(seen)
 
 
 def is_trusted(peer: str, trusted: Sequence[Network]) -> bool:
@@ -333,11 +333,11 @@ def is_trusted(peer: str, trusted: Sequence[Network]) -> bool:
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        found = ipaddress.ip_address(text.strip())
+        address = ipaddress.ip_address(text.strip())
     except ValueError:
         return None
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return mapped or found
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
 
 
 # --- pages of other origins -----------------------------------------------------------
@@ -424,9 +424,9 @@ class QuickRoute(BaseRoute):
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Say whether a request is meant."""
         if scope["type"] == "http" and scope["method"] == "POST":
-            found = self._pattern.fullmatch(scope["path"])
-            if found is not None:
-                return Match.FULL, {"path_params": found.groupdict(), "route": self}
+            path = self._pattern.fullmatch(scope["path"])
+            if path is not None:
+                return Match.FULL, {"path_params": path.groupdict(), "route": self}
         return Match.NONE, {}
 
     async def answer(self, scope: Scope, receive: Receive) -> Response:
@@ -447,8 +447,8 @@ class Quick:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
         for route in QUICK:
-            found, more = route.matches(scope)
-            if found is Match.FULL:
+            match, more = route.matches(scope)
+            if match is Match.FULL:
                 scope.update(more)
                 try:
                     answer = await route.answer(scope, receive)

@@ -181,10 +181,10 @@ def own_features(settings: JSON, entries: Mapping[str, object]) -> dict[str, obj
 
 def grouped(rows: Iterable[Experiment]) -> list[list[Experiment]]:
     """Return experiments, each with all its parts, in the order of their making."""
-    found: dict[str, list[Experiment]] = {}
+    groups: dict[str, list[Experiment]] = {}
     for row in rows:
-        found.setdefault(row.id, []).append(row)
-    return list(found.values())
+        groups.setdefault(row.id, []).append(row)
+    return list(groups.values())
 
 
 def part_for(parts: list[Experiment], segment: str | None) -> Experiment:

@@ -99,12 +99,12 @@ def _choice(row: ArmSummary, rounds: int, everything: int) -> JSON:
 
 def _shares(count: int, points: Sequence[TrendPoint]) -> list[JSON]:
     """Return the shares of arms in the rounds released since the moment before."""
-    found: list[JSON] = []
+    listed: list[JSON] = []
     for point in points:
         total = sum(point.rounds.values())
         shares = [point.rounds.get(choice, 0) / total for choice in range(count)]
-        found.append({"at": moment(point.at), "shares": shares})
-    return found
+        listed.append({"at": moment(point.at), "shares": shares})
+    return listed
 
 
 def _means(policy: Policy, count: int, points: Sequence[TrendPoint]) -> list[JSON]:
@@ -121,7 +121,7 @@ def _means(policy: Policy, count: int, points: Sequence[TrendPoint]) -> list[JSO
     units, budget = policy.answer().units, policy.error_budget(CONFIDENCE)
     seen: dict[int, ArmTotals] = {}
     known: list[list[float] | None] = [None] * count
-    found: list[JSON] = []
+    means: list[JSON] = []
     for at, rounds, released in points:
         for arm, (batches, total) in released.items():
             before = seen.get(arm, ArmTotals())
@@ -131,8 +131,8 @@ def _means(policy: Policy, count: int, points: Sequence[TrendPoint]) -> list[JSO
             told = release.totals(seen[arm])
             ends = mean_interval(law, told, budget.mean(arm))
             known[arm] = [units.value(estimate(told)), *units.interval(ends)]
-        found.append({"at": moment(at), "means": list(known)})
-    return found
+        means.append({"at": moment(at), "means": list(known)})
+    return means
 
 
 def _slots_used(policy: Policy, slots: int) -> JSON | None:
@@ -158,8 +158,8 @@ def _bound_so_far(policy: Policy, missed: int) -> float | None:
     if rounds < policy.decided or not policy.guarantee.private or policy.experts == 1:
         return None
     own = own_row(policy.spec, policy.recipe, policy.problem.but(rounds=rounds))
-    found = own.after(policy.happened._replace(missed=missed))
-    bound = (high - low) * found.regret
+    so_far = own.after(policy.happened._replace(missed=missed))
+    bound = (high - low) * so_far.regret
     return bound if bound < at_random else None
 
 

@@ -189,8 +189,8 @@ class Views:
         kept = entry.view
         if kept is None or (kept.part.version, kept.part.step) != stamp:
             with entry.working():
-                found = self._store.committed(number)
-                entry.view = kept = View(found, _policy_of(found.experiment))
+                committed = self._store.committed(number)
+                entry.view = kept = View(committed, _policy_of(committed.experiment))
         return kept
 
     def _rests(self, entry: _Entry, number: int) -> bool:

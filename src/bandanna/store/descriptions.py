@@ -62,12 +62,12 @@ def _read(row: SqlRow) -> Description:
 
 def read_descriptions(connection: Connection, ids: Sequence[str]) -> dict[str, Description]:
     """Return what is said of experiments; those of which nothing is said are left out."""
-    found: dict[str, Description] = {}
+    described: dict[str, Description] = {}
     for begin in range(0, len(ids), LISTED):
         here = DESCRIPTIONS.c.experiment.in_(ids[begin : begin + LISTED])
         for row in connection.execute(select(DESCRIPTIONS).where(here)):
-            found[row.experiment] = _read(row)
-    return found
+            described[row.experiment] = _read(row)
+    return described
 
 
 def write_description(connection: Connection, identity: str, changed: JSON) -> None:

@@ -88,7 +88,7 @@ def _plain(experiment: Experiment) -> Experiment:
 # --- reports ----------------------------------------------------------------------------
 
 
-class Report(Protocol):
+class UnitReport(Protocol):
     """A unit met its arm, and perhaps what came of it."""
 
     @property
@@ -155,7 +155,7 @@ class Reader:
         self._by_key = {phase.key: phase for phase in phases}
         self._rows: dict[int, list[tuple[int, int, tuple[int, ...]]]] = {}
 
-    def read(self, report: Report, now: float) -> None:
+    def read(self, report: UnitReport, now: float) -> None:
         """Take a report; refused without repeating its value."""
         phase = self._phase_of(report, now)
         arm = assigned(phase.seed, report.unit, phase.parts)
@@ -172,7 +172,7 @@ class Reader:
         kind = row_type(self._course)
         return [Block(batch, np.array(rows, kind).tobytes()) for batch, rows in self._rows.items()]
 
-    def _phase_of(self, report: Report, now: float) -> OpenPhase:
+    def _phase_of(self, report: UnitReport, now: float) -> OpenPhase:
         if report.experiment is not None:
             phase = self._by_key.get(report.experiment)
             if phase is None:
@@ -197,7 +197,7 @@ class Reader:
             raise GoneError(f"the window of {phase.key} is over; nothing more is counted.")
         return phase
 
-    def _values(self, report: Report) -> tuple[int, ...]:
+    def _values(self, report: UnitReport) -> tuple[int, ...]:
         main, *others = self._course.outcomes.items()
         metrics = report.metrics or {}
         unknown = sorted(set(metrics) - {name for name, _ in others})
@@ -231,13 +231,13 @@ class InBlocks:
             counts = self._with_a_slot(units, course.per_person)
             self.counted_now.append(Block(COUNTED, units[counts].astype("<u8").tobytes()))
         arms = rows["arm"][first].astype(np.int64)[counts]
-        found = []
+        counted = []
         for place, (name, ends) in enumerate(course.outcomes.items()):
             values = np.full(units.size, to_units(name, nearest_to_zero(ends), ends), np.int64)
             given = rows["values"][:, place]
             known, at = np.unique(rows["unit"][given != NO_VALUE], return_index=True)
             values[np.searchsorted(units, known)] = given[given != NO_VALUE][at]
-            found.append(
+            counted.append(
                 Counted.of_rows(
                     course.arms,
                     arms,
@@ -248,7 +248,7 @@ class InBlocks:
                     persons=True,
                 )
             )
-        return found
+        return counted
 
     def _with_a_slot(self, units: NDArray[np.uint64], slots: int) -> NDArray[np.bool_]:
         """Say who has been counted in fewer phases than one person may be."""
@@ -258,8 +258,8 @@ class InBlocks:
         return ~np.isin(units, known[times >= slots])
 
     def _read(self, phase: JSON) -> Rows:
-        found = b"".join(self._blocks(int(phase["batch"])))
-        return np.frombuffer(found, row_type(self._course))
+        text = b"".join(self._blocks(int(phase["batch"])))
+        return np.frombuffer(text, row_type(self._course))
 
 
 # --- the unit of work -------------------------------------------------------------------
@@ -309,11 +309,11 @@ class EdgeUnit(PolicyUnit):
     def open_phases(self) -> tuple[OpenPhase, ...]:
         """Return the phases that still count."""
         window = self.experiment.settings["deadline_seconds"]
-        found = []
+        phases = []
         for one in self._course["phases"]:
             if one["released"] is None:
                 until = None if one["until"] is None else moment_of(one["until"]).timestamp()
-                found.append(
+                phases.append(
                     OpenPhase(
                         int(one["batch"]),
                         self.course.key_of(one["number"]),
@@ -324,7 +324,7 @@ class EdgeUnit(PolicyUnit):
                         tuple(one["parts"]),
                     )
                 )
-        return tuple(found)
+        return tuple(phases)
 
     def take(
         self, blocks: Sequence[Block], seen: Sequence[OpenPhase]

@@ -116,12 +116,12 @@ class OpenBatches(dict[int, Batch]):
         return len(self) > 0
 
     def __missing__(self, number: int) -> Batch:
-        found = None if number in self._closed else self._read(number)
-        if found is None:
+        batch = None if number in self._closed else self._read(number)
+        if batch is None:
             raise KeyError(number)
         self._elsewhere -= 1
-        self[number] = found
-        return found
+        self[number] = batch
+        return batch
 
     def __delitem__(self, number: int) -> None:
         super().__delitem__(number)
@@ -210,10 +210,10 @@ def _slots(rows: list[Feedback]) -> JSON:
 
 def by_count(people: dict[str, int]) -> dict[str, list[str]]:
     """Return persons by the number of slots they have had."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for person, slots in people.items():
-        found.setdefault(str(slots), []).append(person)
-    return found
+        names.setdefault(str(slots), []).append(person)
+    return names
 
 
 def tally_of(batch: Batch) -> JSON:
@@ -297,10 +297,10 @@ class PolicyUnit(UnitOfWork):
 
     def _read_batch(self, number: int) -> Batch | None:
         """Read an open batch, if it is one."""
-        found = self._transaction.open_batch(self.experiment.number, number)
-        if found is None:
+        opened = self._transaction.open_batch(self.experiment.number, number)
+        if opened is None:
             return None
-        row, events, feedback = found
+        row, events, feedback = opened
         holders = holders_of(events)
         given = {(one.batch, one.position): one for one in feedback}
         with reading(self.experiment):
@@ -574,7 +574,7 @@ def _digest(learned: object) -> bytes | None:
     """Return a digest of what was learned, or None where that is another library's."""
     if not isinstance(learned, tuple):
         return None
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for array in learned:
-        found.update(array.tobytes())
-    return found.digest()
+        digest.update(array.tobytes())
+    return digest.digest()

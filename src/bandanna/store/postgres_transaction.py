@@ -84,11 +84,11 @@ class PostgresTransaction(SqlTransaction):
     def events(self, ids: Iterable[str]) -> dict[str, list[Event]]:
         """Return the events with these ids, in all experiments."""
         wanted = list(ids)
-        found: dict[str, list[Event]] = {}
+        events: dict[str, list[Event]] = {}
         for row in self._ask(_EVENTS, wanted) if wanted else ():
             event = Event(*row)
-            found.setdefault(event.id, []).append(event._replace(state=EventState(event.state)))
-        return found
+            events.setdefault(event.id, []).append(event._replace(state=EventState(event.state)))
+        return events
 
     def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
         """Lock experiments in one order everywhere, so that nobody waits in a circle."""
@@ -137,8 +137,8 @@ class PostgresTransaction(SqlTransaction):
         self._later.append((_insert(table, replace=replace), [text]))
 
     def _newest(self, experiment: int) -> int:
-        ((found,),) = self._ask(_NEWEST, experiment)
-        return int(found)
+        ((newest,),) = self._ask(_NEWEST, experiment)
+        return int(newest)
 
     def _erase(self, experiment: int, batches: Iterable[int]) -> None:
         gone = list(batches)

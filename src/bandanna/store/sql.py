@@ -92,10 +92,10 @@ def is_used(address: str) -> bool:
         return False
     engine, other = make_engines(address)
     with naming_errors(), other.connect() as connection:
-        found = inspect(connection).has_table("facts")
+        there = inspect(connection).has_table("facts")
     engine.dispose()
     other.dispose()
-    return found
+    return there
 
 
 def open_store(address: str, secret: Path) -> SqlStore:
@@ -256,8 +256,8 @@ class SqlStore(Store):
         query = select(TRAIL).where(TRAIL.c.number > after).order_by(TRAIL.c.number).limit(limit)
         if about is not None:
             query = query.where(TRAIL.c.about == about)
-        found = (row._mapping for row in self._rows(query))
-        return [TrailRow(**{**row, "details": json.loads(row["details"])}) for row in found]
+        rows = (row._mapping for row in self._rows(query))
+        return [TrailRow(**{**row, "details": json.loads(row["details"])}) for row in rows]
 
     def numbers(self, after: int = 0) -> list[int]:
         """Return the numbers of experiments."""
@@ -354,10 +354,10 @@ class SqlStore(Store):
         columns = [query.scalar_subquery().label(f"n_{name}") for name, query in queries.items()]
         here = EXPERIMENTS.c.number == experiment
         row = self._rows(select(EXPERIMENTS, *columns).where(here))[0]
-        found = {name: int(row._mapping[f"n_{name}"] or 0) for name in counts}
+        numbers = {name: int(row._mapping[f"n_{name}"] or 0) for name in counts}
         moments = {name: row._mapping[f"n_{name}"] for name in times}
         experiment_row = experiment_of(row, [f"n_{name}" for name in queries])
-        return Committed(experiment_row, **found, **moments)
+        return Committed(experiment_row, **numbers, **moments)
 
     def totals(self, experiment: int) -> ReleaseTotals:
         """Return what the releases of an experiment add up to."""
@@ -393,11 +393,11 @@ class SqlStore(Store):
         with self._change() as connection:
             run = connection.execute
             rows = run(select(one.number, one.stopped).where(one.id == identity).with_for_update())
-            found = {row.number: row.stopped for row in rows}
-            if not all(found.values()):
+            stopped = {row.number: row.stopped for row in rows}
+            if not all(stopped.values()):
                 raise ConflictError("this experiment still decides: stop it first.")
             for table in (EVENTS, BATCHES, BLOCKS, FEEDBACK, RELEASES, PEOPLE):
-                run(delete(table).where(table.c.experiment.in_(found)))
+                run(delete(table).where(table.c.experiment.in_(stopped)))
             run(delete(KEYS).where(KEYS.c.experiment == identity))
             run(delete(FACTS).where(FACTS.c.name == TOLD + identity))
             run(delete(DESCRIPTIONS).where(DESCRIPTIONS.c.experiment == identity))
@@ -510,8 +510,8 @@ class SqlStore(Store):
     def all_keys(self) -> list[KeyRow]:
         """Return all keys."""
         query = select(KEYS).order_by(KEYS.c.created_at)
-        found = (KeyRow(**row._mapping) for row in self._rows(query))
-        return [key._replace(scopes=tuple(str(key.scopes).split())) for key in found]
+        keys = (KeyRow(**row._mapping) for row in self._rows(query))
+        return [key._replace(scopes=tuple(str(key.scopes).split())) for key in keys]
 
     def revoke_key(self, identity: str, at: float, *, keep_one: bool = False) -> bool:
         """Revoke a key; refused, if one must be kept, of the last that opens everything."""
@@ -547,8 +547,8 @@ class SqlStore(Store):
         here = FACTS.c.name == name
         with self._change() as connection:
             self._alone_at_start(connection)
-            found = connection.execute(select(FACTS.c.value).where(here)).scalar()
-            lines = [] if found is None else json.loads(found)
+            known = connection.execute(select(FACTS.c.value).where(here)).scalar()
+            lines = [] if known is None else json.loads(known)
             if lines and lines[-1] == {**line, "since": lines[-1]["since"]}:
                 return
             row = {"name": name, "value": json.dumps([*lines, {**line, "since": at}])}
@@ -574,9 +574,9 @@ class SqlStore(Store):
         """Look through a SQLite database for damage; PostgreSQL has its own tools."""
         if self.sqlite:
             with naming_errors(), self._reading.connect() as connection:
-                found = connection.exec_driver_sql("PRAGMA quick_check").scalar()
-            if found != "ok":
-                raise StateFileError(f"the database is damaged: {found}. Restore a backup.")
+                verdict = connection.exec_driver_sql("PRAGMA quick_check").scalar()
+            if verdict != "ok":
+                raise StateFileError(f"the database is damaged: {verdict}. Restore a backup.")
 
     def begun_before(self, moment: float) -> int:
         """Return how many open batches were begun before a moment."""
@@ -616,8 +616,8 @@ class SqlStore(Store):
         if not self.sqlite:
             return True
         with self._alone_writing:
-            found = self._alone("PRAGMA wal_checkpoint(TRUNCATE)", patience=READER_SECONDS)
-        busy, _, _ = found[0]
+            checkpoint = self._alone("PRAGMA wal_checkpoint(TRUNCATE)", patience=READER_SECONDS)
+        busy, _, _ = checkpoint[0]
         return not busy
 
     def write_back(self) -> None:

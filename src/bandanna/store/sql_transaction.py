@@ -181,15 +181,17 @@ MARKS_AT_ONCE = 400
 
 def missing_marks(connection: Connection, marks: Mapping[int, Mark]) -> set[int]:
     """Return the experiments that do not hold the release of their mark."""
-    found: dict[int, Mark] = {}
+    latest: dict[int, Mark] = {}
     wanted, table = list(marks.items()), RELEASES.c
     for begin in range(0, len(wanted), MARKS_AT_ONCE):
         some = wanted[begin : begin + MARKS_AT_ONCE]
         keys = [(number, mark.sequence) for number, mark in some]
         query = select(table.experiment, table.sequence, table.step)
         query = query.where(tuple_(table.experiment, table.sequence).in_(keys))
-        found |= {row.experiment: Mark(row.sequence, row.step) for row in connection.execute(query)}
-    return {number for number, mark in wanted if found.get(number) != mark}
+        latest |= {
+            row.experiment: Mark(row.sequence, row.step) for row in connection.execute(query)
+        }
+    return {number for number, mark in wanted if latest.get(number) != mark}
 
 
 class SqlTransaction(Transaction):
@@ -204,11 +206,11 @@ class SqlTransaction(Transaction):
     def events(self, ids: Iterable[str]) -> dict[str, list[Event]]:
         """Return the events with these ids, in all experiments."""
         wanted = list(ids)
-        found: dict[str, list[Event]] = {}
+        events: dict[str, list[Event]] = {}
         if wanted:
             for row in self._connection.execute(_EVENTS, {"wanted": wanted}):
-                found.setdefault(row.id, []).append(_event_of(row))
-        return found
+                events.setdefault(row.id, []).append(_event_of(row))
+        return events
 
     def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
         """Lock experiments; SQLite's transaction has locked the whole database."""
@@ -273,8 +275,8 @@ class SqlTransaction(Transaction):
         query = select(EVENTS).join(BATCHES, join).where(mine)
         events = [_event_of(row) for row in run(query.order_by(event.round))]
         join = (of.experiment == feedback.experiment) & (of.number == feedback.batch)
-        found = run(select(FEEDBACK).join(BATCHES, join).where(mine))
-        return batches, events, [self._feedback(row) for row in found]
+        given = run(select(FEEDBACK).join(BATCHES, join).where(mine))
+        return batches, events, [self._feedback(row) for row in given]
 
     def due(self, experiment: int, after: tuple[float, int], limit: int) -> list[Due]:
         """Return events that wait, by deadline and round: the first so many after these two."""
@@ -431,6 +433,6 @@ class SqlTransaction(Transaction):
 
     def _feedback(self, row: SqlRow) -> Feedback:
         location = f"{row.experiment}/{row.batch}/{row.position}"
-        found = None if row.private is None else self._secret.unseal(row.private, location)
-        private = found if isinstance(found, dict) else {"loss": found}
+        unsealed = None if row.private is None else self._secret.unseal(row.private, location)
+        private = unsealed if isinstance(unsealed, dict) else {"loss": unsealed}
         return Feedback(row.batch, row.position, given_up=bool(row.given_up), **private)

@@ -73,7 +73,7 @@ def totals_of(releases: Sequence[ReleaseRow]) -> ReleaseTotals:
             count, total = released.get(release.choice, (0, 0.0))
             released[release.choice] = count + 1, total + release.size * release.value
             values.setdefault(release.choice, []).append(float(release.value))
-    halves = {arm: _halves(found) for arm, found in values.items()}
+    halves = {arm: _halves(both_halves) for arm, both_halves in values.items()}
     weighed = any(isinstance(release.value, list) for release in releases)
     batches = len({release.batch for release in releases})
     return ReleaseTotals(batches, rounds, points, halves, weighed)
@@ -95,9 +95,9 @@ def read_totals(connection: Connection, experiment: int) -> ReleaseTotals:
     vector = case((row.value.like("[%"), 1), else_=0)
     counts = func.count(), func.sum(vector), func.max(row.part)
     query = select(row.choice, func.sum(row.size), *counts)
-    found = run(query.where(mine).group_by(row.choice)).all()
-    batches, weighed = sum(one[2] for one in found), any(one[3] for one in found)
-    if any(one[4] for one in found):  # batches that released a value of each arm
+    rows = run(query.where(mine).group_by(row.choice)).all()
+    batches, weighed = sum(one[2] for one in rows), any(one[3] for one in rows)
+    if any(one[4] for one in rows):  # batches that released a value of each arm
         batches = run(select(func.count(row.batch.distinct())).where(mine)).scalar_one()
     begin, end = run(select(func.min(row.sequence), func.max(row.sequence)).where(mine)).one()
     bucket = (row.sequence - (begin or 0)) // points_of((end or 0) - (begin or 0) + 1)
@@ -112,7 +112,7 @@ def read_totals(connection: Connection, experiment: int) -> ReleaseTotals:
         points[number] = here._replace(at=max(at, here.at))
     return ReleaseTotals(
         batches,
-        {one[0]: int(one[1]) for one in found},
+        {one[0]: int(one[1]) for one in rows},
         [points[number] for number in sorted(points)],
         {} if weighed else _read_halves(connection, experiment),
         weighed,
@@ -140,10 +140,10 @@ def _read_halves(connection: Connection, experiment: int) -> dict[int, tuple[Hal
     half = case((ranked.rank <= ranked.all // 2, 0), else_=1)
     value = ranked.value
     query = select(ranked.choice, half, func.count(value), func.sum(value), func.sum(value * value))
-    found: dict[int, list[Half]] = {}
+    by_arm: dict[int, list[Half]] = {}
     for choice, which, count, total, squares in connection.execute(
         query.group_by(ranked.choice, half)
     ):
-        halves = found.setdefault(choice, [Half(0, 0.0, 0.0)] * 2)
+        halves = by_arm.setdefault(choice, [Half(0, 0.0, 0.0)] * 2)
         halves[which] = Half(count, total or 0.0, squares or 0.0)
-    return {choice: (first, second) for choice, (first, second) in found.items()}
+    return {choice: (first, second) for choice, (first, second) in by_arm.items()}

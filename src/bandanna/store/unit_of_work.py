@@ -153,8 +153,8 @@ class UnitOfWork(ABC):
     @property
     def deadline(self) -> float | None:
         """Seconds after which feedback is not waited for."""
-        found: float | None = self.experiment.settings.get("deadline_seconds")
-        return found
+        seconds: float | None = self.experiment.settings.get("deadline_seconds")
+        return seconds
 
     # --- what is asked of it --------------------------------------------------------------
 

@@ -190,12 +190,12 @@ class Writer:
 
     def _go_on(self, number: int) -> None:
         """Do what waited for an experiment that has been read."""
-        tasks, found = self._loading.take(number)
-        if isinstance(found, Exception):
-            self.available = self.available and not isinstance(found, StoreUnavailableError)
-            self._fail(tasks, found)
+        tasks, loaded = self._loading.take(number)
+        if isinstance(loaded, Exception):
+            self.available = self.available and not isinstance(loaded, StoreUnavailableError)
+            self._fail(tasks, loaded)
         else:
-            self._loaded[number] = found
+            self._loaded[number] = loaded
             self._do(tasks)
             del self._loaded[number]
 
@@ -331,10 +331,10 @@ def _find_experiments(transaction: Transaction, group: list[Task[object]]) -> No
     unknown = [task for task in group if task.event is not None and task.experiment is None]
     events = transaction.events({task.event for task in unknown if task.event is not None})
     for task in unknown:
-        found = [e for e in events.get(str(task.event), ()) if task.owner in (None, e.owner)]
-        if len(found) == 1:
-            task.experiment, task.owner = found[0].experiment, found[0].owner
-        task.ambiguous = len(found) > 1
+        matching = [e for e in events.get(str(task.event), ()) if task.owner in (None, e.owner)]
+        if len(matching) == 1:
+            task.experiment, task.owner = matching[0].experiment, matching[0].owner
+        task.ambiguous = len(matching) > 1
 
 
 def _answer(

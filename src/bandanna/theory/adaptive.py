@@ -172,17 +172,17 @@ def adaptive_bound(problem: Problem, batch: int | None = None) -> Bound:
     """Bound it before anything is met; ``policy.regret_bound`` knows what was."""
     arms, _, _ = problem.size
     parts = adaptive(problem, batch)
-    size, found = int(parts.release["batch"]), parts.learner
-    settings = {"memory": found["memory"] * size}
-    if "budget" in found:
+    size, learner = int(parts.release["batch"]), parts.learner
+    settings = {"memory": learner["memory"] * size}
+    if "budget" in learner:
         return Bound(
             "adaptive learner with a net under it (docs/theory/adaptive.md)",
-            {f"{PROMISE:g} times the smallest guarantee": found["budget"] * size},
+            {f"{PROMISE:g} times the smallest guarantee": learner["budget"] * size},
             size,
             settings,
         )
-    shape = found["memory"], FIRST_RATE, found["clamp"]
-    learning = adaptive_regret(arms, found["losses"], found["noise"], *shape)
+    shape = learner["memory"], FIRST_RATE, learner["clamp"]
+    learning = adaptive_regret(arms, learner["losses"], learner["noise"], *shape)
     return Bound(
         "adaptive learner behind Laplace batches (docs/theory/adaptive.md)",
         {"tau R(n, K)": size * learning, "tau": float(size)},

@@ -53,8 +53,8 @@ def no_privacy_bound(problem: Problem) -> Bound:
 def centred_no_privacy(problem: Problem) -> Tuning:
     """Centred EXP4 on losses in [0, 1], as for bits that are never flipped."""
     rounds, never = problem.horizon("centred-exp4"), 40.0
-    found = one_bit_centred_exp4(problem.arms, problem.num_experts, rounds, never)
-    parts = learner(problem, Weights(found.learning_rate)) | {"centred": True}
+    tuned = one_bit_centred_exp4(problem.arms, problem.num_experts, rounds, never)
+    parts = learner(problem, Weights(tuned.learning_rate)) | {"centred": True}
     return Tuning(parts, release("plain", problem, 1))
 
 
@@ -63,16 +63,16 @@ def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
     if problem.delay:
         return late_exp4(problem)
     arms, rounds, epsilon = problem.size
-    found = one_bit_centred_exp4(arms, problem.num_experts, rounds, epsilon)
+    tuned = one_bit_centred_exp4(arms, problem.num_experts, rounds, epsilon)
     choices, slope = math.log(problem.num_experts), math.tanh(epsilon / 2.0)
     leading = math.sqrt(rounds * arms * choices / 2.0) / slope
     return Bound(
         "one-bit release and centred EXP4 (docs/theory/centred.md)",
         {
             "sqrt(T K log(N) / 2) / s": leading,
-            "0.254 exp(eta/2) log(N) / s": found.regret - leading,
+            "0.254 exp(eta/2) log(N) / s": tuned.regret - leading,
         },
-        settings={"learning_rate": found.learning_rate, "centred": True},
+        settings={"learning_rate": tuned.learning_rate, "centred": True},
     )
 
 
@@ -92,8 +92,8 @@ def local(problem: Problem) -> Tuning:
         problem.but(delta=0.0),
         lambda horizon: at(horizon).mixing <= 1.0,
     )
-    found = at(problem.horizon("local-exp4"))
-    return Tuning(learner(problem, found), release("laplace", problem, 1))
+    tuned = at(problem.horizon("local-exp4"))
+    return Tuning(learner(problem, tuned), release("laplace", problem, 1))
 
 
 def local_bound(problem: Problem) -> Bound:

@@ -29,8 +29,8 @@ def paper(problem: Problem) -> Tuning:
     require_horizon(
         "ftpl", "log(epsilon T) must be above 0", problem, lambda rounds: epsilon * rounds > 1.0
     )
-    found = noisy_ftpl(problem.arms, epsilon * problem.horizon("ftpl"), noise=1.0)
-    return Tuning(found, release("laplace", problem, paper_batch(problem.epsilon)))
+    tuned = noisy_ftpl(problem.arms, epsilon * problem.horizon("ftpl"), noise=1.0)
+    return Tuning(tuned, release("laplace", problem, paper_batch(problem.epsilon)))
 
 
 def paper_bound(problem: Problem) -> Bound:

@@ -24,8 +24,8 @@ from bandanna.theory.tuning import (
 def paper(problem: Problem) -> Tuning:
     """Corollary "FTRL Conversion"; it needs no horizon."""
     check_one_batch("htinf", problem)
-    found = learner("htinf", problem.arms, alpha=2.0, sigma=math.sqrt(6.0))
-    return Tuning(found, release("laplace", problem, paper_batch(problem.epsilon)))
+    tuned = learner("htinf", problem.arms, alpha=2.0, sigma=math.sqrt(6.0))
+    return Tuning(tuned, release("laplace", problem, paper_batch(problem.epsilon)))
 
 
 def paper_bound(problem: Problem) -> Bound:

@@ -85,8 +85,8 @@ def phased(
 
 def phased_net(problem: Problem, batch: int | None = None) -> Tuning:
     """Phases with a pilot, and with a net under them where it would say something."""
-    found = phased(problem)
-    learner: JSON = {**found.learner, "pilot": True}
+    tuned = phased(problem)
+    learner: JSON = {**tuned.learner, "pilot": True}
     promised = phased_promise(problem)
     if promised is not None:
         learner["budget"] = promised

@@ -106,11 +106,11 @@ def race(
             f"{RACE} begins with batches of {first} and rounds is {problem.rounds}. The smallest "
             f"rounds that works is {first}."
         )
-    found = {"arms": problem.arms, "epsilon": problem.epsilon}
+    settings = {"arms": problem.arms, "epsilon": problem.epsilon}
     asked = {"confidence": confidence, "tolerance": tolerance, "evidence": evidence}
     asked |= {"opening": first, "growth": GROWTHS[evidence]}
     through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
-    return Tuning({"name": RACE, **found, **asked}, {"name": "laplace", **through})
+    return Tuning({"name": RACE, **settings, **asked}, {"name": "laplace", **through})
 
 
 def dp_klucb(problem: Problem, batch: int | None = None, *, guard: bool = True) -> Tuning:
@@ -124,6 +124,6 @@ def dp_klucb(problem: Problem, batch: int | None = None, *, guard: bool = True) 
             f"dp-klucb begins with batches of {first} and rounds is {problem.rounds}. The smallest "
             f"rounds that works is {first}."
         )
-    found = {"arms": problem.arms, "epsilon": problem.epsilon, "rounds": problem.rounds}
+    settings = {"arms": problem.arms, "epsilon": problem.epsilon, "rounds": problem.rounds}
     through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
-    return Tuning({"name": "dp-klucb", **found, "guard": guard}, {"name": "laplace", **through})
+    return Tuning({"name": "dp-klucb", **settings, "guard": guard}, {"name": "laplace", **through})

@@ -111,25 +111,25 @@ def one_bit_tsallis_bound(problem: Problem, batch: int | None = None) -> Bound:
     arms, rounds, epsilon = problem.size
     if batch is not None:
         checked_batch(batch, problem)
-    found = one_bit_centred_tsallis(arms, rounds, epsilon, batch)
-    count, price = rounds // found.batch, one_bit_price(found.batch, epsilon)
+    tuned = one_bit_centred_tsallis(arms, rounds, epsilon, batch)
+    count, price = rounds // tuned.batch, one_bit_price(tuned.batch, epsilon)
     if count < SHORTEST:
         raise TooFewRoundsError(
             f"one-bit-tsallis needs {SHORTEST} batches, and {rounds:,} rounds are {count} of them."
         )
     return Bound(
         "one-bit conversion of centred Tsallis-INF (docs/theory/centred.md)",
-        {"(tau/s) R(n, K)": price * centred_tsallis_regret(count, arms), "tau": float(found.batch)},
-        found.batch,
+        {"(tau/s) R(n, K)": price * centred_tsallis_regret(count, arms), "tau": float(tuned.batch)},
+        tuned.batch,
     )
 
 
 def one_bit_tsallis(problem: Problem, batch: int | None = None) -> Tuning:
     """Centred Tsallis-INF at a fixed rate, on released bits."""
-    found = one_bit_tsallis_bound(problem, batch)
+    tuned = one_bit_tsallis_bound(problem, batch)
     parts: JSON = {
         **learner("tsallis-inf", problem.arms),
         "estimator": "centred",
-        "losses": problem.size[1] // found.batch,
+        "losses": problem.size[1] // tuned.batch,
     }
-    return Tuning(parts, release("one-bit", problem, found.batch))
+    return Tuning(parts, release("one-bit", problem, tuned.batch))

@@ -35,8 +35,8 @@ async def require(request: Request, *scopes: str, everywhere: bool = False) -> K
         raise UnknownError(f"there is no experiment {wanted!r}.")
     project = None
     if key.projects and not everywhere and wanted is not None:
-        found = await request.app.state.core.find(wanted)
-        project = found[0].settings.get("project")
+        opened = await request.app.state.core.find(wanted)
+        project = opened[0].settings.get("project")
         if not key.scopes and project not in key.projects:
             raise UnknownError(f"there is no experiment {wanted!r}.")
     elif key.projects and not everywhere:  # what it sees is left to the call

@@ -155,8 +155,8 @@ class NewBit(Document):
 
 def _experiment(request: Request, key: KeyRow) -> str | None:
     """Return the experiment in which an event is looked for: the path's, or the key's."""
-    found: str | None = request.path_params.get("experiment", key.experiment)
-    return found
+    experiment: str | None = request.path_params.get("experiment", key.experiment)
+    return experiment
 
 
 @events.post(
@@ -223,8 +223,8 @@ async def rewards(
             verdicts.append({"event_id": new.event_id, "status": 204})
             feedback = NewFeedback(new.loss, new.reward, metrics=new.metrics)
             good.append((place, new.event_id, feedback))
-    found = await core.reward_all(experiment, [one[1:] for one in good])
-    for (place, _name, _given), refused in zip(good, found, strict=True):
+    results = await core.reward_all(experiment, [one[1:] for one in good])
+    for (place, _name, _given), refused in zip(good, results, strict=True):
         if refused is not None:
             verdicts[place] |= {"status": status_of(refused), "detail": str(refused)}
     text = "".join(f"{json.dumps(one)}\n" for one in verdicts)

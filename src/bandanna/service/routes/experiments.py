@@ -183,9 +183,9 @@ async def add_arm(
     experiment: ExperimentPath, arm: ArmPath, core: CoreHere, key: CanManage
 ) -> ArmsAnswer:
     """Add an arm; the next batch may play it. If it is there already, nothing changes."""
-    found = await core.change_arm(experiment, arm, add=True)
+    arms = await core.change_arm(experiment, arm, add=True)
     await core.note(key.id, "arm added", experiment, {"arm": arm})
-    return ArmsAnswer(arms=found)
+    return ArmsAnswer(arms=arms)
 
 
 @router.delete("/experiments/{experiment}/arms/{arm}")
@@ -193,9 +193,9 @@ async def retire_arm(
     experiment: ExperimentPath, arm: ArmPath, core: CoreHere, key: CanManage
 ) -> ArmsAnswer:
     """Retire an arm for good; a batch that plays it and has begun goes on until it is full."""
-    found = await core.change_arm(experiment, arm, add=False)
+    arms = await core.change_arm(experiment, arm, add=False)
     await core.note(key.id, "arm retired", experiment, {"arm": arm})
-    return ArmsAnswer(arms=found)
+    return ArmsAnswer(arms=arms)
 
 
 @router.post("/plan")
@@ -203,8 +203,8 @@ async def plan(problem: PlanRequest, _: CanRead) -> JSON:
     """Compare what algorithms guarantee for a problem, with late feedback if need be."""
     late = rounds_late(problem.deadline_seconds, problem.decisions_per_second)
     given = problem.model_dump(exclude_none=True, exclude=LATENESS)
-    found = await run_in_threadpool(lambda: make_plan(**given, delay=late))
-    return found.to_dict()
+    made = await run_in_threadpool(lambda: make_plan(**given, delay=late))
+    return made.to_dict()
 
 
 @router.delete("/experiments/{experiment}", status_code=204, response_class=Response)

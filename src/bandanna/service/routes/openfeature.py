@@ -113,8 +113,8 @@ async def evaluate_all(
     context, visitor = request.context, request.context.targetingKey
     anonymous = visitor is None and context.event_id is None
     if anonymous:
-        found = ANONYMOUS.search(known or "")
-        visitor = found[1] if found else secrets.token_hex(16)
+        match = ANONYMOUS.search(known or "")
+        visitor = match[1] if match else secrets.token_hex(16)
     asked = await core.all_experiments(running=True, shipped=True, newest=True)
     chosen = [one for one in reversed(_by_name(asked)) if _fits(one, context, access)]
     names = Counter(parts[0].name for parts in chosen)
@@ -136,12 +136,12 @@ async def evaluate_all(
 def _by_name(flags: list[list[Experiment]]) -> list[list[Experiment]]:
     """Leave out shipped experiments whose name a running one has, or one shipped later."""
     taken = {parts[0].name for parts in flags if not parts[0].stopped}
-    found = []
+    groups = []
     for parts in flags:
         if not parts[0].stopped or parts[0].name not in taken:
-            found.append(parts)
+            groups.append(parts)
             taken.add(parts[0].name)
-    return found
+    return groups
 
 
 STATIC = "STATIC"
@@ -230,9 +230,9 @@ async def _find(core: Core, key: str, only: str | None) -> Experiment:
     """Return the experiment of an id or name that the key opens."""
     unknown = UnknownError("no experiment has this id or name.")
     try:
-        found = (await (core.find(key) if key.startswith("exp_") else core.find_named(key)))[0]
+        experiment = (await (core.find(key) if key.startswith("exp_") else core.find_named(key)))[0]
     except UnknownError:
         raise unknown from None
-    if only not in (None, found.id):
+    if only not in (None, experiment.id):
         raise unknown
-    return found
+    return experiment

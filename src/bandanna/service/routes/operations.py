@@ -181,15 +181,15 @@ CHECKS: dict[str, Callable[[Core], str | None]] = {
 
 def look(core: Core) -> dict[str, str]:
     """Return what is wrong, by what it is about."""
-    found: dict[str, str] = {}
+    states: dict[str, str] = {}
     for name, check in CHECKS.items():
         try:
             wrong = check(core)
         except (BandannaError, OSError) as error:
             wrong = str(error)
         if wrong is not None:
-            found[name] = wrong
-    return found
+            states[name] = wrong
+    return states
 
 
 async def livez() -> JSON:

@@ -123,8 +123,8 @@ def _table(document: JSON, title: str, rows: list[tuple[str, str, JSON]]) -> str
 def _resolved(document: JSON, schema: JSON) -> JSON:
     """Return what a reference stands for."""
     name = schema.get("$ref", "").rpartition("/")[2]
-    found: JSON = document["components"]["schemas"][name] if name else schema
-    return found
+    part: JSON = document["components"]["schemas"][name] if name else schema
+    return part
 
 
 def _fields(document: JSON, schema: JSON) -> Iterator[tuple[str, str, JSON]]:

@@ -109,14 +109,14 @@ async def audit(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> JSON:
     release = await core.look(first, lambda view: view.policy.recipe.release)
     if not isinstance(release, SumRelease):
         raise InputError("only releases of one value a batch are audited here.")
-    found = await core.audits.of(first, release)
+    audited = await core.audits.of(first, release)
     persons = first.settings.get("per_person") is not None
     return {
         "about": "one of a person's slots" if persons else "one round's feedback",
         "claimed": release.guarantee().epsilon,
-        "audited": found.epsilon,
+        "audited": audited.epsilon,
         "draws": AUDIT_DRAWS,
-        "significance": found.significance,
+        "significance": audited.significance,
         "note": NO_PROOF,
     }
 
@@ -240,9 +240,9 @@ async def releases(
 ) -> JSON:
     """Return a page of released values; ask again with ``after`` set to ``next`` for more."""
     part = part_for(await core.current(experiment), segment)
-    found = await run_in_threadpool(core.store.releases, part.number, after, limit)
-    more = after + limit if len(found) == limit else None
-    return {"releases": export_rows(part, found), "next": more}
+    rows = await run_in_threadpool(core.store.releases, part.number, after, limit)
+    more = after + limit if len(rows) == limit else None
+    return {"releases": export_rows(part, rows), "next": more}
 
 
 @router.get(
@@ -302,10 +302,10 @@ def export_pages(store: SqlStore, parts: Sequence[Experiment]) -> Iterator[list[
         after = 0
         while True:
             began = time.monotonic()
-            found = store.releases(part.number, after, PAGE)
-            if rows := export_rows(part, found):
+            page = store.releases(part.number, after, PAGE)
+            if rows := export_rows(part, page):
                 yield rows
-            if len(found) < PAGE:
+            if len(page) < PAGE:
                 break
             after += PAGE
             time.sleep(min(0.1, time.monotonic() - began))
