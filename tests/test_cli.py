@@ -41,7 +41,7 @@ def test_one_run_has_no_error_bar_and_the_json_says_null() -> None:
 
 
 def test_metrics_and_guardrails_are_rehearsed() -> None:
-    size = ("--rounds", "1000", "--replicates", "2", "--arms", "3", "--epsilon", "20")
+    size = ("--rounds", "2000", "--replicates", "2", "--arms", "3", "--epsilon", "20")
     about = ("control=0", "metrics.refund=0,1", "guardrails.refund=0.1")
     given = [word for text in about for word in ("--set", text)]
     asked = ("simulate", *size, *given, "--algorithms", "phased", "--json")

@@ -6,7 +6,8 @@ noise was added. What its sum exceeds its mean by is a martingale, whose varianc
 the average of ``exp(rate * sum - rate^2 clock / 2)`` is known in closed form (Robbins 1970), and so
 is what it refutes at any time. Sums of many losses are as good as normal and their variance as good
 as known: then the same holds in the limit (Waudby-Smith and others, arXiv 2103.06476). Below
-``FEWEST`` losses nothing is said. ``docs/theory/answers.md`` has the steps.
+``FEWEST`` losses what is proved must do, for a part of the error probability.
+``docs/theory/answers.md`` has the steps.
 
 Two arms' sums have two clocks and two rates, whose law is normal too: with opposite signs, alike as
 ``ALIKE`` says. The mean that both may have in common is the one that fits best: in closed form.
@@ -27,7 +28,9 @@ from bandanna._core.compiled import kernel, step
 from bandanna.inference import Interval
 
 FEWEST = 200.0
-"""With fewer losses in both arms, or half of it in one, nothing is said."""
+"""With fewer losses in both arms, or half of it in one, nothing is said by the normal law."""
+EARLY = 0.1
+"""Part of the error probability for what is proved from the range alone until then."""
 ALIKE = 0.95
 """How alike the rates of two arms are, in the law that they are averaged over."""
 OF_NOISE, OF_LOSSES = 8.0, 80.0
@@ -182,7 +185,7 @@ def still_racing(arms: Sequence[Moments], scale: float, binary: bool, errors: Fl
     known = np.array([list(arm) for arm in arms], dtype=np.float64)
     order = np.argsort(known[:, 0] / known[:, 2], kind="stable")
     left = np.ones(len(arms), dtype=np.bool_)
-    levels = -np.log(np.minimum(2.0 * errors, 1.0))
+    levels = -np.log(np.minimum(2.0 * (1.0 - EARLY) * errors, 1.0))
     _race(known[order], scale, binary, levels[order], left)
     racing = np.empty_like(left)
     racing[order] = left
@@ -203,7 +206,7 @@ def mean_interval(
     variance = max(own[0][1] if arm.terms >= 2.0 else 0.25, common)
     return around(
         arm.total / max(arm.terms, 1.0),
-        _mean_once(arm, variance, scale, -math.log(alpha)),
+        _mean_once(arm, variance, scale, -math.log((1.0 - EARLY) * alpha)),
         0.0,
         1.0,
     )
@@ -252,7 +255,7 @@ def _tails(steep: Floats) -> Floats:
 
 def one_sided(error: float) -> float:
     """Return the level for an error probability on each side: both sides share one mixture."""
-    return -math.log(min(2.0 * error, 1.0))
+    return -math.log(min(2.0 * (1.0 - EARLY) * error, 1.0))
 
 
 def around(value: float, radius: float, low: float, high: float) -> Interval:

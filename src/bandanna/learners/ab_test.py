@@ -67,7 +67,6 @@ class AbTest(PhaseLearner):
     prior: Prior | None = None
     name: ClassVar[str] = "ab-test"
     starts: ClassVar[bool] = True
-    squares: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = ("sums", "rounds", "planned", "left")
 
     def __post_init__(self) -> None:

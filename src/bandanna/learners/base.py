@@ -116,8 +116,6 @@ class Compiled(ABC):
     """Whether its report tells of a guard against changes, or of a race for the best arm."""
     per_arm: ClassVar[tuple[str, ...]] = ()
     """Fields of its state that hold one value for each arm."""
-    squares: ClassVar[bool] = False
-    """Whether squares of losses are to be released with their sums: for it, or for answers."""
     starts: ClassVar[bool] = False
     """Whether it can start from released sums: it has a parameter ``prior``."""
 

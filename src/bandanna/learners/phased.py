@@ -112,7 +112,6 @@ class Phased(PhaseLearner):
     name: ClassVar[str] = "phased"
     watches: ClassVar[bool] = True
     starts: ClassVar[bool] = True
-    squares: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
         *("rounds", "means", "noise", "squares", "planned", "left", "looked", "wanted"),
         *("odds", "guesses", "regrets", "limits"),

@@ -21,7 +21,7 @@ from bandanna._core import checks
 from bandanna._core.compiled import kernel, step
 from bandanna._core.streams import Stream, binomial, laplace
 from bandanna._core.types import InputError
-from bandanna.any_time_normal import Moments, one_sided, pair_evidence, pair_radius
+from bandanna.any_time_normal import EARLY, Moments, one_sided, pair_evidence, pair_radius
 from bandanna.error_budget import ErrorBudget
 from bandanna.inference import (
     STEEPEST,
@@ -62,6 +62,8 @@ class RaceParams(NamedTuple):
     """Log evidence for that bound."""
     level: float
     """Log evidence at which an arm leaves."""
+    early: float
+    """The same while there are too few losses for the normal law."""
     growth: float
     first: int
     tolerance: float
@@ -144,7 +146,6 @@ class Race(CompiledLearner):
     grows: ClassVar[bool] = True
     watches: ClassVar[bool] = True
     starts: ClassVar[bool] = True
-    squares: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
         *("sums", "squared", "plays", "releases", "waiting"),
         *("racing", "evidence", "dropped", "beaten"),
@@ -178,6 +179,7 @@ class Race(CompiledLearner):
             kind=kind,
             of_squares=-math.log(self._budget.square(self._newest)),
             level=level,
+            early=-math.log(EARLY * self.error()),
             growth=float(self.growth),
             first=first,
             tolerance=float(self.tolerance),
@@ -291,8 +293,10 @@ def _against(params: RaceParams, state: RaceState, lead: int, arm: int, margin: 
     away = state.sums[arm] / state.plays[arm] - state.sums[lead] / state.plays[lead] + margin
     first, second = _moments(state, lead), _moments(state, arm)
     far = pair_radius(first, second, params.law.scale, params.kind == BINARY, params.level)
-    if math.isinf(far):
-        return float(1e-3 * away)  # too early to say
+    if math.isinf(far):  # too early for the normal law
+        a, b = _totals(params, state, lead), _totals(params, state, arm)
+        found, _ = least_evidence(params.law, a, b, -margin, state.scratch)
+        return found / params.early
     return float(away / far)
 
 

@@ -7,6 +7,7 @@ losses are shares of their range.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from bandanna._core.types import ArmName
 from bandanna.any_time_normal import Moments
 from bandanna.error_budget import ErrorBudget
 from bandanna.inference import (
+    ANY_MEAN,
     Interval,
     Law,
     PhaseEvidence,
@@ -227,7 +229,8 @@ class InPhases:
 class AnyTimeNormal:
     """The same as ``AnyTime`` where it is known how much outcomes vary: by the normal law."""
 
-    scale: float
+    proved: AnyTime
+    """What is said while there are too few outcomes for the normal law."""
     binary: bool
     moments: Mapping[int, Moments]
     transitive: ClassVar[bool] = True
@@ -252,13 +255,21 @@ class AnyTimeNormal:
     def mean(self, arm: int, error: float) -> Interval:
         """Return the interval of an arm's mean loss."""
         others = [one for other, one in self.moments.items() if other != arm]
-        return normal.mean_interval(self.moments[arm], others, self.scale, self.binary, error)
+        found = normal.mean_interval(self.moments[arm], others, self.scale, self.binary, error)
+        return found if found != ANY_MEAN else self.proved.mean(arm, normal.EARLY * error)
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise."""
+        return self.proved.law.scale
 
     def difference(self, a: int, b: int, error: float) -> Interval:
         """Return the interval of b's mean loss minus a's."""
         first, second = self.moments[a], self.moments[b]
         level = normal.one_sided(error)
         radius = normal.pair_once(first, second, self.scale, self.binary, level)
+        if math.isinf(radius):
+            return self.proved.difference(a, b, normal.EARLY * error)
         away = second.total / second.terms - first.total / first.terms
         return normal.around(away, radius, -1.0, 1.0)
 
@@ -272,14 +283,18 @@ class AnyTimeNormal:
         some = [self.moments[arm] for arm in known]
         kept = normal.still_racing(some, self.scale, self.binary, errors[known])
         gone = {arm for arm, stays in zip(known, kept, strict=True) if not stays}
-        return [arm for arm in arms if arm not in gone]
+        left = [arm for arm in arms if arm not in gone]
+        if any(one.terms < normal.FEWEST for one in some):
+            early = set(self.proved.unbeaten(left, normal.EARLY * errors))
+            left = [arm for arm in left if arm in early or self.moments[arm].terms > normal.FEWEST]
+        return left
 
     def turned_over(self) -> Self:
         """Return the same of 1 minus the losses."""
         turned = {
             arm: one._replace(total=one.terms - one.total) for arm, one in self.moments.items()
         }
-        return replace(self, moments=turned)
+        return replace(self, moments=turned, proved=self.proved.turned_over())
 
 
 @dataclass(frozen=True)
@@ -304,7 +319,8 @@ class InPhasesNormal(InPhases):
         """Return the interval of an arm's mean loss over its own rounds."""
         others = [one for other, one in self.moments.items() if other != arm]
         kind = self.law.scale, self.binary
-        return normal.mean_interval(self.moments[arm], others, *kind, error)
+        found = normal.mean_interval(self.moments[arm], others, *kind, error)
+        return found if found != ANY_MEAN else super().mean(arm, normal.EARLY * error)
 
     def apart(self, a: int, b: int) -> float | None:
         """Return the phases' estimate of b's mean loss minus a's."""
@@ -324,6 +340,8 @@ class InPhasesNormal(InPhases):
             return ANY_DIFFERENCE
         pair, level = (self.moments[a], self.moments[b]), normal.one_sided(error)
         radius = normal.phase_radius(both, pair, self.law.scale, self.binary, level)
+        if math.isinf(radius):
+            return super().difference(a, b, normal.EARLY * error)
         return normal.around(away, radius, -1.0, 1.0)
 
     def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:

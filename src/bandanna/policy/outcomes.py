@@ -76,7 +76,8 @@ def known_of(
             arm: Moments(one.total, one.terms * spreads.of(arm), one.terms, one.releases)
             for arm, one in totals.items()
         }
-        return Known(names, rounds, AnyTimeNormal(law.scale, spreads.binary, moments))
+        proved = AnyTime(law, totals)
+        return Known(names, rounds, AnyTimeNormal(proved, spreads.binary, moments))
     counts = np.zeros((len(phases), len(names)))
     sums, squared = np.zeros_like(counts), np.zeros_like(counts)
     for number, phase in enumerate(phases):
@@ -125,7 +126,10 @@ def _and_start_normal(known: Known, own: AnyTimeNormal, start: Start) -> Known:
             before.releases + one.releases,
         )
         rounds[arm] = rounds.get(arm, 0.0) + one.rows
-    return known._replace(rounds=rounds, intervals=replace(own, moments=moments))
+    before_that = known._replace(intervals=own.proved)
+    proved = and_start(before_that, start).intervals
+    assert isinstance(proved, AnyTime)
+    return known._replace(rounds=rounds, intervals=replace(own, moments=moments, proved=proved))
 
 
 # --- metrics ----------------------------------------------------------------------------------

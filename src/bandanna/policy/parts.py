@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bandanna._core import checks
@@ -24,7 +23,6 @@ from bandanna.algorithms import (
 )
 from bandanna.learners import (
     LEARNERS,
-    Compiled,
     CompiledLearner,
     Exp4,
     ExpertLearner,
@@ -119,7 +117,7 @@ def private_parts(spec: Spec) -> Resolved:
         recipe = recipe_of(race(problem, confidence=spec.confidence, **asked))
     if spec.start is not None:
         recipe = _started(recipe, spec, spec.start)
-    recipe = _with_squares(recipe, spec)
+    recipe = _without_squares(recipe, spec)
     _check_outcomes(spec, recipe)
     few = few_rounds(problem) if spec.experts is None else ""
     return Resolved(fitted(spec, recipe), recipe, f"{why} {few}".strip())
@@ -273,13 +271,12 @@ def columns_of(spec: Spec, release: Release) -> Columns | None:
     return Columns.of(release, metrics_of(spec, release))
 
 
-def _with_squares(recipe: Recipe, spec: Spec) -> Recipe:
-    """Let squares be released too, which costs nothing, where answers or a learner use them."""
-    learner, release = recipe
-    uses = isinstance(learner, Compiled) and learner.squares
-    if spec.binary or not uses or type(release) is not LaplaceRelease:
-        return recipe  # what others promise of squares is not known
-    return recipe._replace(release=replace(release, squares=True))
+def _without_squares(recipe: Recipe, spec: Spec) -> Recipe:
+    """Release no squares of outcomes that are 0 or 1: their means say how much they vary."""
+    release = recipe.release
+    if not spec.binary or not isinstance(release, LaplaceRelease) or not release.squares:
+        return recipe
+    return recipe._replace(release=release.alone())
 
 
 def _divided(spec: Spec, problem: Problem) -> tuple[float, int, float]:

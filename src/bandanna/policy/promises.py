@@ -128,9 +128,7 @@ def plan_of(spec: Spec, recipe: Recipe, problem: Problem) -> Plan:
 def own_row(spec: Spec, recipe: Recipe, problem: Problem) -> Row:
     """Return what a policy with these parts guarantees for a problem, or why nothing."""
     algorithm, entry = algorithm_of(spec), row_of_catalogue(spec)
-    release = recipe.release.in_process()
-    bare = release.alone() if isinstance(release, LaplaceRelease) else release
-    recipe = recipe._replace(release=bare)  # squares beside sums change no bound
+    recipe = _bare(recipe._replace(release=recipe.release.in_process()))
     rows = [
         row for entry in algorithms(with_experts=problem.with_experts) for row in entry.versions
     ]
@@ -145,9 +143,17 @@ def own_row(spec: Spec, recipe: Recipe, problem: Problem) -> Row:
     return next((row for row in same if row.bound is not None), same[0])
 
 
+def _bare(recipe: Recipe) -> Recipe:
+    """Return a recipe without squares beside its sums: they change no bound."""
+    release = recipe.release
+    return (
+        recipe._replace(release=release.alone()) if isinstance(release, LaplaceRelease) else recipe
+    )
+
+
 def _makes(entry: Algorithm, problem: Problem, batch: int | None, recipe: Recipe) -> bool:
     try:
-        return recipe_of(entry.tuned(problem, batch)) == recipe
+        return _bare(recipe_of(entry.tuned(problem, batch))) == recipe
     except InputError:
         return False
 

@@ -71,7 +71,7 @@ def few_rounds(problem: Problem) -> str:
 
 def _release(problem: Problem, first: int) -> JSON:
     shape = {"epsilon": problem.epsilon, "batch": first, "longest": checks.MAX_ROUNDS}
-    return {"name": "laplace", **shape}
+    return {"name": "laplace", **shape, "squares": True}
 
 
 def phased(
