@@ -110,8 +110,8 @@ def race(
     asked = {"confidence": confidence, "tolerance": tolerance, "evidence": evidence}
     asked |= {"opening": first, "growth": GROWTHS[evidence]}
     through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
-    through = {"name": "laplace", **through, "squares": True}
-    return Tuning({"name": RACE, **settings, **asked}, through)
+    released = {"name": "laplace", **through, "squares": True}
+    return Tuning({"name": RACE, **settings, **asked}, released)
 
 
 def dp_klucb(problem: Problem, batch: int | None = None, *, guard: bool = True) -> Tuning:
