@@ -185,8 +185,10 @@ def test_where_there_is_no_net_nothing_is_promised() -> None:
     assert plain.net is None
     assert plain.plan.own is not None
     assert "phased-net" in str(plain.plan.own.reason)
-    with pytest.raises(InputError, match="needs probes"):
-        bd.PrivateBandit(4, 0.5, 20_000, "phased-net", probes=False)
+    unseen = bd.PrivateBandit(4, 0.5, 20_000, "phased-net", probes=False)
+    assert unseen.net is None
+    assert unseen.plan.own is not None
+    assert unseen.plan.own.bound is None
     for rounds in (None, 300):
         small = bd.PrivateBandit(4, 0.5, rounds, "phased-net")
         assert small.net is None
