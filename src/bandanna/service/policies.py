@@ -61,6 +61,12 @@ def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
     late = rounds_late(settings.get("deadline_seconds"), settings.get("decisions_per_second"))
     options |= {"delay": late} if late else {}
     if settings.get("experts") is not None:
+        usual, declared = defaults(), parameters()
+        options = {
+            name: value
+            for name, value in options.items()
+            if declared[name].experts or value != usual[name]
+        }
         return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **options)
     return PrivateBandit(settings["arms"], settings["epsilon"], **options)
 
