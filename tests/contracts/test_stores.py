@@ -16,7 +16,7 @@ import pytest
 import bandanna as bd
 from bandanna.store import ConflictError, KeyRow, Store, Transaction
 from bandanna.store.contract import GoneError
-from bandanna.store.rows import COUNTED, Block, EventState, Feedback, OpenBatch, ReleaseRow
+from bandanna.store.rows import COUNTED, EventState, Feedback, OpenBatch, ReleaseRow, SealedBlock
 from tests.contracts.policies import make
 from tests.postgres import Postgres, needs_postgres
 from tests.store.memory import MemoryStore
@@ -544,9 +544,18 @@ def test_tidying_changes_nothing(store: Store) -> None:
 
 def test_blocks_are_read_back_in_order_and_go_with_their_batch(store: Store) -> None:
     number, other = put(store, experiment()), put(store, experiment())
-    write(store, number, batches=[BATCH], blocks=[Block(0, b"one"), Block(COUNTED, b"them")])
-    write(store, number, blocks=[Block(0, b"two"), Block(1, b"next"), Block(0, b"three")])
-    write(store, other, blocks=[Block(0, b"theirs")])
+    write(
+        store,
+        number,
+        batches=[BATCH],
+        blocks=[SealedBlock(0, b"one"), SealedBlock(COUNTED, b"them")],
+    )
+    write(
+        store,
+        number,
+        blocks=[SealedBlock(0, b"two"), SealedBlock(1, b"next"), SealedBlock(0, b"three")],
+    )
+    write(store, other, blocks=[SealedBlock(0, b"theirs")])
 
     def blocks(batch: int, of: int = number) -> bytes:
         with store.transaction() as transaction:
@@ -554,6 +563,6 @@ def test_blocks_are_read_back_in_order_and_go_with_their_batch(store: Store) -> 
             return b"".join(transaction.blocks(of, batch))
 
     assert (blocks(0), blocks(1), blocks(COUNTED)) == (b"onetwothree", b"next", b"them")
-    write(store, number, releases=[ReleaseRow(0, 1, 3, 1.0, 4.0)], blocks=[Block(0, b"late")])
+    write(store, number, releases=[ReleaseRow(0, 1, 3, 1.0, 4.0)], blocks=[SealedBlock(0, b"late")])
     assert (blocks(0), blocks(1), blocks(COUNTED)) == (b"", b"next", b"them")
     assert blocks(0, other) == b"theirs"

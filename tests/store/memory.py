@@ -12,7 +12,6 @@ from dataclasses import replace
 from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Transaction, new_step
 from bandanna.store.rows import (
     WAITING_STATES,
-    Block,
     Changes,
     Due,
     Event,
@@ -23,6 +22,7 @@ from bandanna.store.rows import (
     Location,
     OpenBatch,
     ReleaseRow,
+    SealedBlock,
     Snapshot,
 )
 
@@ -40,7 +40,7 @@ class Shelf:
         self.steps: list[str] = []
         """Random steps of the transactions that recorded releases, one for each release."""
         self.people: dict[str, int] = {}
-        self.blocks: list[Block] = []
+        self.blocks: list[SealedBlock] = []
 
 
 class MemoryStore(Store):

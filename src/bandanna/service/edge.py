@@ -13,7 +13,7 @@ from bandanna.phases.course import due
 from bandanna.service.keys import Signer
 from bandanna.service.models import is_edge
 from bandanna.store.edge_unit import EdgeUnit, OpenPhase, Reader, UnitReport, course_of
-from bandanna.store.rows import Block, Experiment
+from bandanna.store.rows import Experiment, SealedBlock
 from bandanna.store.secret import Secret
 from bandanna.store.unit_of_work import UnitOfWork
 from bandanna.store.writer import OverloadedError, Task, UnknownError
@@ -92,7 +92,7 @@ class Edge:
 
     def _read(
         self, part: Experiment, seen: Sequence[OpenPhase], given: Sequence[tuple[int, UnitReport]]
-    ) -> tuple[list[Block], list[Refused]]:
+    ) -> tuple[list[SealedBlock], list[Refused]]:
         def hashed(unit: str) -> int:
             mark = self._secret.hash("people", f"{part.id} {unit}")
             return int.from_bytes(mark[:8], "little")
@@ -112,7 +112,7 @@ def _unit(unit: UnitOfWork) -> EdgeUnit:
 
 
 def _taking(
-    blocks: Sequence[Block], seen: Sequence[OpenPhase]
+    blocks: Sequence[SealedBlock], seen: Sequence[OpenPhase]
 ) -> Callable[[UnitOfWork, object], tuple[OpenPhase, ...] | None]:
     return lambda unit, _: _unit(unit).take(blocks, seen)
 

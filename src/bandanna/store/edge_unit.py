@@ -26,7 +26,7 @@ from bandanna.phases.payloads import PARTS, assigned, digest, seed_of, signed
 from bandanna.policy.policy import Policy
 from bandanna.store.contract import GoneError, Transaction
 from bandanna.store.policy_unit import PolicyUnit, batch_row, without_batches
-from bandanna.store.rows import COUNTED, Block, Changes, Event, Experiment, Snapshot
+from bandanna.store.rows import COUNTED, Changes, Event, Experiment, SealedBlock, Snapshot
 from bandanna.store.unit_of_work import NewFeedback
 from bandanna.warehouse.grid import nearest_to_zero
 
@@ -167,10 +167,12 @@ class Reader:
         row = self._hashed(report.unit), arm, self._values(report)
         self._rows.setdefault(phase.batch, []).append(row)
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[SealedBlock]:
         """Return what was read, packed."""
         kind = row_type(self._course)
-        return [Block(batch, np.array(rows, kind).tobytes()) for batch, rows in self._rows.items()]
+        return [
+            SealedBlock(batch, np.array(rows, kind).tobytes()) for batch, rows in self._rows.items()
+        ]
 
     def _phase_of(self, report: UnitReport, now: float) -> OpenPhase:
         if report.experiment is not None:
@@ -215,7 +217,7 @@ class InBlocks:
 
     def __init__(self, course: Course, blocks: Callable[[int], Iterable[bytes]]) -> None:
         self._course, self._blocks = course, blocks
-        self.counted_now: list[Block] = []
+        self.counted_now: list[SealedBlock] = []
         """Who has been counted, where that is limited."""
 
     def came(self, phase: JSON, _: str) -> int:
@@ -229,7 +231,7 @@ class InBlocks:
         counts = np.ones(units.size, dtype=bool)
         if course.per_person is not None:
             counts = self._with_a_slot(units, course.per_person)
-            self.counted_now.append(Block(COUNTED, units[counts].astype("<u8").tobytes()))
+            self.counted_now.append(SealedBlock(COUNTED, units[counts].astype("<u8").tobytes()))
         arms = rows["arm"][first].astype(np.int64)[counts]
         counted = []
         for place, (name, ends) in enumerate(course.outcomes.items()):
@@ -279,7 +281,7 @@ class EdgeUnit(PolicyUnit):
     def begin(self, transaction: Transaction) -> None:
         """Start to collect what one transaction changes."""
         super().begin(transaction)
-        self._blocks: list[Block] = []
+        self._blocks: list[SealedBlock] = []
         self._planned: list[int] = []
         self._moved = False
 
@@ -327,7 +329,7 @@ class EdgeUnit(PolicyUnit):
         return tuple(phases)
 
     def take(
-        self, blocks: Sequence[Block], seen: Sequence[OpenPhase]
+        self, blocks: Sequence[SealedBlock], seen: Sequence[OpenPhase]
     ) -> tuple[OpenPhase, ...] | None:
         """Keep reports; if other phases are open than the reader has seen, return those instead."""
         here = self.open_phases()

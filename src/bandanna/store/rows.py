@@ -161,7 +161,7 @@ class Feedback(NamedTuple):
         return {"loss": self.loss, **more} if more else self.loss
 
 
-class Block(NamedTuple):
+class SealedBlock(NamedTuple):
     """Rows that came together: reports of a batch that is decided elsewhere, or who was counted."""
 
     batch: int
@@ -283,7 +283,7 @@ class Changes:
     batches: list[OpenBatch] = field(default_factory=list)
     """Opened, or with a tally that changed."""
     feedback: list[Feedback] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[SealedBlock] = field(default_factory=list)
     releases: list[ReleaseRow] = field(default_factory=list)
     """Whatever was kept of their batches is deleted."""
     people: dict[str, int] = field(default_factory=dict)

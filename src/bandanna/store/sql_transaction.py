@@ -39,7 +39,6 @@ from bandanna.store.database import (
 )
 from bandanna.store.rows import (
     WAITING_STATES,
-    Block,
     Changes,
     Due,
     Event,
@@ -48,6 +47,7 @@ from bandanna.store.rows import (
     Feedback,
     Location,
     OpenBatch,
+    SealedBlock,
     Snapshot,
 )
 from bandanna.store.secret import Secret
@@ -401,7 +401,9 @@ class SqlTransaction(Transaction):
             sealed = self._secret.seal(batch.tally, f"{experiment}/{batch.number}")
         return batch._asdict() | {"experiment": experiment, "tally": sealed}
 
-    def _block_rows(self, experiment: int, version: int, blocks: Sequence[Block]) -> list[JSON]:
+    def _block_rows(
+        self, experiment: int, version: int, blocks: Sequence[SealedBlock]
+    ) -> list[JSON]:
         together: dict[int, bytes] = {}
         for batch, content in blocks:
             together[batch] = together.get(batch, b"") + content
