@@ -131,17 +131,19 @@ def test_the_proxy_speaks_tls_and_finds_the_process_that_leads(tmp_path: Path) -
             f"{main}events {{}}\nhttp {{\naccess_log off;\n{files}{text}}}\n"
         )
         proxy = subprocess.Popen([NGINX, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")])
+        http = httpx.Client(verify=trusted, base_url=f"https://localhost:{port}", timeout=60)
         try:
-            http = httpx.Client(verify=trusted, base_url=f"https://localhost:{port}")
-            for _ in range(100):
+            end = time.monotonic() + 60
+            while True:
                 try:
                     assert http.get("/livez").status_code == 200
                     break
                 except httpx.TransportError:
+                    assert time.monotonic() < end, "the proxy does not answer"
                     time.sleep(0.05)
-            with bd.Client(f"https://localhost:{port}", first.key, patience=10.0) as client:
+            with bd.Client(f"https://localhost:{port}", first.key, patience=60.0) as client:
                 client._http.close()
-                client._http = httpx.Client(verify=trusted, headers=client._headers)
+                client._http = httpx.Client(verify=trusted, headers=client._headers, timeout=60)
                 bandit = client.create("button", ["a", "b"], 1.0, rounds=1000)
                 for _ in range(20):
                     bandit.observe(bandit.decide(), reward=1.0)
@@ -151,5 +153,6 @@ def test_the_proxy_speaks_tls_and_finds_the_process_that_leads(tmp_path: Path) -
             assert "max-age" in answer.headers["Strict-Transport-Security"]
             assert http.post("/v1/plan", content=bytes(1_100_000)).status_code == 413
         finally:
+            http.close()
             proxy.terminate()
             proxy.wait(30)
