@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from bandanna.privacy.certificate import verify
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.signatures import public_from_pem
 from bandanna.signatures import verify as verify_signature
+from bandanna.store import Secret, SqlStore
 from tests.command import bandanna
 from tests.pages import ROOT
 from tests.postgres import needs_postgres, open_postgres
@@ -407,12 +409,14 @@ SLOW = pytest.mark.slow
     ]
 )
 def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "postgres":
-        with open_postgres() as server:
-            yield server.new_database()
-    else:
-        name = "state.json" if request.param == "file" else "state.sqlite"
-        yield str(tmp_path / name) if request.param == "file" else f"sqlite:///{tmp_path / name}"
+    """A file, or a database that the service has made."""
+    if request.param == "file":
+        yield str(tmp_path / "state.json")
+        return
+    with open_postgres() if request.param == "postgres" else nullcontext() as server:
+        address = f"sqlite:///{tmp_path}/service.db" if server is None else server.new_database()
+        SqlStore(address, Secret.new()).close()
+        yield address
 
 
 @pytest.mark.slow
