@@ -10,7 +10,7 @@ import pytest
 import bandanna as bd
 from bandanna._core.documents import to_text
 from bandanna.privacy.card import make_card
-from bandanna.privacy.certificate import sign_certificate, verify, with_history
+from bandanna.privacy.certificate import sealed, sign_certificate, verify, with_history
 from bandanna.privacy.charges import (
     MOST,
     charged,
@@ -121,6 +121,32 @@ def test_a_log_and_a_run_add_up() -> None:
     assert findings(1.25, times=3)[1].holds
     for wrong in (1.0, 0.5, "0.75", True):
         assert not findings(wrong)[1].holds
+
+
+def test_what_cannot_be_computed_is_a_finding() -> None:
+    impossible = charged(PLAIN, 2) | {"certificate": PLAIN | {"epsilon": "0.1"}}
+    wrong = [one for one in verify(json.dumps(impossible)) if one.entry == "file"]
+    assert [one.holds for one in wrong] == [False]
+    assert "impossible" in wrong[0].why
+
+
+def test_a_log_at_the_start_has_a_certificate_of_its_own_kind() -> None:
+    rows = {"plan": ["A", "B"] * 40, "lost": [0.0, 1.0] * 40}
+    log = bd.answer(rows, arm="plan", outcome="lost", epsilon=0.5)
+    assert log.certificate is not None
+    started = bd.PrivateBandit(["A", "B"], 1.0, 1000, "phased", start_from=log).certificate()
+    assert good(started)
+    for wrong in (
+        log.certificate | {"format": "another"},
+        log.certificate | {"range_epsilon": 0.1},
+        log.certificate | {"start_certificate": log.certificate},
+        charged(bd.PrivateBandit(2, 0.25, 1000).certificate(), 1),
+    ):
+        forged = {key: entry for key, entry in started.items() if key != "seals"}
+        findings = verify(json.dumps(sealed(forged | {"start_certificate": wrong})))
+        named = [one for one in findings if one.entry == "start_certificate: format"]
+        assert [one.holds for one in named] == [False]
+        assert "from a log" in named[0].why
 
 
 def test_it_is_signed_as_a_whole_and_written_on_a_card() -> None:
