@@ -1,4 +1,4 @@
-"""How wide private answers from logs are, and how often they are right.
+"""How wide private answers are, from logs and while experiments run, and how often they are right.
 
     python -m benchmarks.sharp trial     half-widths on a medical trial, beside the t-test
     python -m benchmarks.sharp coverage  how often each kind of interval covers, and its width
@@ -6,6 +6,9 @@
     python -m benchmarks.sharp arms      logs of equal arms in which anything false is said
     python -m benchmarks.sharp planned   how often planned people tell the gap they were planned for
     python -m benchmarks.sharp others    the same table as tea-tasting has it
+    python -m benchmarks.sharp races     rounds until an answer, looking after every release
+    python -m benchmarks.sharp equal     runs in which equal arms are told apart at any look
+    python -m benchmarks.sharp regret    regret of phased where it knows how much outcomes vary
 
 RUNS as a second argument (by default 200 for the trial, 2,000 otherwise); for ``coverage`` kinds of
 intervals after it. Constants were chosen on other worlds.
@@ -23,8 +26,10 @@ import numpy as np
 import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna.counted import Counted
+from bandanna.environments import LossTable
 from bandanna.logs import answer_counted
 from bandanna.one_look import Arm, OneLook
+from bandanna.simulation.engine import play_run
 
 DATA = Path(__file__).parent / "data" / "actg175.csv"
 Law = tuple[Any, Any]
@@ -268,6 +273,84 @@ def others(runs: int) -> None:
         )
 
 
+# --- while experiments run --------------------------------------------------------------------
+
+
+def table_of(laws: list[Law], rounds: int, seed: int) -> Any:
+    """Return an environment with outcomes of these laws, one column for each arm."""
+    rng = np.random.default_rng([seed, 36])
+    return LossTable(
+        np.stack([rng.choice(values, rounds, p=chances) for values, chances in laws], axis=1)
+    )
+
+
+def race_of(laws: list[Law], epsilon: float, rounds: int, runs: int, **options: Any) -> Any:
+    """Return by run which arm a race named, -1 for none, and after how many rounds."""
+    policy = bd.PrivateBandit(len(laws), epsilon=epsilon, goal="answer", **options)
+    stops = np.array([rounds])
+    return np.array(
+        [
+            play_run(policy.recipe, table_of(laws, rounds, run), stops, 36, run).answer
+            for run in range(runs)
+        ]
+    )
+
+
+PAIRS: dict[str, tuple[float, dict[str, Any]]] = {
+    "lab values": (0.067, {}),
+    "rate .3": (0.1, {"binary": True}),
+}
+
+
+def races(runs: int) -> None:
+    """Mean rounds until the better of two arms is known, 95% sure."""
+    print("| outcomes | epsilon | normal | wrong | proved | wrong |\n|---|---|---|---|---|---|")
+    for name, (gap, options) in PAIRS.items():
+        first = worlds()[name]
+        worse = rate(0.4) if options else (np.clip(first[0] + gap, 0, 1), first[1])
+        for epsilon in (0.5, 2.0):
+            cells = []
+            for kind in ("normal", "proved"):
+                found = race_of([first, worse], epsilon, 12_000, runs, interval=kind, **options)
+                took = np.where(found[:, 0] < 0, 12_000, found[:, 1])
+                cells += [f"{took.mean():,.0f}", f"{np.sum(found[:, 0] == 1)} of {runs}"]
+            print(f"| {name}, {gap:g} apart | {epsilon:g} | {' | '.join(cells)} |", flush=True)
+
+
+def equal(runs: int) -> None:
+    """How often one of two equal arms is named within 20 000 rounds."""
+    print("| outcomes | epsilon .1 | .5 | 2 | 8 |\n|---|---|---|---|---|")
+    for name, one in worlds().items():
+        cells = []
+        for epsilon in (0.1, 0.5, 2.0, 8.0):
+            found = race_of([one, one], epsilon, 20_000, runs)
+            cells.append(f"{100 * np.mean(found[:, 0] >= 0):.1f}%")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def regret(runs: int) -> None:
+    """Regret of phased on the trial's lab values, drawn again and again, in units of the range."""
+    log = trial_data()
+    laws: list[Law] = [law(log["cd420"][log["arms"] == arm] / 1000.0) for arm in range(4)]
+    laws = [(1.0 - values, chances) for values, chances in laws]  # more is better
+    means = np.array([float(values @ chances) for values, chances in laws])
+    print("| rounds | epsilon | with squares | without |\n|---|---|---|---|")
+    for rounds, epsilon in ((20_000, 0.5), (5_000, 1.0), (200_000, 0.1), (20_000, 0.1)):
+        cells = []
+        for binary in (False, True):
+            policy = bd.PrivateBandit(4, epsilon, rounds, "phased", binary=binary)
+            lost = [
+                play_run(
+                    policy.recipe, table_of(laws, rounds, run), np.array([rounds]), 36, run
+                ).plays
+                @ (means - means.min())
+                for run in range(runs)
+            ]
+            error = np.std(lost) / math.sqrt(runs)
+            cells.append(f"{np.mean(lost):.0f} +- {error:.0f}")
+        print(f"| {rounds:,} | {epsilon:g} | {' | '.join(cells)} |", flush=True)
+
+
 if __name__ == "__main__":
     asked = sys.argv[1] if len(sys.argv) > 1 else "trial"
     runs = int(sys.argv[2]) if len(sys.argv) > 2 else (200 if asked == "trial" else 2_000)
@@ -278,4 +361,7 @@ if __name__ == "__main__":
         "arms": arms,
         "planned": planned,
         "others": others,
+        "races": races,
+        "equal": equal,
+        "regret": regret,
     }[asked](runs)

@@ -31,8 +31,9 @@ FEWEST = 200.0
 """With fewer losses in both arms, or half of it in one, nothing is said by the normal law."""
 EARLY = 0.1
 """Part of the error probability for what is proved from the range alone until then."""
-ALIKE = 0.95
-"""How alike the rates of two arms are, in the law that they are averaged over."""
+ALIKE, APART = 0.95, 0.05
+"""How alike the rates of two arms are, in the law that they are averaged over; and the part of the
+error probability for rates that are not alike, which tell more of arms of very unequal size."""
 OF_NOISE, OF_LOSSES = 8.0, 80.0
 """What the clock is compared with: so many squares of the noise's scale, and so many losses."""
 STEEPEST = 0.95
@@ -90,8 +91,10 @@ def heavier(noise: float, rest: float, scale: float, level: float) -> float:
 
 
 @step
-def pair_radius(a: Moments, b: Moments, scale: float, binary: bool, level: float) -> float:
-    """Return from how far on a difference of two means is refuted, at a level of log evidence."""
+def _radius(
+    a: Moments, b: Moments, scale: float, binary: bool, level: float, alike: float
+) -> float:
+    """Return the same for rates that are so much alike."""
     if a.terms + b.terms < FEWEST or min(a.terms, b.terms) < 2.0:
         return math.inf
     common = together(a, b, scale, binary)
@@ -101,14 +104,21 @@ def pair_radius(a: Moments, b: Moments, scale: float, binary: bool, level: float
     clock_a, clock_b = a.terms * own_a + noise_a, b.terms * own_b + noise_b
     start = OF_NOISE * scale * scale + OF_LOSSES * common
     x, y = clock_a / start, clock_b / start
-    spread = (1.0 + x) * (1.0 + y) - (ALIKE * ALIKE) * x * y
-    prior = a.terms**-2.0 + b.terms**-2.0 - 2.0 * ALIKE / (a.terms * b.terms)
-    prior *= start / (1.0 - ALIKE * ALIKE)
+    spread = (1.0 + x) * (1.0 + y) - (alike * alike) * x * y
+    prior = a.terms**-2.0 + b.terms**-2.0 - 2.0 * alike / (a.terms * b.terms)
+    prior *= start / (1.0 - alike * alike)
     whole = level + 0.5 * math.log(spread)
     sampling = own_a / a.terms + own_b / b.terms
     tails = heavier(noise_a / a.terms**2, sampling + noise_b / b.terms**2, scale / a.terms, whole)
     tails += heavier(noise_b / b.terms**2, sampling + noise_a / a.terms**2, scale / b.terms, whole)
     return math.sqrt(2.0 * whole * (sampling + tails + prior))
+
+
+@step
+def pair_radius(a: Moments, b: Moments, scale: float, binary: bool, level: float) -> float:
+    """Return from how far on a difference of two means is refuted, at a level of log evidence."""
+    alike = _radius(a, b, scale, binary, level - math.log(1.0 - APART), ALIKE)
+    return min(alike, _radius(a, b, scale, binary, level - math.log(APART), 0.0))
 
 
 @step
