@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,24 @@ def test_what_openfeature_tracks_is_a_reward(
     assert ["not counted" in record.getMessage() for record in caplog.records] == [True] * 2
     assert not any(trace in caplog.text for trace in ("654321", "123456"))
     api.shutdown()
+
+
+def test_the_demonstration_is_played_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    service, before = Process(tmp_path), 0
+    for _ in range(2):
+        service.start("--demo")
+        try:
+            end, seen = time.monotonic() + 60, 0
+            with bd.Client(service.url, service.key) as client:
+                while seen < before + 5:
+                    assert time.monotonic() < end, "nobody plays"
+                    time.sleep(0.1)
+                    shown = client.send("GET", "/v1/experiments")
+                    seen = shown[0]["observed"] if shown else 0
+                assert [one["name"] for one in shown] == ["demonstration"]
+            before = seen
+        finally:
+            service.stop()
 
 
 def test_it_ends_well_when_told_to(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import uvicorn
 from starlette.concurrency import run_in_threadpool
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from bandanna._core.types import BandannaError, StateFileError
+from bandanna._core.types import JSON, BandannaError, StateFileError
 from bandanna.policy.facade import PrivateBandit, PrivateExperts
 from bandanna.service.app import make_app
 from bandanna.service.core import Core
@@ -408,11 +408,11 @@ DEMO_PAUSE_SECONDS = 0.02
 async def play_demo(core: Core) -> None:
     """Make an experiment and let a simulated population take part until the service stops."""
     settings = {"arms": list(DEMO_ARMS), "epsilon": 1.0, "rounds": 100_000, "deadline_seconds": 5.0}
-    made, _ = await core.create("demonstration", settings)
-    people = random.Random(1)  # noqa: S311
+    people, experiment = random.Random(1), ""  # noqa: S311
     while not core.closing.is_set():
         try:
-            event = await core.decide(made[0].id)
+            experiment = experiment or await _demonstration(core, settings)
+            event = await core.decide(experiment)
             if people.random() < 0.9:  # some never answer
                 unhappy = people.random() < list(DEMO_ARMS.values())[event.arm]
                 await core.reward(event.id, NewFeedback(float(unhappy)))
@@ -421,3 +421,12 @@ async def play_demo(core: Core) -> None:
         except (GoneError, StoreUnavailableError):
             pass  # a slow moment: the next one comes
         await asyncio.sleep(DEMO_PAUSE_SECONDS)
+
+
+async def _demonstration(core: Core, settings: JSON) -> str:
+    """Return the experiment that is played: of an earlier start, or a new one."""
+    try:
+        made, _ = await core.create("demonstration", settings)
+    except ConflictError:
+        made = await core.find_named("demonstration")
+    return made[0].id
