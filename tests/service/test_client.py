@@ -189,13 +189,13 @@ def test_the_demonstration_is_played_and_goes_on_after_a_restart(tmp_path: Path)
         service.start("--demo")
         try:
             end, seen = time.monotonic() + 60, 0
-            with bd.Client(service.url, service.key) as client:
-                while seen < before + 5:
-                    assert time.monotonic() < end, "nobody plays"
-                    time.sleep(0.1)
-                    shown = client.send("GET", "/v1/experiments")
-                    seen = shown[0]["observed"] if shown else 0
-                assert [one["name"] for one in shown] == ["demonstration"]
+            headers = {"Authorization": f"Bearer {service.key}"}
+            while seen < before + 5:
+                assert time.monotonic() < end, "nobody plays"
+                time.sleep(0.1)
+                shown = httpx.get(f"{service.url}/v1/experiments", headers=headers).json()
+                seen = shown[0]["observed"] if shown else 0
+            assert [one["name"] for one in shown] == ["demonstration"]
             before = seen
         finally:
             service.stop()
