@@ -125,3 +125,24 @@ def test_a_race_without_its_best_arm_is_over_and_wrong() -> None:
     assert 0.0 < rounds < 100.0
     assert state.answer[0] == 0.0
     assert race_for(means, 0.5, how=UNIFORM, runs=200).mean < 20_000.0
+
+
+def test_rounds_that_are_left_make_the_answer_narrower() -> None:
+    """The rival is played on, in at most 15% of the rounds, until its mean is clear."""
+    rounds = 20_000
+    widths: list[float] = []
+    played: list[float] = []
+    for known in (None, rounds):
+        policy = bd.PrivateBandit(2, 0.5, known, goal="answer", seed=1)
+        rng = np.random.default_rng(2)
+        for _ in range(rounds):
+            decision = policy.decide()
+            policy.observe(decision, loss=float(rng.random() < (0.7, 0.6)[decision.index]))
+        row = policy.summary().rows[0]
+        assert row.low is not None
+        assert row.high is not None
+        assert row.share is not None
+        widths.append(row.high - row.low)
+        played.append(row.share)
+    assert played[0] < played[1] < 0.2
+    assert widths[1] < 0.7 * widths[0]

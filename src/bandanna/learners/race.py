@@ -41,6 +41,9 @@ Floats = NDArray[np.float64]
 LONGEST = checks.MAX_ROUNDS
 SHARE = 0.1
 """Once there is an answer, a batch is at most this share of all rounds."""
+NARROWED, CLEAR = 0.15, 0.1
+"""Once there is an answer, the closest rival is played on until the standard error of its mean is
+this part of the difference, in at most that share of the rounds, if their number is known."""
 WINNER, WHEN = 0, 1
 """Where the state keeps the winner, counted from 1, and after how many rounds it was known."""
 
@@ -70,6 +73,10 @@ class RaceParams(NamedTuple):
     uniform: bool
     before: float
     """Rounds that were known at the start, which are not counted as the race's."""
+    rounds: float
+    """Rounds that there will be, or 0."""
+    noise: float
+    """Variance of the noise on a sum."""
 
 
 class RaceState(NamedTuple):
@@ -127,6 +134,9 @@ class Race(CompiledLearner):
         Rounds behind a prior that it had with other arms.
     first, ever
         Arms that it began with and arms that there ever were, where arms have come and gone.
+    rounds
+        How many rounds there will be, if that is known. Some of those that are left once there is
+        an answer then make the difference to the closest rival narrower.
     """
 
     arms: int
@@ -141,6 +151,7 @@ class Race(CompiledLearner):
     ever: int = 0
     opening: int | None = None
     evidence: str = "proved"
+    rounds: int | None = None
     name: ClassVar[str] = "race"
     tells_chance: ClassVar[bool] = False
     grows: ClassVar[bool] = True
@@ -154,6 +165,8 @@ class Race(CompiledLearner):
     def __post_init__(self) -> None:
         checks.set_fields(self, arms=checks.arms(self.arms))
         checks.epsilon(self.epsilon)
+        if self.rounds is not None:
+            checks.set_fields(self, rounds=checks.rounds(self.rounds))
         checks.within("confidence", self.confidence, 0.5, 1.0 - 1e-12)
         checks.within("tolerance", self.tolerance, 0.0, 1.0)
         checks.within("growth", self.growth, 1.01, 100.0)
@@ -185,6 +198,8 @@ class Race(CompiledLearner):
             tolerance=float(self.tolerance),
             uniform=bool(self.uniform),
             before=float(self.before + self._known_rounds()),
+            rounds=float(self.rounds or 0),
+            noise=2.0 * scale * scale,
         )
 
     def error(self) -> float:
@@ -374,8 +389,29 @@ def _draw(params: RaceParams, state: RaceState, stream: Stream) -> tuple[int, fl
         arm = _untried(state, lead)
         if arm < 0:
             arm = _fewest(params, state) if params.uniform else _next(params, state, lead)
+    elif params.rounds > 0.0 and not params.tolerance > 0.0:
+        arm = _to_narrow(params, state, arm)
     state.waiting[arm] += 1.0
     return arm, CHOSEN
+
+
+@step
+def _to_narrow(params: RaceParams, state: RaceState, winner: int) -> int:
+    """Return the closest rival while its mean is not clear enough, else the winner."""
+    rival, least = winner, math.inf
+    for i in range(state.plays.size):
+        if i != winner and state.plays[i] > 0.0 and state.sums[i] / state.plays[i] < least:
+            rival, least = i, state.sums[i] / state.plays[i]
+    if rival == winner or state.plays[winner] == 0.0:
+        return winner
+    rounds = _expected(params, state, rival)
+    if rounds >= NARROWED * params.rounds:
+        return winner
+    gap = least - state.sums[winner] / state.plays[winner]
+    mean = min(max(least, 0.01), 0.99)
+    noise = params.noise * (state.releases[rival] + state.waiting[rival]) / (rounds * rounds)
+    clear = mean * (1.0 - mean) / rounds + noise <= (CLEAR * gap) ** 2
+    return winner if gap > 0.0 and clear else rival
 
 
 @step

@@ -109,6 +109,7 @@ def race(
     settings = {"arms": problem.arms, "epsilon": problem.epsilon}
     asked = {"confidence": confidence, "tolerance": tolerance, "evidence": evidence}
     asked |= {"opening": first, "growth": GROWTHS[evidence]}
+    asked |= {"rounds": problem.rounds}
     through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
     released = {"name": "laplace", **through, "squares": True}
     return Tuning({"name": RACE, **settings, **asked}, released)
