@@ -125,7 +125,8 @@ def test_the_guard_knows_the_tails_of_laplace_noise(sampling: float) -> None:
     rounds = np.array([[400.0, 150.0, 300.0], [900.0, 3000.0, 5000.0]])
     mean = 0.5 * (1.0 - math.sqrt(1.0 - 4.0 * sampling))
     known = [np.full(2, mean), np.full(2, 1e12), *[np.full(3, sampling)] * 6]
-    model = Model(rounds, np.zeros((2, 3)), 2 / (epsilon * rounds) ** 2, *known)
+    squares = np.full((2, 3), 0.25)
+    model = Model(rounds, np.zeros((2, 3)), 2 / (epsilon * rounds) ** 2, squares, *known)
     variances = (sampling / rounds + 2 / (epsilon * rounds) ** 2).sum(0)
     weights = 1 / variances
     parts = np.concatenate((weights[:2] / weights[:2].sum(), [1.0]))

@@ -17,7 +17,6 @@ from functools import lru_cache
 from importlib import metadata
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
 
-from bandanna._core.grid import check_range
 from bandanna._core.types import JSON, Guarantee, InputError, Model
 from bandanna.privacy.statements import PROTECTED, batches_in_words, protected
 
@@ -246,6 +245,8 @@ def is_positive(value: object) -> bool:
 
 def is_range(value: object) -> bool:
     """Whether a value from a document is two numbers, the smaller one first."""
+    from bandanna._core.grid import check_range  # it loads NumPy, which plans do without
+
     if not isinstance(value, list) or not all(type(end) in (int, float) for end in value):
         return False
     try:
