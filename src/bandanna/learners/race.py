@@ -310,8 +310,8 @@ def _against(params: RaceParams, state: RaceState, lead: int, arm: int, margin: 
     far = pair_radius(first, second, params.law.scale, params.kind == BINARY, params.level)
     if math.isinf(far):  # too early for the normal law
         a, b = _totals(params, state, lead), _totals(params, state, arm)
-        found, _ = least_evidence(params.law, a, b, -margin, state.scratch)
-        return found / params.early
+        evidence, _ = least_evidence(params.law, a, b, -margin, state.scratch)
+        return evidence / params.early
     return float(away / far)
 
 

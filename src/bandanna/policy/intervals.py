@@ -255,8 +255,8 @@ class AnyTimeNormal:
     def mean(self, arm: int, error: float) -> Interval:
         """Return the interval of an arm's mean loss."""
         others = [one for other, one in self.moments.items() if other != arm]
-        found = normal.mean_interval(self.moments[arm], others, self.scale, self.binary, error)
-        return found if found != ANY_MEAN else self.proved.mean(arm, normal.EARLY * error)
+        interval = normal.mean_interval(self.moments[arm], others, self.scale, self.binary, error)
+        return interval if interval != ANY_MEAN else self.proved.mean(arm, normal.EARLY * error)
 
     @property
     def scale(self) -> float:
@@ -319,8 +319,8 @@ class InPhasesNormal(InPhases):
         """Return the interval of an arm's mean loss over its own rounds."""
         others = [one for other, one in self.moments.items() if other != arm]
         kind = self.law.scale, self.binary
-        found = normal.mean_interval(self.moments[arm], others, *kind, error)
-        return found if found != ANY_MEAN else super().mean(arm, normal.EARLY * error)
+        interval = normal.mean_interval(self.moments[arm], others, *kind, error)
+        return interval if interval != ANY_MEAN else super().mean(arm, normal.EARLY * error)
 
     def apart(self, a: int, b: int) -> float | None:
         """Return the phases' estimate of b's mean loss minus a's."""

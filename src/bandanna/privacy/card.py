@@ -342,7 +342,7 @@ def _together(ledger: JSON) -> tuple[Entry, ...]:
     """Return what was spent on the people of a ledger."""
     at = f" at delta {plain(ledger['delta'])}" if ledger["delta"] else ""
     left = (f"{at_least(value)} for {name}" for name, value in ledger["left"].items())
-    found = [
+    entries = [
         ("Budget", f"epsilon {plain(ledger['budget'])}{at}"),
         ("Spent", f"epsilon {at_most(ledger['spent'])}{at}"),
         ("Left for one more release", ", ".join(left)),
@@ -351,8 +351,8 @@ def _together(ledger: JSON) -> tuple[Entry, ...]:
     for one in ledger["entries"]:
         who = f", asked by {one['who']}" if one["who"] else ""
         about = f"epsilon {plain(one['epsilon'])} about {one['population']}"
-        found.append((str(one["at"])[:10], f"{about}: {one['what']}{who}"))
-    return tuple(Entry(name, text, "ledger") for name, text in found)
+        entries.append((str(one["at"])[:10], f"{about}: {one['what']}{who}"))
+    return tuple(Entry(name, text, "ledger") for name, text in entries)
 
 
 def _hides_presence(certificate: JSON) -> bool:

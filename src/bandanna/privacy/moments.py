@@ -23,7 +23,7 @@ from bandanna.privacy.mechanism import PrivacyLoss
 from bandanna.privacy.noise import laplace_vector, within_reach
 
 
-class Moments(NamedTuple):
+class ReleasedSums(NamedTuple):
     """A released sum and sum of squares around the middle, in grid units."""
 
     total: int
@@ -47,7 +47,7 @@ class MomentsRelease:
     Examples
     --------
     >>> release = MomentsRelease(0.5, longest=1000)
-    >>> release.guarantee().epsilon, isinstance(release.release(5, 3, 10), Moments)
+    >>> release.guarantee().epsilon, isinstance(release.release(5, 3, 10), ReleasedSums)
     (0.5, True)
     """
 
@@ -66,12 +66,12 @@ class MomentsRelease:
         """What the promise rests on."""
         return MomentsMechanism(self.longest, UNITS, laplace_scale(self.epsilon))
 
-    def release(self, total: int, square: int, size: int) -> Moments:
+    def release(self, total: int, square: int, size: int) -> ReleasedSums:
         """Publish the sums of ``size`` outcomes, in grid units, with fresh noise."""
         first, second = laplace_vector(laplace_scale(self.epsilon), 2)
         total = min(max(total, 0), size * UNITS)
         square = min(max(square, 0), size * LARGEST_SQUARE)
-        return Moments(within_reach(total + first), within_reach(square + second))
+        return ReleasedSums(within_reach(total + first), within_reach(square + second))
 
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
