@@ -1,7 +1,7 @@
 """Problems on which the constants of phases were chosen: ``python -m benchmarks.tune_phased``.
 
-They were written down before any was played, but for two with close arms that were added after the
-first results. ``benchmarks.ordinary`` and ``bandanna reproduce phases`` judge on others. To try a
+They were written down before any was played, but for two with close arms and one with rates of 2%
+that were added after the first results. ``benchmarks.ordinary`` and ``bandanna reproduce phases`` judge on others. To try a
 constant, edit it in ``bandanna.learners.phase_plan`` or ``phase_pilot`` and run this again.
 """
 
@@ -79,6 +79,7 @@ BY_MEANS: dict[str, tuple[int, float, Means]] = {
     "three far apart": (40_000, 0.3, np.array([[0.6, 0.25, 0.2]])),
     "rare losses": (20_000, 0.2, np.array([[0.4, 0.03, 0.05]])),
     "rates of 2%": (100_000, 0.8, np.array([[0.98, 0.97]])),
+    "rates of 2%, more epsilon": (150_000, 1.2, np.array([[0.98, 0.968]])),
     "rates of 2%, 5 arms": (500_000, 0.4, np.array([[0.98, 0.98, 0.972, 0.98, 0.98]])),
     "gap 0.3, 2 arms": (4_000, 0.7, steady(2, 0.3)),
     "gap 0.06, 5 arms": (8_000, 1.8, steady(5, 0.06)),

@@ -51,7 +51,7 @@ PROBING, LOOKING = 0.15, 0.3
 """Most of a phase that probes may take, and when all arms are to be looked at, or one again."""
 HASTE = 0.5
 """How much shorter a phase is in which a suspicious arm is probed again."""
-LEAST_PHASE = 0.01
+LEAST_PHASE = 0.002
 """Share of the horizon that a phase has at least, however little room for regret there is."""
 
 
