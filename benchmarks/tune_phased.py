@@ -1,8 +1,9 @@
 """Problems on which the constants of phases were chosen: ``python -m benchmarks.tune_phased``.
 
 They were written down before any was played, but for two with close arms and one with rates of 2%
-that were added after the first results. ``benchmarks.ordinary`` and ``bandanna reproduce phases`` judge on others. To try a
-constant, edit it in ``bandanna.learners.phase_plan`` or ``phase_pilot`` and run this again.
+that were added after the first results. ``benchmarks.ordinary`` and ``bandanna reproduce phases``
+judge on others. To try a constant, edit it in ``bandanna.learners.phase_plan`` or ``phase_pilot``
+and run this again.
 """
 
 from __future__ import annotations
