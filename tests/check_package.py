@@ -68,7 +68,7 @@ assert bd.__version__ == metadata.version("bandanna") == sys.argv[1]
 assert (home / "py.typed").exists()
 assert len(bd.environments.trial_outcomes()[0]) == 2139
 bandit = bd.PrivateBandit(arms=["a", "b"], epsilon=0.5, rounds=1000)
-for _ in range(10):
+for _ in range(1000):
     bandit.observe(bandit.decide(), loss=0.3)
 assert bandit.released and bandit.guarantee.epsilon == 0.5
 Path("certificate.json").write_text(json.dumps(bandit.certificate()))
