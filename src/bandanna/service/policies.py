@@ -62,11 +62,9 @@ def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
     options |= {"delay": late} if late else {}
     if settings.get("experts") is not None:
         usual, declared = defaults(), parameters()
-        options = {
-            name: value
-            for name, value in options.items()
-            if declared[name].experts or value != usual[name]
-        }
+        for name in [name for name in options if not declared[name].experts]:
+            if options.pop(name) != usual[name]:
+                raise InputError(f"{name} does not go with experts; leave it out.")
         return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **options)
     return PrivateBandit(settings["arms"], settings["epsilon"], **options)
 
