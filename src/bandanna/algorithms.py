@@ -543,8 +543,9 @@ STEADY, ANY, CHANGING = "steady", "any", "changing"
 FOLLOW_CHANGES = ("adaptive", "one-bit-exp3")
 """Algorithms that can be told how often the best arm changes."""
 DEFAULT_WHY = (
-    "Nothing was said of losses: phased-net loses the least in ordinary experiments, and finds an "
-    "arm that becomes the best while it is hardly played, though later than losses='any' does."
+    "Nothing was said of losses: over ordinary experiments phased-net loses the least on average, "
+    "and it finds an arm that becomes the best while it is hardly played, though later than "
+    "losses='any' does."
 )
 ALGORITHMS: dict[str, tuple[str, str]] = {
     ANY: (
