@@ -79,6 +79,13 @@ def together(a: Moments, b: Moments, scale: float, binary: bool) -> float:
 
 
 @step
+def tails_at(steep: float) -> float:
+    """Return by how much the tails of Laplace noise exceed a normal law's, at a rate."""
+    square = min(steep, STEEPEST) ** 2
+    return -math.log1p(-square) / square if square > 1e-6 else 1.0
+
+
+@step
 def heavier(noise: float, rest: float, scale: float, level: float) -> float:
     """Return the variance of Laplace noise, larger where it matters how heavy its tails are.
 
@@ -86,8 +93,7 @@ def heavier(noise: float, rest: float, scale: float, level: float) -> float:
     generating function says.
     """
     rate = math.sqrt(2.0 * level / max(noise + rest, 1e-300))
-    steep = min(rate * scale, STEEPEST) ** 2
-    return noise * (-math.log1p(-steep) / steep if steep > 1e-6 else 1.0)
+    return noise * tails_at(rate * scale)
 
 
 @step
@@ -237,7 +243,11 @@ def phase_radius(
     weights, start = phase_weights(counts, arms, scale, binary)
     whole = level + 0.5 * math.log1p(weights.sum() / start)
     rate = math.sqrt(2.0 * whole / weights.sum()) * weights
-    more = sum(2.0 * (scale / n) ** 2 * (_tails(rate * scale / n) - 1.0) for n in (n_a, n_b))
+    more = np.zeros_like(weights)
+    for n in (n_a, n_b):
+        tails = rate * scale / n
+        _to_tails(tails)
+        more += 2.0 * (scale / n) ** 2 * (tails - 1.0)
     clock = float((weights + weights**2 * more).sum())
     return math.sqrt(2.0 * whole * (clock + start)) / float(weights.sum())
 
@@ -255,12 +265,11 @@ def phase_weights(
     return weights, float(weights[0]) / 4.0
 
 
-def _tails(steep: Floats) -> Floats:
-    """Return by how much the tails of Laplace noise exceed a normal law's, at a rate."""
-    square = np.minimum(steep, STEEPEST) ** 2
-    safe = np.maximum(square, 1e-9)
-    tails: Floats = np.where(square > 1e-6, -np.log1p(-safe) / safe, 1.0)
-    return tails
+@kernel
+def _to_tails(steep: Floats) -> None:
+    """Put ``tails_at`` in place of each rate."""
+    for i in range(steep.size):
+        steep[i] = tails_at(steep[i])
 
 
 def one_sided(error: float) -> float:

@@ -52,7 +52,7 @@ class Totals(NamedTuple):
     base: float = 0.0
     slope: float = 1.0
     """What is summed has mean ``base + slope * mu`` and lies in [0, 1]: for bits not 0 and 1."""
-    square: float = 0.25
+    square: float = MOST_SQUARE
     """The most that the mean square of losses around 1/2 can be: 1/4 if nothing is known."""
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.streams import Stream, normal
+from bandanna.inference import MOST_SQUARE
 
 Floats = NDArray[np.float64]
 
@@ -34,9 +35,6 @@ FAR = 5.0
 
 CAREFUL = 3.0
 """Standard errors by which a mean may be wrong where the law of its errors matters."""
-
-MOST_SQUARE = 0.25
-"""The mean of squares around the middle of the range where every loss is 0 or 1."""
 
 LEVEL, VARIANCE, EFFECTS = 0, 1, 2
 

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.compiled import python_source
 from bandanna._core.types import InputError
+from bandanna.inference import MOST_SQUARE
 from bandanna.learners.adaptive import RATE, SWITCHED, Adaptive, adaptive_part
 from bandanna.learners.base import PhaseLearner, Report, aligned_zeros
 from bandanna.learners.net import NetReport
-from bandanna.learners.phase_model import MOST_SQUARE
 from bandanna.learners.phase_net import noise_of
 from bandanna.learners.phase_pilot import pilot_rounds
 from bandanna.learners.phased_state import (

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.streams import Stream, uniform
+from bandanna.inference import MOST_SQUARE
 from bandanna.learners.adaptive import adaptive_draw, adaptive_part, adaptive_update
 from bandanna.learners.phase_model import (
     EFFECTS,
-    MOST_SQUARE,
     VARIANCE,
     difference,
     fit,

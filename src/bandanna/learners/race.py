@@ -24,6 +24,7 @@ from bandanna._core.types import InputError
 from bandanna.any_time_normal import EARLY, Moments, one_sided, pair_evidence, pair_radius
 from bandanna.error_budget import ErrorBudget
 from bandanna.inference import (
+    MOST_SQUARE,
     STEEPEST,
     Law,
     Totals,
@@ -233,7 +234,7 @@ class Race(CompiledLearner):
         if self.prior is not None:
             told = weighed(self.prior, 1.0 / float(self.epsilon))
             state.sums[:], state.plays[:], state.releases[:] = told
-            state.squared[:] = 0.25 * state.plays  # the most there can be
+            state.squared[:] = MOST_SQUARE * state.plays
             settle_once(self.params(), state)
         return state
 
@@ -282,12 +283,12 @@ class Race(CompiledLearner):
 @step
 def _totals(params: RaceParams, state: RaceState, arm: int) -> Totals:
     told = state.plays[arm], state.releases[arm]
-    square = 0.25
+    square = MOST_SQUARE
     if params.kind == BOUNDED:
         square = square_bound(
             params.squares, state.squared[arm], told[0], told[1], params.of_squares, state.scratch
         )
-    return Totals(state.sums[arm], told[0], told[1], 0.0, 1.0, min(square, 0.25))
+    return Totals(state.sums[arm], told[0], told[1], 0.0, 1.0, min(square, MOST_SQUARE))
 
 
 @step

@@ -42,7 +42,8 @@ class Spreads(NamedTuple):
 
     def in_phase(self, number: int, arm: int) -> float:
         """Return the same of a phase."""
-        return self.phases[number].get(arm, MOST_SQUARE) if number < len(self.phases) else 0.25
+        known = self.phases[number] if number < len(self.phases) else {}
+        return known.get(arm, MOST_SQUARE)
 
 
 def known_of(
