@@ -226,50 +226,39 @@ class InPhases:
 
 
 @dataclass(frozen=True)
-class AnyTimeNormal:
-    """The same as ``AnyTime`` where it is known how much outcomes vary: by the normal law."""
+class AnyTimeNormal(AnyTime):
+    """The same as ``AnyTime`` where it is known how much outcomes vary: by the normal law.
 
-    proved: AnyTime
-    """What is said while there are too few outcomes for the normal law."""
+    What is proved is said while there are too few outcomes for that.
+    """
+
+    squares: Mapping[int, float]
+    """Released sums of squares around mid-range, by arm."""
     binary: bool
-    moments: Mapping[int, Moments]
-    transitive: ClassVar[bool] = True
-    of_means: ClassVar[str] = ""
-    of_differences: ClassVar[str] = ""
     approximate: ClassVar[bool] = True
 
-    @property
-    def known(self) -> Collection[int]:
-        """The arms of which something was released."""
-        return self.moments.keys()
-
-    def estimate(self, arm: int) -> float:
-        """Return the estimated mean loss of an arm."""
-        one = self.moments[arm]
-        return min(max(one.total / one.terms, 0.0), 1.0)
-
-    def apart(self, a: int, b: int) -> float | None:
-        """Return the estimate of b's mean loss minus a's."""
-        return self.estimate(b) - self.estimate(a)
+    @cached_property
+    def moments(self) -> dict[int, Moments]:
+        """What was released of each arm."""
+        return {
+            arm: Moments(one.total, self.squares[arm], one.terms, one.releases)
+            for arm, one in self.totals.items()
+        }
 
     def mean(self, arm: int, error: float) -> Interval:
         """Return the interval of an arm's mean loss."""
         others = [one for other, one in self.moments.items() if other != arm]
-        interval = normal.mean_interval(self.moments[arm], others, self.scale, self.binary, error)
-        return interval if interval != ANY_MEAN else self.proved.mean(arm, normal.EARLY * error)
-
-    @property
-    def scale(self) -> float:
-        """The scale of the noise."""
-        return self.proved.law.scale
+        kind = self.law.scale, self.binary
+        interval = normal.mean_interval(self.moments[arm], others, *kind, error)
+        return interval if interval != ANY_MEAN else super().mean(arm, normal.EARLY * error)
 
     def difference(self, a: int, b: int, error: float) -> Interval:
         """Return the interval of b's mean loss minus a's."""
         first, second = self.moments[a], self.moments[b]
         level = normal.one_sided(error)
-        radius = normal.pair_once(first, second, self.scale, self.binary, level)
+        radius = normal.pair_once(first, second, self.law.scale, self.binary, level)
         if math.isinf(radius):
-            return self.proved.difference(a, b, normal.EARLY * error)
+            return super().difference(a, b, normal.EARLY * error)
         away = second.total / second.terms - first.total / first.terms
         return normal.around(away, radius, -1.0, 1.0)
 
@@ -281,20 +270,13 @@ class AnyTimeNormal:
         """Return the arms than which no other is better, in one compiled call."""
         known = [arm for arm in arms if arm in self.moments]
         some = [self.moments[arm] for arm in known]
-        kept = normal.still_racing(some, self.scale, self.binary, errors[known])
+        kept = normal.still_racing(some, self.law.scale, self.binary, errors[known])
         gone = {arm for arm, stays in zip(known, kept, strict=True) if not stays}
         left = [arm for arm in arms if arm not in gone]
         if any(one.terms < normal.FEWEST for one in some):
-            early = set(self.proved.unbeaten(left, normal.EARLY * errors))
+            early = set(super().unbeaten(left, normal.EARLY * errors))
             left = [arm for arm in left if arm in early or self.moments[arm].terms > normal.FEWEST]
         return left
-
-    def turned_over(self) -> Self:
-        """Return the same of 1 minus the losses."""
-        turned = {
-            arm: one._replace(total=one.terms - one.total) for arm, one in self.moments.items()
-        }
-        return replace(self, moments=turned, proved=self.proved.turned_over())
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from bandanna._core.checks import Limits, Ranges
 from bandanna._core.grid import to_units
 from bandanna._core.start import Start, part_within
 from bandanna._core.types import ArmName, InputError
-from bandanna.any_time_normal import Moments
 from bandanna.error_budget import LATER, ErrorBudget
 from bandanna.inference import MOST_SQUARE, STEEPEST, Totals, law_of, most_square
 from bandanna.policy.intervals import AnyTime, AnyTimeNormal, InPhases, InPhasesNormal, Known
@@ -73,12 +72,8 @@ def known_of(
             }
         if spreads is None:
             return Known(names, rounds, AnyTime(law, totals))
-        moments = {
-            arm: Moments(one.total, one.terms * spreads.of(arm), one.terms, one.releases)
-            for arm, one in totals.items()
-        }
-        proved = AnyTime(law, totals)
-        return Known(names, rounds, AnyTimeNormal(proved, spreads.binary, moments))
+        summed = {arm: one.terms * spreads.of(arm) for arm, one in totals.items()}
+        return Known(names, rounds, AnyTimeNormal(law, totals, summed, spreads.binary))
     counts = np.zeros((len(phases), len(names)))
     sums, squared = np.zeros_like(counts), np.zeros_like(counts)
     for number, phase in enumerate(phases):
@@ -95,10 +90,9 @@ def known_of(
 def and_start(known: Known, start: Start) -> Known:
     """Return what is known with the releases of a log that the policy started from.
 
-    The run's noise is on every sum, so a log with more noise counts in part.
+    The run's noise is on every sum, so a log with more noise counts in part. Its outcomes vary as
+    much as they can.
     """
-    if isinstance(known.intervals, AnyTimeNormal):
-        return _and_start_normal(known, known.intervals, start)
     if not isinstance(known.intervals, AnyTime):
         return known
     totals, rounds = dict(known.intervals.totals), dict(known.rounds)
@@ -111,26 +105,13 @@ def and_start(known: Known, start: Start) -> Known:
             releases=own.releases + one.releases,
         )
         rounds[arm] = rounds.get(arm, 0.0) + one.rows
-    return known._replace(rounds=rounds, intervals=replace(known.intervals, totals=totals))
-
-
-def _and_start_normal(known: Known, own: AnyTimeNormal, start: Start) -> Known:
-    """Do the same by the normal approximation; outcomes of a log vary as much as they can."""
-    moments, rounds = dict(own.moments), dict(known.rounds)
-    part = part_within(start.scale, own.scale)
-    for arm, one in start.of(known.names).items():
-        before = moments.get(arm, Moments())
-        moments[arm] = Moments(
-            before.total + part * one.total,
-            before.square + part * one.rows * MOST_SQUARE,
-            before.terms + part * one.rows,
-            before.releases + one.releases,
-        )
-        rounds[arm] = rounds.get(arm, 0.0) + one.rows
-    before_that = known._replace(intervals=own.proved)
-    proved = and_start(before_that, start).intervals
-    assert isinstance(proved, AnyTime)
-    return known._replace(rounds=rounds, intervals=replace(own, moments=moments, proved=proved))
+    intervals = replace(known.intervals, totals=totals)
+    if isinstance(intervals, AnyTimeNormal):
+        squares = dict(intervals.squares)
+        for arm, one in start.of(known.names).items():
+            squares[arm] = squares.get(arm, 0.0) + part * one.rows * MOST_SQUARE
+        intervals = replace(intervals, squares=squares)
+    return known._replace(rounds=rounds, intervals=intervals)
 
 
 # --- metrics ----------------------------------------------------------------------------------
