@@ -13,18 +13,16 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from research.worlds import CommonEffects, Narrow, Waking
 
 import bandanna as bd
 from bandanna.environments import (
     Barrier,
-    CommonEffects,
     Environment,
-    Narrow,
     PunishLeader,
     PunishRepeats,
     Segments,
     Switching,
-    Waking,
 )
 
 Floats = NDArray[np.float64]

@@ -12,15 +12,9 @@ import argparse
 
 import numpy as np
 from numpy.typing import NDArray
+from research.worlds import CommonEffects, Narrow, Waking
 
-from bandanna.environments import (
-    Barrier,
-    CommonEffects,
-    Environment,
-    Narrow,
-    Segments,
-    Waking,
-)
+from bandanna.environments import Barrier, Environment, Segments
 from benchmarks.ordinary import CHANGING, ORDINARY, WAKING, Case, compare
 
 Means = NDArray[np.float64]

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+import research.worlds  # noqa: F401  # they are known by name
 from bandanna._core.types import JSON, InputError
 from bandanna.simulation.progress import Progress
 from research.exp3_leakage import Leakage

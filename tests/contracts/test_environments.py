@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from research.worlds import LeakageInstance
 
 from bandanna import environments as envs
 from bandanna._core.grid import UNITS
@@ -23,8 +24,8 @@ DETERMINISTIC: dict[str, envs.Environment] = {
     "drift": envs.SinusoidalDrift(3, ROUNDS, period=17.3),
     "barrier": envs.Barrier(ROUNDS),
     "shifted barrier": envs.Barrier(ROUNDS, shift=60),
-    "leakage": envs.LeakageInstance(ROUNDS),
-    "leakage neighbour": envs.LeakageInstance(ROUNDS, neighbour=True),
+    "leakage": LeakageInstance(ROUNDS),
+    "leakage neighbour": LeakageInstance(ROUNDS, neighbour=True),
 }
 RANDOM: dict[str, envs.Environment] = {
     "bernoulli": envs.Bernoulli(3, ROUNDS, best=1),

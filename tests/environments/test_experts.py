@@ -14,7 +14,11 @@ from bandanna._core.types import InputError
 from bandanna.environments.experts import add_expert_losses
 
 ROUNDS = 3000
-ADVISED = [name for name in envs.ENVIRONMENTS if envs.has_experts(name)]
+ADVISED = [
+    name
+    for name, make in envs.ENVIRONMENTS.items()
+    if isinstance(make, type) and issubclass(make, envs.ExpertEnvironment)
+]
 
 
 def made(name: str, **options: Any) -> envs.ExpertEnvironment:

@@ -14,7 +14,6 @@ from bandanna.environments.adaptive import PunishLeader, PunishRepeats
 from bandanna.environments.base import COMPARATORS, Environment, World
 from bandanna.environments.digits import DigitsExperts
 from bandanna.environments.drift import SinusoidalDrift
-from bandanna.environments.experiments import CommonEffects, Narrow, Novelty, Waking
 from bandanna.environments.experts import (
     Chunk,
     ClusteredExperts,
@@ -31,7 +30,6 @@ from bandanna.environments.synthetic import (
     Barrier,
     Bernoulli,
     ConstrainedAdversary,
-    LeakageInstance,
     Segments,
     Switching,
 )
@@ -48,10 +46,6 @@ ENVIRONMENTS: dict[str, Callable[..., Environment | ExpertEnvironment]] = {
     "barrier": Barrier,
     "trial": ClinicalTrial,
     "returning": Returning,
-    "common-effects": CommonEffects,
-    "novelty": Novelty,
-    "waking": Waking,
-    "narrow": Narrow,
     "one-good": OneGoodExpert,
     "clustered": ClusteredExperts,
     "switching-experts": SwitchingExperts,
@@ -73,13 +67,6 @@ def register(name: str, make: Callable[..., Environment | ExpertEnvironment]) ->
     if name in ENVIRONMENTS and ENVIRONMENTS[name] is not make:
         raise InputError(f"there is an environment {name!r} already.")
     ENVIRONMENTS[name] = make
-
-
-def has_experts(name: str) -> bool:
-    """Whether experts advise in an environment, by its name."""
-    check_environment(name)
-    make = ENVIRONMENTS[name]
-    return isinstance(make, type) and issubclass(make, ExpertEnvironment)
 
 
 def make_environment(
@@ -170,17 +157,13 @@ __all__ = [
     "Chunk",
     "ClinicalTrial",
     "ClusteredExperts",
-    "CommonEffects",
     "ConstrainedAdversary",
     "DigitsExperts",
     "Environment",
     "ExpertEnvironment",
     "ExpertTable",
-    "LeakageInstance",
     "Logged",
     "LossTable",
-    "Narrow",
-    "Novelty",
     "OneGoodExpert",
     "PunishLeader",
     "PunishRepeats",
@@ -191,11 +174,9 @@ __all__ = [
     "SwitchingExperts",
     "SyntheticExperts",
     "TrialExperts",
-    "Waking",
     "World",
     "as_environment",
     "check_environment",
-    "has_experts",
     "make_environment",
     "register",
     "trial_outcomes",

@@ -233,26 +233,6 @@ class Barrier(Segments):
         super().__init__([[0.5, 1.0], [0.5, 0.0]], [shift, rounds - shift])
 
 
-class LeakageInstance(Segments):
-    """The paper's two neighbouring sequences on which EXP3 without noise gives itself away.
-
-    All losses are 1, except that the second arm's first loss is 0 unless ``neighbour`` is set.
-
-    Parameters
-    ----------
-    rounds
-        Number of rounds T, at least 2.
-    neighbour
-        Take the neighbouring sequence.
-    """
-
-    name = "leakage"
-
-    def __init__(self, rounds: int, neighbour: bool = False) -> None:
-        rounds = checks.whole("rounds", rounds, 2, checks.MAX_ROUNDS)
-        super().__init__([[1.0, 1.0 if neighbour else 0.0], [1.0, 1.0]], [1, rounds - 1])
-
-
 def _check_gap(gap: float) -> None:
     if checks.within("gap", gap, 0.0, 1.0) == 0.0:
         raise InputError("gap must be above 0 and at most 1; got 0.")

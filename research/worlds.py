@@ -1,4 +1,7 @@
-"""What ordinary experiments meet: weekdays, trends, novelty, arms that wake, narrow losses."""
+"""What ordinary experiments meet: weekdays, trends, novelty, arms that wake, narrow losses.
+
+Reproductions and benchmarks play in these worlds; importing this file makes them known by name.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, binomial
 from bandanna._core.types import InputError
+from bandanna.environments import register as register_name
 from bandanna.environments.base import Environment, Memory, register
 from bandanna.environments.synthetic import Segments, one_better
 
@@ -204,3 +208,27 @@ def _sum_losses(
 
 
 register(NarrowParams, _sum_losses)
+
+
+class LeakageInstance(Segments):
+    """The paper's two neighbouring sequences on which EXP3 without noise gives itself away.
+
+    All losses are 1, except that the second arm's first loss is 0 unless ``neighbour`` is set.
+
+    Parameters
+    ----------
+    rounds
+        Number of rounds T, at least 2.
+    neighbour
+        Take the neighbouring sequence.
+    """
+
+    name = "leakage"
+
+    def __init__(self, rounds: int, neighbour: bool = False) -> None:
+        rounds = checks.whole("rounds", rounds, 2, checks.MAX_ROUNDS)
+        super().__init__([[1.0, 1.0 if neighbour else 0.0], [1.0, 1.0]], [1, rounds - 1])
+
+
+for _world in (CommonEffects, Novelty, Waking, Narrow):
+    register_name(_world.name, _world)
