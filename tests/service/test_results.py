@@ -15,9 +15,10 @@ from bandanna.service.routes.results import as_csv
 from bandanna.service.summary import FEWEST, steadiness, summary
 from bandanna.store import Secret, SqlStore
 from bandanna.store.rows import ReleaseRow
-from bandanna.store.totals import Half, totals_of
+from bandanna.store.totals import Half
 from tests.postgres import needs_postgres
 from tests.store.stores import changes, experiment, put
+from tests.store.totals import totals_of
 
 
 def releases(values: list[float], choice: int = 0, size: int = 3) -> list[ReleaseRow]:
