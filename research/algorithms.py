@@ -12,7 +12,6 @@ from bandanna._core.types import JSON
 from bandanna.algorithms import ANY, CHANGING, STEADY
 from bandanna.environments import Environment, make_environment
 from bandanna.environments.base import World
-from bandanna.planner.plan import CHANGES, Rank, runs_in
 from bandanna.policy import Policy
 from bandanna.simulation.baselines import make_policy
 from bandanna.simulation.runs import simulate
@@ -23,6 +22,31 @@ from research.regime_map import OURS
 
 OWN_ARMS = ("trial", "barrier")
 """Environments that bring their arms."""
+
+
+CHANGES = ", changes"
+"""After an algorithm's name: told how often the best arm changes."""
+
+
+class Rank(NamedTuple):
+    """How an algorithm does in a world; regrets are times the least for the same problem."""
+
+    mean: float
+    """Geometric mean over environments and sizes, of mean regret."""
+    high: float
+    """The same of the 90% quantile."""
+    worst: float
+    """The environment's with the largest mean over sizes."""
+    where: str
+
+    def merit(self, losses: str) -> float:
+        """Return what decides in a world: on the whole, or the worst where nothing is known."""
+        return self.worst if losses == ANY else self.mean
+
+
+def runs_in(losses: str) -> str:
+    """Return what runs in a world, by the name it was measured under."""
+    return {ANY: "adaptive", STEADY: "phased", CHANGING: f"adaptive{CHANGES}"}[losses]
 
 
 class Outcome(NamedTuple):

@@ -1,7 +1,4 @@
-"""Write what every reproduction found, from its JSON file, as a page. ``make reproductions``.
-
-What the study of algorithms found also goes where plans read it.
-"""
+"""Write what every reproduction found, from its JSON file, as a page. ``make reproductions``."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from research import REPRODUCTIONS
 HERE = Path(__file__).parent
 RESULTS, PAGE = HERE / "results", HERE / "results.md"
 STUDY = "algorithms"
-MEASURED = HERE.parent / "src" / "bandanna" / "planner" / "measured.json"
 HEAD = """# Reproductions
 
 What every `bandanna reproduce` found with its full settings, run to the end once; `make
@@ -48,22 +44,5 @@ def table(headings: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in cells]
 
 
-def measured(rows: list[dict[str, str]]) -> str:
-    """Return the study's table as plans read it: by world and algorithm, the best first."""
-    found: dict[str, dict[str, list[float | str]]] = {}
-    for row in rows:
-        numbers = [float(row[heading]) for heading in ("mean", "90%", "worst")]
-        found.setdefault(row["losses"], {})[row["algorithm"]] = [*numbers, row["where"]]
-    worlds = [
-        f' "{world}": {{\n'
-        + ",\n".join(f'  "{name}": {json.dumps(line)}' for name, line in table.items())
-        + "\n }"
-        for world, table in found.items()
-    ]
-    return "{\n" + ",\n".join(worlds) + "\n}\n"
-
-
 if __name__ == "__main__":
-    study = json.loads((RESULTS / f"{STUDY}.json").read_text("utf-8"))
-    MEASURED.write_text(measured(study["rows"]), "utf-8")
     PAGE.write_text("\n".join([HEAD, *map(section, REPRODUCTIONS)]).rstrip() + "\n", "utf-8")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from importlib import resources
+from functools import cached_property
 from typing import NamedTuple
 
 from bandanna._core import checks
@@ -14,7 +12,6 @@ from bandanna._core.html import paragraph, table
 from bandanna._core.types import JSON, InputError, Model
 from bandanna.algorithms import (
     ALGORITHMS,
-    ANY,
     CHANGING,
     DEFAULT,
     STEADY,
@@ -125,50 +122,6 @@ def percent(share: float) -> str:
         return f"{share:.1%}"
     digits = -math.floor(math.log10(share)) - 1
     return f"{share:.{digits}%}"
-
-
-class Rank(NamedTuple):
-    """How an algorithm does in a world; regrets are times the least for the same problem."""
-
-    mean: float
-    """Geometric mean over environments and sizes, of mean regret."""
-    high: float
-    """The same of the 90% quantile."""
-    worst: float
-    """The environment's with the largest mean over sizes."""
-    where: str
-
-    def merit(self, losses: str) -> float:
-        """Return what decides in a world: on the whole, or the worst where nothing is known."""
-        return self.worst if losses == ANY else self.mean
-
-
-CHANGES = ", changes"
-"""After an algorithm's name: told how often the best arm changes."""
-
-
-@cache
-def standings(losses: str) -> dict[str, Rank]:
-    """Return every algorithm's standing in a world, the best first."""
-    file = resources.files(__package__) / "measured.json"
-    measured = json.loads(file.read_text(encoding="utf-8"))[losses]
-    return {name: Rank(*numbers) for name, numbers in measured.items()}
-
-
-def runs_in(losses: str) -> str:
-    """Return what runs in a world, by the name it was measured under."""
-    return {ANY: "adaptive", STEADY: "phased", CHANGING: f"adaptive{CHANGES}"}[losses]
-
-
-def expected(algorithm: str, losses: str) -> float | None:
-    """Return regret to expect, times the least; None for what was not measured.
-
-    Where losses change an algorithm that can be told how often is.
-    """
-    measured = standings(losses)
-    with_changes = measured.get(algorithm + CHANGES) if losses == CHANGING else None
-    known = with_changes or measured.get(algorithm)
-    return None if known is None else known.merit(losses)
 
 
 ARMS_CHANGED = (
