@@ -22,6 +22,7 @@ from itertools import combinations, pairwise
 from typing import NamedTuple, cast
 
 import numpy as np
+import research.prior_work  # noqa: F401  # makes dp-exp3-lap known
 from numpy.typing import NDArray
 
 import bandanna as bd

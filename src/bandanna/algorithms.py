@@ -368,14 +368,6 @@ BANDITS = (
         ),
         _tight(exp3.local_tight_bound, local=True),
     ),
-    _published(
-        "dp-exp3-lap",
-        "EXP3 on single noisy losses, clipped (Tossou and Dimitrakakis 2017)",
-        "prior work",
-        tune=exp3.clipped,
-        local=True,
-        comparison=True,
-    ),
     _plain(
         "no-privacy",
         "Tsallis-INF on the losses themselves",

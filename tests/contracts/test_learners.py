@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from research.prior_work import ClippedExp3
 
 from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.learners import (
     LEARNERS,
     Adaptive,
-    ClippedExp3,
     CompiledLearner,
     DpKlucb,
     Exp3,

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from research.prior_work import ClippedExp3
 
 from bandanna._core.streams import new_stream
-from bandanna.learners import ClippedExp3, Exp3
+from bandanna.learners import Exp3
 from tests.laws import assert_law
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import research.prior_work  # noqa: F401  # makes dp-exp3-lap known
 
 import bandanna as bd
 from bandanna.policy import Policy

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
+from research.prior_work import ClippedExp3
 
 import bandanna as bd
 from bandanna.algorithms import names
-from bandanna.learners import ClippedExp3, Exp3, Ftpl, Htinf, TsallisInf
+from bandanna.learners import Exp3, Ftpl, Htinf, TsallisInf
 from bandanna.privacy import LaplaceRelease, OneBitRelease
 from bandanna.spec import Problem
 from bandanna.theory.tsallis import best_one_bit_batch

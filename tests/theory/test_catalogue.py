@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import research.prior_work  # noqa: F401  # makes dp-exp3-lap known
 
 import bandanna as bd
 from bandanna import algorithms as catalogue

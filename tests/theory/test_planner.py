@@ -7,6 +7,7 @@ import time
 from statistics import median
 
 import pytest
+import research.prior_work  # noqa: F401  # makes dp-exp3-lap known
 
 import bandanna as bd
 from bandanna.algorithms import ALGORITHMS, DEFAULT, algorithms

@@ -12,7 +12,6 @@ from bandanna.learners.base import (
     Learner,
     PhaseLearner,
 )
-from bandanna.learners.clipped_exp3 import ClippedExp3
 from bandanna.learners.dp_klucb import DpKlucb
 from bandanna.learners.exp3 import Exp3
 from bandanna.learners.exp4 import Exp4
@@ -30,7 +29,6 @@ LEARNERS: dict[str, type[CompiledLearner]] = {
     learner.name: learner
     for learner in (
         Exp3,
-        ClippedExp3,
         Htinf,
         TsallisInf,
         Ftpl,
@@ -62,7 +60,6 @@ __all__ = [
     "LEARNERS",
     "AbTest",
     "Adaptive",
-    "ClippedExp3",
     "Compiled",
     "CompiledLearner",
     "DpKlucb",

@@ -149,15 +149,6 @@ def local_bound(problem: Problem) -> Bound:
     )
 
 
-def clipped(problem: Problem) -> Tuning:
-    """DP-EXP3-Lap (Tossou, Dimitrakakis 2017): the mixing of EXP3 for gains, and the clip."""
-    require_horizon("dp-exp3-lap", "log(T) must be above 0", problem, lambda horizon: horizon >= 2)
-    arms, rounds, epsilon = problem.size
-    mixing = min(1.0, math.sqrt(arms * math.log(arms) / ((math.e - 1.0) * rounds)))
-    parts = learner("clipped-exp3", arms, mixing=mixing, bound=math.log(rounds) / epsilon)
-    return Tuning(parts, release("laplace", problem, 1))
-
-
 def one_bit_bound(problem: Problem, batch: int | None = None) -> Bound:
     """Centred EXP3 on released bits: ``(tau/s) sqrt(n K log(K) / 2) + ... + tau``.
 

@@ -1,7 +1,11 @@
-"""EXP3 on clipped gains: the learner inside DP-EXP3-Lap (Tossou, Dimitrakakis 2017)."""
+"""Prior work that is only compared with: DP-EXP3-Lap (Tossou, Dimitrakakis 2017).
+
+Importing this module makes ``dp-exp3-lap`` an algorithm and ``clipped-exp3`` a learner by name.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -11,6 +15,9 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream
+from bandanna.algorithms import Algorithm
+from bandanna.algorithms import register as register_algorithm
+from bandanna.learners import add
 from bandanna.learners.base import CompiledLearner
 from bandanna.learners.exp3 import (
     Exp3,
@@ -23,6 +30,8 @@ from bandanna.learners.exp3 import (
     start_exp3,
 )
 from bandanna.learners.steps import register
+from bandanna.spec import Problem
+from bandanna.theory.tuning import Tuning, learner, release, require_horizon
 
 
 class ClippedExp3Params(NamedTuple):
@@ -101,3 +110,26 @@ def _update(
 
 
 register(ClippedExp3Params, _draw, _update)
+add(ClippedExp3)
+
+
+def clipped(problem: Problem) -> Tuning:
+    """DP-EXP3-Lap (Tossou, Dimitrakakis 2017): the mixing of EXP3 for gains, and the clip."""
+    require_horizon("dp-exp3-lap", "log(T) must be above 0", problem, lambda horizon: horizon >= 2)
+    arms, rounds, epsilon = problem.size
+    mixing = min(1.0, math.sqrt(arms * math.log(arms) / ((math.e - 1.0) * rounds)))
+    parts = learner("clipped-exp3", arms, mixing=mixing, bound=math.log(rounds) / epsilon)
+    return Tuning(parts, release("laplace", problem, 1))
+
+
+register_algorithm(
+    Algorithm(
+        "dp-exp3-lap",
+        "EXP3 on single noisy losses, clipped (Tossou and Dimitrakakis 2017)",
+        "prior work",
+        tune=clipped,
+        as_published=True,
+        local=True,
+        comparison=True,
+    )
+)
