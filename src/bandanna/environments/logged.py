@@ -226,8 +226,9 @@ class Logged(Environment):
         Column with a group of people. Without propensities, arms are compared within each group,
         so that it does not matter who got which arm more often.
     time
-        Column to put rows in order by. The log is then cut into ``blocks``, and a round's loss
-        is drawn among the rows of its time: what changed in the log changes in the rehearsal.
+        Column to put rows in order by: numbers, or dates 2024-01-31, or 31/01/2024 where some day
+        is above 12. The log is then cut into ``blocks``, and a round's loss is drawn among the
+        rows of its time: what changed in the log changes in the rehearsal.
     person
         Column with whose row it is. What a person met of one arm is then one row, a slot, whose
         outcome is the mean of theirs: people come back as they do in the log, rounds are slots,
