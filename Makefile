@@ -99,10 +99,11 @@ fresh:
 	cd build/fresh/bandanna && export HOME=$(CURDIR)/build/fresh/home && \
 	  $(MAKE) demo && $(MAKE) test && rm -r demo && $(MAKE) demo
 
-# The pictures in the README and in the guide: a scorecard (needs Chromium), and what privacy costs in three worlds.
+# The pictures in the README and in the guide: a scorecard (needs Chromium), what privacy costs in three worlds, and what probing costs.
 picture: $(VENV)/ready
 	$(BIN)/python -m docs.card docs/images
 	$(BIN)/python -m docs.worlds docs/images/worlds.svg
+	$(BIN)/python -m docs.frontier docs/images/frontier.svg
 
 # Every reproduction with its full settings, one after the other: an hour or so.
 reproductions: $(VENV)/ready

@@ -3,6 +3,9 @@
 These problems judge; the constants of phases were chosen on those of ``benchmarks.tune_phased``.
 Rivals are dp-klucb, phased, adaptive and the plain A/B test that explores 10% or 20% of the rounds,
 each with the same epsilon and the same random numbers. Prints a Markdown table, then what holds.
+
+``--woken`` prints in how many runs an arm that wakes is found: most of the last tenth of the rounds
+is played with it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from bandanna.environments import (
     Segments,
     Switching,
 )
+from bandanna.simulation.engine import play_run
 
 Floats = NDArray[np.float64]
 Measured = dict[str, Floats]
@@ -169,11 +173,37 @@ def compare(problems: list[Case], runs: int) -> None:
     print(f"quantiles at most {tails.max():.2f}, above 1.3 in {int((tails > 1.3).sum())}.")
 
 
+def found_woken(world: Segments, policy: bd.Policy, runs: int) -> float:
+    """Return in how many runs most of the last tenth is played with the arm that is best then."""
+    best = int(world.params().means[-1].argmin())
+    stops = np.array([round(0.9 * world.rounds), world.rounds])
+    played = [play_run(policy.recipe, world, stops, 0, run).played for run in range(runs)]
+    last = np.diff(np.array(played)[:, :, best], axis=1)[:, 0]
+    return float((last > 0.5 * (stops[1] - stops[0])).mean())
+
+
+def woken(problems: list[Case], runs: int) -> None:
+    """Print in how many runs each algorithm finds an arm that wakes."""
+    names = [NET, "phased", "adaptive", "dp-klucb"]
+    print(f"| problem | K | T | epsilon | {' | '.join(names)} |")
+    print("|---" * (4 + len(names)) + "|")
+    for case in problems:
+        if case.kind == WAKING and isinstance(case.world, Segments):
+            size = case.world.arms, case.epsilon, case.world.rounds
+            cells = [case.name, str(size[0]), f"{size[2]:,}", f"{case.epsilon:g}"]
+            for name in names:
+                share = found_woken(case.world, bd.PrivateBandit(*size, name), runs)
+                cells.append(f"{share:.1%}")
+            print(f"| {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     """Print the table and what holds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
-    compare(cases(), parser.parse_args().runs)
+    parser.add_argument("--woken", action="store_true", help="how often an arm that wakes is found")
+    given = parser.parse_args()
+    (woken if given.woken else compare)(cases(), given.runs)
 
 
 if __name__ == "__main__":
