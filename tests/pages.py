@@ -22,6 +22,7 @@ OTHERS = [
     ROOT / "research" / "corrections.md",
     ROOT / "research" / "regimes.md",
     ROOT / "research" / "results.md",
+    ROOT / "research" / "tight-constants.md",
     ROOT / "tests" / "mutants.md",
     ROOT / "clients" / "device" / "README.md",
     PROTOCOL,

@@ -1,4 +1,4 @@
-"""The lemmas of docs/theory/tight-constants.md, one by one, and every bound computed twice."""
+"""The lemmas of research/tight-constants.md, one by one, and every bound computed twice."""
 
 from __future__ import annotations
 

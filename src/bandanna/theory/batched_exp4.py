@@ -121,7 +121,7 @@ def calibrated_bound(problem: Problem, batch: int | None = None) -> Bound:
     chosen, noise = best_calibrated(problem, batch)
     deviation = noise.deviation * problem.arms / chosen.mixing / chosen.batch
     return Bound(
-        f"calibrated batched EXP4, {noise.law} noise (docs/theory/batched-exp4.md)",
+        f"calibrated batched EXP4, {noise.law} noise (research/tight-constants.md)",
         calibrated_terms(problem, noise, chosen),
         chosen.batch,
         {"learning_rate": chosen.learning_rate, "mixing": chosen.mixing, "noise": deviation},
@@ -135,7 +135,7 @@ def calibrated_delta(problem: Problem) -> float:
 
 
 def calibrated_terms(problem: Problem, noise: Calibration, chosen: Batched) -> dict[str, float]:
-    """Bound the regret of batched EXP4 by what ``docs/theory/batched-exp4.md`` proves.
+    """Bound the regret of batched EXP4 by what ``research/tight-constants.md`` proves.
 
     Infinite where the noise is too large for the learning rate.
     """

@@ -5,7 +5,7 @@ then 1 and the noise only smaller than the formula assumes, so its proof still h
 
 Bounds of exponential weights on losses with Laplace noise (``noisy_weights``) do not need the noise
 to be small in every round, as the paper's do: its exact moments are used instead, and the
-logarithms of T disappear (``docs/theory/tight-constants.md``). ``lam`` is the scale of the noise on
+logarithms of T disappear (``research/tight-constants.md``). ``lam`` is the scale of the noise on
 a loss.
 """
 
@@ -39,7 +39,7 @@ class Bound:
 
 
 PAPER = "Asi, Raman, Talwar"
-PROOF = "docs/theory/tight-constants.md"
+PROOF = "research/tight-constants.md"
 
 
 class Tuning(NamedTuple):
