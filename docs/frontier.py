@@ -14,10 +14,11 @@ from pathlib import Path
 import altair as alt
 import numpy as np
 from altair.typing import ChartType
+from research.worlds import Waking
 
 import bandanna as bd
 from bandanna._core.types import JSON
-from bandanna.environments import Environment, Segments, Waking
+from bandanna.environments import Environment, Segments
 from bandanna.learners import Phased
 from bandanna.policy import Policy
 from bandanna.report.charts import save_chart
