@@ -20,7 +20,13 @@ from numbers import Integral
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args, get_type_hints
 
 from bandanna._core import checks
-from bandanna._core.checks import check_guardrails, check_metrics, check_together
+from bandanna._core.checks import (
+    check_adjusted,
+    check_guardrails,
+    check_metrics,
+    check_together,
+)
+from bandanna._core.scale import Scale
 from bandanna._core.start import Start, check_start
 from bandanna._core.types import JSON, ArmName, InputError
 
@@ -441,6 +447,43 @@ class Spec:
         served=True,
         experts=False,
     )
+    adjust: str | None = _declare(
+        _optional(checks.adjust),
+        """What was known of each person before the decision, by name: decide(before=...) takes it
+        as a number, in the outcome's units, such as a prediction by any model. It is subtracted
+        from the outcome, times the slope. Differences between arms stay what they are and vary
+        less.""",
+        None,
+        served=True,
+        experts=False,
+    )
+    slope: float | None = _declare(
+        _optional(checks.slope),
+        "With adjust: how many times what was known before is subtracted.",
+        None,
+        least=-checks.STEEPEST,
+        most=checks.STEEPEST,
+        served=True,
+        experts=False,
+    )
+    adjusted_range: tuple[float, float] | None = _declare(
+        _optional(checks.loss_range),
+        """With adjust: the range in which what is left of the outcome is counted, known beforehand.
+        What is outside counts as its nearer end.""",
+        None,
+        served=True,
+        experts=False,
+    )
+    before_epsilon: float = _declare(
+        partial(checks.within, "before_epsilon", low=0.0, high=checks.MAX_EPSILON),
+        """With adjust: if what was known before holds feedback that was released before, the
+        epsilon of that. The guarantee adds it up.""",
+        0.0,
+        least=0,
+        most=checks.MAX_EPSILON,
+        served=True,
+        experts=False,
+    )
     start_from: object = _declare(
         check_start,
         """What bd.answer returned for a finished log, or its to_dict(): its released sums start
@@ -464,7 +507,34 @@ class Spec:
             raise InputError("people= goes with per_person=, the slots a person may have.")
         about = ("metrics", "guardrails", "control", "least_share", "arms")
         check_together(*(values[name] for name in about))
+        self._check_adjusted(values)
         checks.set_fields(self, **values)
+
+    def _check_adjusted(self, values: Mapping[str, Any]) -> None:
+        """Refuse what does not go with subtracting what was known before."""
+        name, slope, ends = (values[one] for one in ("adjust", "slope", "adjusted_range"))
+        check_adjusted(name, slope, ends, binary=values["binary"])
+        if name is None and values["before_epsilon"]:
+            raise InputError("before_epsilon is of what was known before: name that, adjust=.")
+        if name is not None and (slope is None or ends is None):
+            raise InputError(
+                f"to subtract {name!r} give slope=, how many times, and adjusted_range=, the range "
+                f"of what is left of outcomes. bd.answer finds both from a finished log."
+            )
+        if name is not None and values["start_from"] is not None:
+            raise InputError("a log is of outcomes as they are: start_from= goes without adjust=.")
+
+    @property
+    def scale(self) -> Scale | None:
+        """How outcomes are counted; None where they are counted as they are."""
+        if self.slope is None or self.adjusted_range is None:
+            return None
+        return Scale(*self.adjusted_range, self.slope)
+
+    @property
+    def counted_range(self) -> tuple[float, float]:
+        """The range of what is counted of an outcome."""
+        return self.loss_range if self.scale is None else self.scale.ends
 
     @property
     def start(self) -> Start | None:
@@ -521,6 +591,7 @@ class Spec:
             "loss_range": list(self.loss_range),
             "metrics": None if self.metrics is None else _as_lists(self.metrics),
             "guardrails": None if self.guardrails is None else dict(self.guardrails),
+            "adjusted_range": self.adjusted_range and list(self.adjusted_range),
             "start_from": None if self.start is None else self.start.to_dict(),
         }
 
@@ -579,6 +650,10 @@ class OptionsAround(CommonOptions, total=False):
     guardrails: Mapping[str, float] | None
     control: str | int | None
     least_share: float
+    adjust: str | None
+    slope: float | None
+    adjusted_range: tuple[float, float] | None
+    before_epsilon: float
     start_from: object
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -489,6 +490,63 @@ def test_metrics_are_kept_and_answered_for_after_a_restart(store: Store) -> None
     assert all(0.0 <= mean <= 1.0 for mean in means)
     assert here.look(lambda policy: policy.released) == 4
     here.writer.close()
+
+
+def _known_before(batch: int, position: int, policy: bd.Policy) -> float:
+    return policy.state.open[batch].before[position]
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_what_was_known_before_is_kept_as_it_was_when_it_was_decided(
+    store: Store, persons: bool
+) -> None:
+    """Two processes take turns; a fresh one reads the same numbers, sums and outcomes as sent."""
+    policy = bd.PrivateBandit(
+        ["a", "b"],
+        1.0,
+        300,
+        "ab-test",
+        adjust="past",
+        slope=0.8,
+        adjusted_range=(-0.1, 0.5),
+        per_person=3 if persons else None,
+    )
+    made = experiment(head=policy.to_dict(private=False), deadline_seconds=20.0)
+    number = put(store, made)
+    offices = [Office(store, number) for _ in range(2)]
+    fresh, dice, waiting = Office(store, number), random.Random(5), list[str]()
+    known: dict[str, float] = {}
+    for step in range(80):
+        here = offices[step % 2]
+        here.now = float(step)
+        if waiting and dice.random() < 0.4:
+            with suppress(GoneError):  # a slot closes when its first round is due
+                here.reward(waiting.pop(dice.randrange(len(waiting))), dice.random())
+        else:
+            person, defer = (
+                f"{dice.randrange(12)}" if persons else None,
+                not persons and step % 3 == 0,
+            )
+            known[f"{step}"] = dice.random()
+            asked = {"person": person, "before": known[f"{step}"], "defer": defer}
+            event = here.decide(f"{step}", **asked)  # type: ignore[arg-type]
+            again = here.decide(f"{step}", **asked | {"before": 0.123})  # type: ignore[arg-type]
+            assert again == event
+            batch, position = event.location
+            kept = here.look(partial(_known_before, batch, position))
+            assert kept in known.values() if persons else kept == known[f"{step}"]
+            waiting += [] if defer else [f"{step}"]
+        here.expire()
+        waiting = [name for name in waiting if step < int(name) + 20]
+        if step % 10 == 0:
+            fresh.restart()
+            states = [one.look(lambda policy: policy.to_dict()) for one in (*offices, fresh)]
+            assert states[0] == states[1] == states[2]
+            assert states[0]["open_batches"][0]["before"]
+    with pytest.raises(bd.InputError, match="'past'"):
+        here.decide("nothing known", person="1" if persons else None)
+    for one in (*offices, fresh):
+        one.writer.close()
 
 
 @pytest.mark.parametrize("persons", [False, True])

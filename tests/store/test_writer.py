@@ -36,10 +36,11 @@ class Office:
         person: str | None = None,
         eligible: list[int] | None = None,
         context: dict[str, object] | None = None,
+        before: float | None = None,
         *,
         defer: bool = False,
     ) -> Event:
-        asked = advice, person, eligible, context
+        asked = advice, person, eligible, context, before
 
         def work(unit: Any, known: Event | None) -> Event:
             return known or unit.decide(name, *asked, defer=defer, now=self.now)

@@ -144,6 +144,7 @@ def decide(
     eligible: Iterable[str | int] | Mapping[str | int, bool] | None,
     context: Mapping[str, object] | None,
     event_id: str | None,
+    before: float | None = None,
 ) -> Call:
     """Ask for a decision, under an id that makes repeats harmless."""
     body: JSON = {"event_id": event_id or f"evt_{secrets.token_hex(12)}"}
@@ -157,6 +158,8 @@ def decide(
         body["eligible"] = list(eligible)
     if context is not None:
         body["context"] = dict(context)
+    if before is not None:
+        body["before"] = before
     if advice is not None:
         body["advice"] = advice
     return Call("POST", f"{path}/decisions", body)

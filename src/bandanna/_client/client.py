@@ -166,13 +166,16 @@ class Experiment:
         segment: str | None = None,
         eligible: Iterable[str | int] | Mapping[str | int, bool] | None = None,
         context: Mapping[str, object] | None = None,
+        before: float | None = None,
         event_id: str | None = None,
     ) -> Decision:
         """Choose an arm, among the eligible ones; the same ``event_id`` gets the same answer.
 
-        ``context`` is what is known of the person, where the experiment has features.
+        ``context`` is what is known of the person, where the experiment has features; ``before``
+        the number that is subtracted from the outcome, where it has ``adjust``.
         """
-        call = calls.decide(self._path, advice, person, segment, eligible, context, event_id)
+        known = context, event_id, before
+        call = calls.decide(self._path, advice, person, segment, eligible, *known)
         return calls.decision(self._client.run(call))
 
     def block(
@@ -383,13 +386,16 @@ class AsyncExperiment:
         segment: str | None = None,
         eligible: Iterable[str | int] | Mapping[str | int, bool] | None = None,
         context: Mapping[str, object] | None = None,
+        before: float | None = None,
         event_id: str | None = None,
     ) -> Decision:
         """Choose an arm, among the eligible ones; the same ``event_id`` gets the same answer.
 
-        ``context`` is what is known of the person, where the experiment has features.
+        ``context`` is what is known of the person, where the experiment has features; ``before``
+        the number that is subtracted from the outcome, where it has ``adjust``.
         """
-        call = calls.decide(self._path, advice, person, segment, eligible, context, event_id)
+        known = context, event_id, before
+        call = calls.decide(self._path, advice, person, segment, eligible, *known)
         return calls.decision(await self._client.run(call))
 
     def block(

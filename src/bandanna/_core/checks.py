@@ -102,6 +102,47 @@ def loss_range(value: object) -> tuple[float, float]:
     return low, high
 
 
+STEEPEST = 100.0
+"""The largest slope that may be given."""
+
+
+def slope(value: object) -> float:
+    """Require a slope with which what was known before may be subtracted."""
+    number = as_float(value)
+    if not abs(number) <= STEEPEST:
+        raise InputError(
+            f"slope must be a number from {-STEEPEST:g} to {STEEPEST:g}; got {value!r}. Write what "
+            f"was known before in the outcome's units, as a prediction of it."
+        )
+    return number
+
+
+def adjust(value: object) -> str:
+    """Require the name of what was known before."""
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME or not value.isprintable():
+        raise InputError(
+            f"adjust must name what was known before, in 1 to {LONGEST_NAME} printable characters; "
+            f"got {value!r}."
+        )
+    return value
+
+
+def check_adjusted(
+    adjust: str | None,
+    slope: float | None,
+    adjusted_range: tuple[float, float] | None,
+    *,
+    binary: bool,
+) -> None:
+    """Refuse what does not go with subtracting what was known before."""
+    if adjust is None and (slope is not None or adjusted_range is not None):
+        raise InputError("slope and adjusted_range are for a column to subtract: name it, adjust=.")
+    if adjusted_range is not None and slope is None:
+        raise InputError("an adjusted_range is for a slope that is known: give slope= too.")
+    if binary and adjust is not None:
+        raise InputError("an outcome that is 0 or 1 has a range already, and is not adjusted.")
+
+
 def set_fields(thing: object, **values: object) -> None:
     """Store checked values in a frozen dataclass, as plain Python numbers."""
     for name, value in values.items():

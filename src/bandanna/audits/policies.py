@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna._core.types import Decision, InputError
+from bandanna._core.types import JSON, Decision, InputError
 from bandanna.audits.attack import (
     MOST_EPSILON,
     NO_PROOF,
@@ -20,7 +20,7 @@ from bandanna.audits.attack import (
     fewest_draws,
     lower_limit,
 )
-from bandanna.audits.transcript import Losses, Seen, watch
+from bandanna.audits.transcript import Before, Losses, Seen, watch
 from bandanna.policy import Policy
 
 
@@ -39,6 +39,7 @@ def audit_canaries(
         batches,
         [seed],
         exact=exact,
+        before=lambda batch, position: 1.0 if position else 1.0 - float(coins[batch % batches]),
     )
     published = np.array(seen.published)
     arms = np.zeros(batches, dtype=np.int64)
@@ -97,6 +98,14 @@ def side_door(policy: Policy, *, seed: int = 0) -> str:
             difference = _difference(none, seen)
             if difference:
                 return f"{difference} when {name}, though what was published is the same"
+        if policy.spec.adjust is not None:
+            lowest: Before = lambda batch, position: 0.0  # noqa: E731
+            seen = watch(
+                policy, lambda _: 0.0, batches, [seed], blind=True, delay=delay, before=lowest
+            )
+            difference = _difference(none, seen)
+            if difference:
+                return f"{difference} when what was known before is another number"
     return ""
 
 
@@ -126,8 +135,19 @@ SELECTION = 0.5
 """Runs are few, and what gives a policy away may be rare: half of them choose the event."""
 
 
+PAIRS = (1.0, 0.0), (1.0, 0.5), (0.5, 0.0)
+"""Losses of the canary on either input. The first pair has one square; where squares are released
+too, the others move both."""
+
+
 def audit_runs(
-    policy: Policy, *, runs: int, significance: float, exact: bool = False, seed: int = 0
+    policy: Policy,
+    *,
+    runs: int,
+    significance: float,
+    exact: bool = False,
+    seed: int = 0,
+    pair: tuple[float, float] = PAIRS[0],
 ) -> AuditResult | None:
     """Attack a policy by so many short runs; None where that is too few to say anything."""
     promise = policy.guarantee
@@ -136,8 +156,8 @@ def audit_runs(
     ):
         return None
     return audit(
-        _observed(policy, 1.0, exact, [seed, 4]),
-        _observed(policy, 0.0, exact, [seed, 5]),
+        _observed(policy, pair[0], exact, [seed, 4]),
+        _observed(policy, pair[1], exact, [seed, 5]),
         promise.epsilon,
         draws=runs,
         significance=significance,
@@ -168,6 +188,7 @@ def _observed(
             [*seed, number],
             exact=exact,
             agreed=canary,
+            before=lambda batch, position: 1.0 - loss * (batch == canary and position == 0),
         )
         arms = np.zeros(LENGTH)
         for decision in reversed(seen.decisions):
@@ -182,8 +203,11 @@ def _observed(
             metrics = np.array(seen.metrics)[canary]
             together = published[0].sum() * policy.batch + metrics.sum()
             everything += [metrics.ravel(), np.array([together])]
-        if seen.squares:
-            everything.append(np.array(seen.squares)[canary].ravel())
+        if seen.squares:  # by themselves, and with the sum that moves with them
+            squares = np.array(seen.squares)[canary]
+            total = published[0].sum() * policy.batch
+            sides = [total + squares.sum(), total - squares.sum()]
+            everything += [squares.ravel(), np.array(sides)]
         return np.concatenate(everything)
 
     return lambda count: np.array([run(number) for number in range(count)])
@@ -252,8 +276,14 @@ def audit_policy(
     tried = {
         "canaries": audit_canaries(
             policy, batches=batches, significance=half, exact=exact, seed=seed
-        ),
-        "short runs": audit_runs(policy, runs=runs, significance=half, exact=exact, seed=seed),
+        )
     }
+    columns = policy._parts.columns
+    squares = columns is not None and any(one.square for one in columns.columns)
+    pairs = PAIRS if squares else PAIRS[:1]
+    asked: JSON = {"runs": runs, "significance": half / len(pairs), "exact": exact, "seed": seed}
+    for pair in pairs:
+        with_squares = "" if pair == PAIRS[0] else f", losses {pair[0]:g} and {pair[1]:g}"
+        tried[f"short runs{with_squares}"] = audit_runs(policy, **asked, pair=pair)
     attacks = {name: result for name, result in tried.items() if result is not None}
     return PolicyAudit(promise.epsilon, significance, attacks, side_door(policy, seed=seed))

@@ -20,6 +20,8 @@ from bandanna.privacy.release import Memory, Release, Released, Tally
 
 Losses = Callable[[Decision], float]
 """The loss of a decision, from 0 to 1."""
+Before = Callable[[int, int], float]
+"""What was known before, from 0 to 1, by batch and position; for policies that subtract it."""
 
 
 class WatchedRelease(Release):
@@ -194,11 +196,13 @@ def watch(
     exact: bool = False,
     delay: int = 0,
     agreed: int | None = None,
+    before: Before = lambda batch, position: 1.0,
 ) -> Seen:
     """Play a fresh copy of a policy until so many batches are published.
 
     Feedback comes ``delay`` rounds late. Experts' advice is random, but unanimous in the batch
-    ``agreed``: there, one loss counts for all of them.
+    ``agreed``: there, one loss counts for all of them. What was known before is the largest, but
+    where ``before`` says otherwise.
     """
     copy = policy.rehearse(new_stream([*seed, 0]), new_stream([*seed, 1]))
     inside = policy.recipe.release.in_process() if exact else copy._parts.release
@@ -218,7 +222,11 @@ def watch(
     waiting: deque[Decision] = deque()
     decisions: list[Decision] = []
     while len(watched.published) < batches:
-        if policy.experts is None:
+        if policy.spec.adjust is not None:
+            room = batch_with_room(copy.state)
+            where = (copy.state.batches, 0) if room is None else (room.number, len(room.losses))
+            decision = copy.decide(before=low + (high - low) * before(*where))
+        elif policy.experts is None:
             decision = copy.decide()
         else:
             votes = advice_rng.integers(0, len(policy.arms), policy.experts)

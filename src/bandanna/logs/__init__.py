@@ -22,6 +22,7 @@ from bandanna._core import checks
 from bandanna._core.extras import missing_for, need
 from bandanna._core.grid import UNITS, LossRange, check_range
 from bandanna._core.private_inputs import private_inputs
+from bandanna._core.scale import Scale
 from bandanna._core.start import Start, StartArm
 from bandanna._core.types import ArmName, Guarantee, InputError, plain
 from bandanna.counted import LARGEST_SQUARE, Counted
@@ -30,7 +31,7 @@ from bandanna.inference import Interval
 from bandanna.logs.answers import LogAnswer, comparison, how_made
 from bandanna.logs.bought import Bought, buy, check_asked
 from bandanna.logs.needed import rows_needed
-from bandanna.logs.rows import Categories, Rows, Scale, bins_of, check_cells
+from bandanna.logs.rows import Categories, Rows, bins_of, check_cells
 from bandanna.logs.rules import Gain, rule_gain
 from bandanna.one_look import Arm, Kind, OneLook, Term, statistic
 from bandanna.policy.answers import ArmAnswer, check_confidence, index_of

@@ -17,9 +17,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core import checks
 from bandanna._core.grid import LossRange
+from bandanna._core.scale import Scale
 from bandanna._core.types import InputError
-from bandanna.logs.rows import Rows, Scale, Sides
+from bandanna.logs.rows import Rows, Sides
 from bandanna.privacy.composition import float_below
 from bandanna.privacy.log_release import SideRelease
 
@@ -42,9 +44,6 @@ STEPS, TENTHS, DECADES = 40, 8, 3
 FLATTEST, STEEPEST, SLOPES = -0.5, 1.5, 41
 """Slopes that are tried: so many, from one to the other."""
 
-
-LARGEST = 100.0
-"""The steepest slope that may be given."""
 
 TELLING = 5.0
 """How many scales of the noise there must be pairs of people, to say what an adjustment gained."""
@@ -199,14 +198,8 @@ def check_asked(
         )
     if not auto and bounds is not None:
         raise InputError('bounds are for a range that is found: loss_range="auto", --range auto.')
-    if adjust is None and (slope is not None or adjusted_range is not None):
-        raise InputError("slope and adjusted_range are for a column to subtract: name it, adjust=.")
-    if slope is not None and not (math.isfinite(slope) and abs(slope) <= LARGEST):
-        raise InputError(
-            f"slope must be a number from {-LARGEST:g} to {LARGEST:g}; got {slope!r}. Write the "
-            f"column in the outcome's units, as a prediction of it."
-        )
-    if adjusted_range is not None and slope is None:
-        raise InputError("an adjusted_range is for a slope that is known: give slope= too.")
-    if binary and (auto or adjust is not None):
+    if slope is not None:
+        checks.slope(slope)
+    checks.check_adjusted(adjust, slope, adjusted_range, binary=binary)
+    if binary and auto:
         raise InputError("an outcome that is 0 or 1 has a range already, and is not adjusted.")

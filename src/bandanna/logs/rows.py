@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.grid import UNITS, LossRange
+from bandanna._core.scale import Scale
 from bandanna._core.types import InputError
 from bandanna.counted import Counted, Integers
 from bandanna.environments.frames import Column, read_columns
@@ -24,19 +25,6 @@ PAIRING = 20_261_118
 
 Floats = NDArray[np.float64]
 Categories = Mapping[str, Sequence[object]]
-
-
-class Scale(NamedTuple):
-    """How outcomes are counted: what is subtracted, and the range of what is left."""
-
-    low: float
-    high: float
-    slope: float = 0.0
-
-    @property
-    def ends(self) -> LossRange:
-        """The range."""
-        return self.low, self.high
 
 
 class Sides(NamedTuple):

@@ -317,9 +317,10 @@ def answer_from(
             f"{units.amount(settled.tolerance)}"
         )
     sentence = f"{words}, {sure(confidence, intervals)}, provided {assumption}."
-    about = ""
+    about = units.subtracted
     if intervals is not None and intervals.of_means and intervals.known:
-        about = ABOUT.format(means=intervals.of_means, differences=intervals.of_differences)
+        over = ABOUT.format(means=intervals.of_means, differences=intervals.of_differences)
+        about = f"{over} {about}".rstrip()
     return Answer(
         None if standing_now.best is None or units.neutral else names[standing_now.best],
         tuple(arms),

@@ -6,6 +6,7 @@ teaches: ``decide``, ``_open_batch`` and ``_teach``.
 
 from __future__ import annotations
 
+import math
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Never, Self
 
 import numpy as np
 
+from bandanna._core import checks
 from bandanna._core.advice import Advice
 from bandanna._core.grid import UNITS, UNNAMED_FEEDBACK, feedback_to_units
 from bandanna._core.private_inputs import private_feedback
@@ -133,8 +135,9 @@ class BasePolicy(OneProcess):
             raise InputError(NOT_BINARY)
         self._check_process()
         with self._lock:
-            batch = observe(self._parts, self._state, made, units, also)
-            self._state.rewarded = reward is not None
+            rewarded = reward is not None
+            batch = observe(self._parts, self._state, made, units, also, reward=rewarded)
+            self._state.rewarded = rewarded
             # What fails below must not carry them in its traceback.
             del loss, reward, metrics, units, also
             self._learn(batch)
@@ -208,6 +211,12 @@ class BasePolicy(OneProcess):
     def loss_range(self) -> tuple[float, float]:
         """Smallest and largest possible loss."""
         return self.spec.loss_range
+
+    @property
+    def counted_range(self) -> tuple[float, float]:
+        """The range of what is counted of an outcome, with what was known before subtracted."""
+        scale = self._state.scale
+        return self.loss_range if scale is None else scale.ends
 
     @property
     def clip(self) -> bool:
@@ -333,8 +342,31 @@ class BasePolicy(OneProcess):
                 'For bits make it with release="device".'
             )
 
+    def known_before(self, before: object) -> float | None:
+        """Require what was known before, where it is subtracted; and nothing elsewhere."""
+        name = self.spec.adjust
+        if name is None:
+            if before is not None:
+                raise InputError(
+                    "this policy subtracts nothing that was known before; make it with adjust=, or "
+                    "leave before= out."
+                )
+            return None
+        number = checks.as_float(before)
+        if not math.isfinite(number):
+            raise InputError(
+                f"give before=, what was known of the person before this decision, {name!r}: a "
+                f"finite number, for those of whom nothing is known always the same one. What was "
+                f"given is not repeated here because it is private."
+            )
+        return number
+
     def _decide(
-        self, side: Advice | None, person: object, eligible: Iterable[ArmName] | None
+        self,
+        side: Advice | None,
+        person: object,
+        eligible: Iterable[ArmName] | None,
+        before: float | None = None,
     ) -> Decision:
         """Choose an arm for a round, whatever it comes with."""
         state, who = self._state, None
@@ -354,7 +386,7 @@ class BasePolicy(OneProcess):
                 batch = batch_for(state, who, among)
             if batch is None:
                 batch = self._open_batch(None if shared else among)
-            return decide(self._parts, state, batch, self.spec.arms, side, who, among)
+            return decide(self._parts, state, batch, self.spec.arms, side, who, among, before)
 
     def _finish(self, who: int) -> None:
         self._check_process()

@@ -173,6 +173,9 @@ def batch_to_dict(batch: Batch) -> JSON:
         saved["phase"] = phase_to_dict(batch.phase)
     if batch.metrics:
         saved["metrics"] = metrics_to_list(batch)
+    for name, known in (("before", batch.before), ("sent", batch.sent)):
+        if known:
+            saved[name] = [[at, known[at]] for at in sorted(known) if at < decided]
     if batch.slots is None:
         return saved
     return saved | {
@@ -369,6 +372,8 @@ def batch_from_dict(saved: JSON, decided: int, limits: Limits) -> Batch:
         if batch.slots is None or batch.owners[int(position)].counts:
             batch.tally.add(losses[int(position)], limits.as_ticket(ticket))
     _load_batch_metrics(batch, saved.get("metrics", []), limits)
+    batch.before = {int(at): float(known) for at, known in saved.get("before", [])}
+    batch.sent = {int(at): int(units) for at, units in saved.get("sent", [])}
     positions = range(len(losses))
     good = (
         0 <= choice < limits.choices
@@ -382,6 +387,9 @@ def batch_from_dict(saved: JSON, decided: int, limits: Limits) -> Batch:
         and (batch.slots is not None or len(losses) <= size)
         and all(position in positions and losses[position] == WAITING for position in batch.waiting)
         and all(position in positions for position in batch.given_up)
+        and all(map(math.isfinite, batch.before.values()))
+        and all(position in positions for position in (*batch.before, *batch.sent))
+        and all(0 <= units <= UNITS for units in batch.sent.values())
         and _importance_is_possible(batch)
     )
     if not good:

@@ -393,7 +393,7 @@ class Diagnostics(BasePolicy):
         race = self._parts.runner.watched().race
         if race is None or confidence > self.spec.confidence:
             return None
-        width = self.loss_range[1] - self.loss_range[0]
+        width = self.counted_range[1] - self.counted_range[0]
         racing = tuple(self.active[arm] for arm in race.racing)
         winner = None if race.winner is None else self.active[race.winner]
         return Settled(racing, winner, self.spec.tolerance / width)
@@ -509,7 +509,12 @@ class Diagnostics(BasePolicy):
 
     def _units(self, outcome: str) -> Units:
         per = "decisions" if self.people is None else "people"
-        return Units(*self.loss_range, self._state.rewarded, outcome, per, clip=self.clip)
+        rewarded, scale = self._state.rewarded, self._state.scale
+        if scale is None:
+            return Units(*self.loss_range, rewarded, outcome, per, clip=self.clip)
+        adjusted = self.spec.adjust or ""
+        counted = Units(*scale.ends, rewarded, outcome, per, clip=True)
+        return counted._replace(adjusted=adjusted, slope=scale.slope)
 
     @property
     def _running(self) -> tuple[int, ...]:
@@ -533,7 +538,7 @@ class Diagnostics(BasePolicy):
         happened = self.happened
         with self._lock:
             bound = self._parts.runner.report().regret
-        low, high = self.loss_range
+        low, high = self.counted_range
         # The last batch may not have been released.
         if bound is None:
             return None
@@ -597,7 +602,7 @@ class Diagnostics(BasePolicy):
             report = self._parts.runner.report().net
         if report is None:
             return None
-        low, high = self.loss_range
+        low, high = self.counted_range
         batch = 1 if self._parts.runner.phases else self.batch
         budget = (high - low) * (batch * report["budget"] + happened.missed)
         if not report["switched"]:

@@ -111,7 +111,7 @@ def private_parts(spec: Spec) -> Resolved:
     if not spec.guard:
         recipe = _without_guard(recipe, problem)
     if spec.algorithm == RACE:
-        width = spec.loss_range[1] - spec.loss_range[0]
+        width = spec.counted_range[1] - spec.counted_range[0]
         share = min(spec.tolerance / width, 1.0)
         asked = _race_settings(spec, problem) | {"tolerance": share}
         recipe = recipe_of(race(problem, confidence=spec.confidence, **asked))
@@ -174,6 +174,8 @@ def _check_outcomes(spec: Spec, recipe: Recipe) -> None:
     learner = recipe.learner
     if spec.metrics and recipe.release.takes_bits:
         raise InputError("devices send one bit for an event and no metrics: leave out metrics=.")
+    if spec.adjust and recipe.release.takes_bits:
+        raise InputError("devices send one bit for an event, from which nothing is subtracted.")
     if metrics := metrics_of(spec, recipe.release):
         metrics.guarantee(recipe.release.guarantee())  # refuses releases that it cannot go with
     if not spec.guardrails:

@@ -83,11 +83,12 @@ class Policy(Diagnostics):
         people = None if spec.rule is None else People()
         self._state = State(stream, learned, people, retired=retired)
         self._state.rewarded = spec.start is not None and spec.start.reward
+        self._state.scale = spec.scale
         self._state.first_arms = 0 if spec.start is None else len(spec.arms)
         runner = Runner(self.recipe, spec.num_experts, self._state, len(spec.arms))
         default = to_units("default_loss", spec.default_loss, spec.loss_range)
         columns = columns_of(spec, release)
-        self._parts = Parts(runner, release, spec.rule, default, columns)
+        self._parts = Parts(runner, release, spec.rule, default, columns, spec.loss_range)
 
     def limits(self) -> Limits:
         """Return what its saved state must fit."""
@@ -106,12 +107,14 @@ class Policy(Diagnostics):
 
     # --- what a user calls ----------------------------------------------------------------
 
+    @private_feedback
     def decide(
         self,
         advice: object = None,
         *,
         person: str | int | None = None,
         eligible: Iterable[ArmName] | Mapping[ArmName, bool] | None = None,
+        before: float | None = None,
         **unknown: Never,
     ) -> Decision:
         """Choose an arm for the next round.
@@ -130,6 +133,9 @@ class Policy(Diagnostics):
             ``["A"]`` or ``{"A": True, "B": False}``. All of them by default. Which they are must be
             public. Rounds with the same eligible arms fill batches of their
             own. ``docs/arms.md`` explains.
+        before
+            With ``adjust``: what was known of the person before this decision, a number in the
+            outcome's units. It is kept until the batch is released, and cannot be changed.
         """
         if unknown:
             refuse_keywords(unknown)
@@ -139,7 +145,7 @@ class Policy(Diagnostics):
             said = check_advice(advice, *size, spec.arms, spec.experts)
         elif advice is not None:
             raise InputError("there are no experts here; call decide() without advice.")
-        return self._decide(said, person, eligible)
+        return self._decide(said, person, eligible, self.known_before(before))
 
     @private_feedback
     def observe_bit(self, decision: Decision | Mapping[str, object], bit: int) -> None:

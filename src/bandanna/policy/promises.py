@@ -12,7 +12,13 @@ from bandanna.policy.parts import Recipe, algorithm_of, follows_experts, recipe_
 from bandanna.policy.state import State
 from bandanna.privacy import Release
 from bandanna.privacy.certificate import Setting, make_certificate
-from bandanna.privacy.charges import assuming_start, charged, start_entries
+from bandanna.privacy.charges import (
+    assuming_before,
+    assuming_start,
+    before_entries,
+    charged,
+    start_entries,
+)
 from bandanna.privacy.columns import Columns
 from bandanna.privacy.composition import for_person
 from bandanna.privacy.laplace import LaplaceRelease
@@ -60,8 +66,9 @@ def promise_of(
         return promise
     people = spec.rule
     slots = people.per_person if people else exposed.per_person if exposed else None
+    ends, clip = (spec.loss_range, spec.clip) if state.scale is None else (state.scale.ends, True)
     promise = promise.assuming(
-        *assumed_by_all(*spec.loss_range, clip=spec.clip, slots=slots, in_epochs=release.in_epochs),
+        *assumed_by_all(*ends, clip=clip, slots=slots, in_epochs=release.in_epochs),
         *([] if exposed is None else [PUBLIC_EXPOSURES]),
         *recipe.learner.assumptions,
         *([PUBLIC_ARMS] if state.restricted else []),
@@ -77,6 +84,9 @@ def promise_of(
         promise = promise.repeated(state.resumed + 1)
     if spec.start is not None:
         promise = assuming_start(promise, spec.start.epsilon, state.resumed + 1 if once else 1)
+    if spec.adjust is not None:
+        times = state.resumed + 1 if once else 1
+        promise = assuming_before(promise, spec.adjust, spec.before_epsilon, times)
     known = spec.experts is None or PUBLIC_ADVICE in promise.assumptions
     return promise if known else promise.assuming(PUBLIC_ADVICE)
 
@@ -88,17 +98,21 @@ def certificate_of(
 
     ``promise`` is that of a single release.
     """
-    low, high = spec.loss_range
+    low, high = spec.loss_range if state.scale is None else state.scale.ends
     size = len(spec.arms), spec.num_experts
     setting = Setting(state.identity, algorithm_of(spec), *size, low, high)
     also, start = {}, spec.start
     if start is not None:
         also = start_entries(start.certificate, promise.epsilon, state.resumed + 1)
+    if spec.adjust is not None:
+        known = spec.adjust, spec.before_epsilon
+        also = before_entries(*known, promise.epsilon, state.resumed + 1)
     if bought is None:
         return charged(make_certificate(promise, setting, also), state.resumed)
-    if start is not None:
+    if also:
         raise InputError(
-            "one certificate tells of a bought range or of a log at the start, not of both."
+            "one certificate tells of a bought range, of a log at the start or of what is "
+            "subtracted, not of several."
         )
     if state.resumed:
         raise InputError(

@@ -129,7 +129,7 @@ def over_phases(
     """
     shown = policy.shown(confidence)
     intervals = shown.known.intervals
-    if not isinstance(intervals, InPhases):
+    if not isinstance(intervals, InPhases) or units.adjusted:
         return ()
     names = [control, *(name for name in policy.choices if name != control)]
     columns = [index_of(policy.choices, name) for name in names]
@@ -188,9 +188,8 @@ def _metric(
         if arm.name == control:
             continue
         compared = policy.compare(control, arm.name, confidence, metric=name)
-        effects.append(
-            _effect(shell, compared, arm.name, arm.rounds, arm.mean, arms[control], units.low)
-        )
+        of_arm = arm.name, arm.rounds, arm.mean, arms[control], units.low
+        effects.append(_effect(shell, compared, *of_arm, adjusted=bool(units.adjusted)))
     if (
         answer.best is not None and limit is None
     ):  # it stays so once it was settled, also where an end is 0
@@ -213,10 +212,14 @@ def _effect(
     mean: float | None,
     control: ArmAnswer,
     least: float,
+    *,
+    adjusted: bool,
 ) -> Effect:
     if compared.difference is None or mean is None:
         return Effect(arm, rounds, mean)
-    lift, apart = _lift(compared, control, least), (compared.low, compared.high)
+    lift, apart = None, (compared.low, compared.high)
+    if not adjusted:  # a share of what is left of an outcome says nothing
+        lift = _lift(compared, control, least)
     verdict = verdict_of(metric, *apart)
     effect = Effect(arm, rounds, mean, compared.difference, *apart, verdict=verdict)
     if lift is None:

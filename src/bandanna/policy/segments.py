@@ -116,9 +116,13 @@ class Segments(Mapping[ArmName, Any]):
         segment: ArmName,
         person: str | int | None = None,
         eligible: Iterable[ArmName] | Mapping[ArmName, bool] | None = None,
+        **known: float,
     ) -> Decision:
-        """Choose an arm for the next round of a segment, with its advice or context."""
-        decision: Decision = self[segment].decide(advice, person=person, eligible=eligible)
+        """Choose an arm for the next round of a segment, with its advice or context.
+
+        Where its policy has ``adjust``, ``before=`` is taken too.
+        """
+        decision: Decision = self[segment].decide(advice, person=person, eligible=eligible, **known)
         return decision
 
     @private_feedback

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.advice import Ticket
+from bandanna._core.scale import Scale
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, InputError
 from bandanna.privacy.columns import ColumnsTally, Published
@@ -183,6 +184,10 @@ class Batch:
     """How many losses of each arm were added up elsewhere; None where rounds are decided here."""
     metrics: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Metrics of each round that has feedback, in grid units."""
+    before: dict[int, float] = field(default_factory=dict)
+    """Where outcomes are adjusted: what was known of each round before it was decided."""
+    sent: dict[int, int] = field(default_factory=dict)
+    """Where outcomes are counted on another scale: each as it was sent, to recognise repeats."""
     columns: ColumnsTally | None = None
     """What is added up beside losses: squares, and metrics; None where nothing is."""
 
@@ -202,6 +207,13 @@ class Batch:
     def complete(self) -> bool:
         """Whether it can be released."""
         return self.full and not self.open_slots and not self.waiting
+
+    def as_sent(self) -> Sequence[int]:
+        """Return the loss of each decided round as it was sent, or ``WAITING``."""
+        if not self.sent:
+            return self.losses
+        pairs = enumerate(self.losses)
+        return [loss if loss == WAITING else self.sent.get(at, loss) for at, loss in pairs]
 
     def round_of(self, position: int) -> int:
         """Return which decision of the policy a round is."""
@@ -538,6 +550,8 @@ class State:
     """Rounds of batches that the control was given to keep its share."""
     rewarded: bool = False
     """Whether feedback comes as rewards: in which direction answers are given."""
+    scale: Scale | None = None
+    """How outcomes are counted; None where they are counted as they are."""
     changes: int = 0
     """Grows whenever ``learned`` or anything in that section changes; not saved."""
 

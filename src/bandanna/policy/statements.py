@@ -43,6 +43,10 @@ class Units(NamedTuple):
     """Whether neither more nor less of it is better: then no best arm is named."""
     clip: bool = False
     """Whether what is outside of the range counts as its nearer end."""
+    adjusted: str = ""
+    """What was known before and is subtracted, if anything is."""
+    slope: float = 0.0
+    """How many times it is subtracted."""
 
     @property
     def width(self) -> float:
@@ -62,7 +66,20 @@ class Units(NamedTuple):
     @property
     def name(self) -> str:
         """What is counted."""
-        return self.outcome or ("reward" if self.reward else "loss")
+        name = self.outcome or ("reward" if self.reward else "loss")
+        return f"{name} adjusted by {self.adjusted}" if self.adjusted else name
+
+    @property
+    def subtracted(self) -> str:
+        """What means and differences are of, where something is subtracted."""
+        if not self.adjusted:
+            return ""
+        what = self.outcome or ("the reward" if self.reward else "the loss")
+        return (
+            f"{plain(round(self.slope, 4))} times {self.adjusted} is subtracted from {what}: means "
+            f"are of what is left, and differences between arms stay what they are but for what is "
+            f"cut."
+        )
 
     @property
     def counted(self) -> str:
@@ -117,7 +134,7 @@ class Units(NamedTuple):
             if self.width * largest * times >= 1.0:
                 break
             times, per = float(often), f"{often:,} {self.per}"
-        return times, f"{f' {self.outcome}' if self.outcome else ''} per {per}"
+        return times, f"{f' {self.name}' if self.outcome else ''} per {per}"
 
     @property
     def per_one(self) -> str:

@@ -78,6 +78,8 @@ class Parts(Generic[C_co]):
     where nothing is counted for these."""
     columns: Columns | None = None
     """What is released beside losses, where anything is."""
+    sent_range: tuple[float, float] = (0.0, 1.0)
+    """The range in which outcomes are sent."""
 
 
 # --- deciding ---------------------------------------------------------------------------------
@@ -91,11 +93,13 @@ def decide(
     side: Advice | None = None,
     person: int | None = None,
     among: EligibleArms | None = None,
+    before: float | None = None,
 ) -> Decision:
     """Add a round to a batch with room, and return what was decided.
 
     ``side`` is what the round comes with: experts' advice, or a context. In a phase the arm is
-    drawn for the round, among the eligible arms.
+    drawn for the round, among the eligible arms. ``before`` is what was known of its person; of a
+    slot's rounds the first one's counts, as later ones may show what the arm has done.
     """
     joins = True
     if batch.phase is None:
@@ -106,6 +110,10 @@ def decide(
         arm, chance, joins = _arm_in_phase(parts, batch, batch.phase, person, among)
     number = state.rounds
     state.rounds = number + 1  # used up before it is given out
+    if before is not None:
+        slot = None if person is None or batch.slots is None else batch.slots.get(person)
+        first = None if slot is None or not slot.rounds else batch.before.get(slot.rounds[0])
+        batch.before[len(batch.losses)] = before if first is None else first
     if batch.slots is None:
         position = _open_round(batch, number, arm, ticket)
     else:
@@ -329,8 +337,13 @@ def observe(
     decision: Decision,
     units: int,
     metrics: tuple[int, ...] = (),
+    *,
+    reward: bool = False,
 ) -> Batch | None:
-    """Count a loss and its metrics, once; returns its batch if that is now complete."""
+    """Count a loss and its metrics, once; returns its batch if that is now complete.
+
+    Whether it came as a ``reward`` matters where something is subtracted from it.
+    """
     batch = find(state, decision)
     position = decision.position
     verdict: Verdict
@@ -339,15 +352,28 @@ def observe(
     elif position in batch.given_up:
         verdict = "given up"
     elif position in batch.waiting:
-        _count(parts, batch, position, units, metrics)
+        counted = _scaled(parts, state, batch, position, units, reward=reward)
+        _count(parts, batch, position, counted, metrics)
         verdict = "same"
     else:
-        same = batch.losses[position] in (units, WAITING)
+        loss = batch.losses[position]
+        same = loss == WAITING or batch.sent.get(position, loss) == units
         same = same and batch.metrics.get(position, metrics) == metrics
         verdict = "same" if same else "different"
     if verdict != "same":
         raise _refusal(decision, verdict)
     return batch if batch is not None and batch.complete else None
+
+
+def _scaled(
+    parts: Parts[Chooser], state: State, batch: Batch, position: int, sent: int, *, reward: bool
+) -> int:
+    """Return what is counted of an outcome, and keep how it was sent until its batch closes."""
+    if state.scale is None:
+        return sent
+    batch.sent[position] = sent
+    known = batch.before.get(position, 0.0)
+    return state.scale.units(sent, known, parts.sent_range, reward=reward)
 
 
 def _count(
@@ -498,7 +524,7 @@ def close(parts: Parts[Chooser], state: State, batch: Batch) -> Released | None:
     losses to a second release. If the release fails, nothing is learned from it, and the error does
     not carry the sum along in its traceback.
     """
-    state.closed.add(batch.number, batch.losses, batch.given_up, batch.metrics)
+    state.closed.add(batch.number, batch.as_sent(), batch.given_up, batch.metrics)
     if state.filling.get(batch.among) is batch:
         del state.filling[batch.among]
     state.missed_before += batch.missed
@@ -581,7 +607,7 @@ def _note_columns(state: State, phase: Phase | None, beside: list[Published]) ->
 
 def _erase(state: State, batch: Batch) -> None:
     """Forget all feedback but what the tallies hold, and who gave it."""
-    batch.losses, batch.metrics = array("i"), {}
+    batch.losses, batch.metrics, batch.before, batch.sent = array("i"), {}, {}, {}
     if batch.slots is not None:
         assert state.people is not None, "slots belong to persons"
         state.people.forget(batch)

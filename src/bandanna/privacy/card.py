@@ -279,7 +279,7 @@ def participants_text(
 
 def _spent(certificate: JSON) -> Guarantee:
     """Return what the certificate promises someone, a bought range and a log included."""
-    names = ("epsilon", "epsilon_with_range", "epsilon_with_start")
+    names = ("epsilon", "epsilon_with_range", "epsilon_with_start", "epsilon_with_before")
     epsilon: float = max(certificate[name] for name in names if name in certificate)
     return Guarantee(epsilon, certificate["delta"], "", "central", "", "")
 
@@ -312,6 +312,15 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
             Entry("Epsilon of the log it starts from", log, "certificate"),
             Entry("Epsilon for people in the log and the run", plain(epsilon), "certificate"),
         ]
+    if "adjusted" in certificate:
+        entries.append(
+            Entry("Subtracted from outcomes", str(certificate["adjusted"]), "certificate")
+        )
+        if before := certificate["before_epsilon"]:
+            entries += [
+                Entry("Epsilon of earlier feedback in it", plain(before), "certificate"),
+                Entry("Epsilon for that earlier feedback", plain(epsilon), "certificate"),
+            ]
     plus = f", plus {plain(delta)}" if delta else ""
     entries.append(
         Entry(

@@ -19,14 +19,17 @@ from bandanna._core.checks import MAX_ARMS, MAX_EPSILON, MIN_EPSILON
 from bandanna._core.documents import seal
 from bandanna._core.grid import check_range
 from bandanna._core.types import JSON, Guarantee, InputError
-from bandanna.privacy.charges import FORMAT as FORMAT_CHARGED
 from bandanna.privacy.charges import (
+    BEFORE_ENTRIES,
     INSIDE,
     START_ENTRIES,
+    check_before,
     check_charged,
     check_start,
+    stated_of_before,
     stated_of_start,
 )
+from bandanna.privacy.charges import FORMAT as FORMAT_CHARGED
 from bandanna.privacy.composition import check_person_slots, impossible_slots
 from bandanna.privacy.mechanism import Finding, Mechanism, float_of
 from bandanna.privacy.range import RANGE_ENTRIES, check_bought, impossible_range
@@ -304,11 +307,12 @@ def _check_promise(data: JSON, times: int) -> Iterator[Finding]:
     persons = PERSON_ENTRIES if composes_slots(data) else ()
     ranged = RANGE_ENTRIES if "range_epsilon" in data else ()
     started = START_ENTRIES if "start_certificate" in data else ()
+    adjusted = BEFORE_ENTRIES if "adjusted" in data else ()
     told = {HISTORY} if kind.on_device else set()
     wrong = [
         Finding(key, False, "is not known here" if key in data else "is missing")
         for key in sorted(
-            set(data) - told ^ {*ENTRIES, *kind.entries(), *persons, *ranged, *started}
+            set(data) - told ^ {*ENTRIES, *kind.entries(), *persons, *ranged, *started, *adjusted}
         )
     ] or [*_impossible(data), *kind.impossible(data)]
     if persons and not wrong:
@@ -333,11 +337,13 @@ def _check_promise(data: JSON, times: int) -> Iterator[Finding]:
         yield from check_bought(data)
     if started:
         yield from check_start(data, _verify_log, times)
+    if adjusted:
+        yield from check_before(data, times)
 
 
 def _verify_log(data: JSON) -> list[Finding]:
     """Check the certificate of a log that a policy starts from."""
-    more = {"start_certificate", "range_epsilon"}
+    more = {"start_certificate", "range_epsilon", "adjusted"}
     if not isinstance(data, dict) or data.get("format") != FORMAT or more & set(data):
         return [Finding("format", False, "must be the certificate of an answer from a log")]
     return _verify(json.dumps(data))
@@ -403,7 +409,7 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     )
     of_log = data["algorithm"] == OF_LOGS and not mechanism.hides_presence
     rows = (PUBLIC_ROWS,) if of_log else ()
-    also = (*mechanism.assumptions(), *stated_of_start(data), *rows)
+    also = (*mechanism.assumptions(), *stated_of_start(data), *stated_of_before(data), *rows)
     wrong = wrong_assumptions(said, about, also)
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
     model = mechanism.model if slots is None else "central"

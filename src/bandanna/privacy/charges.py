@@ -5,6 +5,9 @@ epsilon and delta are those of the release times the number of resumptions plus 
 composition). The document holds the certificate of the release, which is checked as always, and
 the number.
 
+What is subtracted from outcomes may hold feedback that was released before: that has both
+epsilons added up.
+
 A log that a policy starts from was released with an epsilon of its own, before the run. The run
 reads only what was released, so people in the log alone are protected with the log's epsilon, and
 people in the run alone with the policy's. For people who are in both, the two add up.
@@ -16,10 +19,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
+from bandanna._core.checks import MAX_EPSILON
 from bandanna._core.types import JSON, Guarantee, times_up
 from bandanna.privacy.composition import float_above
 from bandanna.privacy.mechanism import Finding, float_of
-from bandanna.privacy.statements import started_assumed
+from bandanna.privacy.statements import before_assumed, started_assumed
 
 FORMAT = "bandanna certificate of a charged policy"
 VERSION = 1
@@ -127,6 +131,46 @@ def stated_of_start(data: JSON) -> tuple[str, ...]:
         return ()
     log = float_of(data["start_certificate"]["epsilon"])
     return (started_assumed(log, float_of(data["epsilon_with_start"])),)
+
+
+BEFORE_ENTRIES = ("adjusted", "before_epsilon", "epsilon_with_before")
+"""Entries of the certificate of a policy that subtracts what was known before."""
+
+
+def assuming_before(promise: Guarantee, name: str, before: float, times: int = 1) -> Guarantee:
+    """Return a policy's promise that also says what is subtracted, and what it cost before."""
+
+    def says(size: int, epsilon: float) -> str:
+        earlier = times_up(size, before)
+        return before_assumed(name, earlier, with_start(earlier, epsilon, times))
+
+    return replace(promise.assuming(says(1, promise.epsilon)), restated=says)
+
+
+def before_entries(name: str, before: float, epsilon: float, times: int = 1) -> JSON:
+    """Return the entries of a policy with an epsilon that subtracts what was known before."""
+    together = with_start(before, epsilon, times)
+    return {"adjusted": name, "before_epsilon": before, "epsilon_with_before": together}
+
+
+def stated_of_before(data: JSON) -> tuple[str, ...]:
+    """Return what such a certificate must assume."""
+    if "adjusted" not in data:
+        return ()
+    before, together = (float_of(data[name]) for name in BEFORE_ENTRIES[1:])
+    return (before_assumed(str(data["adjusted"]), before, together),)
+
+
+def check_before(data: JSON, times: int = 1) -> Iterator[Finding]:
+    """Prove what a run, charged some times, and what was released before cost together."""
+    before, stated = data["before_epsilon"], data["epsilon_with_before"]
+    good = type(before) in (int, float) and 0.0 <= float_of(before) <= MAX_EPSILON
+    yield Finding("before_epsilon", good, f"must be a number from 0 to {MAX_EPSILON:g}")
+    if good:
+        both = with_start(float_of(before), float_of(data["epsilon"]), times)
+        same = type(stated) in (int, float) and stated == both
+        why = f"what was released before and the run cost {both:g} together"
+        yield Finding("epsilon_with_before", same, why)
 
 
 def check_start(

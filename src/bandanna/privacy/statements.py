@@ -113,6 +113,20 @@ def frozen_assumed(column: str) -> str:
     )
 
 
+def before_assumed(name: str, before: float, together: float) -> str:
+    """Return the sentence about what a decision comes with and is subtracted from its outcome."""
+    held = "it holds no feedback that was released before"
+    if before:
+        held = (
+            f"it holds feedback that was released before with epsilon {plain(before)}, which has "
+            f"{plain(together)} in all (Lemma 'Basic Composition')"
+        )
+    return (
+        f"what is subtracted from a person's outcome, {name!r}, was known before the decision, is "
+        f"kept with it unchanged, and is covered by the same noise; {held}"
+    )
+
+
 def batches_in_words(batch: int) -> str:
     """Say how many rounds are released together, given the most that can be.
 

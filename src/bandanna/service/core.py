@@ -386,6 +386,7 @@ class Core:
         segment: str | None = None,
         eligible: list[str | int] | None = None,
         context: dict[str, object] | None = None,
+        before: float | None = None,
         visitor: str | None = None,
         defer: bool = False,
     ) -> Event:
@@ -399,7 +400,8 @@ class Core:
         if person is not None:
             person = self.secret.hash("people", f"{identity} {person}").hex()
         fresh = name or f"evt_{secrets.token_hex(12)}"
-        asked, sticky = (advice, person, eligible, context), parts[0].settings.get("sticky_seconds")
+        asked = advice, person, eligible, context, before
+        sticky = parts[0].settings.get("sticky_seconds")
         who = None
         if visitor is not None and name is None and sticky != 0:
             who = self.secret.hash("people", f"visitor {identity} {segment} {visitor}").hex()[:32]

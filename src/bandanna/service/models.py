@@ -68,6 +68,7 @@ class Document(BaseModel):
 
 JSON_TYPES: dict[str, Any] = {
     "loss_range": tuple[Finite, Finite],
+    "adjusted_range": tuple[Finite, Finite],
     "metrics": dict[Label, tuple[Finite, Finite]],
     "guardrails": dict[Label, Finite],
     "control": Label | int,
@@ -271,6 +272,11 @@ class NewDecision(Document):
         default=None,
         description="With features: what is known of whom it is for, by feature. Those left out "
         "are missing.",
+    )
+    before: Finite | None = Field(
+        default=None,
+        description="With adjust: what was known before, a number. The first one sent for an "
+        "event_id stands; it is kept until its batch is released.",
     )
     defer: bool = Field(
         default=False,

@@ -180,6 +180,13 @@ def own_features(settings: JSON, entries: Mapping[str, object]) -> dict[str, obj
     return {name: entries[name] for name in settings["features"] if name in entries}
 
 
+def known_before(settings: JSON, entries: Mapping[str, object]) -> float | None:
+    """Return the number in an evaluation context that an experiment subtracts from outcomes."""
+    known = entries.get(settings.get("adjust") or "")
+    number = isinstance(known, int | float) and not isinstance(known, bool)
+    return float(known) if number else None  # type: ignore[arg-type]
+
+
 # --- segments -------------------------------------------------------------------------
 
 

@@ -150,7 +150,7 @@ def _bound_so_far(policy: Policy, missed: int) -> float | None:
     """
     if policy.decided < 1:
         return None
-    low, high = policy.loss_range
+    low, high = policy.counted_range
     at_random = (high - low) * policy.decided * (1.0 - 1.0 / len(policy.arms))
     if policy.regret_bound is not None:
         return policy.regret_bound if policy.regret_bound < at_random else None

@@ -12,6 +12,7 @@ from bandanna._core.grid import LossRange
 from bandanna._core.types import ArmName, InputError, plain
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.policy import Policy, Recipe, Segments
+from bandanna.simulation.online import plays_online
 
 MAX_STEPS = 1e13
 """Learning steps in one call; at about 100 ns each, several days on two cores."""
@@ -160,7 +161,7 @@ def seconds_of(policies: Iterable[Policy], rounds: int) -> float:
     """Guess how long one run of each takes on one core."""
     return sum(
         ROUND_SECONDS * rounds
-        if policy.spec.guardrails or policy.spec.least_share > 0.0
+        if plays_online(policy)
         else run_seconds(policy.recipe, rounds, len(policy.arms), policy.experts)
         for policy in policies
     )

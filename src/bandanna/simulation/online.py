@@ -53,7 +53,27 @@ Worlds = Mapping[str, MetricWorld]
 
 def plays_online(policy: Policy) -> bool:
     """Whether a policy needs runs of the object itself."""
-    return bool(policy.spec.guardrails) or policy.spec.least_share > 0.0
+    spec = policy.spec
+    return bool(spec.guardrails) or spec.least_share > 0.0 or spec.adjust is not None
+
+
+def known_before(policies: Mapping[str, Policy], given: object, rounds: int) -> Floats | None:
+    """Return what was known before each round, which some policies subtract; None if none does."""
+    asking = [name for name, policy in policies.items() if policy.spec.adjust is not None]
+    if not asking and given is None:
+        return None
+    if not asking:
+        raise InputError("no policy subtracts what was known before; leave before= out.")
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != (rounds,) or not np.isfinite(values).all():
+        raise InputError(
+            f"policy {asking[0]!r} subtracts what was known before: give it for each of {rounds:,} "
+            f"rounds as before=, finite numbers."
+        )
+    return values
 
 
 def metric_worlds(
@@ -109,7 +129,13 @@ def beyond(policy: Policy, worlds: Worlds) -> NDArray[np.bool_]:
 
 
 def play_online(
-    policy: Policy, environment: Environment, worlds: Worlds, stops: Integers, seed: int, run: int
+    policy: Policy,
+    environment: Environment,
+    worlds: Worlds,
+    stops: Integers,
+    seed: int,
+    run: int,
+    before: Floats | None = None,
 ) -> Run:
     """Play a policy once, as its user would: feedback in order, one round after the other."""
     streams = run_streams(seed, run)
@@ -119,8 +145,9 @@ def play_online(
     params, memory = environment.params(), environment.memory()
     low, high = policy.loss_range
     total, checkpoint = 0, 0
+    known = None if before is None or policy.spec.adjust is None else before.tolist()
     for now in range(int(stops[-1])):
-        decision = online.decide()
+        decision = online.decide(before=None if known is None else known[now])
         arm = decision.index
         lost = sum_losses_once(params, memory, arm, now, now + 1, streams[LOSSES])
         total += lost

@@ -36,6 +36,7 @@ from bandanna.simulation.online import (
     Worlds,
     beyond,
     check_metrics_used,
+    known_before,
     metric_worlds,
     play_online,
     plays_online,
@@ -61,6 +62,7 @@ def simulate(
     checkpoints: int | Sequence[int] | NDArray[np.int64] = CHECKPOINTS,
     progress: bool | None = None,
     metrics: Mapping[str, object] | None = None,
+    before: object = None,
 ) -> Results:
     """Play policies many times each and measure their regret.
 
@@ -97,6 +99,9 @@ def simulate(
         its values. With means a value is one end of the metric's range, at random. Policies with
         guardrails or a ``least_share`` are played round by round in Python, which takes some
         hundred times as long. Regret is against the best arm, also if guardrails retire it.
+    before
+        For policies with ``adjust``: what was known before each round. Such policies are played in
+        Python as well. Regret is of outcomes as they are.
 
     Examples
     --------
@@ -121,8 +126,9 @@ def simulate(
     recipes = {name: policy.recipe for name, policy in named.items()}
     check_size(recipes, environment, runs, stops.size)
     size = environment.arms, environment.rounds
+    known = known_before(named, before, environment.rounds)
     online = {
-        name: Online(policy, metric_worlds(name, policy, metrics or {}, *size))
+        name: Online(policy, metric_worlds(name, policy, metrics or {}, *size), known)
         for name, policy in named.items()
         if plays_online(policy)
     }
@@ -217,10 +223,12 @@ class Online(NamedTuple):
 
     policy: Policy
     worlds: Worlds
+    before: Floats | None = None
 
     def play(self, environment: Environment, how: _Play, run: int) -> Run:
         """Play one run."""
-        return play_online(self.policy, environment, self.worlds, how.stops, how.seed, run)
+        size = how.stops, how.seed, run
+        return play_online(self.policy, environment, self.worlds, *size, self.before)
 
     def measured(self, runs: PolicyRuns, played: Sequence[Run]) -> PolicyRuns:
         """Return runs with what guardrails did in them, where there are any."""

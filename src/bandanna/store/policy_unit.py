@@ -179,6 +179,8 @@ def _batch(batch: OpenBatch, events: list[Event], feedback: dict[Location, Feedb
         "waiting": waiting,
         "given_up": [position for position, row in enumerate(rows) if row.given_up],
         "metrics": [[k, row.metrics] for k, row in enumerate(rows) if row.metrics],
+        "before": [[k, row.before] for k, row in enumerate(rows) if row.before is not None],
+        "sent": [[k, row.sent] for k, row in enumerate(rows) if row.sent is not None],
         "counted": [
             [position, row.ticket]
             for position, row in enumerate(rows)
@@ -233,9 +235,10 @@ def batch_row(batch: Batch) -> OpenBatch:
 def feedback_row(batch: Batch, position: int, ticket: Ticket | None) -> Feedback | None:
     """Return what is kept of one position, or None if there is nothing yet."""
     loss, slot = batch.losses[position], None
+    known = position in batch.given_up or position in batch.before
     if batch.slots is not None:
         slot = _slot_of(batch, position)
-    elif loss == WAITING and ticket is None and position not in batch.given_up:
+    elif loss == WAITING and ticket is None and not known:
         return None
     return Feedback(
         batch.number,
@@ -245,6 +248,8 @@ def feedback_row(batch: Batch, position: int, ticket: Ticket | None) -> Feedback
         None if ticket is None else ticket.to_dict(),
         list(batch.metrics[position]) if position in batch.metrics else None,
         slot,
+        batch.before.get(position),
+        batch.sent.get(position),
     )
 
 
@@ -325,6 +330,7 @@ class PolicyUnit(UnitOfWork):
         person: str | None = None,
         eligible: Iterable[ArmName] | None = None,
         context: Mapping[str, object] | None = None,
+        before: float | None = None,
         *,
         defer: bool = False,
         now: float,
@@ -335,12 +341,16 @@ class PolicyUnit(UnitOfWork):
         if self.experiment.stopped:
             raise ConflictError("this experiment has been stopped; it decides nothing more.")
         side = self._side(advice, context, defer=defer)
+        known = self.policy.known_before(before)
         among = None if eligible is None else self.policy.among(eligible)
         free = self._take_free(among)
         if free is not None:
             location, chance = free
+            if known is not None:  # of whom the position is given to now
+                self.policy.state.open[location[0]].before[location[1]] = known
         else:
-            made = self.policy.decide(side, person=person, eligible=eligible)
+            also: JSON = {} if known is None else {"before": known}
+            made = self.policy.decide(side, person=person, eligible=eligible, **also)
             location, chance = (made.batch, made.position), made.chance
             if made.position == 0:
                 self._opened.add(made.batch)

@@ -138,6 +138,9 @@ class OpenBatch(NamedTuple):
     """How it was drawn, and what its release needs beside its rounds: private."""
 
 
+MORE_PRIVATE = ("ticket", "metrics", "slot", "before", "sent")
+
+
 class Feedback(NamedTuple):
     """What is known of one position in an open batch."""
 
@@ -152,11 +155,15 @@ class Feedback(NamedTuple):
     """In grid units, where there are any: private."""
     slot: JSON | None = None
     """Whose slot it is in, where persons have slots, and how that stands: private."""
+    before: float | None = None
+    """What was known before the decision, where that is subtracted from the outcome: private."""
+    sent: int | None = None
+    """The outcome as it was sent, where it is counted on another scale: private."""
 
     @property
     def private(self) -> JSON | int | None:
         """What is sealed of it: as a rule its loss alone."""
-        known = {name: getattr(self, name) for name in ("ticket", "metrics", "slot")}
+        known = {name: getattr(self, name) for name in MORE_PRIVATE}
         more = {name: value for name, value in known.items() if value is not None}
         return {"loss": self.loss, **more} if more else self.loss
 

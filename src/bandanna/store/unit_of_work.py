@@ -166,6 +166,7 @@ class UnitOfWork(ABC):
         person: str | None = None,
         eligible: Iterable[ArmName] | None = None,
         context: Mapping[str, object] | None = None,
+        before: float | None = None,
         *,
         defer: bool = False,
         now: float,

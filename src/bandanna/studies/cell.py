@@ -82,6 +82,11 @@ class Cell(Setting):  # type: ignore[misc]
             promise_of(cell)  # refuses what it cannot do
             return cell
         policy = cell.policy()
+        if policy.spec.adjust is not None:
+            raise InputError(
+                "studies have no values that were known before: leave adjust out, or use "
+                "bd.simulate(..., before=...)."
+            )
         if plays_online(policy):
             metric_worlds(cell.algorithm, policy, cell.metrics or {}, cell.arms, cell.rounds)
         return cell

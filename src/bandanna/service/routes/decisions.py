@@ -62,6 +62,7 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
         segment=new.segment,
         eligible=new.eligible,
         context=new.context,
+        before=new.before,
         defer=new.defer,
     )
     arm, part = await core.arm_of(experiment, event), (await core.find(experiment))[0]

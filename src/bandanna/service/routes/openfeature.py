@@ -25,7 +25,7 @@ from bandanna._core.types import JSON, ArmName, BandannaError, InputError
 from bandanna.service.core import Core
 from bandanna.service.errors import PROBLEMS, ProblemDetails
 from bandanna.service.models import EventId, is_edge, is_local
-from bandanna.service.policies import own_features
+from bandanna.service.policies import known_before, own_features
 from bandanna.service.routes import CanDecide, CoreHere
 from bandanna.store import ConflictError, KeyRow
 from bandanna.store.rows import NO_BATCH, Experiment
@@ -185,13 +185,15 @@ async def _decide(
             "the device module."
         )
     person = context.targetingKey if experiment.settings.get("per_person") else None
+    entries = context.model_dump(exclude_unset=True)
     event = await core.decide(
         experiment.id,
         context.event_id,
         person=person,
         segment=context.segment if experiment.segment else None,
         eligible=context.eligible,
-        context=own_features(experiment.settings, context.model_dump(exclude_unset=True)),
+        context=own_features(experiment.settings, entries),
+        before=known_before(experiment.settings, entries),
         visitor=visitor,
         defer=defer,
     )
