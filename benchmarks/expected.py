@@ -24,7 +24,7 @@ from bandanna.environments import (
 )
 from bandanna.planner.plan import planned
 from bandanna.policy import Policy
-from bandanna.simulation.arguments import batch_in_effort, seconds_of
+from bandanna.simulation.arguments import seconds_of
 from bandanna.simulation.baselines import NO_PRIVACY, make_policy, strongest
 from bandanna.simulation.progress import Progress
 from bandanna.simulation.runs import simulate
@@ -142,7 +142,9 @@ def _too_long(policy: Policy, problem: Problem) -> bool:
         return EXPERT_RUNS * 4 * float(rounds) * (10 + problem.num_experts) > FAMILY_ADVICE
     # FTPL draws every arm about as often as it has arms to tell the chances by repetition.
     each = arms**2 if policy.recipe.learner.name == "ftpl" else 1 + arms // 10
-    return FAMILY_RUNS * 5 * rounds / batch_in_effort(policy.recipe) * each > FAMILY_STEPS
+    # Rounds of a phase are drawn one by one; eight take as long as a batch.
+    batch = 8 if getattr(policy.recipe.learner, "phases", False) else policy.recipe.batch
+    return FAMILY_RUNS * 5 * rounds / batch * each > FAMILY_STEPS
 
 
 def _summary(name: str, regrets: dict[str, NDArray[np.float64]]) -> TypicalRegret:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import bandanna as bd
 from bandanna.cli import app
 from bandanna.environments import Bernoulli, Logged
-from bandanna.simulation.forecast import forecast
+from bandanna.simulation.forecast import QUICK, forecast
 from bandanna.spec import Losses
 
 
@@ -62,6 +62,19 @@ def test_the_sentence_never_contradicts_the_table(losses: Losses | None) -> None
         assert f'algorithm="{found.best}"' in found.advice
     elif losses is not None:
         assert f'losses="{losses}"' in found.advice
+
+
+def test_what_takes_long_is_simulated_only_when_it_is_asked_for() -> None:
+    """A run of a thousand arms takes 0.2 s: it is played three times, and not 200."""
+    with pytest.raises(bd.InputError, match="too long"):
+        forecast(
+            bd.Problem(4, 10**8, 0.1),
+            lambda rounds: Bernoulli(4, rounds),
+            most_seconds=QUICK,
+        )
+    found = forecast(bd.Problem(1000, 2_000, 2.0), lambda rounds: Bernoulli(1000, rounds))
+    assert found.uniform > 0.0
+    assert all(row.found in (0.0, 1 / 3, 2 / 3, 1.0) for row in found.rows)
 
 
 def test_experts_are_refused() -> None:

@@ -24,7 +24,10 @@ def test_it_is_said_where_nothing_is_learned_and_only_there(arms: int, epsilon: 
     """Means of 200 runs with fixed seeds: nothing is left to chance."""
     needed = round(20 * arms / epsilon)
     few, enough = needed // 4, needed
-    assert f"need about {needed:,}." in bd.PrivateBandit(arms, epsilon, few).why
+    policy = bd.PrivateBandit(arms, epsilon, few)
+    assert f"need about {needed:,}." in policy.why
+    assert f"need about {needed:,}." in repr(policy)
+    assert "need about" not in repr(bd.PrivateBandit(arms, epsilon, enough))
     assert few_rounds(bd.Problem(arms, enough, epsilon)) == ""
     assert few_rounds(bd.Problem(arms, None, epsilon)) == ""
     assert min(lost(arms, few, epsilon, name) for name in (None, *RIVALS)) > 0.7

@@ -39,10 +39,11 @@ def by_rates(
 ) -> Prospect:
     """Say what to expect when all arms have one success rate and one is better by a gap."""
     from bandanna.simulation.comparators import least_regret
-    from bandanna.simulation.forecast import forecast
+    from bandanna.simulation.forecast import QUICK, forecast
 
     world = ""
     if gap is None and base_rate is None:
+        asked["most_seconds"] = QUICK
         gap, base_rate = USUAL_GAP, USUAL_RATE
         world = (
             f"Simulated where one arm succeeds in {base_rate + gap:.0%} of rounds and the others "

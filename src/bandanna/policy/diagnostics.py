@@ -41,7 +41,7 @@ from bandanna.policy.outcomes import (
     square_bounds,
     turned_over,
 )
-from bandanna.policy.parts import slot_problem
+from bandanna.policy.parts import slot_problem, too_few
 from bandanna.policy.promises import knows_its_noise, plan_of
 from bandanna.policy.runner import Runner
 from bandanna.policy.statements import (
@@ -575,7 +575,8 @@ class Diagnostics(BasePolicy):
     @property
     def hint(self) -> str:
         """Why nothing is learned, and what to do; empty where nothing is wrong."""
-        return hint(self._state, self.batch, self.people)
+        stuck = hint(self._state, self.batch, self.people)
+        return stuck or too_few(self.spec).rstrip(".")
 
     @property
     def stationarity(self) -> GuardReport | None:

@@ -119,8 +119,14 @@ def private_parts(spec: Spec) -> Resolved:
         recipe = _started(recipe, spec, spec.start)
     recipe = _without_squares(recipe, spec)
     _check_outcomes(spec, recipe)
-    few = few_rounds(problem) if spec.experts is None else ""
-    return Resolved(fitted(spec, recipe), recipe, f"{why} {few}".strip())
+    return Resolved(fitted(spec, recipe), recipe, f"{why} {too_few(spec)}".strip())
+
+
+def too_few(spec: Spec) -> str:
+    """Say that nobody learns much in so few private rounds; empty where they are enough."""
+    if spec.kind != "PrivateBandit" or spec.experts is not None:
+        return ""
+    return few_rounds(outcome_problem(spec))
 
 
 def _race_settings(spec: Spec, problem: Problem) -> JSON:

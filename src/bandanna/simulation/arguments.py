@@ -18,8 +18,8 @@ MAX_STEPS = 1e13
 """Learning steps in one call; at about 100 ns each, several days on two cores."""
 MAX_NUMBERS = 1e9
 
-PHASED_ROUNDS = 8
-"""Rounds of a phase, drawn one by one, that take as long as a batch."""
+PHASED_ROUND_SECONDS, PHASED_ARM_SECONDS = 1.2e-8, 3e-10
+"""Time of a round of a phase, and of it for each arm: rounds are drawn one by one."""
 
 STEP_SECONDS = 15e-9
 """Time of a learning step for each arm or expert; ten more for what does not depend on them."""
@@ -29,6 +29,9 @@ ROUND_SECONDS = 25e-6
 
 SLOW = {"kl-ucb": 5.0, "thompson": 5.0}
 """Learners whose steps take so many times as long."""
+
+SHARES_SECONDS = {"phased": 2e-4}
+"""Time of an arm in a run of learners that draw shares for each of their phases."""
 
 FEW_TIMES = 4
 """Rounds may be so many times more than a policy was made for without a word."""
@@ -149,12 +152,10 @@ def run_seconds(recipe: Recipe, rounds: int, arms: int, experts: int | None) -> 
     slow = SLOW.get(recipe.learner.name, 1.0)
     if experts is not None:  # advice is looked at every round
         return STEP_SECONDS * slow * rounds * (10.0 + experts)
-    return STEP_SECONDS * slow * rounds / batch_in_effort(recipe) * (10.0 + arms)
-
-
-def batch_in_effort(recipe: Recipe) -> int:
-    """Return the batch that takes as long: rounds of a phase are drawn one by one."""
-    return PHASED_ROUNDS if getattr(recipe.learner, "phases", False) else recipe.batch
+    if getattr(recipe.learner, "phases", False):
+        each = PHASED_ROUND_SECONDS + PHASED_ARM_SECONDS * arms
+        return each * rounds + SHARES_SECONDS.get(recipe.learner.name, 0.0) * arms
+    return STEP_SECONDS * slow * rounds / recipe.batch * (10.0 + arms)
 
 
 def seconds_of(policies: Iterable[Policy], rounds: int) -> float:

@@ -15,7 +15,7 @@ from bandanna.environments import Environment
 from bandanna.planner.plan import AB_TEST, plan
 from bandanna.policy import Policy
 from bandanna.policy.facade import Bandit, PrivateBandit
-from bandanna.simulation.arguments import batch_in_effort
+from bandanna.simulation.arguments import run_seconds
 from bandanna.simulation.baselines import (
     NO_PRIVACY,
     make_policy,
@@ -25,12 +25,15 @@ from bandanna.simulation.baselines import (
 from bandanna.simulation.results import Results
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Losses, Problem
+from bandanna.theory.phases import few_rounds
 
 RUNS, LEAST_RUNS, FEW = 200, 20, 6
 ROUNDS = 4e6
 """Rounds that are simulated of each algorithm in all its runs, about."""
-MOST_STEPS = 3e9
-"""Runs times batches times arms of one algorithm, some ten seconds; more is not looked at."""
+EFFORT, FEWEST = 0.6, 3
+"""Seconds that all runs of an algorithm are to take, by a guess, and the runs where one is slow."""
+QUICK, PATIENT = 2.0, 20.0
+"""The same at most, where nothing was said and where something was; longer is not simulated."""
 
 MOST_BASELINE = 0.5
 """Seconds that a run of a learner without privacy may take."""
@@ -135,6 +138,7 @@ def forecast(
     unit: str = "",
     losses: Losses | None = None,
     everything: bool = False,
+    most_seconds: float = PATIENT,
     seed: int = 0,
 ) -> Forecast:
     """Simulate what runs, the plain A/B test and no privacy; what is recommended also for longer.
@@ -151,6 +155,8 @@ def forecast(
         What was said of them.
     everything
         Simulate all algorithms that are likely to do well.
+    most_seconds
+        That an algorithm may take, by a guess: those that take longer are left out.
     seed
         Makes it repeatable.
     """
@@ -159,7 +165,7 @@ def forecast(
         raise InputError("what to expect is simulated without experts; leave out --experts.")
     here = make(rounds)
     runs = DEFAULT if losses is None else ALGORITHMS[losses][0]
-    policies = _candidates(problem, here.loss_range, losses, everything)
+    policies = _candidates(problem, here.loss_range, losses, everything, most_seconds)
     if not policies:
         raise InputError(f"{problem} would take too long to simulate; try fewer rounds.")
     if NO_PRIVACY in policies:
@@ -169,7 +175,8 @@ def forecast(
             if everything
             else Bandit(problem.arms, same, rounds, loss_range=here.loss_range)
         )
-    results = simulate(policies, here, replicates=_runs(rounds), seed=seed, checkpoints=1)
+    count = min(_runs(policy, problem) for policy in policies.values())
+    results = simulate(policies, here, replicates=count, seed=seed, checkpoints=1)
     rows = sorted((_row(results, name) for name in policies), key=lambda row: row.regret)
     best = _recommended([row for row in rows if row.algorithm != NO_PRIVACY], runs)
     beats = _beats(results, best)
@@ -179,10 +186,13 @@ def forecast(
     while beats_from is None and (size := size * GROWTH) <= 1e11:
         larger = problem.but(rounds=round(size))
         policy = make_policy(best, larger, loss_range=here.loss_range)
-        if _steps(policy, larger, FEW) > MOST_STEPS:
+        count = min(FEW, _runs(policy, larger))
+        if count * _seconds(policy, larger) > QUICK:
             break
         looked_until = round(size)
-        longer = simulate(policy, make(looked_until), replicates=FEW, seed=seed, checkpoints=1)
+        if few_rounds(larger):
+            continue
+        longer = simulate(policy, make(looked_until), replicates=count, seed=seed, checkpoints=1)
         if _beats(longer, "policy"):
             beats_from = looked_until
     uniform = 1000.0 * float(results.uniform_regret[-1]) / rounds
@@ -207,8 +217,10 @@ def forecast(
     )
 
 
-def _runs(rounds: int) -> int:
-    return min(max(round(ROUNDS / rounds), LEAST_RUNS), RUNS)
+def _runs(policy: Policy, problem: Problem) -> int:
+    """Return how many runs are played: fewer of what is slow."""
+    usual = min(max(round(ROUNDS / problem.horizon("a simulation")), LEAST_RUNS), RUNS)
+    return min(usual, max(round(EFFORT / _seconds(policy, problem)), FEWEST))
 
 
 def _recommended(rows: list[ForecastRow], runs: str) -> str:
@@ -223,7 +235,11 @@ def _recommended(rows: list[ForecastRow], runs: str) -> str:
 
 
 def _candidates(
-    problem: Problem, loss_range: LossRange, losses: Losses | None, everything: bool
+    problem: Problem,
+    loss_range: LossRange,
+    losses: Losses | None,
+    everything: bool,
+    most_seconds: float,
 ) -> dict[str, Policy]:
     """Return what runs, the plain A/B test and no privacy, if not too long; or all of ours."""
     runs = PrivateBandit(
@@ -239,19 +255,19 @@ def _candidates(
         if name not in policies:
             with suppress(InputError):  # too few rounds for it, say
                 policies[name] = make_policy(name, problem, loss_range=loss_range)
-    count = _runs(problem.horizon("a simulation"))
     short = {
         name: policy
         for name, policy in policies.items()
-        if _steps(policy, problem, count) <= MOST_STEPS
+        if _runs(policy, problem) * _seconds(policy, problem) <= most_seconds
     }
     return short if set(short) - {NO_PRIVACY} else {}
 
 
-def _steps(policy: Policy, problem: Problem, runs: int) -> float:
+def _seconds(policy: Policy, problem: Problem) -> float:
+    """Guess how long a run takes."""
     arms, rounds, _ = problem.size
-    each = arms**2 if policy.recipe.learner.name == "ftpl" else 5 + arms
-    return runs * rounds / batch_in_effort(policy.recipe) * each
+    guess = run_seconds(policy.recipe, rounds, arms, None)
+    return guess * arms if policy.recipe.learner.name == "ftpl" else guess
 
 
 def _row(results: Results, name: str) -> ForecastRow:
