@@ -45,7 +45,15 @@ from bandanna.learners import PhaseLearner
 from bandanna.learners.steps import draw_round, learn_phase, open_phase
 from bandanna.policy.intervals import InPhases, Intervals
 from bandanna.policy.outcomes import and_start, known_of
-from bandanna.policy.runner import NO_ADVICE, NO_ESTIMATES, Play, learn, open_batch, start_play
+from bandanna.policy.runner import (
+    NO_ADVICE,
+    NO_ESTIMATES,
+    Credit,
+    Play,
+    learn,
+    open_batch,
+    start_play,
+)
 from bandanna.privacy.release import ArmTotals, publish
 from bandanna.privacy.sums import SumRelease
 
@@ -212,7 +220,7 @@ def play_run(
         for t in range(start, start + size):
             total += losses[t, arm]
         value = publish(release, total, size, streams[1])
-        learn(play, arm, importance, NO_ADVICE, arm, 1.0, value, NO_ESTIMATES, size)
+        learn(play, Credit(arm, importance, NO_ADVICE, arm, 1.0, value, NO_ESTIMATES, size))
         trace[count, 0], trace[count, 1], trace[count, 2] = arm, size, value
         start += size
         count += 1

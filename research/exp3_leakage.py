@@ -27,6 +27,7 @@ from bandanna.learners.exp3 import (
     exp3_importance,
     exp3_update,
 )
+from bandanna.learners.steps import Lesson
 
 Floats = NDArray[np.float64]
 Arms = NDArray[np.int64]
@@ -75,8 +76,8 @@ def _follow(
         total += math.log(other / one)
         out[2, t] = worst
         out[3, t] = total
-        exp3_update(params, first, played, one, losses[t, played], 1)
-        exp3_update(params, second, played, other, neighbour[t, played], 1)
+        exp3_update(params, first, Lesson(played, one, losses[t, played], 1))
+        exp3_update(params, second, Lesson(played, other, neighbour[t, played], 1))
 
 
 def _plain(learner: Exp3) -> tuple[Exp3Params, Exp3State]:
@@ -125,7 +126,7 @@ def _play(params: Exp3Params, state: Exp3State, losses: Floats, stream: Stream, 
     for t in range(arms.size):
         arm, importance = exp3_draw(params, state, stream)
         arms[t] = arm
-        exp3_update(params, state, arm, importance, losses[t, arm], 1)
+        exp3_update(params, state, Lesson(arm, importance, losses[t, arm], 1))
 
 
 def sample_arms(learner: Exp3, losses: Floats, seed: int | list[int]) -> Arms:

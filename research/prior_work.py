@@ -29,7 +29,7 @@ from bandanna.learners.exp3 import (
     mixed_chances,
     start_exp3,
 )
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 from bandanna.spec import Problem
 from bandanna.theory.tuning import Tuning, learner, release, require_horizon
 
@@ -94,19 +94,13 @@ def _draw(params: ClippedExp3Params, state: Exp3State, stream: Stream) -> tuple[
 
 
 @step
-def _update(
-    params: ClippedExp3Params,
-    state: Exp3State,
-    arm: int,
-    importance: float,
-    loss: float,
-    rounds: int,
-) -> None:
-    gain = 1.0 - loss
+def _update(params: ClippedExp3Params, state: Exp3State, lesson: Lesson) -> None:
+    gain = 1.0 - lesson.loss
     bound = params.bound
     if -bound <= gain <= bound + 1.0:
         rescaled = (gain + bound) / (2.0 * bound + 1.0)
-        exp3_update(params.exp3, state, arm, importance, -rescaled, rounds)
+        told = Lesson(lesson.arm, lesson.importance, -rescaled, lesson.rounds)
+        exp3_update(params.exp3, state, told)
 
 
 register(ClippedExp3Params, _draw, _update)

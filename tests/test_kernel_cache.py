@@ -45,7 +45,7 @@ class Outside(CompiledLearner):
 def draw(params, state, stream): return params.arm, 1.0
 
 @step
-def update(params, state, arm, importance, loss, rounds): state.nothing[0] = loss
+def update(params, state, lesson): state.nothing[0] = lesson.loss
 
 register(OutsideParams, draw, update)
 policy = bd.privatize(Outside(), arms=2, epsilon=1.0)

@@ -12,7 +12,7 @@ import bandanna as bd
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
 from bandanna.learners import CompiledLearner
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 
 
 def test_the_lemmas_arithmetic() -> None:
@@ -80,15 +80,8 @@ def _draw(params: StubbornParams, state: StubbornState, stream: Stream) -> tuple
 
 
 @step
-def _update(
-    params: StubbornParams,
-    state: StubbornState,
-    arm: int,
-    importance: float,
-    loss: float,
-    rounds: int,
-) -> None:
-    state.nothing[0] = loss
+def _update(params: StubbornParams, state: StubbornState, lesson: Lesson) -> None:
+    state.nothing[0] = lesson.loss
 
 
 register(StubbornParams, _draw, _update)

@@ -12,7 +12,7 @@ from bandanna import learners
 from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 
 
 class StayParams(NamedTuple):
@@ -57,10 +57,8 @@ def _draw(params: StayParams, state: StayState, stream: Stream) -> tuple[int, fl
 
 
 @step
-def _update(
-    params: StayParams, state: StayState, arm: int, importance: float, loss: float, rounds: int
-) -> None:
-    state.arm[0] = arm if loss < params.small else -1
+def _update(params: StayParams, state: StayState, lesson: Lesson) -> None:
+    state.arm[0] = lesson.arm if lesson.loss < params.small else -1
 
 
 register(StayParams, _draw, _update)

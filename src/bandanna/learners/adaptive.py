@@ -32,7 +32,7 @@ from bandanna.learners.exp3 import (
 from bandanna.learners.log_barrier import BEARABLE, higher_orders, solve_log_barrier, step_cost
 from bandanna.learners.net import NetReport, rate_for, rest_paid, rest_regret, within_unit
 from bandanna.learners.sampling import capped_inverse, pick
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 from bandanna.learners.worse import FIRST_VARIANCE, fade_on_evidence, most_faded
 
 Floats = NDArray[np.float64]
@@ -289,35 +289,29 @@ def adaptive_draw(
 
 
 @step
-def adaptive_update(
-    params: AdaptiveParams,
-    state: AdaptiveState,
-    arm: int,
-    importance: float,
-    loss: float,
-    rounds: int,
-) -> None:
+def adaptive_update(params: AdaptiveParams, state: AdaptiveState, lesson: Lesson) -> None:
     """Learn from a loss, and see whether the net is needed."""
     if state.totals[RATE] > 0.0:
         state.totals[UPDATES] += 1.0
         exp3 = CentredExp3Params(state.totals[RATE], 0.0)
         rest = CentredExp3State(state.losses, state.chances, state.rest)
-        centred_update(exp3, rest, arm, importance, within_unit(loss, params.noise), rounds)
+        loss = within_unit(lesson.loss, params.noise)
+        told = Lesson(lesson.arm, lesson.importance, loss, lesson.rounds)
+        centred_update(exp3, rest, told)
         return
-    _learn(params, state, arm, importance, loss)
+    _learn(params, state, lesson)
     if params.budget < math.inf:
         watch_net(params, state)
 
 
 @step
-def _learn(
-    params: AdaptiveParams, state: AdaptiveState, arm: int, importance: float, loss: float
-) -> None:
+def _learn(params: AdaptiveParams, state: AdaptiveState, lesson: Lesson) -> None:
     """Add ``(loss - m) / chance`` to the losses of the arm played; raise its rate by the cost.
 
     All predictions came with the draw. With late feedback the rates, by which surprises that are
     too large are cut, are the newest.
     """
+    arm, importance, loss, _ = lesson
     chance, rate = state.chances[arm], state.rates[arm]
     exposed = max(1.0 - chance * chance / (rate * state.solution[SLOPE]), LEAST_EXPOSED)
     heard = min(max(loss, -params.clamp), 1.0 + params.clamp)

@@ -30,7 +30,7 @@ from bandanna.learners.stationarity import (
     largest_difference,
     note_test,
 )
-from bandanna.learners.steps import CHOSEN, register
+from bandanna.learners.steps import CHOSEN, Lesson, register
 
 Floats = NDArray[np.float64]
 
@@ -226,17 +226,11 @@ def _length(params: DpKlucbParams, state: DpKlucbState, arm: int) -> int:
 
 
 @step
-def _update(
-    params: DpKlucbParams,
-    state: DpKlucbState,
-    arm: int,
-    importance: float,
-    loss: float,
-    rounds: int,
-) -> None:
-    if importance != CHOSEN:  # drawn by the adaptive learner, which plays after an alarm
-        adaptive_update(params.adaptive, adaptive_part(state), arm, importance, loss, rounds)
+def _update(params: DpKlucbParams, state: DpKlucbState, lesson: Lesson) -> None:
+    if lesson.importance != CHOSEN:  # drawn by the adaptive learner, which plays after an alarm
+        adaptive_update(params.adaptive, adaptive_part(state), lesson)
         return
+    arm, _, loss, rounds = lesson
     state.waiting[arm] -= 1.0
     if state.guard[ALARM] > 0.0:  # asked for before the alarm, and of no use any more
         return

@@ -17,7 +17,7 @@ from bandanna.learners.base import CompiledLearner, aligned_zeros
 from bandanna.learners.centring import entropy_baseline
 from bandanna.learners.ftrl import level_with_best
 from bandanna.learners.sampling import MAX_IMPORTANCE, capped_inverse, pick
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 
 # --- weights ----------------------------------------------------------------------------------
 
@@ -267,11 +267,10 @@ def exp3_draw(params: Exp3Params, state: Exp3State, stream: Stream) -> tuple[int
 
 
 @step
-def exp3_update(
-    params: Exp3Params, state: Exp3State, arm: int, importance: float, loss: float, rounds: int
-) -> None:
+def exp3_update(params: Exp3Params, state: Exp3State, lesson: Lesson) -> None:
     """Add the importance-weighted loss; change one weight and the sums it is in."""
-    loss_so_far = state.losses[arm] + loss * importance
+    arm = lesson.arm
+    loss_so_far = state.losses[arm] + lesson.loss * lesson.importance
     state.losses[arm] = loss_so_far
     weight = math.exp(-params.learning_rate * loss_so_far)
     change = weight - state.weights[arm]
@@ -356,18 +355,11 @@ def current_rate(params: CentredExp3Params, state: CentredExp3State) -> float:
 
 
 @step
-def centred_update(
-    params: CentredExp3Params,
-    state: CentredExp3State,
-    arm: int,
-    importance: float,
-    loss: float,
-    rounds: int,
-) -> None:
+def centred_update(params: CentredExp3Params, state: CentredExp3State, lesson: Lesson) -> None:
     """Add ``(loss - b) / chance`` to the arm that was played, and follow the losses."""
     losses, chances = state.losses, state.chances
-    baseline, _ = entropy_baseline(1.0 / (importance * current_rate(params, state)))
-    losses[arm] += (loss - baseline) * importance
+    baseline, _ = entropy_baseline(1.0 / (lesson.importance * current_rate(params, state)))
+    losses[lesson.arm] += (lesson.loss - baseline) * lesson.importance
     state.cost[0] += 1.0
     rate = current_rate(params, state)
     smallest = math.inf

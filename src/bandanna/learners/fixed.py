@@ -13,7 +13,7 @@ from bandanna._core.compiled import step
 from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
 from bandanna.learners.base import CompiledLearner
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 
 
 class FixedArmParams(NamedTuple):
@@ -71,14 +71,7 @@ def _draw(params: FixedArmParams, state: FixedArmState, stream: Stream) -> tuple
 
 
 @step
-def _update(
-    params: FixedArmParams,
-    state: FixedArmState,
-    arm: int,
-    importance: float,
-    loss: float,
-    rounds: int,
-) -> None:
+def _update(params: FixedArmParams, state: FixedArmState, lesson: Lesson) -> None:
     state.updates[0] += 1
 
 

@@ -13,7 +13,7 @@ from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, laplace
 from bandanna.learners.base import CompiledLearner
 from bandanna.learners.ftrl import centre, level_with_best
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 
 
 class FtplParams(NamedTuple):
@@ -110,10 +110,8 @@ def _draw(params: FtplParams, state: FtplState, stream: Stream) -> tuple[int, fl
 
 
 @step
-def _update(
-    params: FtplParams, state: FtplState, arm: int, importance: float, loss: float, rounds: int
-) -> None:
-    state.losses[arm] += loss * importance
+def _update(params: FtplParams, state: FtplState, lesson: Lesson) -> None:
+    state.losses[lesson.arm] += lesson.loss * lesson.importance
 
 
 register(FtplParams, _draw, _update)

@@ -21,7 +21,7 @@ from bandanna.learners.ftrl import (
     solve_square,
     start_uniform,
 )
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 
 
 class HtinfParams(NamedTuple):
@@ -114,13 +114,11 @@ def _draw(params: HtinfParams, state: FtrlState, stream: Stream) -> tuple[int, f
 
 
 @step
-def _update(
-    params: HtinfParams, state: FtrlState, arm: int, importance: float, loss: float, rounds: int
-) -> None:
-    chance = 1.0 / importance
+def _update(params: HtinfParams, state: FtrlState, lesson: Lesson) -> None:
+    chance = 1.0 / lesson.importance
     shrunk = math.sqrt(chance) if params.alpha == 2.0 else chance ** (1.0 / params.alpha)
-    if abs(loss) <= params.skip * _inverse_rate(params, state) * shrunk:
-        state.losses[arm] += loss * importance
+    if abs(lesson.loss) <= params.skip * _inverse_rate(params, state) * shrunk:
+        state.losses[lesson.arm] += lesson.loss * lesson.importance
     state.updates[0] += 1
 
 

@@ -13,7 +13,7 @@ from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream
 from bandanna.learners.base import CompiledLearner, aligned_zeros
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 
 Floats = NDArray[np.float64]
 
@@ -112,9 +112,8 @@ def _draw(params: KlUcbParams, state: KlUcbState, stream: Stream) -> tuple[int, 
 
 
 @step
-def _update(
-    params: KlUcbParams, state: KlUcbState, arm: int, importance: float, loss: float, rounds: int
-) -> None:
+def _update(params: KlUcbParams, state: KlUcbState, lesson: Lesson) -> None:
+    arm, _, loss, _ = lesson
     state.losses[arm] += loss
     state.plays[arm] += 1.0
     state.waiting[arm] -= 1.0

@@ -47,7 +47,7 @@ from bandanna.learners.phased_state import (
     PhasedState,
     model_of,
 )
-from bandanna.learners.steps import register_phases
+from bandanna.learners.steps import Lesson, register_phases
 
 Floats = NDArray[np.float64]
 
@@ -257,7 +257,8 @@ def phased_learn(
         for i in range(counts.size):
             # With eligible= some rounds of the batch may have been of other arms.
             if 2.0 * counts[i] > phase[BATCH]:
-                adaptive_update(own, adaptive_part(state), i, memo, values[i], int(counts[i]))
+                lesson = Lesson(i, memo, values[i], int(counts[i]))
+                adaptive_update(own, adaptive_part(state), lesson)
         return
     if phase[ADAPTIVE] > 0.0:  # opened before the alarm, and of no use any more
         return

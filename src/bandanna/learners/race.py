@@ -35,7 +35,7 @@ from bandanna.inference import (
 )
 from bandanna.learners.base import CompiledLearner, Dropped, RaceReport, Report, aligned_zeros
 from bandanna.learners.prior import Prior, check_prior, weighed
-from bandanna.learners.steps import CHOSEN, register
+from bandanna.learners.steps import CHOSEN, Lesson, register
 
 Floats = NDArray[np.float64]
 
@@ -429,9 +429,8 @@ def _length(params: RaceParams, state: RaceState, arm: int) -> int:
 
 
 @step
-def _update(
-    params: RaceParams, state: RaceState, arm: int, importance: float, loss: float, rounds: int
-) -> None:
+def _update(params: RaceParams, state: RaceState, lesson: Lesson) -> None:
+    arm, _, loss, rounds = lesson
     state.waiting[arm] -= 1.0
     state.sums[arm] += loss * rounds
     state.plays[arm] += rounds
@@ -500,7 +499,7 @@ def run_race(
         arm, importance = _draw(params, state, stream)
         rounds = _length(params, state, arm)
         lost = binomial(stream, rounds, means[arm]) + laplace(stream, scale)
-        _update(params, state, arm, importance, lost / rounds, rounds)
+        _update(params, state, Lesson(arm, importance, lost / rounds, rounds))
         total += rounds
         if state.racing[best] == 0.0:
             return total

@@ -7,6 +7,7 @@ simulator, other learners.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,18 @@ CHOSEN = 0.0
 """Importance of an arm that was chosen by a rule, where others are drawn at random."""
 
 
+class Lesson(NamedTuple):
+    """What a batch of an arm taught."""
+
+    arm: int
+    importance: float
+    """What came with its draw."""
+    loss: float
+    """The batch's released mean."""
+    rounds: int
+    """How many rounds the batch had; slots, where there is a rule for people."""
+
+
 @dispatched
 def draw(params: object, state: object, stream: Stream) -> tuple[int, float]:
     """Choose an arm; returns it with its importance, the number its loss is multiplied by."""
@@ -29,14 +42,8 @@ def draw(params: object, state: object, stream: Stream) -> tuple[int, float]:
 
 
 @dispatched
-def update(
-    params: object, state: object, arm: int, importance: float, loss: float, rounds: int
-) -> None:
-    """Learn from the loss of a batch of an arm.
-
-    ``importance`` is what came with its draw, ``loss`` the batch's released mean, ``rounds`` how
-    many rounds (or slots, where there is a rule for people) the batch had.
-    """
+def update(params: object, state: object, lesson: Lesson) -> None:
+    """Learn from the loss of a batch of an arm."""
     raise NotImplementedError
 
 
@@ -86,7 +93,7 @@ def update_once(
     params: object, state: object, arm: int, importance: float, loss: float, rounds: int
 ) -> None:
     """Make one update, from Python."""
-    update(params, state, arm, importance, loss, rounds)
+    update(params, state, Lesson(arm, importance, loss, rounds))
 
 
 # --- learners that play phases --------------------------------------------------------------

@@ -13,7 +13,7 @@ from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, normal, uniform
 from bandanna.learners.base import CompiledLearner, aligned_zeros
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 
 
 class ThompsonParams(NamedTuple):
@@ -96,14 +96,8 @@ def _draw(params: ThompsonParams, state: ThompsonState, stream: Stream) -> tuple
 
 
 @step
-def _update(
-    params: ThompsonParams,
-    state: ThompsonState,
-    arm: int,
-    importance: float,
-    loss: float,
-    rounds: int,
-) -> None:
+def _update(params: ThompsonParams, state: ThompsonState, lesson: Lesson) -> None:
+    arm, _, loss, _ = lesson
     loss = min(max(loss, 0.0), 1.0)
     state.ones[arm] += loss
     state.zeros[arm] += 1.0 - loss

@@ -21,7 +21,7 @@ from bandanna.learners.ftrl import (
     solve_square,
     start_uniform,
 )
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 
 ESTIMATORS = ("reduced-variance", "importance-weighted", "centred")
 
@@ -166,19 +166,12 @@ def _add_baselines(state: FtrlState, sign: float) -> None:
 
 
 @step
-def _update(
-    params: TsallisInfParams,
-    state: FtrlState,
-    arm: int,
-    importance: float,
-    loss: float,
-    rounds: int,
-) -> None:
+def _update(params: TsallisInfParams, state: FtrlState, lesson: Lesson) -> None:
     """Add ``(loss - B) / chance`` to the arm that was played; all baselines came with the draw."""
     baseline = 0.0
     if params.reduced_variance:
-        baseline = baseline_of(importance, _baseline(state, arm))
-    state.losses[arm] += (loss - baseline) * importance
+        baseline = baseline_of(lesson.importance, _baseline(state, lesson.arm))
+    state.losses[lesson.arm] += (lesson.loss - baseline) * lesson.importance
     state.updates[0] += 1
 
 
@@ -204,18 +197,11 @@ def _add_centred(params: CentredTsallisParams, state: FtrlState, sign: float) ->
 
 
 @step
-def _centred_update(
-    params: CentredTsallisParams,
-    state: FtrlState,
-    arm: int,
-    importance: float,
-    loss: float,
-    rounds: int,
-) -> None:
+def _centred_update(params: CentredTsallisParams, state: FtrlState, lesson: Lesson) -> None:
     """Add ``(loss - b) / chance`` to the arm that was played; all baselines came with the draw."""
     c = params.fixed or 0.5 * math.sqrt(state.updates[0] + 1.0)
-    baseline = baseline_of(importance, root_baseline(state.chances[arm], c))
-    state.losses[arm] += (loss - baseline) * importance
+    baseline = baseline_of(lesson.importance, root_baseline(state.chances[lesson.arm], c))
+    state.losses[lesson.arm] += (lesson.loss - baseline) * lesson.importance
     state.updates[0] += 1
 
 

@@ -12,7 +12,7 @@ from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
 from bandanna.learners.base import CompiledLearner
-from bandanna.learners.steps import register
+from bandanna.learners.steps import Lesson, register
 
 
 class UniformParams(NamedTuple):
@@ -64,15 +64,8 @@ def _draw(params: UniformParams, state: UniformState, stream: Stream) -> tuple[i
 
 
 @step
-def _update(
-    params: UniformParams,
-    state: UniformState,
-    arm: int,
-    importance: float,
-    loss: float,
-    rounds: int,
-) -> None:
-    state.updates[arm] += 1
+def _update(params: UniformParams, state: UniformState, lesson: Lesson) -> None:
+    state.updates[lesson.arm] += 1
 
 
 register(UniformParams, _draw, _update)

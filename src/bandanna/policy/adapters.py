@@ -193,7 +193,7 @@ class ForeignPlayer:
 register(
     ForeignPlayer,
     lambda player, state, stream: player.draw(),
-    lambda player, state, *learned: player.update(*learned),
+    lambda player, state, lesson: player.update(*lesson),
 )
 
 

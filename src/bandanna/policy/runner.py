@@ -47,6 +47,7 @@ from bandanna.learners.phased_state import LEAD, LEFT, PHASE, SIZE
 from bandanna.learners.phased_steps import draw_from
 from bandanna.learners.sampling import pick
 from bandanna.learners.steps import (
+    Lesson,
     draw,
     learn_phase_once,
     length,
@@ -88,6 +89,25 @@ class WeighInBatches(NamedTuple):
 
 
 Estimates = NDArray[np.float64]
+
+
+class Credit(NamedTuple):
+    """What a batch released, and what its credit needs."""
+
+    choice: int
+    weight: float
+    """What came with the draw of the choice."""
+    advice: Advice
+    """That of the batch's last round, as are the arm and its importance."""
+    arm: int
+    importance: float
+    value: float
+    estimates: Estimates
+    """One for each expert, or the mean square beside the value."""
+    rounds: int
+    """How many rounds the batch had."""
+
+
 Play = PlayArm | FollowExpert | WeighExperts | WeighInBatches
 
 NO_ADVICE: Advice = np.zeros(0, dtype=np.uint8)
@@ -110,21 +130,8 @@ def choose(play: Play, choice: int, advice: Advice, stream: Stream) -> tuple[int
 
 
 @dispatched
-def learn(
-    play: Play,
-    choice: int,
-    weight: float,
-    advice: Advice,
-    arm: int,
-    importance: float,
-    value: float,
-    estimates: Estimates,
-    rounds: int,
-) -> None:
-    """Learn from what a batch released: a value, or an estimate for each expert.
-
-    Advice, arm and importance are those of the batch's last round; ``rounds`` is its length.
-    """
+def learn(play: Play, credit: Credit) -> None:
+    """Learn from what a batch released: a value, or an estimate for each expert."""
     raise NotImplementedError
 
 
@@ -147,48 +154,21 @@ def _weigh(
     return exp4_choose(play.params, play.state, advice, stream)
 
 
-def _credit_choice(
-    play: PlayArm | FollowExpert,
-    choice: int,
-    weight: float,
-    advice: Advice,
-    arm: int,
-    importance: float,
-    value: float,
-    estimates: Estimates,
-    rounds: int,
-) -> None:
-    if estimates.size > 0:
-        note_square(play.params, play.state, choice, estimates[0], rounds)
-    update(play.params, play.state, choice, weight, value, rounds)
+def _credit_choice(play: PlayArm | FollowExpert, credit: Credit) -> None:
+    if credit.estimates.size > 0:
+        square = credit.estimates[0]
+        note_square(play.params, play.state, credit.choice, square, credit.rounds)
+    lesson = Lesson(credit.choice, credit.weight, credit.value, credit.rounds)
+    update(play.params, play.state, lesson)
 
 
-def _credit_experts(
-    play: WeighExperts,
-    choice: int,
-    weight: float,
-    advice: Advice,
-    arm: int,
-    importance: float,
-    value: float,
-    estimates: Estimates,
-    rounds: int,
-) -> None:
-    exp4_update(play.params, play.state, advice, arm, importance, value)
+def _credit_experts(play: WeighExperts, credit: Credit) -> None:
+    arm, importance = credit.arm, credit.importance
+    exp4_update(play.params, play.state, credit.advice, arm, importance, credit.value)
 
 
-def _weigh_anew(
-    play: WeighInBatches,
-    choice: int,
-    weight: float,
-    advice: Advice,
-    arm: int,
-    importance: float,
-    value: float,
-    estimates: Estimates,
-    rounds: int,
-) -> None:
-    exp4_learn_all(play.params, play.state, estimates)
+def _weigh_anew(play: WeighInBatches, credit: Credit) -> None:
+    exp4_learn_all(play.params, play.state, credit.estimates)
 
 
 for _kind, _open, _choose, _learn in (
@@ -242,19 +222,9 @@ def choose_once(play: Play, choice: int, advice: Advice, stream: Stream) -> tupl
 
 
 @kernel
-def learn_once(
-    play: Play,
-    choice: int,
-    weight: float,
-    advice: Advice,
-    arm: int,
-    importance: float,
-    value: float,
-    estimates: Estimates,
-    rounds: int,
-) -> None:
+def learn_once(play: Play, credit: Credit) -> None:
     """Learn from a release, from Python."""
-    learn(play, choice, weight, advice, arm, importance, value, estimates, rounds)
+    learn(play, credit)
 
 
 @kernel
@@ -468,10 +438,10 @@ class Runner:
             if choice not in self._arms:
                 return
             choice = self._arms.index(choice)
-        credit = (NO_ADVICE, 0, 1.0) if ticket is None else ticket
+        about = (NO_ADVICE, 0, 1.0) if ticket is None else ticket
         beside = NO_ESTIMATES if square is None else np.array([square])
         what = (released, beside) if isinstance(released, float) else (0.0, released)
-        self._learn(self._play, choice, weight, *credit, *what, rounds)
+        self._learn(self._play, Credit(choice, weight, *about, *what, rounds))
 
     def take_back(self, choice: int, importance: float) -> None:
         """Take a draw back whose batch taught nothing."""

@@ -28,6 +28,7 @@ from bandanna.learners.steps import draw_round, learn_phase, open_phase
 from bandanna.policy.parts import Recipe
 from bandanna.policy.runner import (
     NO_ADVICE,
+    Credit,
     Play,
     choose,
     learn,
@@ -212,7 +213,7 @@ def play_batches(
             result.published[1, arm] += size
             if squares:
                 beside[0] = publish(release, squared, size, streams[RELEASES])
-            learn(play, arm, importance, NO_ADVICE, arm, 1.0, value, beside, size)
+            learn(play, Credit(arm, importance, NO_ADVICE, arm, 1.0, value, beside, size))
         start = stop
 
 
@@ -253,7 +254,8 @@ def play_rounds(
         position += 1
         if position == size:
             value = publish_batch(memory, release, size, streams[RELEASES])
-            learn(play, choice, weight, said, arm, importance, value, memory.estimates, size)
+            told = memory.estimates
+            learn(play, Credit(choice, weight, said, arm, importance, value, told, size))
             position = 0
         if t + 1 == next_stop:
             result.losses[checkpoint] = total
