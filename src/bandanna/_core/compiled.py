@@ -53,6 +53,11 @@ def kernel(function: F) -> F:
     return _kept(numba.njit(**_OPTIONS)(function), function)
 
 
+def once(function: F) -> F:
+    """Compile a step by itself, for Python to call."""
+    return kernel(python_source(function))
+
+
 def _kept(compiled: FromNumba, function: F) -> F:
     """Keep the machine code of a function on disk."""
     if function.__module__.partition(".")[0] == ROOT:  # the sources of others are not watched

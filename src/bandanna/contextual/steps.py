@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core.compiled import kernel, step
+from bandanna._core.compiled import kernel, once, step
 from bandanna._core.streams import Stream, uniform
 from bandanna.privacy.epoch_sums import Counts, count
 
@@ -78,10 +78,7 @@ def draw(phi: Floats, scores: Scores, stream: Stream) -> tuple[int, float]:
     return choose(phi, scores, uniform(stream))
 
 
-@kernel
-def compute_chances(phi: Floats, scores: Scores) -> None:
-    """Compute the chances of the arms in a context, from Python."""
-    set_chances(phi, scores)
+compute_chances = once(set_chances)
 
 
 @kernel

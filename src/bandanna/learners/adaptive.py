@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna._core.compiled import kernel, python_source, step
+from bandanna._core.compiled import once, python_source, step
 from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import InputError
 from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
@@ -487,16 +487,5 @@ def _most_in_a_step(params: AdaptiveParams, state: AdaptiveState) -> float:
     return _log_choices(params, state) * (growth + faded) + dearest + params.noise
 
 
-@kernel
-def regret_so_far_once(params: AdaptiveParams, state: AdaptiveState) -> float:
-    """Bound the regret so far, from Python."""
-    return regret_so_far(params, state)
-
-
-@kernel
-def watch_once(params: AdaptiveParams, state: AdaptiveState) -> None:
-    """Look whether the net is needed, from Python."""
-    watch_net(params, state)
-
-
+regret_so_far_once, watch_once = once(regret_so_far), once(watch_net)
 register(AdaptiveParams, adaptive_draw, adaptive_update)

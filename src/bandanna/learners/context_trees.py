@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core.compiled import kernel, step
+from bandanna._core.compiled import kernel, once, step
 from bandanna._core.streams import Stream, uniform
 from bandanna.learners.centring import entropy_baseline
 
@@ -185,17 +185,7 @@ def draw_by_tree(
     return tree_draw(params, state, branches, uniform(stream))
 
 
-@kernel
-def learn_by_tree(
-    params: TreeParams,
-    state: TreeState,
-    branches: Integers,
-    arm: int,
-    importance: float,
-    loss: float,
-) -> None:
-    """Learn from one released bit."""
-    tree_update(params, state, branches, arm, importance, loss)
+learn_by_tree = once(tree_update)
 
 
 @kernel

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna._core.compiled import kernel, step
+from bandanna._core.compiled import kernel, once, step
 from bandanna._core.streams import Stream, binomial, laplace
 from bandanna._core.types import InputError
 from bandanna.any_time_normal import EARLY, Moments, one_sided, pair_evidence, pair_radius
@@ -479,10 +479,7 @@ def _note_square(
 register(RaceParams, _draw, _update, _length, _note_square)
 
 
-@kernel
-def settle_once(params: RaceParams, state: RaceState) -> None:
-    """Settle what the start says already, from Python."""
-    _settle(params, state)
+settle_once = once(_settle)
 
 
 @kernel

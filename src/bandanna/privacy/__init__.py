@@ -5,46 +5,30 @@ Names are loaded when first used: the planner needs the arithmetic of noise and 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from bandanna._core.lazy import loads
+
 if TYPE_CHECKING:
-    from bandanna.privacy.laplace import LaplaceRelease
-    from bandanna.privacy.one_bit import DeviceRelease, OneBitRelease
-    from bandanna.privacy.plain import PlainRelease, SilentRelease
-    from bandanna.privacy.registry import RELEASES
-    from bandanna.privacy.release import Release
-    from bandanna.privacy.sums import SeededRelease
-    from bandanna.privacy.vector import VectorRelease
+    from bandanna.privacy.laplace import LaplaceRelease as LaplaceRelease
+    from bandanna.privacy.one_bit import DeviceRelease as DeviceRelease
+    from bandanna.privacy.one_bit import OneBitRelease as OneBitRelease
+    from bandanna.privacy.plain import PlainRelease as PlainRelease
+    from bandanna.privacy.plain import SilentRelease as SilentRelease
+    from bandanna.privacy.registry import RELEASES as RELEASES
+    from bandanna.privacy.release import Release as Release
+    from bandanna.privacy.sums import SeededRelease as SeededRelease
+    from bandanna.privacy.vector import VectorRelease as VectorRelease
 
 _HOMES = {
-    "RELEASES": "registry",
-    "DeviceRelease": "one_bit",
-    "LaplaceRelease": "laplace",
-    "OneBitRelease": "one_bit",
-    "PlainRelease": "plain",
-    "Release": "release",
-    "SeededRelease": "sums",
-    "SilentRelease": "plain",
-    "VectorRelease": "vector",
+    "bandanna.privacy.laplace": ("LaplaceRelease",),
+    "bandanna.privacy.one_bit": ("DeviceRelease", "OneBitRelease"),
+    "bandanna.privacy.plain": ("PlainRelease", "SilentRelease"),
+    "bandanna.privacy.registry": ("RELEASES",),
+    "bandanna.privacy.release": ("Release",),
+    "bandanna.privacy.sums": ("SeededRelease",),
+    "bandanna.privacy.vector": ("VectorRelease",),
 }
 
-__all__ = [
-    "RELEASES",
-    "DeviceRelease",
-    "LaplaceRelease",
-    "OneBitRelease",
-    "PlainRelease",
-    "Release",
-    "SeededRelease",
-    "SilentRelease",
-    "VectorRelease",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bandanna.privacy' has no attribute {name!r}")
-    value: object = getattr(import_module(f"bandanna.privacy.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__all__ = [name for names in _HOMES.values() for name in names]
+__getattr__ = loads(__name__, _HOMES)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.advice import Ticket
 from bandanna._core.checks import MAX_SLOTS
-from bandanna._core.compiled import kernel, step
+from bandanna._core.compiled import kernel, once, step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, discrete_laplace, normal
 from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee
@@ -138,10 +138,7 @@ def count(phi: Floats, arm: int, loss: int, both: bool, counts: Counts) -> None:
     counts.rounds[arm] += 1
 
 
-@kernel
-def count_once(phi: Floats, arm: int, loss: int, both: bool, counts: Counts) -> None:
-    """Count one person's feedback, from Python."""
-    count(phi, arm, loss, both, counts)
+count_once = once(count)
 
 
 class EpochTally(Tally):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.advice import Advice, Ticket
-from bandanna._core.compiled import kernel, step
+from bandanna._core.compiled import once, step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, discrete_laplace, normal
 from bandanna._core.types import JSON, InputError
@@ -144,37 +144,8 @@ count.register(EstimateMemory, _count)
 publish_batch.register(EstimateMemory, _publish_batch)
 
 
-@kernel
-def add_round_once(
-    release: FastVector,
-    sums: NDArray[np.int64],
-    advice: Advice,
-    arm: int,
-    importance: float,
-    loss: int,
-) -> None:
-    """Add one round, from Python."""
-    add_round(release, sums, advice, arm, importance, loss)
-
-
-@kernel
-def round_scale_once(
-    release: FastVector, experts: int, advice: Advice, arm: int, importance: float
-) -> float:
-    """Return the scale of one round, from Python."""
-    return round_scale(release, experts, advice, arm, importance)
-
-
-@kernel
-def noisy_vector_once(
-    release: FastVector,
-    sums: NDArray[np.int64],
-    scale: float,
-    stream: Stream,
-    out: NDArray[np.float64],
-) -> None:
-    """Publish one batch with seeded noise, from Python."""
-    noisy_vector(release, sums, scale, stream, out)
+add_round_once, round_scale_once = once(add_round), once(round_scale)
+noisy_vector_once = once(noisy_vector)
 
 
 class VectorTally(Tally):
