@@ -266,23 +266,15 @@ def dump_arrays(state: NamedTuple) -> JSON:
     return {field: array.tolist() for field, array in arrays if not field.startswith(SCRATCH)}
 
 
-ADDED = {"squares": 0.25, "squared": 0.0}
-"""Fields that documents of earlier releases lack, and what they hold where nothing was known."""
-
-
 def load_arrays(state: NamedTuple, saved: JSON) -> None:
     """Fill a state with what ``dump_arrays`` gave, checked before anything is changed."""
     kept = state._asdict().items()
     arrays = {field: array for field, array in kept if not field.startswith(SCRATCH)}
-    for field in ADDED.keys() & arrays.keys() - saved.keys():
-        saved = saved | {field: np.full_like(arrays[field], ADDED[field])}
     if set(saved) != set(arrays):
         raise InputError(f"the learner's state needs {sorted(arrays)}; got {sorted(saved)}.")
     loaded = {}
     for field, array in arrays.items():
         values = np.asarray(saved[field], dtype=array.dtype)
-        if field == "updates" and values.shape == (1,):  # before draws were counted too
-            values = np.repeat(values, array.size)
         least = 0 if field in NEVER_NEGATIVE else -np.inf
         if values.shape != array.shape or not np.all(np.isfinite(values) & (values >= least)):
             kind = "numbers that are not negative" if least == 0 else "finite numbers"

@@ -50,10 +50,7 @@ VERSION = 1
 MIGRATIONS: dict[int, Callable[[JSON], JSON]] = {}
 """From a version to the next one: functions of the whole document."""
 
-DEFAULTS: dict[str, JSON] = {
-    "counters": {"control_rounds": 0, "outstanding": None, "left_out": 0},
-    "learned": {"first_arms": 0, "metrics": [], "metric_phases": [], "retirements": []},
-}
+DEFAULTS: dict[str, JSON] = {}
 """What keys mean that documents of this version may lack, by section."""
 
 MOST = 2**62
@@ -106,7 +103,6 @@ def counters_to_dict(state: State) -> JSON:
         "released": state.released,
         "restricted": state.restricted,
         "mixed": state.mixed,
-        "overlapped": state.outstanding > 0,
         "outstanding": state.outstanding,
         "missed": state.missed_before,
         "left_out": state.left_out,
@@ -226,10 +222,8 @@ def load_state(state: State, saved: JSON, limits: Limits, *, latest: bool = Fals
     state.rounds, state.batches = int(counters["rounds"]), int(counters["batches"])
     state.released = int(counters["released"])
     state.resumed = checks.whole("resumed", counters["resumed"], at_least=0)
-    state.mixed, known = counters["mixed"] is True, counters["outstanding"]
-    if known is None:  # earlier documents say only whether there were any
-        known = MOST if counters["overlapped"] is True else 0
-    state.outstanding = checks.whole("outstanding", known, at_least=0)
+    state.mixed = counters["mixed"] is True
+    state.outstanding = checks.whole("outstanding", counters["outstanding"], at_least=0)
     state.rewarded = counters["rewarded"] is True
     state.missed_before = checks.whole("missed", counters["missed"], at_least=0)
     state.left_out = checks.whole("left_out", counters["left_out"], at_least=0)
@@ -270,7 +264,7 @@ def _load_learned(state: State, saved: JSON, limits: Limits) -> None:
         state.totals[int(choice)] = totals
     state.phases = [
         [(int(arm), int(count), float(mean)) for arm, count, mean in phase]
-        for phase in saved.get("phases", [])
+        for phase in saved["phases"]
     ]
     for arm, count, mean in itertools.chain.from_iterable(state.phases):
         if not (0 <= arm < limits.choices and count > 0 and math.isfinite(mean)):

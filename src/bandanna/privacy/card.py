@@ -29,7 +29,7 @@ from bandanna._core.types import (
 )
 from bandanna.privacy.certificate import FORMAT_TOGETHER, verify
 from bandanna.privacy.charges import with_charge
-from bandanna.privacy.statements import batches_in_words, composes_slots, with_current_names
+from bandanna.privacy.statements import batches_in_words, composes_slots
 
 NOT_STATED = "not stated"
 
@@ -438,8 +438,8 @@ def _slots(certificate: JSON) -> str:
 def _per_person(certificate: JSON) -> int | None:
     """Return the slots of a person, if persons are protected."""
     by_person = str(certificate["mechanism"]).endswith("-person")
-    data = with_current_names(certificate)
-    slots: int | None = data["slots"] if by_person or composes_slots(data) else None
+    known = by_person or composes_slots(certificate)
+    slots: int | None = certificate["slots"] if known else None
     return slots
 
 

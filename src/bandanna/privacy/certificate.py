@@ -43,7 +43,6 @@ from bandanna.privacy.statements import (
     composes_slots,
     composition_of,
     protected_person,
-    with_current_names,
     wrong_assumptions,
 )
 from bandanna.version import __version__
@@ -248,7 +247,7 @@ def _verify(text: str, key: bytes | None = None, times: int = 1) -> list[Finding
             findings.append(check_signature(data, key))
         data.pop(SIGNATURE, None)
         broken = list(check_seals(data))
-        findings.extend(broken or _check_promise(with_current_names(data), times))
+        findings.extend(broken or _check_promise(data, times))
     except InputError:  # of the key's, which is ours and not the certificate's
         raise
     except (
@@ -387,8 +386,7 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
         same = data["protects"] == protected_person(slots)
         what = f"all that one person contributes in {slots} slots"
         added = composition_of(slots, data["delta"])
-        worded = added, added.replace("slot", "place")  # as earlier certificates have it
-        reasons = tuple(f"{reason}; {text}" for text in worded for reason in mechanism.reasons)
+        reasons = tuple(f"{reason}; {added}" for reason in mechanism.reasons)
     yield Finding("protects", same, what)
     if "experts" in mechanism.entries() and data["experts"] is None:
         yield Finding("experts", False, "this mechanism is one for experts")

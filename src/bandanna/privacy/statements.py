@@ -173,16 +173,6 @@ def assumed_by_all(
 PERSON_ENTRIES = ("slots", "slot_epsilon", "slot_delta")
 """Entries of a certificate for all that a person contributes, composed from its slots."""
 
-EARLIER_NAMES = dict(zip(("places", "place_epsilon", "place_delta"), PERSON_ENTRIES, strict=True))
-"""What certificates once called these entries; they are still read."""
-
-
-def with_current_names(data: JSON) -> JSON:
-    """Return a certificate's entries, those of a person's slots under today's names."""
-    if "place_epsilon" not in data:
-        return data
-    return {EARLIER_NAMES.get(name, name): value for name, value in data.items()}
-
 
 def composes_slots(data: JSON) -> bool:
     """Whether a certificate is for all of a person's slots, each of which cost as much."""
