@@ -57,14 +57,7 @@ class Expense:
 
     def to_dict(self) -> JSON:
         """Return it as plain values."""
-        return {
-            "id": self.id,
-            "at": self.at,
-            "who": self.who,
-            "what": self.what,
-            "population": self.population,
-            "epsilon": self.epsilon,
-        }
+        return dict(vars(self))
 
 
 class Ledger:

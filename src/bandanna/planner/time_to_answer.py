@@ -79,7 +79,7 @@ class TimeToAnswer:
 
     def to_dict(self) -> JSON:
         """Return it as plain values."""
-        return {"how": self.how, "mean": self.mean, "most": self.most, "wrong": self.wrong}
+        return {name: value for name, value in vars(self).items() if name != "told"}
 
 
 @dataclass(frozen=True)
@@ -140,18 +140,13 @@ def plan_answer(problem: AnswerProblem, people: int | None = None, runs: int = R
     if people is None:
         return AnswerPlan(problem, rows)
 
-    def enough(asked: AnswerProblem) -> bool:
+    def enough(**changes: float) -> bool:
+        asked = replace(problem, **changes)  # type: ignore[arg-type]
         return time_to_answer(asked, RACE, runs, most=float(people)).told >= POWER
 
-    def with_gap(gap: float) -> AnswerProblem:
-        return replace(problem, gap=gap)
-
-    def with_epsilon(epsilon: float) -> AnswerProblem:
-        return replace(problem, epsilon=epsilon)
-
     widest = 1.0 - problem.base_rate
-    gap = _smallest(lambda gap: enough(with_gap(gap)), widest * 1e-5, widest)
-    least = _smallest(lambda epsilon: enough(with_epsilon(epsilon)), 1e-6, 100.0)
+    gap = _smallest(lambda gap: enough(gap=gap), widest * 1e-5, widest)
+    least = _smallest(lambda epsilon: enough(epsilon=epsilon), 1e-6, 100.0)
     return AnswerPlan(problem, rows, gap, least, people)
 
 

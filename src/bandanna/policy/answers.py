@@ -100,14 +100,7 @@ class ArmAnswer:
 
     def to_dict(self) -> JSON:
         """Return it as plain values."""
-        return {
-            "name": self.name,
-            "rounds": self.rounds,
-            "mean": self.mean,
-            "low": self.low,
-            "high": self.high,
-            "racing": self.racing,
-        }
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -252,16 +245,7 @@ class Comparison(_Statement):
 
     def to_dict(self) -> JSON:
         """Return it as plain values, for JSON."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "difference": self.difference,
-            "low": self.low,
-            "high": self.high,
-            "sentence": self.sentence,
-            "confidence": self.confidence,
-            "assumption": self.assumption,
-        }
+        return {name: value for name, value in vars(self).items() if name != "looks"}
 
     def _lines(self) -> list[str]:
         return [self.sentence, self.looks]

@@ -330,10 +330,6 @@ class InPhasesNormal(InPhases):
         """Whether a's mean loss is below b's plus a margin, on that average."""
         return self.difference(a, b, error).low > -margin
 
-    def turned_over(self) -> Self:
-        """Return the same of 1 minus the losses."""
-        return replace(self, sums=self.counts - self.sums)
-
     def until(self, phases: int) -> Self:
         """Return what the first phases said."""
         return replace(super().until(phases), squares=self.squares[:phases])
