@@ -1,5 +1,6 @@
 """How Sphinx makes a site of these pages: ``make docs``, then open build/docs/index.html."""
 
+import re
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -59,13 +60,12 @@ def write_twins(app: Sphinx, error: Exception | None) -> None:
         title, _, rest = text.partition("\n")
         if not title.startswith("# "):  # a page that only includes a file
             continue
-        blocks = [
-            block for block in rest.split("\n\n") if block.strip()[:1] not in ("", "`", "|", "#")
-        ]
-        about = " ".join(blocks[0].split()) if blocks else ""
-        lines.append(
-            f"- [{title.lstrip('# ')}]({page}.md): {about.partition('. ')[0].rstrip('.:')}."
-        )
+        words = re.sub(r"^```.*?^```$", "", rest, flags=re.DOTALL | re.MULTILINE)
+        blocks = [block.strip() for block in words.split("\n\n")]
+        text_blocks = [block for block in blocks if block and block[0] not in "|#!->"]
+        about = " ".join(text_blocks[0].split()) if text_blocks else ""
+        sentence = f": {about.partition('. ')[0].rstrip('.:')}." if about else ""
+        lines.append(f"- [{title.lstrip('# ')}]({page}.md){sentence}")
     (site / "llms.txt").write_text("\n".join(lines) + "\n", "utf-8")
 
 
