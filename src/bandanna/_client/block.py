@@ -7,33 +7,43 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Self
 
 from . import calls
 from .calls import JSON, Call, Decision
-
-if TYPE_CHECKING:
-    from .client import AsyncClient, Client
+from .waiting import at_once
 
 DEFAULT_COUNT = 100
 
 
-class _Stock:
+class Stock:
     """Decisions that were fetched and not used yet, and the names of those used since.
 
     Callers make sure that one request is under way at a time.
+
+    Parameters
+    ----------
+    ask
+        Sends a call to the service.
+    path
+        Of the experiment.
+    count
+        Decisions in one request. They are drawn ahead of time, so feedback that came in between
+        has not changed them: take a small part of the decisions of a deadline.
+    segment, eligible
+        As for ``decide``.
     """
 
     def __init__(
         self,
+        ask: Callable[[Call], Awaitable[JSON]],
         path: str,
         count: int,
         segment: str | None,
         eligible: Iterable[str | int] | None,
     ) -> None:
-        self._path, self._count = path, count
+        self._ask, self._path, self._count = ask, path, count
         self._asked: JSON = {} if segment is None else {"segment": segment}
         if eligible is not None:
             self._asked["eligible"] = list(eligible)
@@ -41,32 +51,29 @@ class _Stock:
         self.used: list[str] = []
         self.until = 0.0
 
-    def ready(self) -> bool:
-        """Whether a decision is left; those whose deadline is near are given to others."""
+    async def decide(self) -> Decision:
+        """Return a decision, and note that it was used.
+
+        Those whose deadline is near are given to others.
+        """
         if time.monotonic() >= self.until:
             self._left.clear()
-        return bool(self._left)
-
-    def take(self) -> Decision:
-        """Return a decision, and note that it was used."""
+        if not self._left:
+            await self._more(self._count)
         decision = self._left.popleft()
         self.used.append(decision.event_id)
         return decision
 
-    def more(self) -> Call:
-        """Return the request for more decisions, which also says what was used."""
-        return self._call(self._count)
+    async def flush(self) -> None:
+        """Tell the service which decisions were used."""
+        if self.used:
+            await self._more(0)
 
-    def report(self) -> Call:
-        """Return the request that only says what was used."""
-        return self._call(0)
-
-    def _call(self, count: int) -> Call:
+    async def _more(self, count: int) -> None:
+        """Ask for more decisions, and say what was used."""
+        began = time.monotonic()
         body = {"block_id": f"blk_{secrets.token_hex(12)}", "count": count, "used": self.used}
-        return Call("POST", f"{self._path}/decisions/block", body | self._asked)
-
-    def put(self, answer: JSON, began: float) -> None:
-        """Add what a request that began at some time was answered."""
+        answer = await self._ask(Call("POST", f"{self._path}/decisions/block", body | self._asked))
         self.used = []
         if answer["decisions"]:
             self._left.extend(map(calls.decision, answer["decisions"]))
@@ -79,45 +86,20 @@ class Block:
     The service makes every decision, so the promise is the same as without. A decision counts once
     it was used: the client says so with its next request, or when the block is closed. If the
     program dies before, decisions that were used and got no feedback are taken for unused.
-
-    Parameters
-    ----------
-    client
-        The connection to the service.
-    path
-        Of the experiment.
-    count
-        Decisions in one request. They are drawn ahead of time, so feedback that came in between
-        has not changed them: take a small part of the decisions of a deadline.
-    segment, eligible
-        As for ``decide``.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        path: str,
-        count: int = DEFAULT_COUNT,
-        *,
-        segment: str | None = None,
-        eligible: Iterable[str | int] | None = None,
-    ) -> None:
-        self._client = client
-        self._stock = _Stock(path, count, segment, eligible)
-        self._lock = threading.Lock()
+    def __init__(self, stock: Stock) -> None:
+        self._stock, self._lock = stock, threading.Lock()
 
     def decide(self) -> Decision:
         """Return a decision: at once, unless the block is used up."""
         with self._lock:
-            if not self._stock.ready():
-                self._run(self._stock.more())
-            return self._stock.take()
+            return at_once(self._stock.decide())
 
     def flush(self) -> None:
         """Tell the service which decisions were used."""
         with self._lock:
-            if self._stock.used:
-                self._run(self._stock.report())
+            at_once(self._stock.flush())
 
     def close(self) -> None:
         """Tell the service which decisions were used; the others are freed at their deadline."""
@@ -126,61 +108,28 @@ class Block:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _run(self, call: Call) -> None:
-        began = time.monotonic()
-        self._stock.put(self._client.run(call), began)
 
 
 class AsyncBlock:
     """Decisions of one experiment, fetched many at a time; may be shared by tasks.
 
     The same as ``Block``, with methods that are awaited.
-
-    Parameters
-    ----------
-    client
-        The connection to the service.
-    path
-        Of the experiment.
-    count
-        Decisions in one request.
-    segment, eligible
-        As for ``decide``.
     """
 
-    def __init__(
-        self,
-        client: AsyncClient,
-        path: str,
-        count: int = DEFAULT_COUNT,
-        *,
-        segment: str | None = None,
-        eligible: Iterable[str | int] | None = None,
-    ) -> None:
-        self._client = client
-        self._stock = _Stock(path, count, segment, eligible)
-        self._lock = asyncio.Lock()
+    def __init__(self, stock: Stock) -> None:
+        self._stock, self._lock = stock, asyncio.Lock()
 
     async def decide(self) -> Decision:
         """Return a decision: at once, unless the block is used up."""
         async with self._lock:
-            if not self._stock.ready():
-                await self._run(self._stock.more())
-            return self._stock.take()
+            return await self._stock.decide()
 
     async def flush(self) -> None:
         """Tell the service which decisions were used."""
         async with self._lock:
-            if self._stock.used:
-                await self._run(self._stock.report())
+            await self._stock.flush()
 
     async def close(self) -> None:
         """Tell the service which decisions were used; the others are freed at their deadline."""
@@ -189,14 +138,5 @@ class AsyncBlock:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    async def _run(self, call: Call) -> None:
-        began = time.monotonic()
-        self._stock.put(await self._client.run(call), began)

@@ -1,0 +1,32 @@
+"""Methods that wait, made of those that are awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run what never waits for an event loop, and return its answer."""
+    try:
+        coroutine.send(None)
+    except StopIteration as ended:
+        answer: T = ended.value
+        return answer
+    raise RuntimeError("it waits for an event loop; ask through AsyncClient.")
+
+
+def waiting(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """Return a method with the same parameters and answer that is not awaited."""
+
+    @wraps(method)
+    def waits(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return at_once(method(self, *args, **kwargs))
+
+    return waits
