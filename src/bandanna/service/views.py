@@ -26,7 +26,7 @@ from bandanna.policy.policy import Policy
 from bandanna.service.models import experiment_answer, moment
 from bandanna.service.summary import context_results, scorecard, summary
 from bandanna.store import SqlStore
-from bandanna.store.policy_unit import without_batches
+from bandanna.store.open_batches import without_batches
 from bandanna.store.rows import Committed, Experiment
 from bandanna.store.totals import ReleaseTotals
 from bandanna.store.writer import UnknownError

@@ -25,9 +25,9 @@ from bandanna.phases.definition import Course, moment_of, written
 from bandanna.phases.payloads import PARTS, assigned, digest, seed_of, signed
 from bandanna.policy.policy import Policy
 from bandanna.store.contract import GoneError, Transaction
-from bandanna.store.policy_unit import PolicyUnit, batch_row, without_batches
+from bandanna.store.open_batches import batch_row, without_batches
 from bandanna.store.rows import COUNTED, Changes, Event, Experiment, SealedBlock, Snapshot
-from bandanna.store.unit_of_work import NewFeedback
+from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
 from bandanna.warehouse.grid import nearest_to_zero
 
 Sign = Callable[[bytes], bytes]
@@ -267,7 +267,7 @@ class InBlocks:
 # --- the unit of work -------------------------------------------------------------------
 
 
-class EdgeUnit(PolicyUnit):
+class EdgeUnit(UnitOfWork):
     """An experiment that decides at the edge."""
 
     policy: Policy

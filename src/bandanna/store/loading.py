@@ -12,7 +12,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from bandanna.store.contract import Store
-from bandanna.store.policy_unit import PolicyUnit
 from bandanna.store.rows import Experiment, Snapshot
 from bandanna.store.unit_of_work import UnitOfWork
 
@@ -32,7 +31,7 @@ def unit_for(saved: Snapshot) -> UnitOfWork:
         from bandanna.store.edge_unit import EdgeUnit  # loaded when first used
 
         return EdgeUnit(saved)
-    return PolicyUnit(saved)
+    return UnitOfWork(saved)
 
 
 class Loading(Generic[T]):

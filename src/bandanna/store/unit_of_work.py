@@ -1,32 +1,55 @@
 """The unit of work: an experiment in memory whose changes are written in one transaction.
 
-Here are events, where they stand, and their deadlines; ``policy_unit`` knows the policy.
+It is made from the rows that a store kept (``open_batches``) and says which rows change.
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from collections import deque
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from heapq import heappop, heappush, nsmallest
-from typing import NamedTuple
+from heapq import heappop
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from bandanna._core.types import ArmName, Decision, DecisionError, StateFileError
+import numpy as np
+
+from bandanna._core.advice import Ticket
+from bandanna._core.grid import feedback_to_units
+from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError
 from bandanna.policy.base import BasePolicy
-from bandanna.policy.facade import DAMAGE
-from bandanna.store.contract import Transaction, gone, refusals_only
+from bandanna.policy.codec import batch_from_dict, counters_to_dict
+from bandanna.policy.outcomes import metrics_to_units
+from bandanna.policy.policy import Policy
+from bandanna.policy.state import Batch, EligibleArms
+from bandanna.policy.transitions import MIDDLE, check_bit
+from bandanna.privacy.release import Released, ReleasedEpoch
+from bandanna.store.contract import ConflictError, Transaction, gone, refusals_only
+from bandanna.store.deadlines import AT_ONCE, NEVER, PAGE, Deadlines, due_of
+from bandanna.store.open_batches import (
+    MOST_BATCHES,
+    OpenBatches,
+    assemble,
+    batch_row,
+    batch_values,
+    begins_slot,
+    feedback_row,
+    holders_of,
+    reading,
+    waits,
+    with_slot,
+)
 from bandanna.store.rows import (
     WAITING_STATES,
     Changes,
-    Due,
     Event,
     EventState,
-    Experiment,
+    Feedback,
     Location,
     ReleaseRow,
+    Snapshot,
 )
+
+if TYPE_CHECKING:
+    from bandanna.contextual.policy import PrivateContextual
 
 
 class NewFeedback(NamedTuple):
@@ -39,104 +62,41 @@ class NewFeedback(NamedTuple):
     """With a loss or a reward, where the policy has metrics."""
 
 
-def holders_of(events: Iterable[Event]) -> dict[Location, Event]:
-    """Return for each position the event that holds it: one that is not void, if there is one."""
-    holders: dict[Location, Event] = {}
-    for event in events:
-        if event.location not in holders or event.state is not EventState.VOID:
-            holders[event.location] = event
-    return holders
+def check_feedback(given: NewFeedback, policy: BasePolicy) -> None:
+    """Refuse what a policy does not take, before anything is changed."""
+    policy.check_takes(bits=given.bit is not None)
+    if given.bit is None:
+        feedback_to_units(given.loss, given.reward, policy.loss_range, clip=policy.clip)
+        metrics_to_units(given.metrics, policy.spec.metrics, clip=policy.clip)
+    else:
+        check_bit(given.bit)
 
 
-def due_of(event: Event) -> Due:
-    """Return when an event's feedback is due."""
-    assert event.expires_at is not None, "it has no deadline"
-    deferred = event.state is EventState.DEFERRED
-    return Due(event.expires_at, event.round, event.location, event.chance, deferred)
-
-
-@contextmanager
-def reading(experiment: Experiment) -> Iterator[None]:
-    """Say of what cannot be read only whose it is, and no content."""
-    try:
-        yield
-    except DAMAGE as error:
-        raise StateFileError(
-            f"what the database holds of {experiment.id} is damaged: {type(error).__name__}."
-        ) from None
-
-
-PAGE = 1_000
-"""Deadlines, and positions that are free, that are read at once."""
-
-MOST_DUE = 20_000
-"""Deadlines that are kept in memory: the first ones."""
-
-AT_ONCE = 500
-"""Deadlines that pass in one step, so that others wait for no longer."""
-
-NEVER = math.inf, 0
-
-
-class Deadlines:
-    """Deadlines and free positions of one experiment: the first of them, others when they come.
-
-    Parameters
-    ----------
-    due
-        All deadlines; None if they are to be read as time goes on.
-    """
-
-    def __init__(self, due: Iterable[Due] | None = None) -> None:
-        self.free: deque[tuple[Location, float | None]] = deque()
-        """Locations of events that were never shown, and the chances of their arms."""
-        self.more_free = due is None
-        """Whether there may be more of them than are known here."""
-        self.deferred: dict[Location, float | None] = {}
-        """Locations, among those that are due, of events that have not been shown yet."""
-        self.due: list[tuple[float, int, Location]] = []
-        """Deadlines, as a heap: where the clock was set back, later decisions may be due first."""
-        self.known = (-math.inf, 0) if due is None else NEVER
-        """Deadlines up to this one, and rounds at that one, are in the heap; later ones are not."""
-        for one in due or ():
-            self._put(one)
-
-    def add(self, one: Due) -> None:
-        """Wait for another event, unless it will be read when its time comes."""
-        if one[:2] <= self.known:
-            self._put(one)
-            if len(self.due) > MOST_DUE:
-                self._shorten()
-
-    def _put(self, one: Due) -> None:
-        heappush(self.due, one[:3])
-        if one.deferred:
-            self.deferred[one.location] = one.chance
-
-    def _shorten(self) -> None:
-        """Keep the first deadlines alone."""
-        self.due = nsmallest(MOST_DUE // 2, self.due)
-        self.known = self.due[-1][:2]
-        kept = {location for *_, location in self.due}
-        self.deferred = {at: chance for at, chance in self.deferred.items() if at in kept}
-
-    def read_on(self, page: list[Due], limit: int, written: Iterable[Due]) -> None:
-        """Add a page of deadlines, the next ones; ``written`` are not in the store yet."""
-        before, self.known = self.known, page[-1][:2] if len(page) == limit else NEVER
-        for one in (*page, *(one for one in written if before < one[:2] <= self.known)):
-            self._put(one)
-
-
-class UnitOfWork(ABC):
-    """A policy whose every change is collected, to be written in one transaction.
+class UnitOfWork:
+    """A policy of any kind whose every change is collected, to be written in one transaction.
 
     Nothing it returns may leave before that transaction has ended well; if it does not, the unit
     is thrown away, and with it all noise that was drawn.
+
+    Open batches and deadlines are counted, and read when they are needed. Only where persons have
+    slots all of them are in memory: any of them may be the one that someone comes back to.
     """
 
-    experiment: Experiment
-    policy: BasePolicy
-    _waiting: Deadlines
+    def __init__(self, saved: Snapshot) -> None:
+        self.experiment = saved.experiment
+        self.policy: BasePolicy
+        self.policy, holders = assemble(saved)
+        self.policy.on_release = self._note_release
+        self._learned: bytes | None = None
+        """A digest of what was learned, as it was last written."""
+        state = self.policy.state
+        self._waiting = Deadlines(None if self.deadline is not None else ())
+        if state.people is None:
+            state.open = OpenBatches(state.open, saved.opened, self._read_batch)
+            return
+        state.people.admitted = set()
+        begun = (one for at, one in holders.items() if waits(state, at) or begins_slot(state, at))
+        self._waiting = Deadlines(due_of(one) for one in begun if one.expires_at is not None)
 
     def begin(self, transaction: Transaction) -> None:
         """Start to collect what one transaction changes; what is needed is read in it."""
@@ -149,6 +109,12 @@ class UnitOfWork(ABC):
         self._opened: set[int] = set()
         self._releases: list[ReleaseRow] = []
         self._now = 0.0
+        self._tickets: dict[Location, Ticket | None] = {}
+        self._arms_changed = False
+        opened = self.policy.state.open
+        if isinstance(opened, OpenBatches):
+            filling = self.policy.state.filling.values()
+            opened.forget([batch.number for batch in filling], MOST_BATCHES)
 
     @property
     def deadline(self) -> float | None:
@@ -158,7 +124,6 @@ class UnitOfWork(ABC):
 
     # --- what is asked of it --------------------------------------------------------------
 
-    @abstractmethod
     def decide(
         self,
         name: str,
@@ -172,6 +137,58 @@ class UnitOfWork(ABC):
         now: float,
     ) -> Event:
         """Decide for an event; one of the same id in this transaction gets the same answer."""
+        if name in self._events:
+            return self._events[name]
+        if self.experiment.stopped:
+            raise ConflictError("this experiment has been stopped; it decides nothing more.")
+        side = self._side(advice, context, defer=defer)
+        known = self.policy.known_before(before)
+        among = None if eligible is None else self.policy.among(eligible)
+        free = self._take_free(among)
+        if free is not None:
+            location, chance = free
+            if known is not None:  # of whom the position is given to now
+                self.policy.state.open[location[0]].before[location[1]] = known
+        else:
+            also: JSON = {} if known is None else {"before": known}
+            made = self.policy.decide(side, person=person, eligible=eligible, **also)
+            location, chance = (made.batch, made.position), made.chance
+            if made.position == 0:
+                self._opened.add(made.batch)
+        batch, position = self.policy.state.open[location[0]], location[1]
+        event = Event(
+            name,
+            self.experiment.owner,
+            self.experiment.number,
+            *location,
+            batch.arms[position],
+            batch.round_of(position),
+            None if chance is None else min(1.0, chance),
+            now,
+            None if self.deadline is None else now + self.deadline,
+            EventState.DEFERRED if defer else EventState.SHOWN,
+        )
+        self._events[name], self._holders[location] = event, name
+        if event.expires_at is not None:
+            self._waiting.add(due_of(event))
+        self._touched.add(location)
+        return event
+
+    def _side(self, advice: object, context: object, *, defer: bool) -> object:
+        """Return what a round comes with; refuse what its policy does not take."""
+        policy = self.policy
+        if isinstance(policy, Policy):
+            if context is not None:
+                raise InputError("this experiment has no features; leave context out.")
+            if defer and not (policy.experts is None is policy.people):
+                raise InputError("defer is for experiments without experts and without per_person.")
+            return advice
+        if advice is not None:
+            raise InputError("this experiment decides by context; leave advice out.")
+        if context is None:
+            asked = ", ".join(cast("PrivateContextual", policy).encoder.asked)
+            raise InputError(f"this experiment decides by context: give context, with {asked}.")
+        return context
 
     def decide_for(
         self,
@@ -216,25 +233,43 @@ class UnitOfWork(ABC):
         until = event.expires_at if sticky is None else event.made_at + sticky
         return until is None or now < until
 
-    @abstractmethod
     def observe(self, event: Event, given: NewFeedback, *, now: float) -> None:
         """Count the feedback of an event, once: the first value stands.
 
         A repeat changes nothing and is answered alike whatever it says, so nobody can find out by
         trying what was sent before.
         """
+        check_feedback(given, self.policy)
+        location = self._check_shown_in_time(event, now)
+        if self._state_of(event) is EventState.HEARD:
+            return
+        waited = waits(self.policy.state, location)
+        self._keep_ticket(location)
+        if self.policy.state.people is None and waited:
+            self._waiting.deferred.pop(location, None)
+            self._set_state(location, EventState.HEARD)
+        if self._hand_over(event, given) and waited:
+            self.experiment.observed += 1
+            self._show(event)
+            self._touched.add(location)
 
-    @abstractmethod
     def add_arm(self, name: ArmName) -> list[ArmName]:
         """Add an arm, unless it is there; returns the arms that are played from now on."""
+        policy = self._with_arms()
+        if name in policy.arms and policy.arms.index(name) in policy.retired:
+            raise ConflictError(f"arm {name!r} was retired, which is for good; use another name.")
+        if name not in policy.arms:
+            self._change_arms(lambda: policy.add_arm(name))
+        return _active_arms(policy)
 
-    @abstractmethod
     def retire_arm(self, name: ArmName) -> list[ArmName]:
         """Retire an arm, unless that was done before; returns the arms that are still played."""
-
-    @abstractmethod
-    def collect(self) -> Changes | None:
-        """Return what has changed since ``begin``, or None if nothing has."""
+        policy = self._with_arms()
+        if name not in policy.arms:
+            raise InputError(f"there is no arm {name!r}.")
+        if policy.arms.index(name) not in policy.retired:
+            self._change_arms(lambda: policy.retire_arm(name))
+        return _active_arms(policy)
 
     def give_up(self, event: Event, *, now: float) -> None:
         """Stop waiting for an event's feedback; change nothing if it has come.
@@ -271,57 +306,162 @@ class UnitOfWork(ABC):
             if event.expires_at is not None and event.state in WAITING_STATES:
                 yield event
 
+    def collect(self) -> Changes | None:
+        """Return what has changed since ``begin``, or None if nothing has."""
+        happened = (self._events, self._states, self._touched, self._releases)
+        if not (any(happened) or self._arms_changed):
+            return None
+        opened = self.policy.state.open
+        rows = sorted({at for one in self._touched for at in with_slot(opened, one)})
+        changed = [opened[number] for number in {batch for batch, _ in rows}]
+        people = self.policy.state.people
+        return Changes(
+            counters=self._counters(),
+            head=self._head(),
+            observed=self.experiment.observed,
+            settings=self.experiment.settings if self._arms_changed else None,
+            events=list(self._events.values()),
+            states=self._states,
+            batches=[
+                batch_row(batch)
+                for batch in changed
+                if batch.number in self._opened or not batch.tally.from_rounds
+            ],
+            feedback=[
+                row
+                for number, position in rows
+                if (row := self._feedback_row(opened[number], position))
+            ],
+            releases=self._releases,
+            people={} if people is None else people.take_admitted(),
+        )
+
+    def _feedback_row(self, batch: Batch, position: int) -> Feedback | None:
+        ticket = batch.waiting.get(position) or self._tickets.get((batch.number, position))
+        return feedback_row(batch, position, ticket)
+
+    def _counters(self) -> JSON:
+        """Return what changes with every round; resumptions are counted beside the head."""
+        counters = counters_to_dict(self.policy.state)
+        return counters | {"resumed": counters["resumed"] - self.experiment.resumed}
+
+    def _head(self) -> JSON | None:
+        """Return the policy without its open batches, if more than its counters changed.
+
+        It can be large: it holds numbers for every arm.
+        """
+        if not (self._opened or self._releases or self._arms_changed):
+            return None
+        digest = _digest(self.policy.state.learned)
+        anyway = self._releases or self._arms_changed
+        if not anyway and digest is not None and digest == self._learned:
+            return None
+        self._learned = digest
+        return self.policy.to_dict(private=False) | {"counters": {}}
+
     # --- how it works ---------------------------------------------------------------------
 
-    @abstractmethod
+    def _read_batch(self, number: int) -> Batch | None:
+        """Read an open batch, if it is one."""
+        opened = self._transaction.open_batch(self.experiment.number, number)
+        if opened is None:
+            return None
+        row, events, feedback = opened
+        holders = holders_of(events)
+        given = {(one.batch, one.position): one for one in feedback}
+        with reading(self.experiment):
+            saved = batch_values(row, [holders[at] for at in sorted(holders)], given)
+            return batch_from_dict(saved, self.policy.state.rounds, self.policy.limits())
+
+    def _take_free(self, among: EligibleArms | None) -> tuple[Location, float | None] | None:
+        """Return a position that was never shown to anybody, for a round among the same arms."""
+        waiting, opened = self._waiting, self.policy.state.open
+        if not isinstance(self.policy, Policy):  # each position has a context of its own
+            return None
+        if not waiting.free and waiting.more_free and self.policy.state.people is None:
+            page = self._transaction.free(self.experiment.number, PAGE)
+            waiting.more_free = len(page) == PAGE
+            waiting.free.extend(one for one in page if one[0] not in self._holders)
+        for one in waiting.free:
+            if opened[one[0][0]].among == among:
+                waiting.free.remove(one)
+                return one
+        return None
+
+    def _with_arms(self) -> Policy:
+        """Return the policy, whose arms may change; refuse where they are fixed."""
+        if not isinstance(self.policy, Policy):
+            raise InputError("arms of an experiment that decides by context cannot be changed.")
+        if self.policy.experts is not None:
+            raise InputError("arms of an experiment with experts cannot be changed.")
+        return self.policy
+
+    def _change_arms(self, change: Callable[[], object]) -> None:
+        """Change arms; open batches go on with those they began with."""
+        if self.experiment.stopped:
+            raise ConflictError("this experiment has been stopped; its arms stay as they are.")
+        change()
+        self._arms_changed = True
+        arms = list(self.policy.arms)
+        self.experiment.settings = self.experiment.settings | {"arms": arms}
+
     def _pass_deadline(self, location: Location) -> None:
-        """Stop waiting for a round whose deadline has passed."""
+        """Close a person's slot, free what was never shown, or stop waiting.
 
-    @abstractmethod
+        A position whose arm was chosen by a context is given to nobody else.
+        """
+        if begins_slot(self.policy.state, location):
+            self._finish_slot(location)
+        elif location in self._waiting.deferred:
+            chance = self._waiting.deferred.pop(location)
+            if isinstance(self.policy, Policy):
+                self._waiting.free.append((location, chance))
+            else:
+                self._give_up(location)
+            self._set_state(location, EventState.VOID)
+        else:
+            self._give_up(location)
+
     def _give_up(self, location: Location) -> None:
-        """Stop waiting for a round, if its feedback has not come."""
+        """Count the default loss where feedback has not come."""
+        if waits(self.policy.state, location):
+            batch = self.policy.state.open[location[0]]
+            self._set_state(location, EventState.EXPIRED)
+            self._touched.add(location)
+            with refusals_only():
+                self.policy.give_up(self._decision_at(batch, location[1]))
 
-    def _note_event(
-        self,
-        name: str,
-        location: Location,
-        arm: int,
-        number: int,
-        chance: float | None,
-        *,
-        defer: bool,
-        now: float,
-    ) -> Event:
-        """Note the decision of a round for an event."""
-        event = Event(
-            name,
-            self.experiment.owner,
-            self.experiment.number,
-            *location,
-            arm,
-            number,
-            None if chance is None else min(1.0, chance),
-            now,
-            None if self.deadline is None else now + self.deadline,
-            EventState.DEFERRED if defer else EventState.SHOWN,
-        )
-        self._events[name], self._holders[location] = event, name
-        return event
+    def _finish_slot(self, location: Location) -> None:
+        """Close a person's slot: its deadline is its first round's."""
+        batch = self.policy.state.open[location[0]]
+        owner = batch.owners[location[1]]
+        for position in owner.rounds:
+            if position in batch.waiting:
+                self._set_state((batch.number, position), EventState.EXPIRED)
+            self._touched.add((batch.number, position))
+        with refusals_only():
+            self.policy.finish_slot(self._decision_at(batch, location[1]))
 
-    def _wait_for(self, event: Event) -> None:
-        """Wait for an event's feedback until its deadline, if it has one."""
-        if event.expires_at is not None:
-            self._waiting.add(due_of(event))
+    def _decision(self, arm: int, number: int, location: Location) -> Decision:
+        """Return the decision of a round, as the policy gave it."""
+        name, identity = self.policy.arms[arm], self.policy.state.identity
+        return Decision(name, arm, number, *location, identity)
 
-    def _decision(self, event: Event) -> Decision:
-        arm, identity = self.policy.arms[event.arm], self.policy.state.identity
-        return Decision(arm, event.arm, event.round, event.batch, event.position, identity)
+    def _decision_at(self, batch: Batch, position: int) -> Decision:
+        at = batch.number, position
+        return self._decision(batch.arms[position], batch.round_of(position), at)
 
-    def _tell(self, event: Event, tell: Callable[[Decision], None]) -> bool:
-        """Tell the policy of feedback; returns whether it took it, or had it before."""
+    def _hand_over(self, event: Event, given: NewFeedback) -> bool:
+        """Hand feedback to the policy; returns whether it took it, or had it before."""
         try:
             with refusals_only():
-                tell(self._decision(event))
+                decision = self._decision(event.arm, event.round, event.location)
+                if given.bit is not None:
+                    assert isinstance(self.policy, Policy), "no other takes bits"
+                    self.policy.observe_bit(decision, given.bit)
+                else:
+                    values = {"loss": given.loss, "reward": given.reward}
+                    self.policy.observe(decision, **values, metrics=given.metrics)
         except DecisionError as error:
             if error.reason == "given up":
                 raise gone(event) from None
@@ -329,6 +469,12 @@ class UnitOfWork(ABC):
                 raise
             return False
         return True
+
+    def _keep_ticket(self, location: Location) -> None:
+        """Keep what crediting a round needed where its sums follow from rounds."""
+        batch = self.policy.state.open.get(location[0])
+        if batch is not None and batch.tally.from_rounds and location[1] in batch.waiting:
+            self._tickets[location] = batch.waiting[location[1]]
 
     def _check_shown_in_time(self, event: Event, now: float) -> Location:
         """Refuse what comes too late; the clock is the only judge."""
@@ -361,3 +507,32 @@ class UnitOfWork(ABC):
             self._events[name] = self._events[name]._replace(state=state)
         if state is EventState.VOID:
             self._holders.pop(location, None)
+
+    def _note_release(self, batch: Batch, released: Released | None) -> None:
+        """Note what a batch told, and of how many losses; of none, if none of them came."""
+        if isinstance(released, ReleasedEpoch):
+            values = released.noisy(both=getattr(self.policy.recipe.release, "both", False))
+            self._releases.append(ReleaseRow(batch.number, 0, batch.used, values, self._now))
+            return
+        for one in batch.told:
+            note = ReleaseRow(batch.number, one.arm, one.losses, one.mean, self._now)
+            self._releases.append(note)
+        if not batch.told:
+            size, value = 0, MIDDLE
+            if isinstance(released, np.ndarray) and batch.phase is None:
+                size, value = batch.used, released.tolist()
+            self._releases.append(ReleaseRow(batch.number, batch.choice, size, value, self._now))
+
+
+def _active_arms(policy: Policy) -> list[ArmName]:
+    return [arm for k, arm in enumerate(policy.arms) if k not in policy.retired]
+
+
+def _digest(learned: object) -> bytes | None:
+    """Return a digest of what was learned, or None where that is another library's."""
+    if not isinstance(learned, tuple):
+        return None
+    digest = hashlib.blake2b(digest_size=16)
+    for array in learned:
+        digest.update(array.tobytes())
+    return digest.digest()
