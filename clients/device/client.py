@@ -24,7 +24,7 @@ from urllib.error import HTTPError
 from bandanna._core import checks
 from bandanna._core.documents import write_whole
 from bandanna._core.types import JSON, ArmName, InputError
-from bandanna.device.release import (
+from bandanna.device import (
     RefusalError,
     Words,
     check_release,
