@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,7 +159,7 @@ def _play(
     """Play until the first so many batches have closed; nobody else has a loss."""
     low, high = policy.loss_range
     copy = policy.rehearse(new_stream([*seed, 0]), new_stream([*seed, 1]))
-    copy._parts.release = release
+    copy._parts.release = cast(Release, release)
     advice = None if policy.experts is None else np.zeros(policy.experts, dtype=np.int64)
     others, saved = 0, False
     while copy.state.batches < batches or min(copy.state.open, default=batches) < batches:
@@ -191,5 +192,5 @@ def _reloaded(copy: Policy, release: WatchedRelease) -> Policy:
     loaded = policy_from_dict(saved)
     for number, batch in loaded.state.open.items():
         batch.tally = tallies[number]
-    loaded._parts.release = release
+    loaded._parts.release = cast(Release, release)
     return loaded

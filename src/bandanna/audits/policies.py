@@ -109,19 +109,21 @@ def side_door(policy: Policy, *, seed: int = 0) -> str:
     return ""
 
 
+PUBLISHED = {
+    "published": "what is published",
+    "metrics": "what is published of metrics",
+    "squares": "what is published of squares",
+}
+
+
 def _difference(first: Seen, second: Seen) -> str:
     """Say what differs between two runs, if anything does."""
-    for one, other in zip(first.published, second.published, strict=True):
-        if not np.array_equal(one, other):
-            return "what is published changes"
-    for one, other in zip(first.metrics, second.metrics, strict=True):
-        if not np.array_equal(one, other):
-            return "what is published of metrics changes"
-    for one, other in zip(first.squares, second.squares, strict=True):
-        if not np.array_equal(one, other):
-            return "what is published of squares changes"
-    for index, (one_, other_) in enumerate(zip(first.decisions, second.decisions, strict=False)):
-        if one_[1:5] != other_[1:5]:
+    for name, called in PUBLISHED.items():
+        one, other = getattr(first, name), getattr(second, name)
+        if len(one) != len(other) or not all(map(np.array_equal, one, other)):
+            return f"{called} changes"
+    for index, (one, other) in enumerate(zip(first.decisions, second.decisions, strict=False)):
+        if one[1:5] != other[1:5]:
             return f"decision {index} changes"
     if len(first.decisions) != len(second.decisions):
         return "the number of decisions changes"

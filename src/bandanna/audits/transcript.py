@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.advice import Ticket
-from bandanna._core.streams import Stream, new_stream
-from bandanna._core.types import JSON, BandannaError, Decision, Guarantee
+from bandanna._core.streams import new_stream
+from bandanna._core.types import BandannaError, Decision
 from bandanna.policy import Policy
 from bandanna.policy.codec import learned_to_dict
 from bandanna.policy.transitions import batch_with_room
 from bandanna.privacy.columns import Columns, ColumnsTally, Published
-from bandanna.privacy.release import Memory, Release, Released, Tally
+from bandanna.privacy.release import Release, Released, Tally
 
 Losses = Callable[[Decision], float]
 """The loss of a decision, from 0 to 1."""
@@ -24,22 +24,22 @@ Before = Callable[[int, int], float]
 """What was known before, from 0 to 1, by batch and position; for policies that subtract it."""
 
 
-class WatchedRelease(Release):
+class WatchedRelease:
     """Passes on to another release and keeps what was published: that is public anyway.
 
     ``blind`` hides the losses from the release inside: what it publishes then has nothing to do
     with them, while everything else about the policy is as it was.
     """
 
-    name = "watched"
-
     def __init__(self, inside: Release, *, blind: bool = False, arms: int = 0) -> None:
         self._inside = inside
         self._blind = blind
-        self.batch = inside.batch
         self.published: list[NDArray[np.float64]] = []
         self._arms = arms
         """Where phases are played, how many arms there are."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inside, name)
 
     def start(self, size: int | None = None) -> WatchedTally:
         """Open a batch of the release inside."""
@@ -50,36 +50,8 @@ class WatchedRelease(Release):
         inside = self._inside.start_phase()
         return WatchedTally(inside, self.published, blind=self._blind, arms=self._arms)
 
-    def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:
-        """Go on with a batch of the release inside."""
-        return self._inside.resume(saved, losses, size)
 
-    def suits(self, experts: int, arms: int, mixing: float) -> bool:
-        """Ask the release inside."""
-        return self._inside.suits(experts, arms, mixing)
-
-    def guarantee(self) -> Guarantee:
-        """Return the promise of the release inside."""
-        return self._inside.guarantee()
-
-    def fast(self) -> NamedTuple:
-        """Return the numbers of the release inside."""
-        return self._inside.fast()
-
-    def memory(self) -> Memory:
-        """Return the memory of the release inside."""
-        return self._inside.memory()
-
-    def seeded(self, stream: Stream) -> Release:
-        """Return the release inside with repeatable noise."""
-        return self._inside.seeded(stream)
-
-    def to_dict(self) -> JSON:
-        """Return the release inside."""
-        return self._inside.to_dict()
-
-
-class WatchedTally(Tally):
+class WatchedTally:
     """Passes on to another tally and keeps what was published."""
 
     def __init__(
@@ -95,6 +67,9 @@ class WatchedTally(Tally):
         self._blind = blind
         self._arms = arms
 
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inside, name)
+
     def add(self, units: int, ticket: Ticket | None = None) -> None:
         """Count a loss, or a 0 in its place."""
         self._inside.add(0 if self._blind else units, ticket)
@@ -102,15 +77,6 @@ class WatchedTally(Tally):
     def add_to(self, arm: int, units: int) -> None:
         """Count a loss of an arm, or a 0 in its place."""
         self._inside.add_to(arm, 0 if self._blind else units)
-
-    @property
-    def counts(self) -> dict[int, int]:
-        """How many losses of each arm are counted."""
-        return self._inside.counts
-
-    def fill(self, missing: int) -> None:
-        """Count losses that are missing."""
-        self._inside.fill(missing)
 
     def publish(self) -> Released:
         """Publish, and keep what was published: of a phase, the sum of each arm."""
@@ -123,10 +89,6 @@ class WatchedTally(Tally):
                 seen[arm] = count * mean
         self._published.append(seen)
         return released
-
-    def to_dict(self) -> JSON:
-        """Return the state of the tally inside."""
-        return self._inside.to_dict()
 
 
 class WatchedColumns:
@@ -207,7 +169,8 @@ def watch(
     copy = policy.rehearse(new_stream([*seed, 0]), new_stream([*seed, 1]))
     inside = policy.recipe.release.in_process() if exact else copy._parts.release
     arms = len(policy.arms) if copy._parts.runner.phases else 0
-    copy._parts.release = watched = WatchedRelease(inside, blind=blind, arms=arms)
+    watched = WatchedRelease(inside, blind=blind, arms=arms)
+    copy._parts.release = cast(Release, watched)
     ranges, columns = policy.spec.metrics or {}, copy._parts.columns
     kept: list[NDArray[np.float64]] = []
     squares: list[bool] = []
