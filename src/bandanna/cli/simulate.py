@@ -49,8 +49,6 @@ def print_json(results: Results, policies: dict[str, Policy], setting: dict[str,
     for row in results.summary():
         policy, guard = policies[str(row["policy"])], results.guard(str(row["policy"]))
         more: dict[str, object] = {} if guard is None else {"false_alarm": guard.false_alarm}
-        if (retired := results.retired(str(row["policy"]))) is not None:
-            more |= {"retired": retired.rightly, "wrongly_retired": retired.wrongly}
         rows.append({**row, **more, **_privacy(policy), "ran": policy.algorithm})
     extra = {
         "segments": results.segments,

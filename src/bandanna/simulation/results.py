@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from math import nan
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,15 @@ class Answers(NamedTuple):
             None if best is None else float(((self.winners >= 0) & (self.winners != best)).mean())
         )
 
+    def summary(self, best: int | None) -> dict[str, float | None]:
+        """Return how many runs named an arm, after how many rounds, and how many a wrong one."""
+        named = self.winners >= 0
+        return {
+            "answered": float(named.mean()),
+            "rounds_to_answer": float(self.rounds[named].mean()) if named.any() else None,
+            "wrong_answers": self.wrong(best),
+        }
+
     def words(self, best: int | None) -> str:
         """Say when answers came and how many were wrong."""
         named = self.winners >= 0
@@ -87,6 +97,10 @@ class Retired(NamedTuple):
     def wrongly(self) -> float:
         """The share of runs in which an arm was retired that is not beyond it."""
         return float((self.rounds[:, ~self.beyond] >= 0).any(axis=1).mean())
+
+    def summary(self) -> dict[str, float | None]:
+        """Return how many arms were retired that are beyond it, and in how many runs others."""
+        return {"retired": self.rightly, "wrongly_retired": self.wrongly}
 
     def words(self) -> str:
         """Say what guardrails did."""
@@ -322,24 +336,16 @@ class Results(Tabular):
             final = runs.regret[:, -1]
             row: dict[str, float | str] = {"policy": name, "batch": runs.batch}
             row |= statistics(final)
-            row["share_of_uniform"] = float(final.mean()) / uniform if uniform > 0 else float("nan")
+            row["share_of_uniform"] = float(final.mean()) / uniform if uniform > 0 else nan
             if self.ahead is not None:
                 row["segment_mean"] = float(self.segment_regret(name).mean())
             if self.shows_reward:
                 row["reward"] = float(self.reward(name).mean())
-            if runs.answers is not None:
-                named = runs.answers.winners >= 0
-                wrong = runs.answers.wrong(self.best_arm)
-                row["answered"] = float(named.mean())
-                when = runs.answers.rounds[named]
-                row["rounds_to_answer"] = float(when.mean()) if when.size else float("nan")
-                row["wrong_answers"] = float("nan") if wrong is None else wrong
-            if runs.retired is not None:
-                right = runs.retired.rightly
-                row["retired"] = float("nan") if right is None else right
-                row["wrongly_retired"] = runs.retired.wrongly
+            found = {} if runs.answers is None else runs.answers.summary(self.best_arm)
+            found |= {} if runs.retired is None else runs.retired.summary()
+            row |= {what: nan if value is None else value for what, value in found.items()}
             if guarded:
-                row["alarms"] = float("nan") if runs.guard is None else runs.guard.alarms
+                row["alarms"] = nan if runs.guard is None else runs.guard.alarms
             rows.append(row)
         return rows
 

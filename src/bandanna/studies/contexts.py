@@ -10,19 +10,17 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandanna._core.grid import UNITS
 from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee
 from bandanna.contextual.policy import PrivateContextual
-from bandanna.contextual.simulation import ContextTable, simulate_context
+from bandanna.contextual.simulation import ContextTable
 from bandanna.environments.frames import read_columns
 from bandanna.environments.tables import LossTable
 from bandanna.privacy.epochs import Protects
-from bandanna.simulation.arguments import checkpoint_rounds
 
 if TYPE_CHECKING:
     from bandanna.studies.cell import Cell
@@ -113,7 +111,8 @@ def _declared(feature: object) -> object:
     return tuple(feature) if range_ else feature
 
 
-def _table_of(cell: Cell) -> ContextTable:
+def table_of(cell: Cell) -> ContextTable:
+    """Return the people of a cell's environment; refuses one without contexts."""
     data: object = cell.environment.data
     if not isinstance(data, ContextData):
         raise InputError(
@@ -125,7 +124,7 @@ def _table_of(cell: Cell) -> ContextTable:
 
 def promise_of(cell: Cell) -> Guarantee:
     """Return what the policy of a cell that decides by context promises."""
-    _table_of(cell)  # refuses environments without contexts
+    table_of(cell)  # refuses environments without contexts
     if cell.algorithm == WITHOUT_PRIVACY:
         return no_guarantee("none", "sums are used without noise")
     return contextual_policy(cell).guarantee
@@ -133,43 +132,5 @@ def promise_of(cell: Cell) -> Guarantee:
 
 def contextual_policy(cell: Cell) -> PrivateContextual:
     """Return the policy of a cell that decides by context and is private."""
-    table, size = _table_of(cell), (cell.epsilon, cell.delta or DELTA, cell.rounds)
+    table, size = table_of(cell), (cell.epsilon, cell.delta or DELTA, cell.rounds)
     return PrivateContextual(table.arms, table.encoder, *size, CONTEXTUAL[cell.algorithm])
-
-
-class ContextRuns(NamedTuple):
-    """What some runs of a contextual policy came to; as in ``Played``."""
-
-    stops: NDArray[np.int64]
-    regret: NDArray[np.float64]
-    plays: NDArray[np.int64]
-    uniform: NDArray[np.float64]
-    leaders: NDArray[np.int64]
-    best: int
-
-
-def play_contexts(cell: Cell, first: int, runs: int) -> ContextRuns:
-    """Play some runs of a cell that decides by context."""
-    table, arms = _table_of(cell), cell.arms
-    stops = checkpoint_rounds(cell.rounds, cell.checkpoints)
-    rewards = 1.0 - table.losses.mean(axis=0) / UNITS
-    regret = np.empty((runs, stops.size))
-    leaders = np.empty((runs, stops.size), dtype=np.int64)
-    plays = np.zeros((stops.size, arms), dtype=np.int64)
-    for k in range(runs):
-        words = np.random.SeedSequence([cell.seed, first + k]).generate_state(1)
-        run = simulate_context(
-            table,
-            cell.epsilon,
-            cell.delta or DELTA,
-            cell.rounds,
-            CONTEXTUAL.get(cell.algorithm, "feedback"),
-            seed=int(words[0]),
-        )
-        regret[k] = stops * rewards.max() - np.cumsum(run.rewards)[stops - 1]
-        for index, stop in enumerate(stops):
-            counts = np.bincount(run.arms[:stop], minlength=arms)
-            plays[index] += counts
-            leaders[k, index] = counts.argmax()
-    uniform = stops * (rewards.max() - rewards.mean())
-    return ContextRuns(stops, regret, plays, uniform, leaders, int(rewards.argmax()))

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core.grid import UNITS
 from bandanna._core.types import JSON, Guarantee
+from bandanna.contextual.simulation import simulate_context
 from bandanna.policy import Policy
+from bandanna.simulation.arguments import checkpoint_rounds
 from bandanna.simulation.baselines import NO_PRIVACY, strongest
 from bandanna.simulation.results import Answers, Retired, statistics
 from bandanna.simulation.runs import simulate
 from bandanna.studies.cell import Cell, Shard
-from bandanna.studies.contexts import AGAINST, play_contexts, promise_of
+from bandanna.studies.contexts import AGAINST, CONTEXTUAL, DELTA, promise_of, table_of
 from bandanna.studies.environments import Data, Source
 from bandanna.studies.schema import AXES
 
@@ -28,6 +31,9 @@ MOST_SHARES = 1000
 
 PROMISE = ("epsilon", "delta", "protects", "model", "mechanism", "because", "assumptions")
 """What is kept of a guarantee."""
+
+FOUND = ("answered", "rounds_to_answer", "wrong_answers", "retired", "wrongly_retired")
+"""What runs found of arms; None where a policy looks for nothing."""
 
 
 class Played(NamedTuple):
@@ -115,20 +121,39 @@ def play(part: Shard, losses: Data | None) -> tuple[str, Played]:
 
 def _play_contexts(cell: Cell, part: Shard) -> Played:
     """Play some runs of a policy that decides by context."""
-    results = play_contexts(cell, part.first, part.runs)
+    table, stops = table_of(cell), checkpoint_rounds(cell.rounds, cell.checkpoints)
+    rewards = 1.0 - table.losses.mean(axis=0) / UNITS
+    regret = np.empty((part.runs, stops.size))
+    leaders = np.empty((part.runs, stops.size), dtype=np.int64)
+    plays = np.zeros((stops.size, cell.arms), dtype=np.int64)
+    for k in range(part.runs):
+        words = np.random.SeedSequence([cell.seed, part.first + k]).generate_state(1)
+        run = simulate_context(
+            table,
+            cell.epsilon,
+            cell.delta or DELTA,
+            cell.rounds,
+            CONTEXTUAL.get(cell.algorithm, "feedback"),
+            seed=int(words[0]),
+        )
+        regret[k] = stops * rewards.max() - np.cumsum(run.rewards)[stops - 1]
+        for index, stop in enumerate(stops):
+            counts = np.bincount(run.arms[:stop], minlength=cell.arms)
+            plays[index] += counts
+            leaders[k, index] = counts.argmax()
     return Played(
-        stops=results.stops,
-        regret=results.regret,
-        plays=results.plays,
-        uniform=results.uniform,
-        leaders=results.leaders,
+        stops=stops,
+        regret=regret,
+        plays=plays,
+        uniform=stops * (rewards.max() - rewards.mean()),
+        leaders=leaders,
         released=np.full((part.runs, cell.arms), np.nan),
         ahead=np.zeros(0),
         alarms=np.zeros(0),
         answers=_pairs(None),
         retired=np.zeros((0, cell.arms), np.int64),
         beyond=np.zeros(0, dtype=bool),
-        best=results.best,
+        best=int(rewards.argmax()),
         best_expert=-1,
         segments=1,
         false_alarm=0.0,
@@ -199,6 +224,13 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
     kinds: dict[type, pl.DataType] = {str: pl.String(), int: whole, float: floats}
     values = {name: getattr(cell, name) for name in AXES}
     values |= {"environment": cell.environment.label, "batch": batch}
+    answers = np.concatenate([part.answers for part in parts])
+    retired = np.concatenate([part.retired for part in parts])
+    found: dict[str, float | None] = dict.fromkeys(FOUND)
+    if len(answers):
+        found |= Answers(*answers.T).summary(None if best < 0 else best)
+    if len(retired):
+        found |= Retired(retired, one.beyond).summary()
     constant = {
         "cell": pl.lit(cell.key),
         **{name: pl.lit(value, dtype=kinds[AXES[name].column]) for name, value in values.items()},
@@ -211,18 +243,7 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
         "segments": pl.lit(one.segments, dtype=whole),
         "alarms": pl.lit(_weighted(alarms), dtype=floats),
         "false_alarm": pl.lit(one.false_alarm if alarms.size else None, dtype=floats),
-        **{
-            name: pl.lit(value, dtype=floats)
-            for name, value in _answered(
-                np.concatenate([part.answers for part in parts]), best
-            ).items()
-        },
-        **{
-            name: pl.lit(value, dtype=floats)
-            for name, value in _retired(
-                np.concatenate([part.retired for part in parts]), one.beyond
-            ).items()
-        },
+        **{name: pl.lit(value, dtype=floats) for name, value in found.items()},
         "best_arm": pl.lit(None if best < 0 else best, dtype=whole),
         "best_expert": pl.lit(one.best_expert if one.best_expert >= 0 else None, dtype=whole),
         "guarantee": pl.lit(pl.Series([_plain(promise)], dtype=_promise_kind())).first(),
@@ -234,27 +255,6 @@ def frame_of(cell: Cell, parts: Sequence[Played]) -> pl.DataFrame:
 def _weighted(alarms: NDArray[np.float64]) -> float | None:
     """Return the share of all runs, given the shares and sizes of parts."""
     return float(np.average(alarms[:, 0], weights=alarms[:, 1])) if alarms.size else None
-
-
-def _answered(pairs: NDArray[np.int64], best: int) -> dict[str, float | None]:
-    """Return in what share of runs a best arm was named, when on average, and how often wrongly."""
-    if not len(pairs):
-        return dict.fromkeys(("answered", "rounds_to_answer", "wrong_answers"))
-    answers = Answers(pairs[:, 0], pairs[:, 1])
-    when = answers.rounds[answers.winners >= 0]
-    return {
-        "answered": len(when) / len(pairs),
-        "rounds_to_answer": float(when.mean()) if when.size else None,
-        "wrong_answers": answers.wrong(None if best < 0 else best),
-    }
-
-
-def _retired(rounds: NDArray[np.int64], beyond: NDArray[np.bool_]) -> dict[str, float | None]:
-    """Return how often guardrails retired arms that are beyond them, and others."""
-    if not len(rounds):
-        return dict.fromkeys(("retired", "wrongly_retired"))
-    retired = Retired(rounds, beyond)
-    return {"retired": retired.rightly, "wrongly_retired": retired.wrongly}
 
 
 def _released(means: NDArray[np.float64]) -> list[list[float | None]]:
