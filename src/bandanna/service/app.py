@@ -118,9 +118,9 @@ async def _look_after(core: Core, metrics: Metrics, ring: KeyRing) -> None:
                 next_forget = time.monotonic() + FORGET_SECONDS
             if ring.age > REFRESH_SECONDS:  # open streams end when their key is revoked
                 await run_in_threadpool(ring.refresh)
-            metrics.available.set(core.writer.available)
+            metrics.set(database_available=core.writer.available)
         except StoreUnavailableError as error:
-            metrics.available.set(0)
+            metrics.set(database_available=0)
             logger.warning("database unavailable", extra={"facts": {"why": str(error)}})
         except Exception as error:  # the next round tries again
             logger.error("sweep failed", extra={"facts": {"kind": type(error).__name__}})

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from bandanna._core.types import JSON
 from bandanna.store.rows import Gauges
 
 MOST_EXPERIMENTS = 200
@@ -19,6 +20,19 @@ EACH = {
 }
 """Numbers of each running experiment."""
 
+WHOLE = {
+    "transactions": "Transactions that were committed.",
+    "failed_transactions": "Transactions that failed.",
+    "queue": "Tasks that wait.",
+    "database_available": "1 if the database took the last transaction.",
+    "disk_free_bytes": "Room where the database or the rollback guard lies.",
+    "rollback_guard": "1 if the rollback guard agrees with the database, 0 if not or if there is "
+    "none.",
+    "stale_batches": "Open batches begun over a day ago.",
+}
+"""Numbers of the whole service."""
+
+RESUMED = "How often an experiment was resumed from an older copy; each costs epsilon once more."
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -26,56 +40,18 @@ class Metrics:
     """All metrics of one service."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        self.requests = Counter(
-            "bandanna_requests", "Requests.", ["method", "route", "status"], registry=registry
-        )
+        self.registry = CollectorRegistry()
+        here: JSON = {"registry": self.registry, "namespace": "bandanna"}
+        kinds, labels = ["method", "route", "status"], ["experiment", "name"]
+        self.requests = Counter("requests", "Requests.", kinds, **here)
         self.seconds = Histogram(
-            "bandanna_request_seconds",
-            "How long requests took.",
-            ["route"],
-            buckets=BUCKETS,
-            registry=registry,
+            "request_seconds", "How long requests took.", ["route"], buckets=BUCKETS, **here
         )
-        self.transactions = Gauge(
-            "bandanna_transactions", "Transactions that were committed.", registry=registry
-        )
-        self.failures = Gauge(
-            "bandanna_failed_transactions", "Transactions that failed.", registry=registry
-        )
-        self.waiting = Gauge("bandanna_queue", "Tasks that wait.", registry=registry)
-        self.available = Gauge(
-            "bandanna_database_available",
-            "1 if the database took the last transaction.",
-            registry=registry,
-        )
-        self.disk = Gauge(
-            "bandanna_disk_free_bytes",
-            "Room where the database or the rollback guard lies.",
-            registry=registry,
-        )
-
-        self.resumed = Gauge(
-            "bandanna_resumed",
-            "How often an experiment was resumed from an older copy; each costs epsilon once more.",
-            ["experiment"],
-            registry=registry,
-        )
-        self.guard = Gauge(
-            "bandanna_rollback_guard",
-            "1 if the rollback guard agrees with the database, 0 if not or if there is none.",
-            registry=registry,
-        )
-        self.stale = Gauge(
-            "bandanna_stale_batches", "Open batches begun over a day ago.", registry=registry
-        )
-
-        labels = ["experiment", "name"]
+        self.whole = {name: Gauge(name, what, **here) for name, what in WHOLE.items()}
+        self.resumed = Gauge("resumed", RESUMED, ["experiment"], **here)
         self.each = {
-            name: Gauge(f"bandanna_experiment_{name}", what, labels, registry=registry)
-            for name, what in EACH.items()
+            name: Gauge(f"experiment_{name}", what, labels, **here) for name, what in EACH.items()
         }
-
         self._counted: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -86,6 +62,11 @@ class Metrics:
             self._counted[kind] = known
         known[0].inc()
         known[1].observe(seconds)
+
+    def set(self, **numbers: float) -> None:
+        """Set numbers of the whole service."""
+        for name, number in numbers.items():
+            self.whole[name].set(number)
 
     def experiments(self, found: Iterable[Gauges], now: float) -> None:
         """Set the numbers of running experiments; of others none are kept."""

@@ -21,6 +21,7 @@ from bandanna.planner.plan import plan as make_plan
 from bandanna.spec import Parameter, defaults, parameters, types
 from bandanna.store.descriptions import Description, Shipped
 from bandanna.store.rows import Event, Experiment
+from bandanna.store.unit_of_work import NewFeedback
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -293,6 +294,10 @@ class NewReward(Document):
         default=None,
         description="With metrics: a value of each, by name. Sent with the reward or loss.",
     )
+
+    def feedback(self) -> NewFeedback:
+        """Return it as experiments take it."""
+        return NewFeedback(self.loss, self.reward, metrics=self.metrics)
 
 
 class PlanRequest(ProblemBody):

@@ -11,9 +11,11 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, HTTPException, Path, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 
-from bandanna._core.types import JSON
+from bandanna._core.types import JSON, InputError
 from bandanna.service.core import Core
+from bandanna.service.errors import said_of
 from bandanna.service.keys import opens
 from bandanna.service.models import Document, moment
 from bandanna.store import KeyRow
@@ -77,6 +79,40 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
         return kind.model_validate_json(await request.body())
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
+
+
+MOST_LINES = 10_000
+NDJSON = "application/x-ndjson"
+
+Lines = tuple[list[tuple[int, Body]], dict[int, JSON]]
+"""Documents that could be read, and why others were not, by the numbers of their lines."""
+
+
+async def read_lines(request: Request, kind: type[Body]) -> Lines[Body]:
+    """Read documents, one a line; empty lines are left out."""
+    numbered = enumerate((await request.body()).split(b"\n"), 1)
+    given = [(place, line) for place, line in numbered if line.strip()]
+    if len(given) > MOST_LINES:
+        raise InputError(f"send at most {MOST_LINES:,} lines at once; got {len(given):,}.")
+    return await run_in_threadpool(_read_lines, given, kind)
+
+
+def _read_lines(given: list[tuple[int, bytes]], kind: type[Body]) -> Lines[Body]:
+    good: list[tuple[int, Body]] = []
+    refused: dict[int, JSON] = {}
+    for place, line in given:
+        try:
+            good.append((place, kind.model_validate_json(line)))
+        except ValidationError as error:
+            refused[place] = said_of(error)
+    return good, refused
+
+
+def lines_shown(what: str) -> JSON:
+    """Describe documents, one a line, for OpenAPI."""
+    content = {NDJSON: {"schema": {"type": "string"}}}
+    said = f"At most {MOST_LINES:,} lines, each a document such as {what}"
+    return {"requestBody": {"required": True, "content": content, "description": said}}
 
 
 def body_shown(kind: type[Document]) -> JSON:

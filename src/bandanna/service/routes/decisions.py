@@ -7,11 +7,11 @@ from asyncio import gather
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from bandanna._core.types import JSON, InputError
 from bandanna.service.core import Core
-from bandanna.service.errors import PROBLEMS, said_of, status_of
+from bandanna.service.errors import PROBLEMS, status_of
 from bandanna.service.models import (
     DecisionAnswer,
     DeviceDecisionAnswer,
@@ -24,6 +24,7 @@ from bandanna.service.models import (
     is_local,
 )
 from bandanna.service.routes import (
+    NDJSON,
     CanDecide,
     CanManage,
     CanReward,
@@ -31,7 +32,9 @@ from bandanna.service.routes import (
     EventPath,
     ExperimentPath,
     body_shown,
+    lines_shown,
     read_body,
+    read_lines,
     require,
 )
 from bandanna.store import KeyRow
@@ -174,13 +177,8 @@ async def reward(event: EventPath, request: Request) -> Response:
     """
     key = await require(request, "reward")
     new = await read_body(request, NewReward)
-    given = NewFeedback(new.loss, new.reward, metrics=new.metrics)
-    await request.app.state.core.reward(event, given, _experiment(request, key))
+    await request.app.state.core.reward(event, new.feedback(), _experiment(request, key))
     return Response(status_code=204)
-
-
-MOST_LINES = 10_000
-NDJSON = "application/x-ndjson"
 
 
 class RewardLine(NewReward):
@@ -193,14 +191,7 @@ class RewardLine(NewReward):
     "/experiments/{experiment}/rewards",
     response_class=Response,
     responses={200: {"content": {NDJSON: {"schema": {"type": "string"}}}}},
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {NDJSON: {"schema": {"type": "string"}}},
-            "description": f"At most {MOST_LINES:,} lines, each a document such as "
-            '{"event_id": "order-17", "reward": 1}, as for a single reward.',
-        }
-    },
+    openapi_extra=lines_shown('{"event_id": "order-17", "reward": 1}, as for a single reward.'),
 )
 async def rewards(
     experiment: ExperimentPath, request: Request, core: CoreHere, _: CanReward
@@ -210,25 +201,14 @@ async def rewards(
     A line of the answer holds the event's id and the status that a single reward would have had,
     204 or what was refused with the reason. The same lines may be sent again.
     """
-    given = [line for line in (await request.body()).split(b"\n") if line.strip()]
-    if len(given) > MOST_LINES:
-        raise InputError(f"send at most {MOST_LINES:,} lines at once; got {len(given):,}.")
-    verdicts: list[JSON] = []
-    good: list[tuple[int, str, NewFeedback]] = []
-    for place, line in enumerate(given):
-        try:
-            new = RewardLine.model_validate_json(line)
-        except ValidationError as error:
-            verdicts.append({"event_id": None, **said_of(error)})
-        else:
-            verdicts.append({"event_id": new.event_id, "status": 204})
-            feedback = NewFeedback(new.loss, new.reward, metrics=new.metrics)
-            good.append((place, new.event_id, feedback))
-    results = await core.reward_all(experiment, [one[1:] for one in good])
-    for (place, _name, _given), refused in zip(good, results, strict=True):
-        if refused is not None:
-            verdicts[place] |= {"status": status_of(refused), "detail": str(refused)}
-    text = "".join(f"{json.dumps(one)}\n" for one in verdicts)
+    lines, refused = await read_lines(request, RewardLine)
+    verdicts: dict[int, JSON] = {k: {"event_id": None, **why} for k, why in refused.items()}
+    verdicts |= {k: {"event_id": new.event_id, "status": 204} for k, new in lines}
+    given = [(new.event_id, new.feedback()) for _, new in lines]
+    for (k, _new), error in zip(lines, await core.reward_all(experiment, given), strict=True):
+        if error is not None:
+            verdicts[k] |= {"status": status_of(error), "detail": str(error)}
+    text = "".join(f"{json.dumps(verdicts[k])}\n" for k in sorted(verdicts))
     return Response(text, media_type=NDJSON)
 
 

@@ -6,15 +6,20 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Request, Response
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
-from starlette.concurrency import run_in_threadpool
+from pydantic import AfterValidator, BaseModel, Field
 
-from bandanna._core.types import JSON, InputError
+from bandanna._core.types import JSON
 from bandanna.phases.payloads import digest
-from bandanna.service.errors import PROBLEMS, said_of, status_of
+from bandanna.service.errors import PROBLEMS, status_of
 from bandanna.service.models import Document, Feedback
-from bandanna.service.routes import CanDecide, CanReward, CoreHere, ExperimentPath
-from bandanna.service.routes.decisions import MOST_LINES, NDJSON
+from bandanna.service.routes import (
+    CanDecide,
+    CanReward,
+    CoreHere,
+    ExperimentPath,
+    lines_shown,
+    read_lines,
+)
 
 router = APIRouter(prefix="/v1/experiments/{experiment}", responses=PROBLEMS)
 
@@ -67,16 +72,11 @@ class ReportsAnswer(BaseModel):
 
 @router.post(
     "/feedback",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {NDJSON: {"schema": {"type": "string"}}},
-            "description": f"At most {MOST_LINES:,} lines, each a document such as "
-            '{"unit": "u17", "value": 12.5, "time": "2030-01-31T09:30:00Z"}. time: when the unit '
-            "met its arm, now if left out; or experiment: the key of the phase, as its shares have "
-            "it. value may be left out, or be sent later. arm, if given, is compared.",
-        }
-    },
+    openapi_extra=lines_shown(
+        '{"unit": "u17", "value": 12.5, "time": "2030-01-31T09:30:00Z"}. time: when the unit met '
+        "its arm, now if left out; or experiment: the key of the phase, as its shares have it. "
+        "value may be left out, or be sent later. arm, if given, is compared."
+    ),
 )
 async def feedback(
     experiment: ExperimentPath, request: Request, core: CoreHere, _: CanReward
@@ -88,25 +88,9 @@ async def feedback(
     everyone who met an arm, not only those of whom something came. A unit without a value when the
     window is over counts as 0, moved into the range.
     """
-    given = (await request.body()).split(b"\n")
-    if len(given) > MOST_LINES + 1:
-        raise InputError(f"send at most {MOST_LINES:,} lines at once; got {len(given):,}.")
-    lines, refused = await run_in_threadpool(_lines, given)
+    lines, unread = await read_lines(request, ReportLine)
+    refused: list[JSON] = [{"line": place, **why} for place, why in unread.items()]
     for place, error in await core.edge.report((await core.find(experiment))[0], lines):
         refused.append({"line": place, "status": status_of(error), "detail": str(error)})
     refused.sort(key=lambda one: int(one["line"]))
-    whole = sum(1 for line in given if line.strip())
-    return ReportsAnswer(taken=whole - len(refused), refused=refused)
-
-
-def _lines(given: list[bytes]) -> tuple[list[tuple[int, ReportLine]], list[JSON]]:
-    """Read lines; returns those that can be read, and why others cannot, by their numbers."""
-    good: list[tuple[int, ReportLine]] = []
-    refused: list[JSON] = []
-    for place, line in enumerate(given, 1):
-        if line.strip():
-            try:
-                good.append((place, ReportLine.model_validate_json(line)))
-            except ValidationError as error:
-                refused.append({"line": place, **said_of(error)})
-    return good, refused
+    return ReportsAnswer(taken=len(lines) + len(unread) - len(refused), refused=refused)

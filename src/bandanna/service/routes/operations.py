@@ -229,12 +229,14 @@ async def show_metrics(core: CoreHere, _: CanReadAll) -> Response:
 
 def measure(core: Core, metrics: Metrics) -> bytes:
     """Look at everything that is not counted as it happens, and return all numbers."""
-    metrics.transactions.set(core.writer.transactions)
-    metrics.failures.set(core.writer.failures)
-    metrics.waiting.set(core.writer.waiting)
-    metrics.disk.set(free_bytes(core))
-    metrics.guard.set(core.guard is not None and core.guard.trouble is None)
     now = core.clock()
-    metrics.stale.set(core.store.begun_before(now - DAY_SECONDS))
+    metrics.set(
+        transactions=core.writer.transactions,
+        failed_transactions=core.writer.failures,
+        queue=core.writer.waiting,
+        disk_free_bytes=free_bytes(core),
+        rollback_guard=core.guard is not None and core.guard.trouble is None,
+        stale_batches=core.store.begun_before(now - DAY_SECONDS),
+    )
     metrics.experiments(core.store.measured(), now)
     return metrics.text()
