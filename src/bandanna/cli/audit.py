@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 from bandanna._core.checks import whole
 from bandanna._core.types import JSON, InputError
 from bandanna.cli.options import numbers, whole_number
-from bandanna.cli.output import announce
+from bandanna.cli.output import announce, print_table
 
 if TYPE_CHECKING:
     from bandanna.audits.attack import AuditResult
@@ -30,14 +31,14 @@ def runs_for(draws: int) -> int:
     return max(FEWEST_RUNS, min(MOST_RUNS, draws // DRAWS_A_RUN))
 
 
-def person_seconds(draws: int, batch: int, slots: Sequence[int]) -> float:
-    """Guess how long the attacks on one claim take."""
-    visits = sum(2 * (count + 5) * 5 * batch for count in slots)
+def _person_seconds(draws: int, batch: int, slots: int) -> float:
+    """Guess how long an attack through one person takes."""
+    visits = 2 * (slots + 5) * 5 * batch
     return 1.5 + 2 * runs_for(draws) * visits * VISIT_SECONDS
 
 
-def attack_person(
-    release: str,
+def _attack_person(
+    kind: type[PureRelease],
     claim: float,
     delta: float,
     slots: int,
@@ -50,14 +51,13 @@ def attack_person(
     from bandanna.audits.people import audit_person
     from bandanna.policy import PrivateBandit
 
-    policy = PrivateBandit(
-        2, claim, release=release, batch=batch, per_person=slots, delta=delta, seed=seed
-    )
+    options: JSON = {"release": kind.name, "batch": batch, "per_person": slots, "delta": delta}
+    policy = PrivateBandit(2, claim, **options, seed=seed)
     attacked = audit_person(policy, runs=runs_for(draws), seed=seed)
     advance()
     assert attacked.attack is not None
     return {
-        "release": release,
+        "release": kind.name,
         "batch": batch,
         "claimed": claim,
         "delta": delta,
@@ -73,43 +73,28 @@ def attack_person(
     }
 
 
-def print_persons(rows: list[JSON], note: str) -> None:
-    """Print what one person's attacks found."""
-    from bandanna.cli.output import print_table
-
-    print_table(
-        f"Lower bounds on a person's epsilon, {rows[0]['runs']:,} runs on either input, "
-        f"significance {rows[0]['significance']:g}",
-        [
-            "release",
-            "claimed",
-            "slots",
-            "eps a slot",
-            "batches changed",
-            "by",
-            "found",
-            "verdict",
-        ],
-        [
-            [
-                row["release"],
-                f"{row['claimed']:g}",
-                f"{row['slots']:,}",
-                f"{row['slot_epsilon']:.4g}",
-                f"{row['batches_changed']:,}",
-                f"{row['largest_change']:g}",
-                f"{row['audited']:.4f}",
-                "passed" if row["passed"] else "FAILED",
-            ]
-            for row in rows
-        ],
-        note,
-    )
-
-
 WRONG_SAMPLER = 1e-6
 STEPS = 4
 """Steps of an attack: the release alone, in a bandit, with experts, and its sampler."""
+
+OF_RELEASES = {
+    "release": "{release}",
+    "claimed": "{claimed:g}",
+    "alone": "{audited:.4f}",
+    "in a bandit": "{audited_policy:.4f}",
+    "with experts": "{audited_experts:.4f}",
+    "sampler's p": "{sampler_p_value:.3g}",
+}
+OF_PERSONS = {
+    "release": "{release}",
+    "claimed": "{claimed:g}",
+    "slots": "{slots:,}",
+    "eps a slot": "{slot_epsilon:.4g}",
+    "batches changed": "{batches_changed:,}",
+    "by": "{largest_change:g}",
+    "found": "{audited:.4f}",
+}
+"""Columns of the tables, and what is in them."""
 
 
 def audit(
@@ -137,72 +122,70 @@ def audit(
 
     Passing an audit does not prove privacy.
     """
+    from bandanna.audits.attack import NO_PROOF
+    from bandanna.simulation.progress import Progress
+
     claims, count = numbers("--epsilon", epsilon), whole_number("--draws", draws, 1e9)
     whole("--batch", batch, at_least=1)
     known = _attackable()
     if release not in (*known, "all"):
         raise InputError(f"--release must be {', '.join(known)} or all; got {release!r}.")
     kinds = [*known.values()] if release == "all" else [known[release]]
+    attacks: list[Callable[[Callable[[], None]], JSON]]
     if person is None:
         if delta != 0.0:
             raise InputError("--delta goes with --person: one round is pure.")
-        rows = _attack_all(kinds, claims, batch, count, exact, seed)
+        seconds, steps = len(kinds) * len(claims) * _seconds(count, batch, exact), STEPS
+        attacks = [
+            partial(_attack, kind(claim, batch), claim, count, exact, seed)
+            for kind in kinds
+            for claim in claims
+        ]
     else:
         if exact:
             raise InputError("a person is always attacked with --exact noise; leave it out.")
         slots = [whole_number("--person", text) for text in person.split(",")]
-        rows = _attack_persons(kinds, claims, delta, slots, batch, count, seed)
+        each = sum(_person_seconds(count, batch, some) for some in slots)
+        seconds, steps = len(kinds) * len(claims) * each, 1
+        attacks = [
+            partial(_attack_person, kind, claim, delta, some, batch, count, seed)
+            for kind in kinds
+            for some in slots
+            for claim in claims
+        ]
+    announce(seconds)
+    with Progress(len(attacks) * steps, label="attacking") as bar:
+        rows = [attack(bar.advance) for attack in attacks]
     if chart is not None:
         from bandanna.report.charts import audit_chart, save_chart
 
         save_chart(audit_chart(rows), chart)
     if as_json:
-        typer.echo(json.dumps({"rows": rows, "note": _note()}, indent=2))
+        typer.echo(json.dumps({"rows": rows, "note": NO_PROOF}, indent=2))
     elif person is not None:
-        print_persons(rows, _note())
+        runs = f"{rows[0]['runs']:,} runs on either input"
+        _print(f"Lower bounds on a person's epsilon, {runs}", OF_PERSONS, rows)
     else:
-        _print_table(rows)
+        _print(f"Lower bounds on epsilon, {rows[0]['draws']:,} draws", OF_RELEASES, rows)
     raise typer.Exit(0 if all(row["passed"] for row in rows) else 1)
 
 
-def _attack_all(
-    kinds: list[type[PureRelease]],
-    claims: list[float],
-    batch: int,
-    draws: int,
-    exact: bool,
-    seed: int,
-) -> list[JSON]:
-    from bandanna.simulation.progress import Progress
+def _print(title: str, columns: dict[str, str], rows: list[JSON]) -> None:
+    """Print what attacks found, and verdicts."""
+    from bandanna.audits.attack import NO_PROOF
 
-    attacks = [(kind, claim) for kind in kinds for claim in claims]
-    announce(len(attacks) * _seconds(draws, batch, exact))
-    with Progress(len(attacks) * STEPS, label="attacking") as bar:
-        return [
-            _attack(kind(claim, batch), claim, draws, exact, seed, bar.advance)
-            for kind, claim in attacks
-        ]
-
-
-def _attack_persons(
-    kinds: list[type[PureRelease]],
-    claims: list[float],
-    delta: float,
-    slots: list[int],
-    batch: int,
-    draws: int,
-    seed: int,
-) -> list[JSON]:
-    from bandanna.simulation.progress import Progress
-
-    announce(len(kinds) * len(claims) * person_seconds(draws, batch, slots))
-    with Progress(len(kinds) * len(claims) * len(slots), label="attacking") as bar:
-        return [
-            attack_person(kind.name, claim, delta, count, batch, draws, seed, bar.advance)
-            for kind in kinds
-            for count in slots
-            for claim in claims
-        ]
+    print_table(
+        f"{title}, significance {rows[0]['significance']:g}",
+        [*columns, "verdict"],
+        [
+            [
+                *(cell.format(**row) for cell in columns.values()),
+                "passed" if row["passed"] else "FAILED",
+            ]
+            for row in rows
+        ],
+        NO_PROOF,
+    )
 
 
 def _attackable() -> dict[str, type[PureRelease]]:
@@ -271,32 +254,3 @@ def _seconds(draws: int, batch: int, exact: bool) -> float:
     """Guess how long one attack takes; what protects people is drawn slowly."""
     alone = draws * (3e-5 if exact else 1e-7)
     return 1.5 + alone + 2e-4 * batch * _canaries(draws, batch)
-
-
-def _note() -> str:
-    from bandanna.audits.attack import NO_PROOF
-
-    return NO_PROOF
-
-
-def _print_table(rows: list[JSON]) -> None:
-    from bandanna.cli.output import print_table
-
-    print_table(
-        f"Lower bounds on epsilon, {rows[0]['draws']:,} draws, significance "
-        f"{rows[0]['significance']:g}",
-        ["release", "claimed", "alone", "in a bandit", "with experts", "sampler's p", "verdict"],
-        [
-            [
-                row["release"],
-                f"{row['claimed']:g}",
-                f"{row['audited']:.4f}",
-                f"{row['audited_policy']:.4f}",
-                f"{row['audited_experts']:.4f}",
-                f"{row['sampler_p_value']:.3g}",
-                "passed" if row["passed"] else "FAILED",
-            ]
-            for row in rows
-        ],
-        _note(),
-    )

@@ -21,28 +21,27 @@ if TYPE_CHECKING:
     from bandanna.store import SqlStore
 
 
+def _option(variable: str, text: str, *names: str, **limits: Any) -> Any:
+    """Return an option that an environment variable has, too."""
+    return typer.Option(*names, envvar=f"BANDANNA_{variable}", help=text, **limits)
+
+
 def _further(variable: str, text: str, *names: str, **limits: Any) -> Any:
-    """Return an option that ``--help`` leaves to docs/service.md; a variable has it, too."""
-    return typer.Option(*names, hidden=True, envvar=f"BANDANNA_{variable}", help=text, **limits)
+    """Return an option that ``--help`` leaves to docs/service.md."""
+    return _option(variable, text, *names, hidden=True, **limits)
 
 
-Database = Annotated[
-    str, typer.Option(envvar="BANDANNA_DATABASE", help="A SQLite file or postgresql://...")
-]
+Database = Annotated[str, _option("DATABASE", "A SQLite file or postgresql://...")]
 SecretFile = Annotated[
     Path | None,
-    typer.Option(
-        envvar="BANDANNA_SECRET_FILE",
-        help="File with the secret; beside the SQLite file by default.",
-    ),
+    _option("SECRET_FILE", "File with the secret; beside the SQLite file by default."),
 ]
 GuardFile = Annotated[
     Path | None,
-    typer.Option(
-        "--guard-file",
-        envvar="BANDANNA_GUARD_FILE",
-        help="The rollback guard, which notices restored copies of the database. By default in "
-        "the user's state folder; best on another volume than the database.",
+    _option(
+        "GUARD_FILE",
+        "The rollback guard, which notices restored copies of the database. By default in the "
+        "user's state folder; best on another volume than the database.",
     ),
 ]
 GuardDatabase = Annotated[
@@ -96,16 +95,11 @@ def _toml(value: object) -> str:
 def serve(
     context: typer.Context,
     database: Database = FILE,
-    host: Annotated[
-        str, typer.Option(envvar="BANDANNA_HOST", help="Address to listen on.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(envvar="BANDANNA_PORT", help="Port to listen on.")] = 8000,
+    host: Annotated[str, _option("HOST", "Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, _option("PORT", "Port to listen on.")] = 8000,
     key_file: Annotated[
         Path | None,
-        typer.Option(
-            envvar="BANDANNA_KEY_FILE",
-            help="Where the first key is written; beside the SQLite file by default.",
-        ),
+        _option("KEY_FILE", "Where the first key is written; beside the SQLite file by default."),
     ] = None,
     secret_file: SecretFile = None,
     guard_file: GuardFile = None,
@@ -132,10 +126,7 @@ def serve(
     ] = 10.0,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option(
-            envvar="BANDANNA_ALLOW_ORIGIN",
-            help="Pages of this origin may decide and send feedback; repeatable.",
-        ),
+        _option("ALLOW_ORIGIN", "Pages of this origin may decide and send feedback; repeatable."),
     ] = None,
     trusted_proxy: Annotated[
         list[str] | None,
@@ -169,11 +160,11 @@ def serve(
     ] = False,
     config: Annotated[
         Path | None,
-        typer.Option(
-            envvar="BANDANNA_CONFIG",
+        _option(
+            "CONFIG",
+            "A TOML file with these options; the environment and the command line win.",
             is_eager=True,
             callback=_read_config,
-            help="A TOML file with these options; the environment and the command line win.",
         ),
     ] = None,
     show_config: Annotated[

@@ -90,29 +90,15 @@ def make_policy(
         return Experts(experts, arms, rounds, learner, loss_range=loss_range)
     if problem.epsilon == math.inf:
         raise InputError(f"algorithm {name!r} is private and needs an epsilon, such as 0.1.")
+    options |= {"batch": batch, "loss_range": loss_range, "delay": problem.delay}
+    options |= {"changes": problem.changes, "memory": problem.memory}
     if experts is None:
-        bandit = arms, problem.epsilon, rounds
-        return PrivateBandit(
-            *(*bandit, name),
-            batch=batch,
-            loss_range=loss_range,
-            delay=problem.delay,
-            changes=problem.changes,
-            memory=problem.memory,
-            delta=0.0 if options.get("per_person") is None else problem.delta,
-            **options,
-        )
+        delta = 0.0 if options.get("per_person") is None else problem.delta
+        return PrivateBandit(arms, problem.epsilon, rounds, name, delta=delta, **options)
     if unfit := [option for option in options if not parameters()[option].experts]:
         raise InputError(f"{unfit[0]}= is for policies without experts.")
-    return PrivateExperts(
-        *(experts, arms, problem.epsilon, problem.delta, rounds, name),
-        batch=batch,
-        loss_range=loss_range,
-        delay=problem.delay,
-        changes=problem.changes,
-        memory=problem.memory,
-        **options,
-    )
+    size = experts, arms, problem.epsilon, problem.delta, rounds
+    return PrivateExperts(*size, name, **options)
 
 
 def make_contestant(

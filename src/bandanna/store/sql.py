@@ -10,8 +10,10 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Executable,
+    Update,
     case,
     delete,
     func,
@@ -248,8 +250,7 @@ class SqlStore(Store):
     def note(self, who: str, action: str, about: str, details: JSON, at: float) -> None:
         """Note who changed what."""
         row = {"at": at, "who": who, "action": action, "about": about}
-        with self._change() as connection:
-            connection.execute(insert(TRAIL).values(row | {"details": json.dumps(details)}))
+        self._write(insert(TRAIL).values(row | {"details": json.dumps(details)}))
 
     def trail(self, after: int = 0, limit: int = 1000, about: str | None = None) -> list[TrailRow]:
         """Return what was noted after an entry, in its order; all, or about one experiment."""
@@ -295,18 +296,13 @@ class SqlStore(Store):
 
     def stop(self, identity: str) -> None:
         """Take no more decisions."""
-        table = EXPERIMENTS
-        changed = {"stopped": True, "version": table.c.version + 1, "step": new_step()}
-        with self._change() as connection:
-            connection.execute(update(table).where(table.c.id == identity).values(changed))
+        self._write(_changing(EXPERIMENTS.c.id == identity, stopped=True))
 
     def ship(self, identity: str, shipped: Shipped) -> None:
         """Take no more decisions, and note the arm that everyone gets instead."""
-        table = EXPERIMENTS
-        changed = {"stopped": True, "version": table.c.version + 1, "step": new_step()}
+        running = (EXPERIMENTS.c.id == identity) & ~EXPERIMENTS.c.stopped
         with self._change() as connection:
-            here = (table.c.id == identity) & ~table.c.stopped
-            connection.execute(update(table).where(here).values(changed))
+            connection.execute(_changing(running, stopped=True))
             write_description(connection, identity, {"shipped": shipped})
 
     def describe(self, identity: str, changed: JSON) -> None:
@@ -405,10 +401,7 @@ class SqlStore(Store):
 
     def charge(self, experiment: int, resumed: int) -> None:
         """Set how often an experiment was resumed from older copies."""
-        table = EXPERIMENTS
-        changed = {"resumed": resumed, "version": table.c.version + 1, "step": new_step()}
-        with self._change() as connection:
-            connection.execute(update(table).where(table.c.number == experiment).values(changed))
+        self._write(_changing(EXPERIMENTS.c.number == experiment, resumed=resumed))
 
     def last_marks(self) -> dict[int, Mark]:
         """Return the last release of every experiment that has released anything."""
@@ -449,13 +442,11 @@ class SqlStore(Store):
 
     def confirm_start(self, step: str) -> None:
         """Note that the guard knows of a start."""
-        with self._change() as connection:
-            connection.execute(update(STARTS).where(STARTS.c.step == step).values(confirmed=True))
+        self._write(update(STARTS).where(STARTS.c.step == step).values(confirmed=True))
 
     def challenge(self, nonce: str, at: float) -> None:
         """Ask processes that use this database to vouch for it."""
-        with self._change() as connection:
-            connection.execute(insert(CHALLENGES).values(nonce=nonce, at=at))
+        self._write(insert(CHALLENGES).values(nonce=nonce, at=at))
 
     def answered(self, nonce: str) -> bool:
         """Whether a process has vouched for the database."""
@@ -472,13 +463,11 @@ class SqlStore(Store):
     def answer(self, nonces: Sequence[str], guard: str) -> None:
         """Vouch for the database."""
         here = CHALLENGES.c.nonce.in_(nonces)
-        with self._change() as connection:
-            connection.execute(update(CHALLENGES).where(here).values(answered_by=guard))
+        self._write(update(CHALLENGES).where(here).values(answered_by=guard))
 
     def drop_challenge(self, nonce: str) -> None:
         """Ask no longer."""
-        with self._change() as connection:
-            connection.execute(delete(CHALLENGES).where(CHALLENGES.c.nonce == nonce))
+        self._write(delete(CHALLENGES).where(CHALLENGES.c.nonce == nonce))
 
     # --- what has been released -------------------------------------------------------------
 
@@ -495,8 +484,7 @@ class SqlStore(Store):
 
     def add_key(self, key: KeyRow) -> None:
         """Keep a key."""
-        with self._change() as connection:
-            connection.execute(insert(KEYS).values(_key_row(key)))
+        self._write(insert(KEYS).values(_key_row(key)))
 
     def add_first_key(self, key: KeyRow) -> bool:
         """Keep a key if there is none yet."""
@@ -601,8 +589,7 @@ class SqlStore(Store):
 
     def adopt(self) -> None:
         """Forget that this is a copy: it has been charged."""
-        with self._change() as connection:
-            connection.execute(FACTS.delete().where(FACTS.c.name == "copied"))
+        self._write(FACTS.delete().where(FACTS.c.name == "copied"))
         self.copied = False
 
     def tidy(self) -> bool:
@@ -636,6 +623,10 @@ class SqlStore(Store):
         with naming_errors(), self._alone_writing, self._writing.begin() as connection:
             yield connection
 
+    def _write(self, statement: Executable) -> None:
+        with self._change() as connection:
+            connection.execute(statement)
+
     def _alone_at_start(self, connection: Connection) -> None:
         """Keep other processes that share a PostgreSQL database out of this transaction."""
         if not self.sqlite:
@@ -657,6 +648,12 @@ class SqlStore(Store):
     def _rows(self, query: Executable) -> list[SqlRow]:
         with naming_errors(), self._reading.connect() as connection:
             return list(connection.execute(query))
+
+
+def _changing(here: ColumnElement[bool], **values: object) -> Update:
+    """Change experiments, so that everyone reads them again."""
+    stamp = {"version": EXPERIMENTS.c.version + 1, "step": new_step()}
+    return update(EXPERIMENTS).where(here).values(values | stamp)
 
 
 def _key_row(key: KeyRow) -> JSON:
