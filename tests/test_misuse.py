@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bandanna as bd
-from bandanna._client import calls
+from bandanna._client import Client, calls
 from bandanna._core.grid import UNNAMED_FEEDBACK
 from bandanna.environments import Logged
 
@@ -60,9 +60,17 @@ def test_eligible_as_a_mapping_says_which_arms_may_be_played() -> None:
     policy = bandit()
     assert {policy.decide(eligible={"A": True, "B": False}).arm for _ in range(50)} == {"A"}
     assert policy.among({"A": True, "B": np.True_}) is None
-    call = calls.decide("", None, None, None, {"A": True, "B": False}, None, None)
-    assert call.body is not None
-    assert call.body["eligible"] == ["A"]
+    asked: list[calls.Call] = []
+
+    class Recording(Client):
+        async def _send(self, call: calls.Call) -> calls.JSON:
+            asked.append(call)
+            return {"arm": "A", "event_id": "one"}
+
+    experiment = Recording("http://localhost:1", "key").experiment("exp_1")
+    experiment.decide(eligible={"A": True, "B": False})
+    assert asked[0].body is not None
+    assert asked[0].body["eligible"] == ["A"]
 
 
 @pytest.mark.parametrize(

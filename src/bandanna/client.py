@@ -15,7 +15,7 @@ from bandanna._client import AsyncExperiment as _AsyncExperiment
 from bandanna._client import Client as _Client
 from bandanna._client import Decision as RemoteDecision
 from bandanna._client import Errors, Experiment
-from bandanna._client.calls import privacy
+from bandanna._client.waiting import at_once
 from bandanna._core.extras import need
 from bandanna._core.types import JSON, BandannaError, DecisionError, Guarantee, InputError
 
@@ -38,7 +38,7 @@ class RemoteBandit(Experiment):
     @property
     def guarantee(self) -> Guarantee:  # type: ignore[override]
         """What is promised about feedback, and why."""
-        return _guarantee(self._client.run(privacy(self._path)))
+        return _guarantee(at_once(self._get("privacy")))
 
 
 class Client(_Client):
@@ -85,7 +85,7 @@ class AsyncRemoteBandit(_AsyncExperiment):
 
     async def guarantee(self) -> Guarantee:  # type: ignore[override]
         """Return what is promised about feedback, and why."""
-        return _guarantee(await self._client.run(privacy(self._path)))
+        return _guarantee(await self._get("privacy"))
 
 
 class AsyncClient(_AsyncClient):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import bandanna as bd
-from bandanna._client import Experiment, calls
+from bandanna._client import Client, calls
 from bandanna._core.documents import to_text
 from bandanna.privacy.certificate import verify
 from tests.service.running import Here, process, service_here
@@ -214,14 +214,12 @@ def test_an_evaluation_context_is_the_context(here: Here) -> None:
 def test_clients_send_contexts_and_metrics_and_ask_for_answers() -> None:
     asked: list[calls.Call] = []
 
-    class Recording:
-        errors = calls.Errors()
-
-        def run(self, call: calls.Call) -> dict[str, Any]:
+    class Recording(Client):
+        async def _send(self, call: calls.Call) -> dict[str, Any]:
             asked.append(call)
             return {"arm": "a", "event_id": "one"}
 
-    made = Experiment(Recording(), "exp_1")  # type: ignore[arg-type]
+    made = Recording("http://localhost:1", "key").experiment("exp_1")
     made.observe(made.decide(context={"age": 3}), reward=1.0, metrics={"refund": 0.0})
     made.answer(0.9, segment="d/e")
     assert asked[0].body is not None

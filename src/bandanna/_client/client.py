@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Never, Self
+from urllib.parse import quote, urlencode
 
 from . import calls
 from .block import DEFAULT_COUNT, AsyncBlock, Block, Stock
-from .calls import JSON, PASSING, Attempts, Call, Decision, Errors, Guarantee
-from .waiting import waiting
+from .calls import JSON, MOST_LINES, PASSING, Attempts, Call, Decision, Errors, Guarantee
+from .waiting import at_once, waiting
 
 if TYPE_CHECKING:
     import httpx
 
-UNAVAILABLE = 503
+OK, UNAVAILABLE = 204, 503
 TIMEOUT = 10.0
 """Seconds for one attempt."""
 
@@ -43,7 +45,7 @@ class _Connection:
         self._headers = {"Authorization": f"Bearer {key}"}
         self._settings: JSON = {"headers": self._headers, "timeout": TIMEOUT}
 
-    async def _request(self, **request: Any) -> httpx.Response:
+    async def _request(self, request: JSON) -> httpx.Response:
         """Send a request once."""
         raise NotImplementedError
 
@@ -58,11 +60,13 @@ class _Connection:
             answer, trouble = None, ""
             try:
                 answer = await self._request(
-                    method=call.method,
-                    url=f"{self._servers[0].rstrip('/')}{call.path}",
-                    json=call.body,
-                    content=call.content,
-                    headers=call.headers,
+                    {
+                        "method": call.method,
+                        "url": f"{self._servers[0].rstrip('/')}{call.path}",
+                        "json": call.body,
+                        "content": call.content,
+                        "headers": call.headers,
+                    }
                 )
             except self._lost as error:
                 trouble = type(error).__name__
@@ -70,6 +74,29 @@ class _Connection:
             if pause is None:
                 return self._ended(answer, trouble)
             await self._rest(pause)
+
+    async def _make(self, name: str, arms: object, epsilon: float, **other: object) -> str:
+        """Make an experiment, under a key that makes repeats harmless; returns its id."""
+        body = {"name": name, "arms": arms, "epsilon": epsilon} | other
+        again = {"Idempotency-Key": secrets.token_hex(16)}
+        made = await self._send(Call("POST", "/v1/experiments", body, headers=again))
+        return str(made["id"])
+
+    def feedback(
+        self,
+        event: str,
+        loss: float | None,
+        reward: float | None,
+        path: str = "/v1",
+        metrics: Mapping[str, float] | None = None,
+    ) -> Call:
+        """Return the feedback of an event, of an experiment's path or the only one that has it."""
+        if (loss is None) == (reward is None):
+            raise self.errors.input("give the feedback as loss= or reward=, one of them.")
+        body: JSON = {"loss": loss} if reward is None else {"reward": reward}
+        if metrics is not None:
+            body["metrics"] = dict(metrics)
+        return Call("POST", f"{path}/events/{quote(event, safe='')}/reward", body)
 
     def _read(self, answer: httpx.Response) -> JSON:
         """Return what was answered, or raise what a policy would."""
@@ -123,7 +150,7 @@ class AsyncClient(_Connection):
 
         self._http = httpx.AsyncClient(**self._settings)
 
-    async def _request(self, **request: Any) -> httpx.Response:
+    async def _request(self, request: JSON) -> httpx.Response:
         return await self._http.request(**request)
 
     async def _rest(self, seconds: float) -> None:
@@ -141,14 +168,13 @@ class AsyncClient(_Connection):
         self, name: str, arms: int | list[str], epsilon: float, **other: object
     ) -> AsyncExperiment:
         """Make an experiment; ``other`` are the further fields of ``POST /v1/experiments``."""
-        made = await self._send(calls.create(name, arms, epsilon, other))
-        return self.experiment(str(made["id"]))
+        return self.experiment(await self._make(name, arms, epsilon, **other))
 
     async def reward(
         self, event: str, *, loss: float | None = None, reward: float | None = None
     ) -> None:
         """Send the feedback of an event: once, in any order."""
-        await self._send(calls.reward(event, loss, reward, self.errors))
+        await self._send(self.feedback(event, loss, reward))
 
     async def send(
         self, method: str, path: str, body: JSON | None = None, *, again: bool = True
@@ -189,7 +215,7 @@ class Client(_Connection):
 
         self._http = httpx.Client(**self._settings)
 
-    async def _request(self, **request: Any) -> httpx.Response:
+    async def _request(self, request: JSON) -> httpx.Response:
         return self._http.request(**request)
 
     async def _rest(self, seconds: float) -> None:
@@ -207,7 +233,7 @@ class Client(_Connection):
         self, name: str, arms: int | list[str], epsilon: float, **other: object
     ) -> Experiment:
         """Make an experiment; ``other`` are the further fields of ``POST /v1/experiments``."""
-        return self.experiment(str(self.run(calls.create(name, arms, epsilon, other))["id"]))
+        return self.experiment(at_once(self._make(name, arms, epsilon, **other)))
 
     def close(self) -> None:
         """Close the connection."""
@@ -220,16 +246,35 @@ class Client(_Connection):
         self.close()
 
 
-class AsyncExperiment:
-    """An experiment in the service, for ``async`` programs."""
+class _Experiment:
+    """How an experiment is asked."""
 
-    def __init__(self, client: AsyncClient, identity: str) -> None:
+    def __init__(self, client: _Connection, identity: str) -> None:
         self._client = client
         self.id = identity
         self._path = f"/v1/experiments/{identity}"
 
     async def _ask(self, call: Call) -> JSON:
-        return await self._client.run(call)
+        return await self._client._send(call)
+
+    async def _get(self, what: str, **query: object) -> JSON:
+        asked = urlencode({name: value for name, value in query.items() if value is not None})
+        return await self._ask(Call("GET", f"{self._path}/{what}{asked and '?'}{asked}"))
+
+    async def _say(self, decision: Decision | str, verb: str) -> None:
+        """Say something about an event that has no content."""
+        event = quote(_event_of(decision), safe="")
+        await self._ask(Call("POST", f"{self._path}/events/{event}/{verb}"))
+
+    async def _ask_in_bulk(self, what: str, rows: list[JSON]) -> AsyncIterator[tuple[int, JSON]]:
+        """Send documents, some thousand at a time; yields where each part begins, and answers."""
+        for begin in range(0, len(rows), MOST_LINES):
+            some = rows[begin : begin + MOST_LINES]
+            yield begin, await self._ask(Call("POST", f"{self._path}/{what}", lines=some))
+
+
+class AsyncExperiment(_Experiment):
+    """An experiment in the service, for ``async`` programs."""
 
     async def decide(
         self,
@@ -247,9 +292,19 @@ class AsyncExperiment:
         ``context`` is what is known of the person, where the experiment has features; ``before``
         the number that is subtracted from the outcome, where it has ``adjust``.
         """
-        known = context, event_id, before
-        call = calls.decide(self._path, advice, person, segment, eligible, *known)
-        return calls.decision(await self._ask(call))
+        if isinstance(eligible, Mapping):
+            eligible = [arm for arm, may in eligible.items() if may]
+        asked = {
+            "event_id": event_id or f"evt_{secrets.token_hex(12)}",  # it makes repeats harmless
+            "person": None if person is None else str(person),
+            "segment": segment,
+            "eligible": None if eligible is None else list(eligible),
+            "context": None if context is None else dict(context),
+            "before": before,
+            "advice": advice,
+        }
+        body = {name: value for name, value in asked.items() if value is not None}
+        return calls.decision(await self._ask(Call("POST", f"{self._path}/decisions", body)))
 
     def block(
         self,
@@ -276,10 +331,10 @@ class AsyncExperiment:
 
         ``metrics`` are further outcomes, where the experiment has some.
         """
-        event, errors = calls.event_of(decision), self._client.errors
         if unnamed:
-            raise errors.input(calls.UNNAMED_FEEDBACK)
-        await self._ask(calls.reward(event, loss, reward, errors, self._path, metrics))
+            raise self._client.errors.input(calls.UNNAMED_FEEDBACK)
+        event = _event_of(decision)
+        await self._ask(self._client.feedback(event, loss, reward, self._path, metrics))
 
     async def observe_all(
         self,
@@ -291,9 +346,12 @@ class AsyncExperiment:
 
         Every event is treated as if it was sent alone: the others count.
         """
+        rows = [{"event_id": event, "reward": value} for event, value in (rewards or {}).items()]
+        rows += [{"event_id": event, "loss": value} for event, value in (losses or {}).items()]
         refused: dict[str, str] = {}
-        for call in calls.reward_lines(self._path, rewards or {}, losses or {}):
-            refused |= calls.verdicts(await self._ask(call))
+        async for _, answer in self._ask_in_bulk("rewards", rows):
+            lines = [one for one in answer["lines"] if one["status"] != OK]
+            refused |= {one["event_id"]: one["detail"] for one in lines}
         return refused
 
     async def report(self, lines: Iterable[Mapping[str, object]]) -> dict[int, str]:
@@ -303,38 +361,40 @@ class AsyncExperiment:
         places of lines that were refused, and why. The same lines may be sent again.
         """
         refused: dict[int, str] = {}
-        for k, call in enumerate(calls.report_lines(self._path, lines)):
-            answer = await self._ask(call)
-            refused |= calls.refused_reports(answer, k * calls.MOST_LINES)
+        async for begin, answer in self._ask_in_bulk("feedback", list(map(dict, lines))):
+            refused |= {begin + one["line"] - 1: one["detail"] for one in answer["refused"]}
         return refused
 
     async def give_up(self, decision: Decision | str) -> None:
         """Count the default loss for feedback that has not come; where it has, nothing happens."""
-        await self._ask(calls.about_event(self._path, decision, "give-up"))
+        await self._say(decision, "give-up")
 
     async def activate(self, decision: Decision | str) -> None:
         """Say that a deferred decision has been shown."""
-        await self._ask(calls.about_event(self._path, decision, "activate"))
+        await self._say(decision, "activate")
 
     async def guarantee(self) -> Guarantee:
         """Return what is promised about feedback, and why."""
-        return calls.guarantee(await self._ask(calls.privacy(self._path)))
+        return calls.guarantee(await self._get("privacy"))
 
     async def certificate(self, *, segment: str | None = None) -> JSON:
         """Return the guarantee as a document that ``bandanna verify`` can check.
 
         With segments each has its own.
         """
-        answer = await self._ask(calls.privacy(self._path, segment))
-        return calls.certificate(answer, self._client.errors)
+        document: JSON | None = (await self._get("privacy", segment=segment))["certificate"]
+        if document is None:
+            why = "there is no certificate of all segments together: give a segment."
+            raise self._client.errors.input(why)
+        return document
 
     async def answer(self, confidence: float = 0.95, *, segment: str | None = None) -> JSON:
         """Return which arm is best, if that can be said, and what is known of each."""
-        return await self._ask(calls.answer(self._path, confidence, segment))
+        return await self._get("answer", confidence=confidence, segment=segment)
 
     async def results(self, *, segment: str | None = None) -> JSON:
         """Return what was learned: shares, means with intervals, the regret bound."""
-        return await self._ask(calls.results(self._path, segment))
+        return await self._get("results", segment=segment)
 
     async def show(self) -> JSON:
         """Return the experiment as the service describes it: arms, counts, settings."""
@@ -345,16 +405,8 @@ class AsyncExperiment:
         await self._ask(Call("POST", f"{self._path}/stop"))
 
 
-class Experiment:
+class Experiment(_Experiment):
     """An experiment in the service, used like a ``PrivateBandit``."""
-
-    def __init__(self, client: Client, identity: str) -> None:
-        self._client = client
-        self.id = identity
-        self._path = f"/v1/experiments/{identity}"
-
-    async def _ask(self, call: Call) -> JSON:
-        return self._client.run(call)
 
     decide = waiting(AsyncExperiment.decide)
     observe = waiting(AsyncExperiment.observe)
@@ -399,4 +451,8 @@ class Experiment:
     @property
     def guarantee(self) -> Guarantee:
         """What is promised about feedback, and why."""
-        return calls.guarantee(self._client.run(calls.privacy(self._path)))
+        return calls.guarantee(at_once(self._get("privacy")))
+
+
+def _event_of(decision: Decision | str) -> str:
+    return decision if isinstance(decision, str) else decision.event_id

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
+Asynchronous = TypeVar("Asynchronous")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
+def at_once(coroutine: Coroutine[object, None, T]) -> T:
     """Run what never waits for an event loop, and return its answer."""
     try:
         coroutine.send(None)
@@ -21,12 +22,12 @@ def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def waiting(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Any, P], T]:
+    method: Callable[Concatenate[Asynchronous, P], Coroutine[object, None, T]],
+) -> Callable[Concatenate[object, P], T]:
     """Return a method with the same parameters and answer that is not awaited."""
 
     @wraps(method)
-    def waits(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return at_once(method(self, *args, **kwargs))
+    def waits(self: object, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return at_once(method(cast(Asynchronous, self), *args, **kwargs))
 
     return waits

@@ -7,6 +7,7 @@ import json
 import re
 import time
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,15 +22,13 @@ if TYPE_CHECKING:
     from bandanna.store import SqlStore
 
 
-def _option(variable: str, text: str, *names: str, **limits: Any) -> Any:
+def _option(variable: str, text: str, *names: str, **limits: Any) -> object:
     """Return an option that an environment variable has, too."""
     return typer.Option(*names, envvar=f"BANDANNA_{variable}", help=text, **limits)
 
 
-def _further(variable: str, text: str, *names: str, **limits: Any) -> Any:
-    """Return an option that ``--help`` leaves to docs/service.md."""
-    return _option(variable, text, *names, hidden=True, **limits)
-
+_further = partial(_option, hidden=True)
+"""Return an option that ``--help`` leaves to docs/service.md."""
 
 Database = Annotated[str, _option("DATABASE", "A SQLite file or postgresql://...")]
 SecretFile = Annotated[

@@ -229,7 +229,7 @@ class Headline:
     def _arm(self) -> str:
         arm, name = self.best["best_arm"], self.best["algorithm"]
         if self.best["best_expert"] is not None:
-            expert = expert_name(self.about, self.best["best_expert"])
+            expert = called(self.about, self.best["best_expert"], "expert")
             return (
                 f"{expert} is the best of {self.best['experts']} experts, and {name} has the "
                 f"smallest regret of the private algorithms against it"
@@ -246,7 +246,7 @@ class Headline:
         return f"{name} is the best of {self.best['arms']} arms, and {plays}"
 
     def _name(self, arm: int) -> str:
-        return arm_name(self.about, arm)
+        return called(self.about, arm)
 
     @property
     def _elsewhere(self) -> str:
@@ -313,16 +313,10 @@ def leads(results: StudyResults) -> list[Headline]:
     return headlines
 
 
-def arm_name(about: JSON, arm: int) -> str:
-    """Return what an arm is called."""
-    names = about.get("arms") or []
-    return str(names[arm]) if arm < len(names) else f"arm {arm + 1}"
-
-
-def expert_name(about: JSON, expert: int) -> str:
-    """Return what an expert is called."""
-    names = about.get("experts") or []
-    return str(names[expert]) if expert < len(names) else f"expert {expert + 1}"
+def called(about: JSON, index: int, what: str = "arm") -> str:
+    """Return what an arm, or an expert, is called."""
+    names = about.get(f"{what}s") or []
+    return str(names[index]) if index < len(names) else f"{what} {index + 1}"
 
 
 def arms_as_released(results: StudyResults, lead: Headline) -> list[list[str]]:
@@ -344,7 +338,7 @@ def arms_as_released(results: StudyResults, lead: Headline) -> list[list[str]]:
 
     rows = []
     for arm, mean, *ends in released.select("arm", "mean", "low", "high").iter_rows():
-        name = arm_name(lead.about, arm)
+        name = called(lead.about, arm)
         if mean is None:
             rows.append([name, "never released", "-", f"{played.get(arm, 0.0):.1%}"])
             continue

@@ -32,7 +32,7 @@ ROLES = {
 }
 """What each opens."""
 
-IN_PROJECT = {"viewer": ("read",), "editor": ("read", "edit"), "owner": ("read", "edit")}
+IN_PROJECT = ROLES | {"owner": ROLES["editor"]}
 
 USER, EMAIL, GROUPS = (
     b"x-forwarded-user",

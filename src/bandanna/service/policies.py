@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from bandanna._core.checks import MAX_ROUNDS
@@ -61,12 +61,18 @@ def make_policy(settings: JSON) -> PrivateBandit | PrivateExperts:
     late = rounds_late(settings.get("deadline_seconds"), settings.get("decisions_per_second"))
     options |= {"delay": late} if late else {}
     if settings.get("experts") is not None:
-        usual, declared = defaults(), parameters()
-        for name in [name for name in options if not declared[name].experts]:
-            if options.pop(name) != usual[name]:
-                raise InputError(f"{name} does not go with experts; leave it out.")
-        return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **options)
+        taken = {name: value for name, value in options.items() if parameters()[name].experts}
+        _refuse_others(options, taken, "experts")
+        return PrivateExperts(settings["experts"], settings["arms"], settings["epsilon"], **taken)
     return PrivateBandit(settings["arms"], settings["epsilon"], **options)
+
+
+def _refuse_others(given: JSON, known: Collection[str], what: str) -> None:
+    """Refuse what some experiments cannot have, unless it says what is usual."""
+    usual = defaults()
+    for name, value in given.items():
+        if name not in known and value not in (None, usual.get(name)):
+            raise InputError(f"{name} does not go with {what}; leave it out.")
 
 
 def _at_the_edge(settings: JSON, identity: str) -> tuple[JSON, JSON]:
@@ -74,10 +80,7 @@ def _at_the_edge(settings: JSON, identity: str) -> tuple[JSON, JSON]:
     from bandanna.store.edge_unit import OPTIONS as TAKEN  # loaded when first used
     from bandanna.store.edge_unit import course_of, head_of
 
-    usual, known = defaults(), {*EDGE_SETTINGS, *TAKEN}
-    for name, value in settings.items():
-        if name not in known and value not in (None, usual.get(name)):
-            raise InputError(f'{name} does not go with "decides": "edge"; leave it out.')
+    _refuse_others(settings, {*EDGE_SETTINGS, *TAKEN}, '"decides": "edge"')
     for name in ("phase_seconds", "deadline_seconds"):
         if settings.get(name) is None:
             raise InputError(f'"decides": "edge" needs {name}: phases close by the clock.')
@@ -146,10 +149,7 @@ def make_contextual(settings: JSON) -> PrivateContextual:
     """Make the policy that was asked for."""
     from bandanna.contextual.policy import PrivateContextual  # loaded when first used
 
-    usual = defaults()
-    for name, value in settings.items():
-        if name not in CONTEXT_SETTINGS and value not in (None, usual.get(name)):
-            raise InputError(f"{name} does not go with features; leave it out.")
+    _refuse_others(settings, CONTEXT_SETTINGS, "features")
     if settings.get("privacy") == "local":
         raise InputError('features need "privacy": "central": devices send nothing but bits.')
     if settings.get("algorithm") not in (None, "linear"):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple, Never, Protocol, cast
+from typing import NamedTuple, Never, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,32 +88,21 @@ def _plain(experiment: Experiment) -> Experiment:
 # --- reports ----------------------------------------------------------------------------
 
 
-class UnitReport(Protocol):
+class UnitReport(NamedTuple):
     """A unit met its arm, and perhaps what came of it."""
 
-    @property
-    def unit(self) -> str:
-        """Who met it."""
-
-    @property
-    def value(self) -> float | None:
-        """What came of it, if that is known."""
-
-    @property
-    def time(self) -> datetime | None:
-        """When it met its arm; now, if left out."""
-
-    @property
-    def experiment(self) -> str | None:
-        """The key of the phase, as shares have it, in place of the time."""
-
-    @property
-    def arm(self) -> ArmName | None:
-        """Which one, to be compared."""
-
-    @property
-    def metrics(self) -> Mapping[str, float] | None:
-        """Further outcomes."""
+    unit: str
+    """Who met it."""
+    value: float | None
+    """What came of it, if that is known."""
+    time: datetime | None
+    """When it met its arm; now, if left out."""
+    experiment: str | None
+    """The key of the phase, as shares have it, in place of the time."""
+    arm: ArmName | None
+    """Which one, to be compared."""
+    metrics: Mapping[str, float] | None
+    """Further outcomes."""
 
 
 class OpenPhase(NamedTuple):

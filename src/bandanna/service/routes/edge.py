@@ -20,6 +20,7 @@ from bandanna.service.routes import (
     lines_shown,
     read_lines,
 )
+from bandanna.store.edge_unit import UnitReport
 
 router = APIRouter(prefix="/v1/experiments/{experiment}", responses=PROBLEMS)
 
@@ -90,7 +91,8 @@ async def feedback(
     """
     lines, unread = await read_lines(request, ReportLine)
     refused: list[JSON] = [{"line": place, **why} for place, why in unread.items()]
-    for place, error in await core.edge.report((await core.find(experiment))[0], lines):
+    given = [(place, UnitReport(**dict(line))) for place, line in lines]
+    for place, error in await core.edge.report((await core.find(experiment))[0], given):
         refused.append({"line": place, "status": status_of(error), "detail": str(error)})
     refused.sort(key=lambda one: int(one["line"]))
     return ReportsAnswer(taken=len(lines) + len(unread) - len(refused), refused=refused)
