@@ -248,18 +248,18 @@ class Live:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._states: dict[tuple[str, int], tuple[float, dict[str, str]]] = {}
-        self._locks: dict[tuple[str, int], asyncio.Lock] = {}
+        self._states: dict[int, tuple[float, dict[str, str]]] = {}
+        self._locks: dict[int, asyncio.Lock] = {}
 
-    async def state(self, experiment: str, part: Experiment) -> dict[str, str]:
+    async def state(self, part: Experiment) -> dict[str, str]:
         """Return an experiment and the results of one of its parts, each as JSON text."""
-        key = experiment, part.number
+        key = part.number
         async with self._locks.setdefault(key, asyncio.Lock()):
             at, kept = self._states.get(key, (-LIVE_SECONDS, {}))
             if time.monotonic() - at < LIVE_SECONDS / 2:
                 return kept
-            said = await self._core.described(experiment)
-            shown = experiment_answer(await self._core.current(experiment), said).model_dump()
+            said = await self._core.described(part.id)
+            shown = experiment_answer(await self._core.current(part.id), said).model_dump()
             results = await self._core.results(part)
             state = {"experiment": json.dumps(shown), "results": json.dumps(results)}
             if len(self._states) >= MOST_KEPT:

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
@@ -33,6 +33,16 @@ from bandanna.store.rows import Experiment, ReleaseRow
 router = APIRouter(prefix="/v1/experiments/{experiment}", responses=PROBLEMS)
 
 Segment = Annotated[str | None, Query(max_length=200, description="With segments: which one.")]
+
+
+async def _part(
+    experiment: ExperimentPath, core: CoreHere, _: CanRead, segment: Segment = None
+) -> Experiment:
+    return part_for(await core.find(experiment), segment)
+
+
+PartHere = Annotated[Experiment, Depends(_part)]
+"""The experiment of a path, or the segment that is asked for, with a key that may read it."""
 
 PING_SECONDS = 4.0
 """After so long without news a line is sent, so that both ends know that the other is there."""
@@ -122,30 +132,21 @@ async def audit(experiment: ExperimentPath, core: CoreHere, _: CanRead) -> JSON:
 
 
 @router.get("/results")
-async def results(
-    experiment: ExperimentPath, core: CoreHere, _: CanRead, segment: Segment = None
-) -> JSON:
+async def results(part: PartHere, core: CoreHere) -> JSON:
     """Return what releases say: shares over time, means with intervals, the regret bound."""
-    return await core.results(part_for(await core.find(experiment), segment))
+    return await core.results(part)
 
 
 Confidence = Annotated[float, Query(ge=0.5, lt=1, description="Confidence of the answer.")]
 
 
 @router.get("/answer")
-async def answer(
-    experiment: ExperimentPath,
-    core: CoreHere,
-    _: CanRead,
-    segment: Segment = None,
-    confidence: Confidence = CONFIDENCE,
-) -> JSON:
+async def answer(part: PartHere, core: CoreHere, confidence: Confidence = CONFIDENCE) -> JSON:
     """Say which arm is best, if that can be said, and what is known of each.
 
     It follows from released values. Intervals hold however often you look.
     """
-    part = part_for(await core.find(experiment), segment)
-    outcome = (await core.described(experiment)).outcome
+    outcome = (await core.described(part.id)).outcome
 
     def said(view: View) -> JSON:
         if view.contextual is not None:
@@ -167,11 +168,9 @@ class ScorecardAnswer(BaseModel):
 
 @router.get("/scorecard")
 async def scorecard(
-    experiment: ExperimentPath,
+    part: PartHere,
     core: CoreHere,
-    _: CanRead,
     control: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
-    segment: Segment = None,
     confidence: Confidence = CONFIDENCE,
 ) -> ScorecardAnswer:
     """Compare every arm with the control, and say what to do: ship, keep, go on or stop.
@@ -179,23 +178,19 @@ async def scorecard(
     By default the control is the experiment's, or its first arm. It follows from released values;
     all of it holds together, however often you look.
     """
-    part = part_for(await core.find(experiment), segment)
     return ScorecardAnswer(**await core.scorecard(part, control, confidence))
 
 
 @router.get("/compare")
 async def compare(
-    experiment: ExperimentPath,
+    part: PartHere,
     core: CoreHere,
-    _: CanRead,
     first: ArmQuery,
     second: ArmQuery,
-    segment: Segment = None,
     confidence: Confidence = CONFIDENCE,
 ) -> JSON:
     """Say how the second arm differs from the first: its mean minus the first one's."""
-    part = part_for(await core.find(experiment), segment)
-    outcome = (await core.described(experiment)).outcome
+    outcome = (await core.described(part.id)).outcome
 
     def found(view: View) -> JSON:
         policy = view.policy
@@ -251,22 +246,19 @@ async def releases(
     responses={200: {"content": {"text/event-stream": {}}}},
 )
 async def live(
-    experiment: ExperimentPath,
+    part: PartHere,
     core: CoreHere,
     request: Request,
-    _: CanRead,
-    segment: Segment = None,
     once: Annotated[bool, Query(description="Send the present state alone.")] = False,
 ) -> StreamingResponse:
     """Send the experiment, and its results where they changed, as server-sent events."""
-    part = part_for(await core.find(experiment), segment)
     still_open = request.state.still_open
 
     async def changes() -> AsyncIterator[str]:
         sent: dict[str, str] = {}
         quiet = 0.0
         while not core.closing.is_set() and still_open():
-            now = await core.live.state(experiment, part)
+            now = await core.live.state(part)
             news = {name: text for name, text in now.items() if sent.get(name) != text}
             sent = now
             if news:
