@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from bandanna._core.types import InputError
 
@@ -19,24 +19,13 @@ WORTH_SAYING = 0.1
 RANGE_RUNS = 40
 
 
-class Prospect(NamedTuple):
-    """What to expect, whether the range is too wide, and the least that is possible."""
-
-    forecast: Forecast
-    range_advice: str
-    least: float | None
-    """What no private policy that is good on all steady losses goes below in long runs."""
-    world: str = ""
-    """What was simulated, where nothing was said of it."""
-
-
 USUAL_GAP, USUAL_RATE = 0.1, 0.5
 """What is simulated where nothing was said of losses."""
 
 
 def by_rates(
     problem: Problem, gap: float | None, base_rate: float | None, **asked: Any
-) -> Prospect:
+) -> Forecast:
     """Say what to expect when all arms have one success rate and one is better by a gap."""
     from bandanna.simulation.comparators import least_regret
     from bandanna.simulation.forecast import QUICK, forecast
@@ -63,18 +52,20 @@ def by_rates(
         usual = 1.0 - base_rate
         return Bernoulli([usual - gap, *[usual] * (problem.arms - 1)], rounds)
 
-    outlook = forecast(problem, make, unit="successes", **asked)
-    return Prospect(outlook, "", least_regret(make(outlook.rounds), problem.epsilon), world)
+    ahead = forecast(problem, make, unit="successes", **asked)
+    least = least_regret(make(ahead.rounds), problem.epsilon)
+    return replace(ahead, least_private=least, world=world)
 
 
-def by_log(problem: Problem, log: Logged, **asked: Any) -> Prospect:
+def by_log(problem: Problem, log: Logged, **asked: Any) -> Forecast:
     """Say what to expect on a log, and whether its range is too wide."""
     from bandanna.simulation.comparators import least_regret
     from bandanna.simulation.forecast import forecast
 
-    outlook = forecast(problem, log.environment, unit=log.outcome, **asked)
-    least = least_regret(log.environment(outlook.rounds), problem.epsilon)
-    return Prospect(outlook, _range_advice(problem, log, outlook), least)
+    ahead = forecast(problem, log.environment, unit=log.outcome, **asked)
+    least = least_regret(log.environment(ahead.rounds), problem.epsilon)
+    advice = _range_advice(problem, log, ahead)
+    return replace(ahead, least_private=least, range_advice=advice)
 
 
 def _range_advice(problem: Problem, log: Logged, found: Forecast) -> str:

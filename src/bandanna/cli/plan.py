@@ -18,28 +18,27 @@ from bandanna.cli.output import note_weak, print_sample, print_table
 from bandanna.planner.plan import FOR_SLOTS, percent
 
 if TYPE_CHECKING:
-    from bandanna.cli.forecast import Prospect
     from bandanna.environments import Logged
     from bandanna.planner.plan import Plan, Row
+    from bandanna.simulation.forecast import Forecast
 
 
-def print_forecast(ahead: Prospect, planned: Plan, everything: bool) -> None:
+def print_forecast(expected: Forecast, planned: Plan, everything: bool) -> None:
     """Print what is to be expected beside what is guaranteed."""
     from bandanna.simulation.forecast import short
 
-    expected = ahead.forecast
-    if ahead.range_advice:
-        typer.echo(ahead.range_advice)
+    if expected.range_advice:
+        typer.echo(expected.range_advice)
     guaranteed = {row.algorithm: _guaranteed(row) for row in planned.rows if row.entry.private}
     unit = f" {expected.unit}" if expected.unit else ""
-    captions = [ahead.world] if ahead.world else []
+    captions = [expected.world] if expected.world else []
     captions.append(
         f"Regret per 1,000 rounds{unit and f', in{unit}'}; choosing at random loses "
         f"{short(expected.uniform)}. The guarantee is a share of the rounds, for any losses."
     )
     best = next(row.regret for row in expected.rows if row.algorithm == expected.best)
-    if everything and ahead.least is not None:
-        each = 1000.0 * ahead.least / expected.rounds
+    if everything and expected.least_private is not None:
+        each = 1000.0 * expected.least_private / expected.rounds
         if each < best:
             captions.append(
                 f"Over long runs no private algorithm that is good on all steady losses loses less "
@@ -307,8 +306,7 @@ def plan(
     if as_json:
         shown = {**planned.to_dict(), "answer": answer}
         if ahead is not None:
-            also = {"range_advice": ahead.range_advice, "least_private": ahead.least}
-            shown["forecast"] = ahead.forecast.to_dict() | also
+            shown["forecast"] = ahead.to_dict()
             shown["log"] = None if like is None else like.sample.to_dict()
         typer.echo(json.dumps(shown, indent=2, allow_nan=False))
         return
@@ -319,7 +317,7 @@ def plan(
         print_plan(planned, everything)
     if ahead is not None:
         print_forecast(ahead, planned, everything)
-        typer.echo(ahead.forecast.advice)
+        typer.echo(ahead.advice)
 
 
 def _like(log: Path, named: JSON, arms: str | None) -> Logged:
@@ -338,7 +336,7 @@ def _ahead(
     base_rate: float | None,
     log: Logged | None,
     everything: bool,
-) -> Prospect | None:
+) -> Forecast:
     """Return what to expect on losses as they were described, or usual ones."""
     from bandanna.cli.forecast import by_log, by_rates
 

@@ -309,32 +309,20 @@ def environment_of(
     name: str, size: dict[str, int | None], loss_range: tuple[float, float], further: JSON
 ) -> Environment | ExpertEnvironment:
     """Make an environment by name, or of files."""
-    from bandanna.environments import make_environment
     from bandanna.environments.frames import is_table
-    from bandanna.environments.tables import read_losses
+    from bandanna.studies.environments import read_source
 
     if is_table(name):
-        advice = further.pop("advice", None)
-        said = None if advice is None else Path(str(advice))
-        person = further.pop("person", None)
-        if further:
-            raise InputError(f"a file of losses has no {next(iter(further))}.")
-        read = read_losses(Path(name), loss_range, said, person).environment(size["rounds"])
-        for what, own in (("arms", read.arms), ("experts", read.experts)):
-            if size[what] not in (None, own):
-                raise InputError(f"{name} has {own or 'no'} {what}; got {what} {size[what]}.")
-        return read
-    for column in ("person", "advice", "clip"):
-        if column in further:
-            raise InputError(f"{column} is a column of data; name a log, or a file --environment.")
-    if loss_range != (0.0, 1.0):
-        raise InputError(f"environment {name!r} has losses from 0 to 1; leave out --range.")
-    rounds = size["rounds"] or ROUNDS
-    return make_environment(name, size["arms"], rounds, size["experts"], **further)
-
-
-ROUNDS = 100_000
-"""Where nothing else says how many."""
+        further = further | {"range": loss_range}
+    else:
+        for column in ("person", "advice", "clip"):
+            if column in further:
+                raise InputError(
+                    f"{column} is a column of data; name a log, or a file --environment."
+                )
+        if loss_range != (0.0, 1.0):
+            raise InputError(f"environment {name!r} has losses from 0 to 1; leave out --range.")
+    return read_source({"name": name, **further}, Path()).make(**size)
 
 
 def _contestants(

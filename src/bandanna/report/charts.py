@@ -31,30 +31,41 @@ class OfflineChart(alt.LayerChart):
         return {"image/svg+xml": svg, "text/plain": "<chart of regret over time>"}
 
 
+def mean_and_band(base: alt.Chart, looks: JSON, whose: str) -> tuple[alt.Chart, alt.Chart]:
+    """Draw mean regret as it grows, and a band in which nine runs of ten are."""
+    x = alt.X("round:Q", title="rounds played", axis=few_marks())
+    base = base.encode(x=x, color=looks["color"])
+    band = base.mark_area(opacity=0.13).encode(y=alt.Y("q05:Q", title=SO_FAR), y2="q95:Q")
+    numbers = [alt.Tooltip(f"{name}:Q", format=",.4r") for name in ("mean", "q05", "q95")]
+    line = base.mark_line(strokeWidth=2.2).encode(
+        y=alt.Y("mean:Q", title=SO_FAR, axis=few_marks()),
+        strokeDash=looks["strokeDash"],
+        tooltip=[f"{whose}:N", "round:Q", *numbers],
+    )
+    return band, line
+
+
+SO_FAR = "regret so far"
+WITH_BAND = "The mean, and a band with 90% of the runs"
+
+
 def results_chart(results: Results) -> OfflineChart:
     """Draw every policy's mean regret as it grows, with a band in which nine runs of ten are."""
     rows = []
     for name in results.runs:
         curves = results.curves(name)
-        low, high = np.quantile(curves, (0.05, 0.95), axis=0)
-        for index, stop in enumerate(results.stops):
-            ends = {"low": float(low[index]), "high": float(high[index])}
-            mean = float(curves[:, index].mean())
-            rows.append({"policy": name, "round": int(stop), "mean": mean, **ends})
+        for stop, *numbers in zip(
+            results.stops,
+            curves.mean(axis=0),
+            *np.quantile(curves, (0.05, 0.95), axis=0),
+            strict=True,
+        ):
+            mean, low, high = map(float, numbers)
+            rows.append({"policy": name, "round": int(stop), "mean": mean, "q05": low, "q95": high})
     looks = by_algorithm(results.runs, "policy")
-    data = alt.Data(values=rows)  # type: ignore[no-untyped-call]
-    x = alt.X("round:Q", title="rounds played", axis=alt.Axis(format="~s", tickCount=6))
-    base = alt.Chart(data).encode(x=x, color=looks["color"])
-    band = base.mark_area(opacity=0.13).encode(y=alt.Y("low:Q", title="regret so far"), y2="high:Q")
-    line = base.mark_line(strokeWidth=2.2).encode(
-        y=alt.Y("mean:Q", title="regret so far", axis=few_marks()),
-        strokeDash=looks["strokeDash"],
-        tooltip=["policy:N", "round:Q", alt.Tooltip("mean:Q", format=",.4r")],
-    )
-    title = alt.Title(
-        "Regret over time", subtitle="The mean, and a band with 90% of the runs", anchor="start"
-    )
-    return OfflineChart(layer=[band, line], width=WIDTH, height=HEIGHT, title=title)
+    layers = mean_and_band(alt.Chart(chart_values(rows)), looks, "policy")
+    title = alt.Title("Regret over time", subtitle=WITH_BAND, anchor="start")
+    return OfflineChart(layer=list(layers), width=WIDTH, height=HEIGHT, title=title)
 
 
 FORMATS = (".html", ".svg", ".png", ".pdf")

@@ -12,13 +12,13 @@ import polars as pl
 from altair.typing import ChartType
 
 from bandanna._core.types import JSON
+from bandanna.report.charts import WITH_BAND, mean_and_band
 from bandanna.report.headline import privacy_prices, usual
 from bandanna.report.style import (
     ARMS,
     HEIGHT,
     WIDTH,
     by_algorithm,
-    few_marks,
     in_order,
     logarithmic,
     logarithmic_y,
@@ -249,7 +249,6 @@ def _apart(labels: list[JSON], room: float) -> list[JSON]:
     return labels
 
 
-OVER_TIME = "regret so far"
 SHARE_POINTS = 25
 
 
@@ -278,21 +277,11 @@ def _compared(frame: pl.DataFrame) -> pl.DataFrame:
 def regret_over_time(curves: pl.DataFrame, axes: Sequence[str]) -> ChartType:
     """Draw mean regret as it grows, with a band in which nine runs of ten are."""
     chosen = cut(curves.select(*AXES, "round", "mean", "q05", "q95"), axes)
-    looks = by_algorithm(chosen["algorithm"])
-    x = alt.X("round:Q", title="rounds played", axis=alt.Axis(format="~s", tickCount=6))
     menus = Menus(chosen, axes)
-    base = menus.over(rows(chosen)).encode(x=x, color=looks["color"])
-    band = base.mark_area(opacity=0.13).encode(y=alt.Y("q05:Q", title=OVER_TIME), y2="q95:Q")
-    line = base.mark_line(strokeWidth=2.2).encode(
-        y=alt.Y("mean:Q", title=OVER_TIME, axis=few_marks()),
-        strokeDash=looks["strokeDash"],
-        tooltip=["algorithm:N", "round:Q", *(alt.Tooltip(f"{n}:Q", format=",.4r") for n in _BAND)],
-    )
+    looks = by_algorithm(chosen["algorithm"])
+    band, line = mean_and_band(menus.over(rows(chosen)), looks, "algorithm")
     chart = (band + line).properties(width=WIDTH, height=HEIGHT)
-    return menus.finish(chart, "Regret over time", "The mean, and a band with 90% of the runs")
-
-
-_BAND = ("mean", "q05", "q95")
+    return menus.finish(chart, "Regret over time", WITH_BAND)
 
 
 def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> ChartType | None:

@@ -87,6 +87,12 @@ class Forecast:
     """What runs for what was said of losses."""
     losses: str | None = None
     """What was said of them."""
+    world: str = ""
+    """What was simulated, where nothing was said of it."""
+    range_advice: str = ""
+    """Whether the range of a log is too wide."""
+    least_private: float | None = None
+    """What no private policy that is good on all steady losses goes below in long runs."""
 
     @property
     def advice(self) -> str:
