@@ -95,7 +95,7 @@ def views(first: Outputs, second: Outputs) -> Iterator[tuple[str, View]]:
         return
     moments = TwoSamples.of(first, second)
     for part in moments.telling_parts(MOST_PARTS):
-        yield f"part {part}", partial(_part, part)
+        yield f"part {part}", partial(np.take, indices=part, axis=1)
         if floats:
             yield f"lowest bit of part {part}", partial(_lowest_bit_of, part)
     for sign, part, other in moments.telling_pairs(MOST_PAIRS):
@@ -104,7 +104,8 @@ def views(first: Outputs, second: Outputs) -> Iterator[tuple[str, View]]:
     yield "sum of the parts", lambda outputs: outputs.sum(axis=1)
     yield "largest part", lambda outputs: outputs.max(axis=1)
     yield "smallest part", lambda outputs: outputs.min(axis=1)
-    yield "weighted sum of the parts", partial(_weighted, moments.best_weights())
+    weights = moments.best_weights()
+    yield "weighted sum of the parts", lambda o: np.where(np.isfinite(o), o, 0.0) @ weights
 
 
 def lowest_bit(outputs: Outputs) -> NDArray[np.int64]:
@@ -120,21 +121,12 @@ def lowest_bit(outputs: Outputs) -> NDArray[np.int64]:
     return bits
 
 
-def _part(part: int, outputs: Outputs) -> Outputs:
-    return outputs[:, part]
-
-
 def _lowest_bit_of(part: int, outputs: Outputs) -> Outputs:
     return lowest_bit(outputs[:, part])
 
 
 def _pair(sign: int, part: int, other: int, outputs: Outputs) -> Outputs:
     total: Outputs = outputs[:, part] + sign * outputs[:, other]
-    return total
-
-
-def _weighted(weights: NDArray[np.float64], outputs: Outputs) -> Outputs:
-    total: Outputs = np.where(np.isfinite(outputs), outputs, 0.0) @ weights
     return total
 
 
@@ -167,7 +159,8 @@ class Family(NamedTuple):
 
 def candidate_events(first: Outputs, second: Outputs) -> Iterator[Family]:
     """Yield events worth trying, from a sample on either input."""
-    yield _alone(OutputEvent("any output", _anything), first, second)
+    anything = OutputEvent("any output", lambda outputs: np.ones(len(outputs), dtype=np.bool_))
+    yield _alone(anything, first, second)
     for name, view in views(first, second):
         yield from _in_view(name, view, view(first), view(second))
 
@@ -175,9 +168,9 @@ def candidate_events(first: Outputs, second: Outputs) -> Iterator[Family]:
 def _in_view(name: str, view: View, first: Outputs, second: Outputs) -> Iterator[Family]:
     if first.dtype.kind == "f":
         finite = [sample[np.isfinite(sample)] for sample in (first, second)]
-        missing = np.array([[np.isnan(first).sum()], [np.isnan(second).sum()]])
-        event = OutputEvent(f"{name} is not a number", partial(_is_nan, view))
-        yield Family(missing[0], missing[1], partial(_the, event))
+        one, other = (np.array([np.isnan(sample).sum()]) for sample in (first, second))
+        event = OutputEvent(f"{name} is not a number", lambda outputs: np.isnan(view(outputs)))
+        yield Family(one, other, partial(_the, event))
     else:
         finite = [first, second]
     samples = [np.sort(sample) for sample in finite]
@@ -200,9 +193,14 @@ def _thresholds(
     )
     limits = np.unique(np.concatenate([by_value, by_count]))
     one, other = (np.searchsorted(sample, limits, side="right") for sample in samples)
-    yield Family(one, other, lambda index: _at_most(name, view, limits[index]))
+    yield Family(
+        *(one, other),
+        lambda k: OutputEvent(f"{name} <= {limits[k]:.6g}", lambda o: view(o) <= limits[k]),
+    )
     rest = samples[0].size - one, samples[1].size - other
-    yield Family(*rest, lambda index: _above(name, view, limits[index]))
+    yield Family(
+        *rest, lambda k: OutputEvent(f"{name} > {limits[k]:.6g}", lambda o: view(o) > limits[k])
+    )
 
 
 def _value_sets(name: str, view: View, values: Outputs, samples: list[Outputs]) -> Iterator[Family]:
@@ -248,21 +246,5 @@ def _among_first(name: str, view: View, ordered: Outputs, index: int) -> OutputE
     return OutputEvent(f"{name} in {{{listed}}}", partial(_is_in, view, chosen))
 
 
-def _anything(outputs: Outputs) -> NDArray[np.bool_]:
-    return np.ones(len(outputs), dtype=np.bool_)
-
-
-def _is_nan(view: View, outputs: Outputs) -> NDArray[np.bool_]:
-    return np.isnan(view(outputs))
-
-
 def _is_in(view: View, chosen: Outputs, outputs: Outputs) -> NDArray[np.bool_]:
     return np.isin(view(outputs), chosen)
-
-
-def _at_most(name: str, view: View, threshold: float) -> OutputEvent:
-    return OutputEvent(f"{name} <= {threshold:.6g}", lambda o: view(o) <= threshold)
-
-
-def _above(name: str, view: View, threshold: float) -> OutputEvent:
-    return OutputEvent(f"{name} > {threshold:.6g}", lambda o: view(o) > threshold)

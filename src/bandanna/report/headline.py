@@ -17,7 +17,7 @@ from bandanna.studies.schema import AXES, SETTINGS
 CLEAR = 3.0
 """Standard errors between two means that make the better one clearly better."""
 
-SAME = [name for name, axis in AXES.items() if axis.rivals_share]
+SAME = [name for name, axis in AXES.items() if axis.shown.rivals_share]
 """Cells that agree in these are rivals."""
 
 
@@ -64,7 +64,7 @@ def privacy_prices(table: pl.DataFrame) -> pl.DataFrame | None:
     Both are in the same setting. The same algorithms without privacy are there too, where they
     were played; their epsilon is null.
     """
-    same = [name for name in SAME if not AXES[name].private]
+    same = [name for name in SAME if not AXES[name].shown.private]
     plain = table.filter(pl.col("algorithm") == NO_PRIVACY, pl.col("mean") > 0)
     plain = plain.unique(same).select(*same, plain="mean")
     twin = pl.col("algorithm").str.ends_with(WITHOUT)
@@ -127,7 +127,7 @@ def usual(frame: pl.DataFrame, axes: Sequence[str]) -> JSON:
         values = frame[axis].drop_nulls().unique(maintain_order=True).to_list()
         ordered = sorted(values)
         firsts = {"first": values[0], "middle": ordered[len(values) // 2], "largest": ordered[-1]}
-        chosen = firsts[AXES[axis].shown_first]
+        chosen = firsts[AXES[axis].shown.shown_first]
         setting[axis] = chosen
         frame = frame.filter((pl.col(axis) == chosen) | pl.col(axis).is_null())
     return setting

@@ -44,7 +44,7 @@ def varied(frame: pl.DataFrame, grid: JSON) -> list[str]:
 def cut(frame: pl.DataFrame, axes: Sequence[str]) -> pl.DataFrame:
     """Keep the usual value of as many axes as needed to make a chart small enough."""
     setting = usual(frame, axes)
-    for axis in sorted(setting, key=lambda name: AXES[name].importance):
+    for axis in sorted(setting, key=lambda name: AXES[name].shown.importance):
         if frame.height <= MOST_ROWS:
             break
         same = pl.col(axis) == setting[axis]
@@ -150,7 +150,7 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Chart
     level = pl.col("algorithm").is_in(free) if axis == "epsilon" else pl.lit(False)
     chosen = everywhere.filter(~level)
     looks = by_algorithm(everywhere["algorithm"])
-    x = logarithmic(AXES[axis].title, axis, everywhere[axis])
+    x = logarithmic(AXES[axis].shown.title, axis, everywhere[axis])
     y = logarithmic_y("mean:Q", AT_THE_END)
     menus = Menus(everywhere, others)
     base = menus.over(rows(chosen)).encode(x=x, color=looks["color"])
@@ -300,7 +300,7 @@ def price_of_privacy(table: pl.DataFrame, axes: Sequence[str]) -> ChartType | No
     looks = by_algorithm(chosen["algorithm"])
     menus = Menus(chosen, others)
     base = menus.over(rows(chosen)).encode(
-        x=logarithmic(AXES["epsilon"].title, "epsilon", chosen["epsilon"]),
+        x=logarithmic(AXES["epsilon"].shown.title, "epsilon", chosen["epsilon"]),
         y=logarithmic_y("price:Q", "regret, times the strongest's without privacy"),
         color=looks["color"],
         tooltip=["algorithm:N", "epsilon:Q", alt.Tooltip("price:Q", format=".3r")],

@@ -76,8 +76,10 @@ def numbers_table(
     axes = [name for name in SETTINGS if table[name].n_unique() > 1 or name in ("epsilon", "batch")]
     best = set(winners(table)["cell"])
     order = {name: index for index, name in enumerate(in_order(table["algorithm"]))}
-    shared = [name for name in axes if AXES[name].rivals_share]
-    keys = sorted(shared, key=lambda name: AXES[name].private)  # the problem, then its privacy
+    shared = [name for name in axes if AXES[name].shown.rivals_share]
+    keys = sorted(
+        shared, key=lambda name: AXES[name].shown.private
+    )  # the problem, then its privacy
     rank = pl.col("algorithm").replace_strict(order)
     sorted_rows = table.sort(*keys, rank, "batch", nulls_last=True, maintain_order=True)
     shown = {

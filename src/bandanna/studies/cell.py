@@ -66,7 +66,7 @@ class Cell(Setting):  # type: ignore[misc]
         environment = asked.environment.make(asked.arms, asked.rounds, asked.experts)
         values = {name: getattr(asked, name) for name in AXES}
         if not is_private(asked.algorithm):
-            values |= {name: None for name, axis in AXES.items() if axis.private}
+            values |= {name: None for name, axis in AXES.items() if axis.shown.private}
         if not has_constants(asked.algorithm):
             values["constants"] = None
         values |= {"arms": environment.arms, "rounds": environment.rounds}

@@ -7,37 +7,27 @@ environment are declared here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, make_dataclass
-from typing import Any
+from dataclasses import make_dataclass
+from typing import Any, NamedTuple
 
 from bandanna._core import checks
 from bandanna._core.types import InputError
 from bandanna.algorithms import contestants, needs_epsilon
 from bandanna.simulation.baselines import SAME
-from bandanna.spec import Parameter, parameters, types
+from bandanna.spec import Axis, Parameter, parameters, types
 from bandanna.studies.contexts import CONTEXTUAL
 
 Reader = Callable[[object], object]
 
 
-@dataclass(frozen=True)
-class GridAxis:
+class GridAxis(NamedTuple):
     """How one axis is read, kept and shown."""
 
     column: type
     """Type of its values in results: str, int or float."""
     read: Reader
     """Checks one value of a grid, and makes it what a cell holds."""
-    title: str
-    """What charts call it."""
-    rivals_share: bool = True
-    """Whether only algorithms with the same value of it compete."""
-    private: bool = False
-    """Whether it means nothing without privacy; such cells have None."""
-    shown_first: str = "middle"
-    """Which of its values a chart with a menu shows first."""
-    importance: int = 0
-    """Where a chart would be too large, the axes with the least are cut to one value first."""
+    shown: Axis
 
 
 def whole_number(name: str, at_least: int) -> Callable[[object], int]:
@@ -88,8 +78,8 @@ def is_private(algorithm: str) -> bool:
 
 
 OWN = {
-    "algorithm": GridAxis(str, _algorithm, "algorithm", rivals_share=False),
-    "environment": GridAxis(str, _as_written, "environment", shown_first="first", importance=6),
+    "algorithm": GridAxis(str, _algorithm, Axis("algorithm", rivals_share=False)),
+    "environment": GridAxis(str, _as_written, Axis("environment", 6, shown_first="first")),
 }
 """The axes that are not parameters of a policy."""
 
@@ -103,16 +93,7 @@ def _axis_of(name: str, declared: Parameter) -> GridAxis:
         column, read = str, declared.check
     elif types()[name] in (float, float | None):
         column, read = float, _number(name, declared.check)
-    shown = declared.axis
-    return GridAxis(
-        column,
-        read,
-        shown.title,
-        shown.rivals_share,
-        shown.private,
-        shown.shown_first,
-        shown.importance,
-    )
+    return GridAxis(column, read, declared.axis)
 
 
 AXES: dict[str, GridAxis] = OWN | {
