@@ -8,7 +8,7 @@ import os
 import secrets
 from pathlib import Path
 
-from bandanna._core.types import JSON
+from bandanna._core.types import JSON, InputError
 
 BINARY: int = getattr(os, "O_BINARY", 0)
 """Without it Windows would change the ends of lines in files that are opened by their handle."""
@@ -18,6 +18,18 @@ def to_text(data: JSON) -> str:
     """Write one line for each entry."""
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def read_toml(path: Path) -> JSON:
+    """Read a TOML file, or say why not."""
+    import tomllib  # loaded when first used
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}.") from None
+    except ValueError as error:
+        raise InputError(f"cannot read {path}: it is not a TOML file: {error}.") from None
 
 
 def seal(data: object) -> str:

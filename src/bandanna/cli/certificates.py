@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bandanna._core.documents import read_toml
 from bandanna._core.types import InputError
 from bandanna.cli.help import one_screen
 from bandanna.cli.options import settings
@@ -163,10 +163,7 @@ def _answers(path: Path | None) -> dict[str, str]:
     """Read answers from a file."""
     if path is None:
         return {}
-    try:
-        given = tomllib.loads(read(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}.") from None
+    given = read_toml(path)
     for name, value in given.items():
         if not isinstance(value, str):
             raise InputError(f"{path}: {name} must be a text in quotes; got {value!r}.")

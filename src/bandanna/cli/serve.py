@@ -6,13 +6,13 @@ import gc
 import json
 import re
 import time
-import tomllib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bandanna._core.documents import read_toml
 from bandanna._core.extras import need
 from bandanna._core.types import InputError
 from bandanna.cli.help import one_screen
@@ -61,12 +61,8 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take options from a file where neither the command line nor the environment has them."""
     if path is None:
         return None
-    try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {path}: {error}.") from None
     known = {parameter.name for parameter in context.command.params}
-    options = {name.replace("-", "_"): value for name, value in settings.items()}
+    options = {name.replace("-", "_"): value for name, value in read_toml(path).items()}
     unknown = sorted(set(options) - known)
     if unknown:
         raise InputError(

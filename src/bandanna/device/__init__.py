@@ -26,6 +26,21 @@ from bandanna._core import checks
 from bandanna._core.types import BandannaError, InputError, plain
 from bandanna.privacy.exact_arithmetic import integers_satisfy, one_bit_integers
 
+__all__ = [
+    "MODULE",
+    "Parameters",
+    "RefusalError",
+    "canonical_document",
+    "check_release",
+    "draw_bit",
+    "fingerprint",
+    "make_release",
+    "sign_release",
+    "system_words",
+    "to_units",
+    "verify_release",
+]
+
 MODULE = Path(__file__).with_name("bandanna-device.js")
 """The ES module to serve to browsers; in a checkout a link to the one in ``clients/device``."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bandanna._core import checks
-from bandanna._core.documents import seal
+from bandanna._core.documents import read_toml, seal
 from bandanna._core.grid import check_range
 from bandanna._core.types import JSON, InputError
 from bandanna.warehouse.source import Exposures, duration, seen_from
@@ -168,13 +167,7 @@ class Definition(Course):
     @classmethod
     def read(cls, path: str | Path) -> Definition:
         """Read a file; places in it are seen from its folder."""
-        try:
-            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror or error}.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{path} is not TOML: {error}.") from None
-        return cls.of(data, Path(path).parent)
+        return cls.of(read_toml(Path(path)), Path(path).parent)
 
     @classmethod
     def of(cls, data: Mapping[str, object], folder: Path = Path()) -> Definition:

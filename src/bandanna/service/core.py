@@ -35,7 +35,7 @@ from bandanna.store import ConflictError, SqlStore, StoreUnavailableError, open_
 from bandanna.store.descriptions import Description, Shipped
 from bandanna.store.guard import Guard, default_guard, name_of
 from bandanna.store.rows import Event, Experiment, without_batch
-from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
+from bandanna.store.unit_of_work import Asked, NewFeedback, UnitOfWork
 from bandanna.store.writer import (
     MOST_TOGETHER,
     OverloadedError,
@@ -380,13 +380,9 @@ class Core:
         self,
         identity: str,
         name: str | None = None,
+        asked: Asked = Asked(),  # noqa: B008  # it cannot be changed
         *,
-        advice: object = None,
-        person: str | None = None,
         segment: str | None = None,
-        eligible: list[str | int] | None = None,
-        context: dict[str, object] | None = None,
-        before: float | None = None,
         visitor: str | None = None,
         defer: bool = False,
     ) -> Event:
@@ -397,21 +393,20 @@ class Core:
         """
         parts = await self.find(identity)
         number = part_for(parts, segment).number
-        if person is not None:
-            person = self.secret.hash("people", f"{identity} {person}").hex()
+        if asked.person is not None:
+            hashed = self.secret.hash("people", f"{identity} {asked.person}").hex()
+            asked = asked._replace(person=hashed)
         fresh = name or f"evt_{secrets.token_hex(12)}"
-        asked = advice, person, eligible, context, before
-        sticky = parts[0].settings.get("sticky_seconds")
-        who = None
+        sticky, who = parts[0].settings.get("sticky_seconds"), None
         if visitor is not None and name is None and sticky != 0:
             who = self.secret.hash("people", f"visitor {identity} {segment} {visitor}").hex()[:32]
 
         def decided(unit: UnitOfWork, known: Event | None) -> Event:
             when: JSON = {"defer": defer, "now": self.clock()}
             if who is None:
-                return known or unit.decide(fresh, *asked, **when)
-            deciding = partial(unit.decide, fresh, *asked, **when)
-            return unit.decide_for(who, deciding, eligible, sticky=sticky, **when)
+                return known or unit.decide(fresh, asked, **when)
+            deciding = partial(unit.decide, fresh, asked, **when)
+            return unit.decide_for(who, deciding, asked.eligible, sticky=sticky, **when)
 
         try:
             return await self._do(Task(decided, number, name))
@@ -419,7 +414,7 @@ class Core:
             shipped = (await self.described(identity)).shipped
             if shipped is None:
                 raise
-            if eligible is not None and shipped.arm not in eligible:
+            if asked.eligible is not None and shipped.arm not in asked.eligible:
                 raise InputError(
                     f"the arm {shipped.arm!r} was shipped and is not among those eligible."
                 ) from None
@@ -435,16 +430,17 @@ class Core:
     ) -> list[Event]:
         """Decide for many events at once, as deferred decisions."""
         number = part_for(await self.find(identity), segment).number
+        asked = Asked(eligible=eligible)
 
         def deciding(name: str) -> Callable[[UnitOfWork, Event | None], Event]:
             return lambda unit, known: (
-                known or unit.decide(name, None, None, eligible, defer=True, now=self.clock())
+                known or unit.decide(name, asked, defer=True, now=self.clock())
             )
 
         events = await self._do_all([Task(deciding(name), number, name) for name in names])
         if events and isinstance(events[0], ConflictError):  # it ended; perhaps an arm was shipped
-            asked: JSON = {"segment": segment, "eligible": eligible, "defer": True}
-            return [await self.decide(identity, name, **asked) for name in names]
+            where: JSON = {"segment": segment, "defer": True}
+            return [await self.decide(identity, name, asked, **where) for name in names]
         for one in events:
             if isinstance(one, BandannaError):
                 raise one

@@ -17,12 +17,12 @@ everywhere; in a project owners are as editors. The service has no passwords and
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bandanna._core.types import JSON, InputError
+from bandanna._core.documents import read_toml
+from bandanna._core.types import InputError
 from bandanna.store import KeyRow
 
 ROLES = {
@@ -70,10 +70,7 @@ class Roles:
 
 def read_roles(path: Path) -> Roles:
     """Read who may do what."""
-    try:
-        document: JSON = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the roles in {path}: {error}.") from None
+    document = read_toml(path)
     everywhere, projects = document.pop("everywhere", {}), document.pop("projects", {})
     if document:
         raise InputError(f"{path} has [everywhere] and [projects.NAME]; got {min(document)!r}.")

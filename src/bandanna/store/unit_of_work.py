@@ -6,7 +6,7 @@ It is made from the rows that a store kept (``open_batches``) and says which row
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -50,6 +50,17 @@ from bandanna.store.rows import (
 
 if TYPE_CHECKING:
     from bandanna.contextual.policy import PrivateContextual
+
+
+class Asked(NamedTuple):
+    """What a decision is asked for with."""
+
+    advice: object = None
+    person: str | None = None
+    eligible: Sequence[ArmName] | None = None
+    context: Mapping[str, object] | None = None
+    before: float | None = None
+    """The number that is subtracted from the outcome, where the experiment has ``adjust``."""
 
 
 class NewFeedback(NamedTuple):
@@ -127,11 +138,7 @@ class UnitOfWork:
     def decide(
         self,
         name: str,
-        advice: object = None,
-        person: str | None = None,
-        eligible: Iterable[ArmName] | None = None,
-        context: Mapping[str, object] | None = None,
-        before: float | None = None,
+        asked: Asked = Asked(),  # noqa: B008  # it cannot be changed
         *,
         defer: bool = False,
         now: float,
@@ -141,9 +148,9 @@ class UnitOfWork:
             return self._events[name]
         if self.experiment.stopped:
             raise ConflictError("this experiment has been stopped; it decides nothing more.")
-        side = self._side(advice, context, defer=defer)
-        known = self.policy.known_before(before)
-        among = None if eligible is None else self.policy.among(eligible)
+        side = self._side(asked, defer=defer)
+        known = self.policy.known_before(asked.before)
+        among = None if asked.eligible is None else self.policy.among(asked.eligible)
         free = self._take_free(among)
         if free is not None:
             location, chance = free
@@ -151,7 +158,7 @@ class UnitOfWork:
                 self.policy.state.open[location[0]].before[location[1]] = known
         else:
             also: JSON = {} if known is None else {"before": known}
-            made = self.policy.decide(side, person=person, eligible=eligible, **also)
+            made = self.policy.decide(side, person=asked.person, eligible=asked.eligible, **also)
             location, chance = (made.batch, made.position), made.chance
             if made.position == 0:
                 self._opened.add(made.batch)
@@ -174,9 +181,9 @@ class UnitOfWork:
         self._touched.add(location)
         return event
 
-    def _side(self, advice: object, context: object, *, defer: bool) -> object:
+    def _side(self, asked: Asked, *, defer: bool) -> object:
         """Return what a round comes with; refuse what its policy does not take."""
-        policy = self.policy
+        policy, advice, context = self.policy, asked.advice, asked.context
         if isinstance(policy, Policy):
             if context is not None:
                 raise InputError("this experiment has no features; leave context out.")
@@ -186,8 +193,8 @@ class UnitOfWork:
         if advice is not None:
             raise InputError("this experiment decides by context; leave advice out.")
         if context is None:
-            asked = ", ".join(cast("PrivateContextual", policy).encoder.asked)
-            raise InputError(f"this experiment decides by context: give context, with {asked}.")
+            names = ", ".join(cast("PrivateContextual", policy).encoder.asked)
+            raise InputError(f"this experiment decides by context: give context, with {names}.")
         return context
 
     def decide_for(

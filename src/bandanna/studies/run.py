@@ -185,7 +185,6 @@ def _players(cluster: str | None, workers: int, waiting: Sequence[Shard]) -> Ite
         with joblib.parallel_config("loky", n_jobs=workers):
             yield play_all
         return
-    from bandanna.studies.run import connected
 
     sources = {part.cell.environment.content: part.cell.environment for part in waiting}
     tables = [source.data for source in sources.values() if source.data is not None]

@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 import re
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from bandanna._core import checks
+from bandanna._core.documents import read_toml
 from bandanna._core.types import JSON, InputError
 from bandanna.spec import parameters
 from bandanna.studies.cell import Cell, Skipped
@@ -156,12 +156,7 @@ class Study:
     def read(cls, path: str | Path) -> Self:
         """Read a TOML file: tables ``[study]`` and ``[grid]``, ``[policy]`` and ``[metrics]``."""
         path = Path(path)
-        try:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror or error}.") from None
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"{path} is not a TOML file: {error}.") from None
+        data = read_toml(path)
         try:
             return cls.from_dict(data, path.parent)
         except InputError as error:

@@ -29,6 +29,7 @@ from bandanna.service.policies import known_before, own_features
 from bandanna.service.routes import CanDecide, CoreHere
 from bandanna.store import ConflictError, KeyRow
 from bandanna.store.rows import NO_BATCH, Experiment
+from bandanna.store.unit_of_work import Asked
 from bandanna.store.writer import UnknownError
 
 router = APIRouter(prefix="/ofrep/v1/evaluate", responses=PROBLEMS)
@@ -184,16 +185,15 @@ async def _decide(
             "this experiment decides for people's own devices, which check what they are told: use "
             "the device module."
         )
-    person = context.targetingKey if experiment.settings.get("per_person") else None
+    settings = experiment.settings
+    person = context.targetingKey if settings.get("per_person") else None
     entries = context.model_dump(exclude_unset=True)
+    about = own_features(settings, entries), known_before(settings, entries)
     event = await core.decide(
         experiment.id,
         context.event_id,
-        person=person,
+        Asked(None, person, context.eligible, *about),
         segment=context.segment if experiment.segment else None,
-        eligible=context.eligible,
-        context=own_features(experiment.settings, entries),
-        before=known_before(experiment.settings, entries),
         visitor=visitor,
         defer=defer,
     )
