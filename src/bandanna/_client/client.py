@@ -82,7 +82,7 @@ class _Connection:
         made = await self._send(Call("POST", "/v1/experiments", body, headers=again))
         return str(made["id"])
 
-    def feedback(
+    def _feedback(
         self,
         event: str,
         loss: float | None,
@@ -174,7 +174,7 @@ class AsyncClient(_Connection):
         self, event: str, *, loss: float | None = None, reward: float | None = None
     ) -> None:
         """Send the feedback of an event: once, in any order."""
-        await self._send(self.feedback(event, loss, reward))
+        await self._send(self._feedback(event, loss, reward))
 
     async def send(
         self, method: str, path: str, body: JSON | None = None, *, again: bool = True
@@ -334,7 +334,7 @@ class AsyncExperiment(_Experiment):
         if unnamed:
             raise self._client.errors.input(calls.UNNAMED_FEEDBACK)
         event = _event_of(decision)
-        await self._ask(self._client.feedback(event, loss, reward, self._path, metrics))
+        await self._ask(self._client._feedback(event, loss, reward, self._path, metrics))
 
     async def observe_all(
         self,
