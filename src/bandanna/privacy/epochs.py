@@ -24,21 +24,13 @@ from typing import ClassVar, Literal, NamedTuple
 
 from bandanna._core.checks import MAX_SLOTS
 from bandanna._core.grid import UNITS
-from bandanna._core.types import SMALLEST_DELTA, Model
-from bandanna.privacy.calibration import (
-    GAUSSIAN_FLOOR,
-    SLACK,
-    SMALLEST_COMPOSED,
-    gaussian_delta,
-    gaussian_multiplier,
-)
+from bandanna.privacy.calibrated import CalibratedMechanism, GaussianNoise, LaplaceNoise
+from bandanna.privacy.calibration import GAUSSIAN_FLOOR
 from bandanna.privacy.mechanism import (
     Finding,
-    Mechanism,
     Numerics,
     PrivacyLoss,
     continuous_laplace_loss,
-    gaussian_loss,
 )
 from bandanna.privacy.statements import PUBLIC_CONTEXTS, PUBLIC_FEATURES
 
@@ -138,7 +130,7 @@ def laplace_deviations(epsilon: float, features: int, slots: int, *, both: bool)
 
 
 @dataclass(frozen=True)
-class EpochMechanism(Mechanism):
+class EpochMechanism(CalibratedMechanism):
     """Noise on the sums of every arm and feature."""
 
     arms: int
@@ -163,11 +155,6 @@ class EpochMechanism(Mechanism):
         return self.slots if self.by_person else None
 
     @property
-    def model(self) -> Model:
-        """Sums are kept until an epoch is released."""
-        return "central"
-
-    @property
     def alone(self) -> bool:
         """Later epochs hold several rounds, however short the first is."""
         return False
@@ -181,95 +168,59 @@ class EpochMechanism(Mechanism):
         return assumed(both=self.both)
 
     @abstractmethod
-    def prove(self, epsilon: float, delta: float) -> Iterator[Finding]:
-        """Show that the multiplier suits epsilon and delta."""
-
-    @abstractmethod
     def needed(self, epsilon: float) -> Deviations:
         """Return the scales that the multiplier asks for."""
 
-    def check(self, epsilon: float, delta: float) -> Iterator[Finding]:
-        """Show that there is noise enough on every number."""
-        possible = {
+    @property
+    def possible(self) -> dict[str, bool]:
+        """Whether a release can have its numbers, by entry."""
+        return {
             "units": self.units == GRID,
             "features": self.features <= MAX_FEATURES,
             "slots": self.slots <= (MAX_SLOTS if self.by_person else 1),
-            "multiplier": 1e-3 <= self.multiplier <= 1e15,
-            "delta": delta == 0 or SMALLEST_DELTA <= delta < 1,
         }
-        wrong = [entry for entry, good in possible.items() if not good]
-        if wrong:
-            yield Finding(wrong[0], False, "no release has such a number")
-            return
-        yield from self.prove(epsilon, delta)
+
+    def check_scales(self, epsilon: float) -> Iterator[Finding]:
+        """Check that there is noise enough on every number."""
         for entry, scale in self.needed(epsilon)._asdict().items():
             same = getattr(self, entry) == scale
             yield Finding(entry, same, f"one person's move asks for noise of scale {scale:.6g}")
 
 
-class EpochGaussian(EpochMechanism):
+class EpochGaussian(GaussianNoise, EpochMechanism):
     """Gaussian noise, contexts public."""
 
     name: ClassVar[str] = "epoch-gaussian"
-    sampler: ClassVar[str] = "OpenDP discrete Gaussian, i64"
     both: ClassVar[bool] = False
     reasons: ClassVar[tuple[str, ...]] = (
         "one outcome moves the sums of an epoch by at most length 1, and the exact curve of the "
         f"Gaussian mechanism has this (epsilon, delta); {DISJOINT}",
     )
 
-    def prove(self, epsilon: float, delta: float) -> Iterator[Finding]:
-        """Show that there is noise enough, by the exact curve and by dp-accounting."""
-        needed = gaussian_delta(epsilon * (1.0 - SLACK), self.multiplier)
-        enough = needed <= delta * (1.0 - SLACK)  # noise on integers needs the rest
-        yield Finding("epsilon", enough, f"the Gaussian mechanism's exact delta is {needed:.6g}")
-        if enough and delta >= SMALLEST_COMPOSED:
-            numeric = gaussian_loss(self.multiplier).get_delta_for_epsilon(epsilon)
-            agrees = bool(numeric <= delta * (1.0 + 1e-3))
-            yield Finding("epsilon", agrees, f"dp-accounting finds delta {numeric:.6g}")
-        if enough:
-            most = gaussian_multiplier(epsilon, delta) * (1.0 + 1e-9)
-            if self.multiplier > most:
-                yield Finding("multiplier", False, "is not the noise of this epsilon and delta")
-
     def needed(self, epsilon: float) -> Deviations:
         """Return the deviations that the multiplier asks for."""
         size = self.arms, self.features, self.slots
         return gaussian_deviations(self.multiplier, epsilon, *size, both=self.both)
 
-    def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
-        """Return the privacy loss distribution of so many rounds, in different epochs."""
-        single = gaussian_loss(self.multiplier, numerics)
-        return single if rounds == 1 else single.self_compose(rounds)
 
-
-class EpochLaplace(EpochMechanism):
+class EpochLaplace(LaplaceNoise, EpochMechanism):
     """Laplace noise, contexts public."""
 
     name: ClassVar[str] = "epoch-laplace"
-    sampler: ClassVar[str] = "OpenDP discrete Laplace, i64"
+    covered: ClassVar[str] = "a total move of 1"
     both: ClassVar[bool] = False
     reasons: ClassVar[tuple[str, ...]] = (
         "what one person moves in an epoch adds up to at most epsilon scales of the noise; "
         f"{DISJOINT}",
     )
 
-    def prove(self, epsilon: float, delta: float) -> Iterator[Finding]:
-        """Show that there is noise enough, in exact fractions."""
-        enough = Fraction(self.multiplier) * Fraction(epsilon) >= 1 - Fraction(1, 2**50)
-        yield Finding("multiplier", enough, "scale times epsilon covers a total move of 1")
-        if enough and self.multiplier != 1.0 / epsilon:
-            yield Finding("multiplier", False, "is not the noise of this epsilon")
-        yield Finding("delta", delta == 0, "pure noise needs no delta")
-
     def needed(self, epsilon: float) -> Deviations:
         """Return the scales that one person's move asks for."""
         return laplace_deviations(epsilon, self.features, self.slots, both=self.both)
 
-    def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
+    def one_loss(self, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution of one number that moves as far as all may."""
-        single = continuous_laplace_loss(self.multiplier, numerics)
-        return single if rounds == 1 else single.self_compose(rounds)
+        return continuous_laplace_loss(self.multiplier, numerics)
 
 
 class MomentsGaussian(EpochGaussian):
@@ -295,42 +246,18 @@ class MomentsLaplace(EpochLaplace):
     )
 
 
-class PersonGaussian(EpochGaussian):
-    """Gaussian noise, contexts public, for everything a person says."""
-
-    name: ClassVar[str] = "epoch-gaussian-person"
-    by_person: ClassVar[bool] = True
-    reasons: ClassVar[tuple[str, ...]] = (f"{EpochGaussian.reasons[0]}; {SLOTS_GAUSSIAN}",)
-
-
-class PersonLaplace(EpochLaplace):
-    """Laplace noise, contexts public, for everything a person says."""
-
-    name: ClassVar[str] = "epoch-laplace-person"
-    by_person: ClassVar[bool] = True
-    reasons: ClassVar[tuple[str, ...]] = (f"{EpochLaplace.reasons[0]}; {SLOTS_LAPLACE}",)
+def for_persons(kind: type[EpochMechanism]) -> type[EpochMechanism]:
+    """Return the same mechanism for everything that a person says."""
+    how = SLOTS_GAUSSIAN if issubclass(kind, EpochGaussian) else SLOTS_LAPLACE
+    reasons = (f"{kind.reasons[0]}; {how}",)
+    made = {"name": f"{kind.name}-person", "by_person": True, "reasons": reasons}
+    return type(f"Person{kind.__name__}", (kind,), made)
 
 
-class PersonMomentsGaussian(MomentsGaussian):
-    """Gaussian noise, contexts protected too, for everything of a person."""
-
-    name: ClassVar[str] = "epoch-moments-gaussian-person"
-    by_person: ClassVar[bool] = True
-    reasons: ClassVar[tuple[str, ...]] = (f"{MomentsGaussian.reasons[0]}; {SLOTS_GAUSSIAN}",)
-
-
-class PersonMomentsLaplace(MomentsLaplace):
-    """Laplace noise, contexts protected too, for everything of a person."""
-
-    name: ClassVar[str] = "epoch-moments-laplace-person"
-    by_person: ClassVar[bool] = True
-    reasons: ClassVar[tuple[str, ...]] = (f"{MomentsLaplace.reasons[0]}; {SLOTS_LAPLACE}",)
-
-
-EPOCH_MECHANISMS: tuple[type[EpochMechanism], ...] = (
+OF_ROUNDS: tuple[type[EpochMechanism], ...] = (
     *(EpochGaussian, EpochLaplace, MomentsGaussian, MomentsLaplace),
-    *(PersonGaussian, PersonLaplace, PersonMomentsGaussian, PersonMomentsLaplace),
 )
+EPOCH_MECHANISMS = (*OF_ROUNDS, *map(for_persons, OF_ROUNDS))
 
 
 def protected(slots: int | None, *, both: bool) -> str:

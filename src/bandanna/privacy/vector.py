@@ -10,7 +10,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -18,26 +17,22 @@ from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.advice import MAX_EXPERTS
-from bandanna._core.types import JSON, SMALLEST_DELTA, Guarantee, InputError, Model
+from bandanna._core.types import JSON, Guarantee, InputError
+from bandanna.privacy.calibrated import CalibratedMechanism, GaussianNoise, LaplaceNoise
 from bandanna.privacy.calibration import (
     GRID,
     MAX_BATCH,
     SLACK,
-    SMALLEST_COMPOSED,
     Calibration,
     calibrate,
     composed_laplace_delta,
-    gaussian_delta,
-    gaussian_multiplier,
     paper_noise,
 )
 from bandanna.privacy.mechanism import (
     Finding,
-    Mechanism,
     Numerics,
     PrivacyLoss,
     continuous_laplace_loss,
-    gaussian_loss,
 )
 from bandanna.privacy.noise import gaussian_vector, laplace_vector, within_reach
 from bandanna.privacy.statements import POST_PROCESSING, PROTECTED, PUBLIC_ADVICE
@@ -45,7 +40,7 @@ from bandanna.privacy.vector_sums import EstimateRelease, FastVector
 
 
 @dataclass(frozen=True)
-class VectorMechanism(Mechanism):
+class VectorMechanism(CalibratedMechanism):
     """Independent noise on each expert's sum, in proportion to what one loss can move."""
 
     experts: int
@@ -55,60 +50,32 @@ class VectorMechanism(Mechanism):
     """Smallest scale of noise, whatever the batch."""
 
     @property
-    def model(self) -> Model:
-        """Sums over experts are kept until a batch is released."""
-        return "central"
-
-    @property
     @abstractmethod
     def noise(self) -> Calibration:
         """The law with its multiplier."""
 
-    @abstractmethod
-    def prove(self, epsilon: float, delta: float) -> Iterator[Finding]:
-        """Show that there is noise enough."""
-
-    def check(self, epsilon: float, delta: float) -> Iterator[Finding]:
-        """Show that there is noise enough, and a grid that is fine enough for it."""
-        possible = {
+    @property
+    def possible(self) -> dict[str, bool]:
+        """Whether a release can have its numbers, by entry."""
+        return {
             "units": self.units == GRID,
             "batch": self.batch <= MAX_BATCH,
             "experts": self.experts <= MAX_EXPERTS,
-            "multiplier": 1e-3 <= self.multiplier <= 1e15,
-            "delta": delta == 0 or SMALLEST_DELTA <= delta < 1,
         }
-        wrong = [entry for entry, good in possible.items() if not good]
-        if wrong:
-            yield Finding(wrong[0], False, "no release has such a number")
-            return
-        proof = list(self.prove(epsilon, delta))
-        yield from proof
-        if all(finding.holds for finding in proof) and not self.fits(epsilon, delta):
-            yield Finding("multiplier", False, "is not the noise of this epsilon and delta")
+
+    def check_scales(self, epsilon: float) -> Iterator[Finding]:
+        """Check that the grid is fine enough for the noise."""
         floor = self.noise._replace(epsilon=epsilon).least
         enough = self.least in (floor, max(floor, self.worst))
         yield Finding("least", enough, "the noise is coarse enough against the grid")
-
-    @abstractmethod
-    def fits(self, epsilon: float, delta: float) -> bool:
-        """Whether there is no more noise than this promise needs, so that it is no other's."""
 
     @property
     def worst(self) -> float:
         """The scale for the largest move there could be, where all batches get that."""
         return 0.0
 
-    def one_loss(self, numerics: Numerics) -> PrivacyLoss:
-        """Return the privacy loss distribution of one round."""
-        raise InputError(f"no accounting for mechanism {self.name!r}: its guarantee is pure.")
 
-    def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
-        """Return the privacy loss distribution."""
-        single = self.one_loss(numerics)
-        return single if rounds == 1 else single.self_compose(rounds)
-
-
-class VectorLaplace(VectorMechanism):
+class VectorLaplace(LaplaceNoise, VectorMechanism):
     """Pure Laplace noise."""
 
     reasons: ClassVar[tuple[str, ...]] = (
@@ -117,22 +84,12 @@ class VectorLaplace(VectorMechanism):
     )
 
     name: ClassVar[str] = "vector-laplace"
-    sampler: ClassVar[str] = "OpenDP discrete Laplace, i64"
+    covered: ClassVar[str] = "the total move of the sums"
 
     @property
     def noise(self) -> Calibration:
         """The law with its multiplier."""
         return Calibration("laplace", self.multiplier, math.inf, math.inf, self.experts, 1.0)
-
-    def prove(self, epsilon: float, delta: float) -> Iterator[Finding]:
-        """Show that there is noise enough, in exact fractions."""
-        enough = Fraction(self.multiplier) * Fraction(epsilon) >= 1 - Fraction(1, 2**50)
-        yield Finding("multiplier", enough, "scale times epsilon covers the total move of the sums")
-        yield Finding("delta", delta == 0, "pure noise needs no delta")
-
-    def fits(self, epsilon: float, delta: float) -> bool:
-        """Whether there is no more noise than this promise needs."""
-        return self.multiplier == 1.0 / epsilon
 
 
 class VectorLaplaceComposed(VectorMechanism):
@@ -159,7 +116,10 @@ class VectorLaplaceComposed(VectorMechanism):
         why = (
             f"dp-accounting finds delta {needed:.6g} for {self.experts} Laplace mechanisms together"
         )
-        yield Finding("epsilon", needed <= delta and delta > 0, why)
+        enough = needed <= delta and delta > 0
+        yield Finding("epsilon", enough, why)
+        if enough:
+            yield from self.no_more(epsilon, delta)
 
     def fits(self, epsilon: float, delta: float) -> bool:
         """Whether the noise is the paper's, or less would not be enough."""
@@ -180,7 +140,7 @@ class VectorLaplaceComposed(VectorMechanism):
         return continuous_laplace_loss(self.multiplier, numerics).self_compose(self.experts)
 
 
-class VectorGaussian(VectorMechanism):
+class VectorGaussian(GaussianNoise, VectorMechanism):
     """Gaussian noise."""
 
     reasons: ClassVar[tuple[str, ...]] = (
@@ -189,31 +149,11 @@ class VectorGaussian(VectorMechanism):
     )
 
     name: ClassVar[str] = "vector-gaussian"
-    sampler: ClassVar[str] = "OpenDP discrete Gaussian, i64"
 
     @property
     def noise(self) -> Calibration:
         """The law with its multiplier."""
         return Calibration("gaussian", math.inf, math.inf, self.multiplier, self.experts, 1.0)
-
-    def prove(self, epsilon: float, delta: float) -> Iterator[Finding]:
-        """Show that there is noise enough, by the exact curve and by dp-accounting."""
-        needed = gaussian_delta(epsilon * (1.0 - SLACK), self.multiplier)
-        why = f"the Gaussian mechanism's exact delta is {needed:.6g}"
-        enough = needed <= delta * (1.0 - SLACK)  # noise on integers needs the rest
-        yield Finding("epsilon", enough, why)
-        if enough and delta >= SMALLEST_COMPOSED:
-            numeric = gaussian_loss(self.multiplier).get_delta_for_epsilon(epsilon)
-            agrees = bool(numeric <= delta * (1.0 + 1e-3))
-            yield Finding("epsilon", agrees, f"dp-accounting finds delta {numeric:.6g}")
-
-    def fits(self, epsilon: float, delta: float) -> bool:
-        """Whether there is no more noise than this promise needs."""
-        return self.multiplier <= gaussian_multiplier(epsilon, delta) * (1.0 + 1e-9)
-
-    def one_loss(self, numerics: Numerics) -> PrivacyLoss:
-        """Return the privacy loss distribution of one round."""
-        return gaussian_loss(self.multiplier, numerics)
 
 
 def mechanism_for(noise: Calibration) -> type[VectorMechanism]:
