@@ -72,29 +72,26 @@ class Number:
 
     size = 1
 
-    def encode(self, value: object) -> tuple[float, ...]:
-        """Scale a value to -1 ... 1."""
+    def raw(self, value: object) -> float:
+        """Return a value as a number; NaN if it is missing."""
         if value is None:
-            return (0.0,)
+            return math.nan
         if not isinstance(value, Real):
             raise TypeError
-        number = float(value)
-        if math.isnan(number):
-            return (0.0,)
-        number = min(max(number, self.low), self.high)
-        return (2.0 * (number - self.low) / (self.high - self.low) - 1.0,)
+        return float(value)
 
-    def encode_column(self, column: NDArray[Any]) -> Vector:
-        """Scale every value."""
+    def raw_column(self, column: NDArray[Any]) -> Vector:
+        """Return every value as a number."""
         if column.dtype == object:
             column = np.array([math.nan if v is None else v for v in column], dtype=object)
-        number = np.clip(column.astype(np.float64), self.low, self.high)
-        scaled = 2.0 * (number - self.low) / (self.high - self.low) - 1.0
-        return np.where(np.isnan(scaled), 0.0, scaled)[:, np.newaxis]
+        return column.astype(np.float64)
 
-    def bin(self, value: object, bins: int) -> int:
+    def bin(self, raw: float, bins: int) -> int:
         """Return which of some bins of equal width a value falls in; the middle if missing."""
-        (scaled,) = self.encode(value)
+        scaled = 0.0
+        if not math.isnan(raw):
+            within = min(max(raw, self.low), self.high)
+            scaled = 2.0 * (within - self.low) / (self.high - self.low) - 1.0
         return min(int((scaled + 1.0) / 2.0 * bins), bins - 1)
 
 
@@ -122,20 +119,13 @@ class Categories:
         except TypeError:  # not hashable, such as a list
             return -1
 
-    def encode(self, value: object) -> tuple[float, ...]:
-        """Return 1 for the category that a value is, else 0; with two categories 1 or -1."""
-        index = self.index(value)
-        if len(self.categories) == 2:
-            return ((-1.0, 1.0, 0.0)[index],)
-        numbers = [0.0] * len(self.categories)
-        if index >= 0:
-            numbers[index] = 1.0
-        return tuple(numbers)
+    def raw(self, value: object) -> float:
+        """Return the index of a value, as a number."""
+        return float(self.index(value))
 
-    def encode_column(self, column: NDArray[Any]) -> Vector:
-        """Encode every value."""
-        codes = np.array([*(self.encode(c) for c in self.categories), self.encode(None)])
-        return codes[[self.index(value) for value in column.tolist()]]
+    def raw_column(self, column: NDArray[Any]) -> Vector:
+        """Return the index of every value, as numbers."""
+        return np.array([self.raw(value) for value in column.tolist()])
 
 
 class Declared(Encoder):
@@ -195,21 +185,25 @@ class Declared(Encoder):
 
     def encode(self, context: Context) -> Vector:
         """Encode one context; features that it leaves out are missing."""
+        made = np.zeros(self.size)
+        _scale(self.raw(context), self._ranges, self._columns, self.constant, made)
+        return made
+
+    def raw(self, context: Context) -> Vector:
+        """Return numbers and indices of categories, in one array; refuse what is wrong."""
         if not isinstance(context, Mapping):
             raise InputError(
                 f"context must be a dict of features; got {type(context).__name__}. "
                 f"There are {', '.join(self.features)}."
             )
-        raw = self._raw(context)
+        raw = self._usual(context)
         if raw is not None:
-            made = np.zeros(self.size)
-            _scale(raw, self._ranges, self._columns, self.constant, made)
-            return made
-        numbers = [1.0]
+            return raw
+        numbers = []
         for name, feature in self.features.items():
             value = context.get(name)
             try:
-                numbers += feature.encode(value)
+                numbers.append(feature.raw(value))
             except (TypeError, ValueError, OverflowError):
                 raise InputError(
                     f"feature {name!r} must be a number; got something of type "
@@ -220,10 +214,10 @@ class Declared(Encoder):
             raise InputError(
                 f"unknown features: {', '.join(unknown)}. There are {', '.join(self.features)}."
             )
-        return np.array(numbers) * self.constant
+        return np.array(numbers)
 
-    def _raw(self, context: Context) -> Vector | None:
-        """Return numbers and indices of categories, in one array, if nothing is unusual."""
+    def _usual(self, context: Context) -> Vector | None:
+        """Return the same at once, if nothing is unusual."""
         if len(context) != len(self.features):
             return None
         try:
@@ -241,15 +235,21 @@ class Declared(Encoder):
 
     def encode_table(self, table: object) -> Vector:
         """Encode every row of a data frame, a file or a dict of columns."""
+        raw = self.raw_table(table)
+        made = np.zeros((len(raw), self.size))
+        _scale_rows(raw, self._ranges, self._columns, self.constant, made)
+        return made
+
+    def raw_table(self, table: object) -> Vector:
+        """Return what ``raw`` does for every row."""
         columns = read_columns(table, list(self.features))
-        rows = len(next(iter(columns.values())))
-        parts = [np.ones((rows, 1))]
+        parts = []
         for name, feature in self.features.items():
             try:
-                parts.append(feature.encode_column(np.asarray(columns[name])))
+                parts.append(feature.raw_column(np.asarray(columns[name])))
             except (TypeError, ValueError):
                 raise InputError(f"column {name!r} must be numbers.") from None
-        return np.ascontiguousarray(np.hstack(parts) * self.constant)
+        return np.stack(parts, axis=1)
 
     def to_dict(self) -> JSON:
         """Return the declaration."""
@@ -268,7 +268,7 @@ class Declared(Encoder):
 def _scale(
     raw: Vector, ranges: Vector, columns: NDArray[np.int64], constant: float, out: Vector
 ) -> None:
-    """Encode numbers by their ranges, and indices of categories, as ``encode`` of each does."""
+    """Encode numbers by their ranges, and indices of categories: the only place that does."""
     out[0] = constant
     for i in range(raw.size):
         column, size = columns[i, 0], columns[i, 1]
@@ -283,6 +283,15 @@ def _scale(
                 out[column] = (2.0 * value - 1.0) * constant
             else:
                 out[column + int(value)] = constant
+
+
+@kernel
+def _scale_rows(
+    raw: Vector, ranges: Vector, columns: NDArray[np.int64], constant: float, out: Vector
+) -> None:
+    """Encode every row."""
+    for row in range(raw.shape[0]):
+        _scale(raw[row], ranges, columns, constant, out[row])
 
 
 class Fitted(Encoder):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from bandanna.contextual.features import Categories, Context, Declared, encoder_
 from bandanna.contextual.plays import ContextLearner, ContextPlay, checked_ticket
 from bandanna.contextual.policy import KINDS, PrivateContextual, spec_of
 from bandanna.contextual.steps import Floats
-from bandanna.environments.frames import read_columns
 from bandanna.learners.context_trees import (
     TreeParams,
     TreeState,
@@ -80,31 +79,22 @@ class Levels:
 
     def path(self, context: Context) -> Integers:
         """Return the branch of a context at every level."""
-        self.declared.encode(context)  # refuses what is wrong with it
-        path: list[int] = []
-        for name, feature in self.declared.features.items():
-            value = context.get(name)
-            if isinstance(feature, Categories):
-                index = feature.index(value)
-                path.append(index if index >= 0 else len(feature.categories))
-            else:
-                path += self._halves(feature.bin(value, self.bins))
-        return np.array(path, dtype=np.int64)
+        return np.array(self._branches(self.declared.raw(context)), dtype=np.int64)
 
     def paths(self, table: object) -> Integers:
         """Return the branches of every row."""
-        columns = read_columns(table, list(self.declared.features))
-        parts: list[NDArray[Any]] = []
-        for name, feature in self.declared.features.items():
-            column = np.asarray(columns[name])
+        raw = self.declared.raw_table(table)
+        return np.array([self._branches(row) for row in raw], dtype=np.int64)
+
+    def _branches(self, raw: NDArray[np.float64]) -> list[int]:
+        path: list[int] = []
+        for value, feature in zip(raw.tolist(), self.declared.features.values(), strict=True):
             if isinstance(feature, Categories):
-                indices = [feature.index(value) for value in column.tolist()]
-                parts.append(np.array([k if k >= 0 else len(feature.categories) for k in indices]))
-                continue
-            scaled = feature.encode_column(column)[:, 0]
-            which = np.minimum(((scaled + 1.0) / 2.0 * self.bins).astype(np.int64), self.bins - 1)
-            parts += [which >> shift & 1 for shift in reversed(range(self.halvings))]
-        return np.ascontiguousarray(np.stack(parts, axis=1), dtype=np.int64)
+                path.append(int(value) if value >= 0.0 else len(feature.categories))
+            else:
+                which = feature.bin(value, self.bins)
+                path += [which >> shift & 1 for shift in reversed(range(self.halvings))]
+        return path
 
     def words(self, path: Sequence[int]) -> str:
         """Say which contexts a path from the root holds."""
@@ -124,9 +114,6 @@ class Levels:
             left = left[self.halvings :]
             said.append(f"{name} from {low:g} to {high:g}")
         return ", ".join(said) or "everyone"
-
-    def _halves(self, which: int) -> list[int]:
-        return [which >> shift & 1 for shift in reversed(range(self.halvings))]
 
 
 @dataclass(frozen=True)
