@@ -12,11 +12,11 @@ from fractions import Fraction
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from bandanna._core import checks
-from bandanna._core.types import Guarantee, InputError, group_delta, times_up
+from bandanna._core.types import JSON, Guarantee, InputError, group_delta, times_up
 from bandanna.privacy.composition import SlotCost, composed_loss
 from bandanna.privacy.exact_arithmetic import log_of
-from bandanna.privacy.mechanism import Numerics, PrivacyLoss
-from bandanna.privacy.registry import mechanism_of
+from bandanna.privacy.mechanism import Mechanism, Numerics, PrivacyLoss
+from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.statements import PERSON_ENTRIES
 
 Probability = float | Fraction
@@ -170,6 +170,16 @@ def local_epsilon(channel: Sequence[Sequence[Probability]], delta: Probability =
         for j, other in enumerate(channel)
         if i != j
     )
+
+
+def mechanism_of(facts: JSON) -> Mechanism:
+    """Return the mechanism that a guarantee's facts describe."""
+    name = facts.get("mechanism")
+    if name not in MECHANISMS:
+        raise InputError(
+            f"no accounting for mechanism {name!r}; there are {', '.join(MECHANISMS)}."
+        )
+    return MECHANISMS[name].read(facts)
 
 
 def tight_epsilon(guarantee: Guarantee, delta: float, rounds: int = 1) -> float:

@@ -7,8 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from bandanna._core.streams import new_stream
+from bandanna._core.compiled import kernel
+from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import InputError
 from bandanna.learners import AbTest, Phased
 from bandanna.learners.adaptive import RATE
@@ -16,8 +18,8 @@ from bandanna.learners.base import dump_arrays, load_arrays
 from bandanna.learners.phase_model import Model, log_chance
 from bandanna.learners.phased_state import ADAPTIVE, ALARMS, RECORDS, PhasedState
 from bandanna.learners.steps import (
-    draw_round_among_once,
-    draw_round_once,
+    draw_round,
+    draw_round_among,
     learn_phase_once,
     open_phase_once,
 )
@@ -25,6 +27,20 @@ from tests.learners.phased_reference import AlarmError, TextbookPhases, tail
 
 UNKNOWN = np.full(3, math.nan)
 """Squares that were not released."""
+
+
+@kernel
+def draw_round_once(params: object, state: object, stream: Stream) -> tuple[int, float]:
+    """Draw an arm, from Python."""
+    return draw_round(params, state, stream)
+
+
+@kernel
+def draw_round_among_once(
+    params: object, state: object, allowed: NDArray[np.bool_], stream: Stream
+) -> tuple[int, float]:
+    """Draw an arm among eligible ones, from Python."""
+    return draw_round_among(params, state, allowed, stream)
 
 
 def released(

@@ -160,20 +160,6 @@ def open_phase_once(params: object, state: object, stream: Stream) -> tuple[int,
 
 
 @kernel
-def draw_round_once(params: object, state: object, stream: Stream) -> tuple[int, float]:
-    """Draw an arm, from Python."""
-    return draw_round(params, state, stream)
-
-
-@kernel
-def draw_round_among_once(
-    params: object, state: object, allowed: NDArray[np.bool_], stream: Stream
-) -> tuple[int, float]:
-    """Draw an arm among eligible ones, from Python."""
-    return draw_round_among(params, state, allowed, stream)
-
-
-@kernel
 def learn_phase_once(
     params: object,
     state: object,

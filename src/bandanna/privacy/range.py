@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -162,6 +162,11 @@ class PrivateRange:
         own, mine = self.guarantee, policy.epsilon
         both = float_above(Fraction(own.epsilon) + Fraction(mine))
         policy = self.said_of(policy).at_epsilon(both)
+        curve, group = policy.curve, policy.group
+
+        def added(size: int, spent: float) -> float:
+            return float_above(size * Fraction(own.epsilon) + Fraction(spent))
+
         return replace(
             policy,
             protects=f"{policy.protects}; and the same person's value behind the range, against "
@@ -171,8 +176,9 @@ class PrivateRange:
             because=f"{own.because}; {policy.because}; both by basic composition",
             assumptions=tuple(dict.fromkeys(own.assumptions + policy.assumptions)),
             facts={},
-            curve=_curve_with_range(own.epsilon, policy.curve),
-            group=_group_with_range(own.epsilon, policy.group),
+            curve=None if curve is None else lambda delta: added(1, curve(delta)),
+            # Each round of a group may be of another person.
+            group=None if group is None else lambda size, delta: added(size, group(size, delta)),
         )
 
     def said_of(self, policy: Guarantee) -> Guarantee:
@@ -182,24 +188,6 @@ class PrivateRange:
         )
         said = tuple(bought if one == fixed else one for one in policy.assumptions)
         return replace(policy, assumptions=said)
-
-
-def _curve_with_range(
-    own: float, curve: Callable[[float], float] | None
-) -> Callable[[float], float] | None:
-    """Add what the range cost to a policy's privacy curve."""
-    if curve is None:
-        return None
-    return lambda delta: float_above(Fraction(own) + Fraction(curve(delta)))
-
-
-def _group_with_range(
-    own: float, group: Callable[[int, float], float] | None
-) -> Callable[[int, float], float] | None:
-    """Add what the range cost a group; each of its rounds may be of another person."""
-    if group is None:
-        return None
-    return lambda size, delta: float_above(size * Fraction(own) + Fraction(group(size, delta)))
 
 
 @private_inputs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from bandanna._core.types import JSON, InputError
+from bandanna._core.types import InputError
 from bandanna.privacy.epochs import EPOCH_MECHANISMS
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.log_release import LogMechanism
@@ -32,16 +32,6 @@ def register(release: Kind) -> Kind:
     RELEASES[release.name] = release
     MECHANISMS.update(mechanisms)
     return release
-
-
-def mechanism_of(facts: JSON) -> Mechanism:
-    """Return the mechanism that a guarantee's facts describe."""
-    name = facts.get("mechanism")
-    if name not in MECHANISMS:
-        raise InputError(
-            f"no accounting for mechanism {name!r}; there are {', '.join(MECHANISMS)}."
-        )
-    return MECHANISMS[name].read(facts)
 
 
 for _release in (
