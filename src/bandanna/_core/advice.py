@@ -154,8 +154,8 @@ def _by_name(advice: Sequence[object], names: Sequence[ArmName]) -> list[int]:
     indices: dict[object, int] = {name: index for index, name in enumerate(names)}
     unknown = [said for said in advice if said not in indices]
     if unknown:
-        known = ", ".join(map(repr, names))
-        raise InputError(f"advice names an unknown arm, {unknown[0]!r}; there are {known}.")
+        choices = ", ".join(map(repr, names))
+        raise InputError(f"advice names an unknown arm, {unknown[0]!r}; there are {choices}.")
     return [indices[said] for said in advice]
 
 

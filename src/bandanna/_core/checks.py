@@ -231,14 +231,14 @@ def check_together(
 ) -> None:
     """Refuse outcomes, guardrails and control that do not fit together."""
     if control is not None and control not in arms:
-        known = ", ".join(map(repr, arms))
-        raise InputError(f"control must be one of the arms, {known}; got {control!r}.")
+        choices = ", ".join(map(repr, arms))
+        raise InputError(f"control must be one of the arms, {choices}; got {control!r}.")
     if least_share > 0.0 and control is None:
         raise InputError("least_share goes with control=, the arm that keeps this share.")
     for name, limit in (guardrails or {}).items():
         if name not in (metrics or {}):
-            known = ", ".join(map(repr, metrics or {})) or "none"
-            raise InputError(f"guardrail {name!r} is not about a metric; there are {known}.")
+            choices = ", ".join(map(repr, metrics or {})) or "none"
+            raise InputError(f"guardrail {name!r} is not about a metric; there are {choices}.")
         low, high = (metrics or {})[name]
         if abs(limit) >= high - low:
             raise InputError(

@@ -98,8 +98,8 @@ class PrivateContextual(BasePolicy):
     def __new__(cls, *args: object, algorithm: str = "linear", **kwargs: object) -> Self:
         """Make the kind that an algorithm needs."""
         if algorithm not in KINDS:
-            known = " or ".join(map(repr, KINDS))
-            raise InputError(f"algorithm must be {known}; got {algorithm!r}.")
+            choices = " or ".join(map(repr, KINDS))
+            raise InputError(f"algorithm must be {choices}; got {algorithm!r}.")
         if cls is PrivateContextual:
             return object.__new__(KINDS[algorithm])  # type: ignore[return-value]
         return object.__new__(cls)

@@ -423,8 +423,8 @@ def leader_from(known: Known, among: Sequence[int]) -> ArmName | None:
 def index_of(names: Sequence[ArmName], name: ArmName) -> int:
     """Return the index of an arm by name."""
     if name not in names:
-        known = ", ".join(map(repr, names))
-        raise InputError(f"there is no arm {name!r}; there are {known}.")
+        choices = ", ".join(map(repr, names))
+        raise InputError(f"there is no arm {name!r}; there are {choices}.")
     return list(names).index(name)
 
 

@@ -99,8 +99,8 @@ class Segments(Mapping[ArmName, Any]):
     def __getitem__(self, segment: ArmName) -> Any:
         policy = self._policies.get(segment)
         if policy is None:
-            known = ", ".join(map(repr, self._policies))
-            raise InputError(f"unknown segment {segment!r}; there are {known}.")
+            choices = ", ".join(map(repr, self._policies))
+            raise InputError(f"unknown segment {segment!r}; there are {choices}.")
         return policy
 
     def __iter__(self) -> Iterator[ArmName]:

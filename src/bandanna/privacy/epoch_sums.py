@@ -312,8 +312,8 @@ class EpochRelease(OfEpochs):
 
     def __post_init__(self) -> None:
         if self.protects not in PROTECTS:
-            known = " or ".join(map(repr, PROTECTS))
-            raise InputError(f"protects must be {known}; got {self.protects!r}.")
+            choices = " or ".join(map(repr, PROTECTS))
+            raise InputError(f"protects must be {choices}; got {self.protects!r}.")
         checks.set_fields(
             self,
             epsilon=checks.epsilon(self.epsilon),

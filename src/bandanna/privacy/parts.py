@@ -69,8 +69,8 @@ class PartedMechanism(PureMechanism):
         inside = facts.get(cls.inside)
         kind = cls.kinds.get(str(inside.get("mechanism"))) if isinstance(inside, dict) else None
         if kind is None or not isinstance(inside, dict):
-            known = ", ".join(cls.kinds)
-            yield Finding(cls.inside, False, f"must hold the numbers of one of {known}")
+            kinds = ", ".join(cls.kinds)
+            yield Finding(cls.inside, False, f"must hold the numbers of one of {kinds}")
             return
         named = set(inside) == {"mechanism", "sampler", *kind.entries()}
         if not named or inside["sampler"] != kind.sampler:

@@ -183,8 +183,8 @@ LEARNERS_BY_NAME: dict[str, Callable[[int, Callable[[], int], float], JSON]] = {
 def named_learner(name: str, problem: Problem, through: JSON) -> JSON:
     """Tune a learner to a release."""
     if name not in LEARNERS_BY_NAME:
-        known = ", ".join(LEARNERS_BY_NAME)
-        raise InputError(f"unknown learner {name!r}; there are {known}.")
+        choices = ", ".join(LEARNERS_BY_NAME)
+        raise InputError(f"unknown learner {name!r}; there are {choices}.")
     batch = int(through["batch"])
 
     def losses() -> int:
