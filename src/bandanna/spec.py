@@ -17,7 +17,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
 
 from bandanna._core import checks
 from bandanna._core.checks import (
@@ -45,6 +54,14 @@ Constants = Literal["paper", "ours"]
 
 IntervalKind = Literal["normal", "proved"]
 """How intervals are made."""
+
+RangeOrAuto = tuple[float, float] | Literal["auto"]
+"""A range of losses, or the word for one that is to be found."""
+
+if TYPE_CHECKING:
+    _Range = tuple[float, float]  # the word is replaced by the bounds at once
+else:
+    _Range = RangeOrAuto
 
 INTERVALS: tuple[str, ...] = get_args(IntervalKind)
 GOALS: tuple[str, ...] = get_args(Goal)
@@ -335,11 +352,21 @@ class Spec:
         most=checks.MAX_ROUNDS,
         axis=Axis("rounds in a batch", importance=1, rivals_share=False),
     )
-    loss_range: tuple[float, float] = _declare(
-        checks.loss_range,
-        "Smallest and largest possible loss, known beforehand.",
+    loss_range: _Range = _declare(  # noqa: RUF009
+        checks.range_or_auto,
+        """Smallest and largest possible loss, known beforehand; or auto, with bounds: then the
+        first phase finds it.""",
         (0.0, 1.0),
         served=True,
+    )
+    bounds: tuple[float, float] | None = _declare(
+        _optional(checks.loss_range),
+        """With loss_range="auto": what surely holds all losses, known without looking at them. The
+        rounds of the first phase find the range within it, privately, and are used for nothing
+        else.""",
+        None,
+        served=True,
+        experts=False,
     )
     default_loss: float | None = _declare(
         _as_given,
@@ -459,7 +486,8 @@ class Spec:
     )
     slope: float | None = _declare(
         _optional(checks.slope),
-        "With adjust: how many times what was known before is subtracted.",
+        """With adjust: how many times what was known before is subtracted. Left out, the first
+        phase finds it, privately.""",
         None,
         least=-checks.STEEPEST,
         most=checks.STEEPEST,
@@ -469,7 +497,7 @@ class Spec:
     adjusted_range: tuple[float, float] | None = _declare(
         _optional(checks.loss_range),
         """With adjust: the range in which what is left of the outcome is counted, known beforehand.
-        What is outside counts as its nearer end.""",
+        What is outside counts as its nearer end. Left out, the first phase finds it.""",
         None,
         served=True,
         experts=False,
@@ -497,6 +525,7 @@ class Spec:
     def __post_init__(self) -> None:
         declared = parameters()
         values = {name: one.check(getattr(self, name)) for name, one in declared.items()}
+        values["loss_range"] = checks.range_within(values["loss_range"], values["bounds"])
         low, high = values["loss_range"]
         middle = low + (high - low) / 2
         given = middle if self.default_loss is None else self.default_loss
@@ -516,20 +545,27 @@ class Spec:
         check_adjusted(name, slope, ends, binary=values["binary"])
         if name is None and values["before_epsilon"]:
             raise InputError("before_epsilon is of what was known before: name that, adjust=.")
-        if name is not None and (slope is None or ends is None):
+        if values["bounds"] is not None and (values["binary"] or ends is not None):
             raise InputError(
-                f"to subtract {name!r} give slope=, how many times, and adjusted_range=, the range "
-                f"of what is left of outcomes. bd.answer finds both from a finished log."
+                'loss_range="auto" is for a range that is to be found: leave out binary= and '
+                "adjusted_range=."
             )
-        if name is not None and values["start_from"] is not None:
-            raise InputError("a log is of outcomes as they are: start_from= goes without adjust=.")
+        if values["start_from"] is not None and (name or values["bounds"]):
+            raise InputError(
+                'a log is of outcomes as they are: start_from= goes without adjust= and "auto".'
+            )
 
     @property
     def scale(self) -> Scale | None:
         """How outcomes are counted; None where they are counted as they are."""
-        if self.slope is None or self.adjusted_range is None:
+        if self.slope is None or self.adjusted_range is None or self.bounds is not None:
             return None
         return Scale(*self.adjusted_range, self.slope)
+
+    @property
+    def finds(self) -> bool:
+        """Whether the first phase finds how outcomes are counted."""
+        return self.bounds is not None or (self.adjust is not None and self.scale is None)
 
     @property
     def counted_range(self) -> tuple[float, float]:
@@ -588,7 +624,8 @@ class Spec:
             "epsilon": epsilon,
             "learner": self.around or None,
             "release": release,
-            "loss_range": list(self.loss_range),
+            "loss_range": list(self.loss_range) if self.bounds is None else "auto",
+            "bounds": self.bounds and list(self.bounds),
             "metrics": None if self.metrics is None else _as_lists(self.metrics),
             "guardrails": None if self.guardrails is None else dict(self.guardrails),
             "adjusted_range": self.adjusted_range and list(self.adjusted_range),
@@ -625,7 +662,7 @@ class CommonOptions(TypedDict, total=False):
     memory: int | None
     release: object
     batch: int | None
-    loss_range: tuple[float, float]
+    loss_range: RangeOrAuto
     default_loss: float | None
     clip: bool
     delay: int
@@ -641,6 +678,7 @@ class OptionsAround(CommonOptions, total=False):
     confidence: float
     interval: IntervalKind
     tolerance: float
+    bounds: tuple[float, float] | None
     binary: bool
     guard: bool
     probes: bool

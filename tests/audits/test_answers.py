@@ -13,8 +13,9 @@ import pytest
 from bandanna._core.grid import UNITS
 from bandanna.audits.attack import audit
 from bandanna.counted import squares_of
-from bandanna.logs import _release, _released, bought
+from bandanna.logs import _release, _released
 from bandanna.logs.rows import Rows
+from bandanna.privacy import bought
 
 PEOPLE, EPSILON = 200, 2.0
 
@@ -32,11 +33,13 @@ def rows(outcome: float) -> Rows:
 
 def seen(known: Rows) -> list[float]:
     """Answer once; return what was released, with everybody else taken out of it."""
-    made = bought.buy(known, EPSILON, auto=True, adjust="before", slope=None, adjusted_range=None)
+    made = bought.buy(
+        known.sample, EPSILON, auto=True, adjust="before", slope=None, adjusted_range=None
+    )
     scale, counted = made.scale, known.counted(made.scale, clip=True)
     release = _release(counted, made.left(EPSILON))
     _, sums, squares = _released(release, counted, reward=False)
-    values = known.values(scale.slope)[1:]
+    values = known.sample.values(scale.slope)[1:]
     inside = (np.clip(values, *scale.ends) - scale.low) / (scale.high - scale.low)
     units = np.rint(inside * UNITS).astype(np.int64)[1::2]  # of the same arm
     own = sums[0, 0] - units.sum() / UNITS, squares[0, 0] - squares_of(units).sum() / UNITS

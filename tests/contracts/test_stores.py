@@ -496,21 +496,28 @@ def _known_before(batch: int, position: int, policy: bd.Policy) -> float:
     return policy.state.open[batch].before[position]
 
 
+def _whole(policy: bd.Policy) -> dict[str, Any]:
+    """Return all that is known, with batches that others opened."""
+    for number in range(policy.state.batches):
+        policy.state.open.get(number)
+    known = policy.to_dict()
+    return known | {"open_batches": sorted(known["open_batches"], key=lambda one: one["number"])}
+
+
+@pytest.mark.parametrize("found", [False, True])
 @pytest.mark.parametrize("persons", [False, True])
 def test_what_was_known_before_is_kept_as_it_was_when_it_was_decided(
-    store: Store, persons: bool
+    store: Store, persons: bool, found: bool
 ) -> None:
-    """Two processes take turns; a fresh one reads the same numbers, sums and outcomes as sent."""
-    policy = bd.PrivateBandit(
-        ["a", "b"],
-        1.0,
-        300,
-        "ab-test",
-        adjust="past",
-        slope=0.8,
-        adjusted_range=(-0.1, 0.5),
-        per_person=3 if persons else None,
-    )
+    """Two processes take turns; a fresh one reads the same numbers, sums and outcomes as sent.
+
+    Also where the first phase finds slope and range, and later ones began before it did.
+    """
+    given: dict[str, Any] = {"rounds": 80, "algorithm": "phased"}
+    if not found:
+        given = {"algorithm": "ab-test", "slope": 0.8, "adjusted_range": (-0.1, 0.5), "rounds": 300}
+    several = 3 if persons else None
+    policy = bd.PrivateBandit(["a", "b"], 4.0, adjust="past", per_person=several, **given)
     made = experiment(head=policy.to_dict(private=False), deadline_seconds=20.0)
     number = put(store, made)
     offices = [Office(store, number) for _ in range(2)]
@@ -523,10 +530,8 @@ def test_what_was_known_before_is_kept_as_it_was_when_it_was_decided(
             with suppress(GoneError):  # a slot closes when its first round is due
                 here.reward(waiting.pop(dice.randrange(len(waiting))), dice.random())
         else:
-            person, defer = (
-                f"{dice.randrange(12)}" if persons else None,
-                not persons and step % 3 == 0,
-            )
+            person = f"{dice.randrange(12)}" if persons else None
+            defer = not persons and not found and step % 3 == 0
             known[f"{step}"] = dice.random()
             asked = {"person": person, "before": known[f"{step}"], "defer": defer}
             event = here.decide(f"{step}", **asked)  # type: ignore[arg-type]
@@ -540,9 +545,10 @@ def test_what_was_known_before_is_kept_as_it_was_when_it_was_decided(
         waiting = [name for name in waiting if step < int(name) + 20]
         if step % 10 == 0:
             fresh.restart()
-            states = [one.look(lambda policy: policy.to_dict()) for one in (*offices, fresh)]
+            states = [one.look(_whole) for one in (*offices, fresh)]
             assert states[0] == states[1] == states[2]
             assert states[0]["open_batches"][0]["before"]
+    assert found == (states[0]["learned"]["found"] is not None)
     with pytest.raises(bd.InputError, match="'past'"):
         here.decide("nothing known", person="1" if persons else None)
     for one in (*offices, fresh):

@@ -145,8 +145,6 @@ def test_what_was_known_is_asked_for_and_never_repeated() -> None:
     ("options", "message"),
     [
         ({"slope": 0.5}, "name it, adjust="),
-        ({"adjust": "x"}, "give slope="),
-        ({"adjust": "x", "slope": 0.5}, "adjusted_range="),
         ({"adjust": "x", "adjusted_range": (0, 1)}, "slope"),
         ({"adjust": "", "slope": 0.5, "adjusted_range": (0, 1)}, "adjust must name"),
         ({"adjust": "x", "slope": 101, "adjusted_range": (0, 1)}, "slope must be"),

@@ -13,9 +13,9 @@ from bandanna._core.documents import to_text
 from bandanna._core.grid import UNITS
 from bandanna.audits.attack import audit
 from bandanna.counted import HALF, LARGEST_SQUARE, squares_of
-from bandanna.logs import bought
-from bandanna.logs.rows import Rows, sides_of
-from bandanna.privacy import log_release
+from bandanna.logs.rows import Rows
+from bandanna.privacy import bought, log_release
+from bandanna.privacy.bought import sides_of
 from bandanna.privacy.card import make_card
 from bandanna.privacy.certificate import verify
 from bandanna.privacy.laplace import MomentsMechanism, laplace_scale
@@ -97,8 +97,8 @@ def test_one_person_moves_every_score_and_count_by_one_at_most() -> None:
     first, second = np.triu_indices(points.size, 1)
 
     def scores(one: Rows) -> list[Any]:
-        sides, ends = one.sides(points, 0.5), one.pair_slopes(slopes)
-        back = one.pair_slopes(slopes, backwards=True)
+        sides, ends = one.sample.sides(points, 0.5), one.sample.pair_slopes(slopes)
+        back = one.sample.pair_slopes(slopes, backwards=True)
         return [
             sides.below[first] + sides.above[second],
             np.abs(ends.below - ends.above) // 2,

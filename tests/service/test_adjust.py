@@ -58,6 +58,37 @@ def test_answers_and_the_scorecard_say_what_they_are_about(here: Here) -> None:
     assert "0.8 times past is subtracted from spending" in answer["about"]
 
 
+def test_a_first_phase_finds_a_range_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    about = {"loss_range": "auto", "bounds": [0, 1000], "clip": True, "algorithm": "ab-test"}
+    with service_here(tmp_path) as here:
+        experiment = here.create(rounds=200, epsilon=5.0, outcome="spending", **about)
+        for number in range(20):
+            here.decide(experiment, event_id=f"e{number}")
+            here.reward(f"e{number}", reward=100 + number)
+    with service_here(tmp_path) as here:
+        for number in range(20, 200):
+            here.decide(experiment, event_id=f"e{number}")
+            assert here.reward(f"e{number}", reward=100 + number % 20) == 204
+        path = f"/v1/experiments/{experiment}"
+        assert (
+            "was found from the first 36 decisions"
+            in here.http.get(f"{path}/answer").json()["about"]
+        )
+        assert here.http.get(path).json()["settings"]["loss_range"] == "auto"
+        shown = here.http.get(f"{path}/privacy").json()
+        assert len(shown["certificate"]["first_parts"]) == 3
+        assert "used for nothing else" in str(shown["guarantee"])
+    body = {"name": "x", "arms": ["a", "b"], "epsilon": 1.0, "loss_range": "auto"}
+    with service_here(tmp_path) as here:
+        for more in (
+            {},
+            {"features": {"age": [0, 1]}},
+            {"experts": 2},
+            {"bounds": [0, 9], "experts": 2},
+        ):
+            assert here.http.post("/v1/experiments", json=body | more).status_code == 422
+
+
 def test_a_flag_takes_it_from_the_evaluation_context(here: Here) -> None:
     experiment = here.create(**ADJUST)
     path = f"/ofrep/v1/evaluate/flags/{experiment}"

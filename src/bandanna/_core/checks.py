@@ -102,6 +102,31 @@ def loss_range(value: object) -> tuple[float, float]:
     return low, high
 
 
+def range_or_auto(value: object) -> tuple[float, float] | str:
+    """Require a range, or the word for one that is to be found."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise InputError(f'loss_range must be (low, high) or "auto"; got {value!r}.')
+        return value
+    return loss_range(value)
+
+
+def range_within(
+    given: tuple[float, float] | str, bounds: tuple[float, float] | None
+) -> tuple[float, float]:
+    """Return the bounds of a range that is to be found, or the range that is given."""
+    if isinstance(given, str):
+        if bounds is None:
+            raise InputError(
+                "a range that is found privately needs bounds that surely hold all outcomes, known "
+                "without looking at them: bounds=(low, high) or --bounds LOW,HIGH."
+            )
+        return bounds
+    if bounds not in (None, given):
+        raise InputError('bounds are for a range that is found: loss_range="auto", --range auto.')
+    return given
+
+
 STEEPEST = 100.0
 """The largest slope that may be given."""
 

@@ -272,6 +272,11 @@ def audit_policy(
         For the coins, the arms and the seeded noise.
     """
     promise = policy.guarantee
+    if policy.spec.finds:
+        raise InputError(
+            "the first phase of this policy finds how outcomes are counted; audit one with "
+            "loss_range=, slope= and adjusted_range= given."
+        )
     if not promise.private or promise.epsilon == 0:
         raise InputError("this policy promises nothing that could fail: there is nothing to audit.")
     half = significance / 2  # so that both together are wrong no more often than stated

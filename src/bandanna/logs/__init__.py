@@ -29,13 +29,13 @@ from bandanna.counted import LARGEST_SQUARE, Counted
 from bandanna.environments.frames import FRAMES, read_columns
 from bandanna.inference import Interval
 from bandanna.logs.answers import LogAnswer, comparison, how_made
-from bandanna.logs.bought import Bought, buy, check_asked
 from bandanna.logs.needed import rows_needed
 from bandanna.logs.rows import Categories, Rows, bins_of, check_cells
 from bandanna.logs.rules import Gain, rule_gain
 from bandanna.one_look import Arm, Kind, OneLook, Term, statistic
 from bandanna.policy.answers import ArmAnswer, check_confidence, index_of
 from bandanna.policy.statements import AT_RANDOM, Units, sure
+from bandanna.privacy.bought import WRONG_CUT, Bought, buy, check_asked
 from bandanna.privacy.certificate import OF_LOGS, Setting, make_certificate
 from bandanna.privacy.composition import for_person
 from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
@@ -52,9 +52,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 __all__ = ["Gain", "LogAnswer", "answer", "answer_counted"]
-
-WRONG_CUT = math.log(10.0)
-"""Scales of Laplace noise that are exceeded, on one side, with probability 5%."""
 
 
 @private_inputs
@@ -202,7 +199,7 @@ def answer(
         counted = as_binary(rows.counted()) if whole else rows.counted()
         return answer_counted(counted, epsilon=epsilon, by=named, **told)  # type: ignore[arg-type]
     bought = buy(
-        rows, epsilon, auto=auto, adjust=adjust, slope=slope, adjusted_range=adjusted_range
+        rows.sample, epsilon, auto=auto, adjust=adjust, slope=slope, adjusted_range=adjusted_range
     )
     counted = rows.counted(bought.scale, clip=True)
     return _answered(counted, bought, epsilon, named, **told)  # type: ignore[arg-type]

@@ -13,33 +13,16 @@ from numpy.typing import NDArray
 from bandanna._core.grid import UNITS, LossRange
 from bandanna._core.scale import Scale
 from bandanna._core.types import InputError
-from bandanna.counted import Counted, Integers
+from bandanna.counted import Counted
 from bandanna.environments.frames import Column, read_columns
 from bandanna.environments.log import Log, read_log
 from bandanna.environments.returning import mean_units, slots_of
+from bandanna.privacy.bought import Sample
 from bandanna.warehouse import Bins
 
 MOST_CELLS = 5_000
-PAIRING = 20_261_118
-"""People are put into pairs at random, the same way whatever their outcomes are."""
-
 Floats = NDArray[np.float64]
 Categories = Mapping[str, Sequence[object]]
-
-
-class Sides(NamedTuple):
-    """How many values are below, and how many above, each of some points. Private."""
-
-    below: Integers
-    above: Integers
-
-
-def sides_of(values: Floats, points: Floats) -> Sides:
-    """Count values on either side of points; one value more or less moves each count by 1."""
-    ordered = np.sort(values)
-    below = np.searchsorted(ordered, points, side="left")
-    above = ordered.size - np.searchsorted(ordered, points, side="right")
-    return Sides(below.astype(np.int64), above.astype(np.int64))
 
 
 class Cells(NamedTuple):
@@ -178,23 +161,17 @@ class Rows:
         before = None if adjust is None else _before(adjust, log)[kept]
         return cls(data, cells, outcome, clip, 0 if person is None else mixed_in(rows), before)
 
-    def values(self, slope: float = 0.0) -> Floats:
-        """Return outcomes, with a slope times what was known before subtracted."""
-        low, high = self.log.loss_range
-        outcomes: Floats = low + (high - low) * (self.log.units / UNITS)
-        return outcomes if self.before is None else outcomes - slope * self._before
-
     @property
-    def _before(self) -> Floats:
-        assert self.before is not None, "nothing is known of before"
-        return np.clip(self.before, *self.log.loss_range)
+    def sample(self) -> Sample:
+        """What a range and a slope are found from."""
+        return Sample(self.log.units, self.log.arms, self.log.loss_range, self.before)
 
     def counted(self, scale: Scale | None = None, *, clip: bool | None = None) -> Counted:
         """Add up outcomes by arm and cell, on a scale; by default on the log's own."""
         units, ends = self.log.units, self.log.loss_range
         if scale is not None:
             ends = scale.ends
-            inside = np.clip(self.values(scale.slope), *ends)
+            inside = np.clip(self.sample.values(scale.slope), *ends)
             units = np.rint((inside - ends[0]) / (ends[1] - ends[0]) * UNITS).astype(np.int64)
         return Counted.of_rows(
             self.log.arm_names,
@@ -208,26 +185,6 @@ class Rows:
             persons=self.log.people is not None,
             mixed=self.mixed,
         )
-
-    def sides(self, points: Floats, slope: float = 0.0) -> Sides:
-        """Count outcomes on either side of points."""
-        return sides_of(self.values(slope), points)
-
-    def pair_slopes(self, points: Floats, *, backwards: bool = False) -> Sides:
-        """Count, on either side of points, the slopes of lines through pairs of people.
-
-        Everyone is in one pair, of two who met the same arm where that is possible.
-        ``backwards`` takes the slopes of what was known before on the outcome.
-        """
-        order = np.random.default_rng(PAIRING).permutation(self.log.size)
-        order = order[np.argsort(self.log.arms[order], kind="stable")]
-        first, second = order[0 : order.size - 1 : 2], order[1::2]
-        outcome, before = self.values(), self._before
-        up, along = outcome[second] - outcome[first], before[second] - before[first]
-        if backwards:
-            up, along = along, up
-        there = along != 0.0
-        return sides_of(up[there] / along[there], points)
 
 
 def _before(column: str, log: object) -> Floats:

@@ -72,6 +72,7 @@ class Row:
             PHASES_RESTRICTED: happened.restricted and self.entry.grows,
             OVERLAPPED: happened.overlapped,
             CONTROLLED: happened.controlled,
+            FINDING: happened.finding,
         }
         reason = next((text for text, holds in wrong.items() if holds), "")
         if reason:
@@ -141,6 +142,7 @@ MANY_EXPERTS = 0.55
 """There are many experts where EXP4's guarantee is at most this times every conversion's."""
 NO_PROBES = "has no bound here: without probes there is no net."
 CONTROLLED = "a control keeps a share of the rounds, whatever is learned."
+FINDING = "the first phase finds how outcomes are counted, and teaches nothing."
 MIXED = (
     "no number: people with an open slot came with other eligible arms than it was drawn among, "
     "and no bound is known then (docs/theory/arms.md)."
@@ -182,6 +184,8 @@ class Happened(NamedTuple):
     """Rounds and slots that were not learned from."""
     controlled: bool = False
     """A control keeps a share of the rounds."""
+    finding: bool = False
+    """The first phase finds how outcomes are counted."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -26,6 +26,7 @@ import numpy as np
 from bandanna._core import checks
 from bandanna._core.advice import Ticket
 from bandanna._core.grid import UNITS
+from bandanna._core.scale import Scale
 from bandanna._core.types import JSON, StateFileError
 from bandanna.learners.base import dump_arrays, load_arrays
 from bandanna.policy.runner import draw_phase
@@ -33,6 +34,7 @@ from bandanna.policy.state import (
     NOT_LEARNED,
     WAITING,
     Batch,
+    Found,
     Issuer,
     Phase,
     Retirement,
@@ -50,7 +52,7 @@ VERSION = 1
 MIGRATIONS: dict[int, Callable[[JSON], JSON]] = {}
 """From a version to the next one: functions of the whole document."""
 
-DEFAULTS: dict[str, JSON] = {}
+DEFAULTS: dict[str, JSON] = {"learned": {"found": None}}
 """What keys mean that documents of this version may lack, by section."""
 
 MOST = 2**62
@@ -137,6 +139,7 @@ def learned_to_dict(state: State) -> JSON:
             for phase in state.column_phases
         ],
         "retirements": [list(one) for one in state.retirements],
+        "found": None if state.found is None else [list(state.found.scale), *state.found[1:]],
     }
 
 
@@ -165,6 +168,8 @@ def batch_to_dict(batch: Batch) -> JSON:
         "given_up": sorted(batch.given_up),
         "tally": batch.tally.to_dict(),
     }
+    if batch.raw:
+        saved["raw"] = True
     if batch.phase is not None:
         saved["phase"] = phase_to_dict(batch.phase)
     if batch.metrics:
@@ -273,8 +278,28 @@ def _load_learned(state: State, saved: JSON, limits: Limits) -> None:
     if not all(0 <= arm < limits.choices and count > 0 for arm, count in state.played.items()):
         raise ValueError("its shares do not fit together")
     state.changed = saved["changed"] is True or bool(state.retired)
+    if saved["found"] is not None:
+        _load_found(state, *saved["found"])
     state.first_arms = checks.whole("first_arms", saved["first_arms"], 0, limits.choices)
     _load_metrics(state, saved, limits)
+
+
+def _load_found(
+    state: State,
+    scale: Iterable[float],
+    rounds: int,
+    cut: float | None,
+    noise: float,
+    related: float | None,
+    kept: object,
+) -> None:
+    low, high, slope = map(float, scale)
+    shares = [
+        None if one is None else checks.within("share", one, 0.0, 1.0) for one in (cut, related)
+    ]
+    counted = Scale(*checks.loss_range((low, high)), checks.slope(slope))
+    state.scale = counted
+    state.found = Found(counted, int(rounds), shares[0], float(noise), shares[1], kept is True)
 
 
 def _load_metrics(state: State, saved: JSON, limits: Limits) -> None:
@@ -352,6 +377,7 @@ def batch_from_dict(saved: JSON, decided: int, limits: Limits) -> Batch:
         losses=array("i", losses),
         given_up={int(position) for position in saved["given_up"]},
         columns=None if limits.columns is None else limits.columns.start(),
+        raw=saved.get("raw") is True,
     )
     for position, ticket in saved["waiting"]:
         batch.waiting[int(position)] = None if ticket is None else limits.as_ticket(ticket)
@@ -417,14 +443,14 @@ def _load_phase(batch: Batch, saved: JSON, arms: int) -> None:
         for played in batch.arms:
             batch.phase.replay(played)
         for played, loss in zip(batch.arms, batch.losses, strict=True):
-            if loss != WAITING:
+            if loss != WAITING and not batch.raw:
                 batch.tally.add_to(played, loss)
         return
     for slot in batch.slots.values():
         arm = batch.arm_of(slot)
         if arm is not None:
             batch.phase.replay(arm)
-            if slot.counts and slot.counted is not None:
+            if slot.counts and slot.counted is not None and not batch.raw:
                 batch.tally.add_to(arm, slot.counted)
 
 

@@ -30,6 +30,7 @@ from bandanna.policy.answers import (
     leader_from,
 )
 from bandanna.policy.base import BasePolicy
+from bandanna.policy.first_phase import found_words
 from bandanna.policy.intervals import Known, standing
 from bandanna.policy.outcomes import (
     Spreads,
@@ -153,6 +154,7 @@ class Diagnostics(BasePolicy):
             several=rule is not None and rule.rounds_per_slot != 1,
             missed=state.missed,
             controlled=self.spec.least_share > 0.0,
+            finding=self.spec.finds,
         )
 
     @property
@@ -514,7 +516,8 @@ class Diagnostics(BasePolicy):
             return Units(*self.loss_range, rewarded, outcome, per, clip=self.clip)
         adjusted = self.spec.adjust or ""
         counted = Units(*scale.ends, rewarded, outcome, per, clip=True)
-        return counted._replace(adjusted=adjusted, slope=scale.slope)
+        found = "" if self._state.found is None else found_words(self._state.found, per)
+        return counted._replace(adjusted=adjusted, slope=scale.slope, found=found)
 
     @property
     def _running(self) -> tuple[int, ...]:
@@ -553,6 +556,7 @@ class Diagnostics(BasePolicy):
             "people with open slots came with other eligible arms": happened.mixed,
             "batches began while others waited for feedback": self._state.outstanding > 0,
             "a control keeps a share of the rounds": happened.controlled,
+            "the first phase finds how outcomes are counted": happened.finding,
             "not all arms were eligible in every round": phases and happened.restricted,
         }
         return next((reason for reason, holds in reasons.items() if holds), "")

@@ -153,7 +153,7 @@ class PrivateBandit(Policy):
         names, epsilon = arm_names(arms), checks.epsilon(epsilon)
         learner = checked_learner(options.get("learner"), names)
         size = names, epsilon, delta, rounds, None
-        spec = Spec("PrivateBandit", *size, algorithm=algorithm, **options)
+        spec = Spec("PrivateBandit", *size, algorithm=algorithm, **options)  # type: ignore[arg-type]
         parts = private_parts(spec.but(learner=learner))
         super().__init__(parts.spec, parts.recipe, why=parts.why, seed=seed)
 
@@ -205,7 +205,7 @@ class PrivateExperts(Policy):
         names, epsilon = expert_names(experts), checks.epsilon(epsilon)
         learner = checked_learner(options.get("learner"), names)
         size = arm_names(arms), epsilon, delta, rounds, names
-        spec = Spec("PrivateExperts", *size, algorithm=algorithm, **options)
+        spec = Spec("PrivateExperts", *size, algorithm=algorithm, **options)  # type: ignore[arg-type]
         parts = private_parts(spec.but(learner=learner))
         super().__init__(parts.spec, parts.recipe, why=parts.why, seed=seed)
 

@@ -105,7 +105,7 @@ def private_parts(spec: Spec) -> Resolved:
     """Choose the algorithm of a private policy, its learner, release and batch."""
     checks.epsilon(spec.epsilon)
     spec, why = _with_experts(spec) if spec.experts is not None else _without_experts(spec)
-    problem = outcome_problem(spec)
+    problem = _after_first(spec, outcome_problem(spec))
     recipe = _within_people(private_recipe(spec, problem), spec, problem)
     recipe = _with_options(recipe, spec, problem)
     if not spec.guard:
@@ -182,6 +182,11 @@ def _check_outcomes(spec: Spec, recipe: Recipe) -> None:
         raise InputError("devices send one bit for an event and no metrics: leave out metrics=.")
     if spec.adjust and recipe.release.takes_bits:
         raise InputError("devices send one bit for an event, from which nothing is subtracted.")
+    if spec.finds and not (isinstance(learner, CompiledLearner) and learner.phases):
+        raise InputError(
+            f"a range or a slope is found by the first phase, and {learner.name} plays none: use "
+            f"phased-net, phased or ab-test, or give loss_range=, slope= and adjusted_range=."
+        )
     if metrics := metrics_of(spec, recipe.release):
         metrics.guarantee(recipe.release.guarantee())  # refuses releases that it cannot go with
     if not spec.guardrails:
@@ -260,6 +265,31 @@ def outcome_problem(spec: Spec) -> Problem:
     if spec.metrics is None:
         return problem
     return problem.but(epsilon=shares_of(*_divided(spec, problem)).outcome)
+
+
+FIRST, WITH_SLOPE = 180.0, 360.0
+"""Rounds of a first phase that finds how outcomes are counted, times epsilon: for a range, and for
+a range and a slope."""
+
+LONGEST_FIRST, SHORTEST_FIRST = 0.25, 8
+"""Share of the rounds expected, or of the people there are, that it has at most; and its least."""
+
+
+def rounds_of_first(spec: Spec) -> int:
+    """Return how many rounds, or slots, find how outcomes are counted."""
+    slopes = spec.adjust is not None and spec.slope is None
+    rounds = math.ceil((WITH_SLOPE if slopes else FIRST) / outcome_problem(spec).epsilon)
+    for there in (spec.rounds, spec.people):
+        if there is not None:
+            rounds = min(rounds, max(math.floor(LONGEST_FIRST * there), SHORTEST_FIRST))
+    return rounds
+
+
+def _after_first(spec: Spec, problem: Problem) -> Problem:
+    """Return the problem of the rounds that are left once it is found how to count."""
+    if not spec.finds or problem.rounds is None:
+        return problem
+    return problem.but(rounds=max(problem.rounds - rounds_of_first(spec), 1))
 
 
 def metrics_of(spec: Spec, release: Release) -> MetricsRelease | None:

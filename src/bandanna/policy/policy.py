@@ -23,9 +23,10 @@ from bandanna.learners.steps import CHOSEN
 from bandanna.policy.base import arm_index, eligible_arms
 from bandanna.policy.codec import Limits
 from bandanna.policy.diagnostics import Diagnostics
+from bandanna.policy.first_phase import FirstPhase
 from bandanna.policy.outcomes import breaches, guardrail_error, metric_known
 from bandanna.policy.parts import Recipe, check_parts, columns_of
-from bandanna.policy.runner import Runner, start_learner
+from bandanna.policy.runner import Runner, draw_phase, start_learner
 from bandanna.policy.state import NOT_LEARNED, Batch, Drawn, EligibleArms, People, State
 from bandanna.policy.transitions import (
     Parts,
@@ -88,7 +89,8 @@ class Policy(Diagnostics):
         runner = Runner(self.recipe, spec.num_experts, self._state, len(spec.arms))
         default = to_units("default_loss", spec.default_loss, spec.loss_range)
         columns = columns_of(spec, release)
-        self._parts = Parts(runner, release, spec.rule, default, columns, spec.loss_range)
+        first = FirstPhase.of(spec)
+        self._parts = Parts(runner, release, spec.rule, default, columns, spec.loss_range, first)
 
     def limits(self) -> Limits:
         """Return what its saved state must fit."""
@@ -262,6 +264,8 @@ class Policy(Diagnostics):
     def _open_batch(self, among: EligibleArms | None) -> Batch:
         least, control = self.spec.least_share, self._control
         least = 1.0 if self._only_control else least
+        if self._parts.first is not None and not self._state.batches:
+            return self._open_first(self._parts.first)
         if self._parts.runner.phases:
             behind = least * self._state.rounds - self._state.control_rounds
             planned = self._parts.runner.open_phase(control if least > 0.0 else None, least, behind)
@@ -279,6 +283,18 @@ class Policy(Diagnostics):
             left = people.with_slots_left(self.spec.per_person)
             drawn = within_reach(drawn, left, self.batch)
         return self._begin_batch(drawn._replace(size=drawn.size or self.batch), among)
+
+    def _open_first(self, first: FirstPhase) -> Batch:
+        """Open the phase that finds how outcomes are counted; its learner learns nothing of it."""
+        planned = np.zeros(len(self.arms))
+        planned[list(self.active)] = first.rounds // len(self.active)
+        planned[list(self.active[: first.rounds % len(self.active)])] += 1
+        if self._control is not None:
+            self._state.control_rounds += int(planned[self._control])
+        phase = draw_phase(planned, self._state.stream)
+        drawn = Drawn(self.active[0], NOT_LEARNED, first.rounds, self.active[0], None)
+        tally = self._parts.release.start_phase()
+        return open_batch(self._parts, self._state, drawn, tally, phase=phase)
 
     def _begin_batch(self, drawn: Drawn, among: EligibleArms | None) -> Batch:
         tally = self._parts.release.start(drawn.size)

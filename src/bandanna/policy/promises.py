@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.algorithms import Algorithm, algorithms
 from bandanna.planner.plan import Plan, Row, capped, largest_batch, plan, row_of
+from bandanna.policy.first_phase import FirstPhase
 from bandanna.policy.parts import Recipe, algorithm_of, follows_experts, recipe_of, row_of_catalogue
 from bandanna.policy.state import State
 from bandanna.privacy import Release
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.privacy.charges import (
     assuming_before,
+    assuming_first,
     assuming_start,
     before_entries,
     charged,
+    first_entries,
     start_entries,
 )
 from bandanna.privacy.columns import Columns
@@ -66,7 +69,10 @@ def promise_of(
         return promise
     people = spec.rule
     slots = people.per_person if people else exposed.per_person if exposed else None
-    ends, clip = (spec.loss_range, spec.clip) if state.scale is None else (state.scale.ends, True)
+    ends, clip = (spec.loss_range, spec.clip) if spec.scale is None else (spec.scale.ends, True)
+    first = FirstPhase.of(spec)
+    if first is not None:
+        promise = assuming_first(promise, first.rounds)
     promise = promise.assuming(
         *assumed_by_all(*ends, clip=clip, slots=slots, in_epochs=release.in_epochs),
         *([] if exposed is None else [PUBLIC_EXPOSURES]),
@@ -98,15 +104,17 @@ def certificate_of(
 
     ``promise`` is that of a single release.
     """
-    low, high = spec.loss_range if state.scale is None else state.scale.ends
+    low, high = spec.counted_range
     size = len(spec.arms), spec.num_experts
     setting = Setting(state.identity, algorithm_of(spec), *size, low, high)
-    also, start = {}, spec.start
+    also, start, first = {}, spec.start, FirstPhase.of(spec)
     if start is not None:
         also = start_entries(start.certificate, promise.epsilon, state.resumed + 1)
     if spec.adjust is not None:
         known = spec.adjust, spec.before_epsilon
-        also = before_entries(*known, promise.epsilon, state.resumed + 1)
+        also |= before_entries(*known, promise.epsilon, state.resumed + 1)
+    if first is not None:
+        also |= first_entries(first.rounds, first.parts)
     if bought is None:
         return charged(make_certificate(promise, setting, also), state.resumed)
     if also:

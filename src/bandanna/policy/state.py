@@ -186,6 +186,9 @@ class Batch:
     """Metrics of each round that has feedback, in grid units."""
     before: dict[int, float] = field(default_factory=dict)
     """Where outcomes are adjusted: what was known of each round before it was decided."""
+    raw: bool = False
+    """Whether it keeps outcomes as they were sent until it closes: it was not known before how to
+    count them."""
     sent: dict[int, int] = field(default_factory=dict)
     """Where outcomes are counted on another scale: each as it was sent, to recognise repeats."""
     columns: ColumnsTally | None = None
@@ -476,6 +479,22 @@ class Retirement(NamedTuple):
     assumption: str
 
 
+class Found(NamedTuple):
+    """How outcomes are counted, as the first phase found it: public."""
+
+    scale: Scale
+    rounds: int
+    """How many of its rounds, or slots of people, had feedback."""
+    cut: float | None = None
+    """Share of the outcomes that were cut: a private estimate."""
+    cut_noise: float = 0.0
+    """The scale of its noise."""
+    related: float | None = None
+    """The squared correlation with what was known before: a private estimate."""
+    kept: bool = False
+    """Whether the bounds were kept."""
+
+
 class Learned(Protocol):
     """What has been learned, where that is no tuple of arrays."""
 
@@ -551,7 +570,9 @@ class State:
     rewarded: bool = False
     """Whether feedback comes as rewards: in which direction answers are given."""
     scale: Scale | None = None
-    """How outcomes are counted; None where they are counted as they are."""
+    """How outcomes are counted; None where they are counted as they are, or it is not known yet."""
+    found: Found | None = None
+    """What the first phase found, where it was to find something."""
     changes: int = 0
     """Grows whenever ``learned`` or anything in that section changes; not saved."""
 

@@ -47,6 +47,8 @@ class Units(NamedTuple):
     """What was known before and is subtracted, if anything is."""
     slope: float = 0.0
     """How many times it is subtracted."""
+    found: str = ""
+    """How the range was found, if it was."""
 
     @property
     def width(self) -> float:
@@ -71,14 +73,14 @@ class Units(NamedTuple):
 
     @property
     def subtracted(self) -> str:
-        """What means and differences are of, where something is subtracted."""
+        """What means and differences are of, where something is subtracted or was found."""
         if not self.adjusted:
-            return ""
+            return self.found
         what = self.outcome or ("the reward" if self.reward else "the loss")
         return (
             f"{plain(round(self.slope, 4))} times {self.adjusted} is subtracted from {what}: means "
             f"are of what is left, and differences between arms stay what they are but for what is "
-            f"cut."
+            f"cut. {self.found}".rstrip()
         )
 
     @property

@@ -22,6 +22,7 @@ from bandanna._core.advice import Advice, Ticket
 from bandanna._core.grid import UNITS
 from bandanna._core.types import ArmName, Decision, DecisionError, InputError, without_frames
 from bandanna.learners.steps import CHOSEN
+from bandanna.policy.first_phase import FirstPhase, Value
 from bandanna.policy.state import (
     MOST_IN_PHASES,
     WAITING,
@@ -80,6 +81,8 @@ class Parts(Generic[C_co]):
     """What is released beside losses, where anything is."""
     sent_range: tuple[float, float] = (0.0, 1.0)
     """The range in which outcomes are sent."""
+    first: FirstPhase | None = None
+    """What the first phase finds; None where it is a phase like all others."""
 
 
 # --- deciding ---------------------------------------------------------------------------------
@@ -228,6 +231,7 @@ def open_batch(
         slots=None if parts.people is None else {},
         phase=phase,
         columns=None if parts.columns is None else parts.columns.start(),
+        raw=parts.first is not None and state.scale is None,
     )
     state.restricted = state.restricted or among is not None
     state.outstanding = max(state.outstanding, len(state.open))
@@ -369,7 +373,7 @@ def _scaled(
     parts: Parts[Chooser], state: State, batch: Batch, position: int, sent: int, *, reward: bool
 ) -> int:
     """Return what is counted of an outcome, and keep how it was sent until its batch closes."""
-    if state.scale is None:
+    if state.scale is None or batch.raw:
         return sent
     batch.sent[position] = sent
     known = batch.before.get(position, 0.0)
@@ -397,7 +401,7 @@ def _count(
         batch.metrics[position] = metrics
     if batch.slots is None:
         _add(batch, position, units, ticket)
-        if came and batch.columns is not None:
+        if came and batch.columns is not None and not batch.raw:
             batch.columns.add(batch.arms[position], (units, *metrics))
     else:
         count_slot(parts, batch, batch.owners[position], ticket)
@@ -450,6 +454,8 @@ def count_slot(parts: Parts[Chooser], batch: Batch, slot: Slot, ticket: Ticket |
 
 def _add(batch: Batch, position: int, units: int, ticket: Ticket | None) -> None:
     """Add a loss to the sum of a batch; in a phase, to that of its arm."""
+    if batch.raw:  # it is counted when the batch closes
+        return
     if batch.phase is None:
         batch.tally.add(units, ticket)
     else:
@@ -458,7 +464,7 @@ def _add(batch: Batch, position: int, units: int, ticket: Ticket | None) -> None
 
 def _add_columns(batch: Batch, slot: Slot) -> None:
     """Add the mean values of a slot's rounds with feedback to the columns of its arm, once."""
-    if batch.columns is None:
+    if batch.columns is None or batch.raw:
         return
     observed = [values for at in slot.rounds if (values := _observed(batch, at)) is not None]
     if observed:
@@ -468,7 +474,7 @@ def _add_columns(batch: Batch, slot: Slot) -> None:
 
 def recount_columns(batch: Batch) -> None:
     """Count the columns of a batch that was read from a file, as they were counted before."""
-    if batch.columns is None:
+    if batch.columns is None or batch.raw:
         return
     if batch.slots is not None:
         for slot in batch.slots.values():
@@ -537,9 +543,10 @@ def close(parts: Parts[Chooser], state: State, batch: Batch) -> Released | None:
     del state.open[batch.number]
     for arm, decided in plays.items():
         state.played[arm] = state.played.get(arm, 0) + decided
+    raw = _raw_values(batch)
     _erase(state, batch)
     state.changes += 1
-    if batch.used == 0:
+    if batch.used == 0 or not _scaled_or_found(parts, state, batch, raw):
         return None
     state.released += 1
     phase = batch.phase
@@ -563,6 +570,65 @@ def close(parts: Parts[Chooser], state: State, batch: Batch) -> Released | None:
     if beside:
         _note_columns(state, phase, beside)
     return released
+
+
+def _raw_values(batch: Batch) -> list[Value]:
+    """Return what came of the rounds, or slots, of a batch that was not counted as it came."""
+    if not batch.raw:
+        return []
+    if batch.slots is None:
+        rounds = range(len(batch.losses))
+        return [_raw_value(batch, [at]) for at in rounds if batch.losses[at] != WAITING]
+    counted = [one for one in batch.slots.values() if one.counts and one.counted is not None]
+    return [_raw_value(batch, slot.rounds) for slot in counted if slot.rounds]
+
+
+def _raw_value(batch: Batch, rounds: list[int]) -> Value:
+    first = rounds[0]
+    came = [at for at in rounds if batch.losses[at] != WAITING and at not in batch.given_up]
+    known = batch.arms[first], batch.before.get(first, 0.0)
+    if not came:
+        default = batch.losses[first] if batch.slots is None else batch.owners[first].counted
+        assert default is not None, "what never came has the default loss"
+        return Value(known[0], (default,), known[1], came=False)
+    values = [(batch.losses[at], *batch.metrics.get(at, ())) for at in came]
+    whole = [one for one in values if len(one) == max(map(len, values))]
+    mean = tuple(rounded_mean(list(units)) for units in zip(*whole, strict=True))
+    return Value(known[0], mean, known[1], came=True)
+
+
+def _scaled_or_found(
+    parts: Parts[Chooser], state: State, batch: Batch, values: list[Value]
+) -> bool:
+    """Count what a batch kept as it was sent; False if it is used otherwise, or not at all.
+
+    The first phase finds how to count; of phases that close before it nothing is used. If it is
+    gone without having found anything, as an interrupt may leave it, the next one finds it.
+    """
+    if not batch.raw:
+        return True
+    if state.scale is None:
+        if FIRST not in state.open and parts.first is not None:
+            try:
+                found = parts.first.find(values, reward=state.rewarded)
+            except BaseException as error:
+                raise without_frames(error) from None
+            state.scale, state.found = found.scale, found
+            state.released += 1
+        return False
+    for arm, sent, before, came in values:
+        units = sent[0]
+        if came:
+            how = parts.sent_range
+            units = state.scale.units(units, before, how, reward=state.rewarded)
+        batch.tally.add_to(arm, units)
+        if came and batch.columns is not None and len(sent) == batch.columns.values:
+            batch.columns.add(arm, (units, *sent[1:]))
+    return True
+
+
+FIRST = 0
+"""The number of the first batch."""
 
 
 def _told_by(parts: Parts[Chooser], batch: Batch, released: Released | None) -> list[Told]:

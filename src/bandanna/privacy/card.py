@@ -312,6 +312,9 @@ def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
             Entry("Epsilon of the log it starts from", log, "certificate"),
             Entry("Epsilon for people in the log and the run", plain(epsilon), "certificate"),
         ]
+    if "first_parts" in certificate:
+        parts = [f"{one['what']} {plain(one['epsilon'])}" for one in certificate["first_parts"]]
+        entries.append(Entry("Spent in the first phase on", ", ".join(parts), "certificate"))
     if "adjusted" in certificate:
         entries.append(
             Entry("Subtracted from outcomes", str(certificate["adjusted"]), "certificate")

@@ -21,12 +21,16 @@ from bandanna._core.grid import check_range
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.privacy.charges import (
     BEFORE_ENTRIES,
+    FIRST_ENTRIES,
     INSIDE,
     START_ENTRIES,
     check_before,
     check_charged,
+    check_first,
     check_start,
+    impossible_first,
     stated_of_before,
+    stated_of_first,
     stated_of_start,
 )
 from bandanna.privacy.charges import FORMAT as FORMAT_CHARGED
@@ -307,17 +311,21 @@ def _check_promise(data: JSON, times: int) -> Iterator[Finding]:
     ranged = RANGE_ENTRIES if "range_epsilon" in data else ()
     started = START_ENTRIES if "start_certificate" in data else ()
     adjusted = BEFORE_ENTRIES if "adjusted" in data else ()
+    first = FIRST_ENTRIES if "first_parts" in data else ()
     told = {HISTORY} if kind.on_device else set()
     wrong = [
         Finding(key, False, "is not known here" if key in data else "is missing")
         for key in sorted(
-            set(data) - told ^ {*ENTRIES, *kind.entries(), *persons, *ranged, *started, *adjusted}
+            set(data) - told
+            ^ {*ENTRIES, *kind.entries(), *persons, *ranged, *started, *adjusted, *first}
         )
     ] or [*_impossible(data), *kind.impossible(data)]
     if persons and not wrong:
         wrong = list(impossible_slots(data))
     if ranged and not wrong:
         wrong = list(impossible_range(data))
+    if first and not wrong:
+        wrong = list(impossible_first(data))
     if ranged and (started or times > 1):
         wrong.append(Finding("range_epsilon", False, "adds up with no log and no resumption here"))
     if wrong:
@@ -334,15 +342,22 @@ def _check_promise(data: JSON, times: int) -> Iterator[Finding]:
         yield from mechanism.check(data["epsilon"], data["delta"])
     if ranged:
         yield from check_bought(data)
-    if started:
+    yield from _check_charges(data, times)
+
+
+def _check_charges(data: JSON, times: int) -> Iterator[Finding]:
+    """Check what a log at the start, what is subtracted, and the first phase cost."""
+    if "start_certificate" in data:
         yield from check_start(data, _verify_log, times)
-    if adjusted:
+    if "adjusted" in data:
         yield from check_before(data, times)
+    if "first_parts" in data:
+        yield from check_first(data)
 
 
 def _verify_log(data: JSON) -> list[Finding]:
     """Check the certificate of a log that a policy starts from."""
-    more = {"start_certificate", "range_epsilon", "adjusted"}
+    more = {"start_certificate", "range_epsilon", "adjusted", "first_parts"}
     if not isinstance(data, dict) or data.get("format") != FORMAT or more & set(data):
         return [Finding("format", False, "must be the certificate of an answer from a log")]
     return _verify(json.dumps(data))
@@ -407,7 +422,8 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     )
     of_log = data["algorithm"] == OF_LOGS and not mechanism.hides_presence
     rows = (PUBLIC_ROWS,) if of_log else ()
-    also = (*mechanism.assumptions(), *stated_of_start(data), *stated_of_before(data), *rows)
+    charges = *stated_of_start(data), *stated_of_before(data), *stated_of_first(data)
+    also = (*mechanism.assumptions(), *charges, *rows)
     wrong = wrong_assumptions(said, about, also)
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")
     model = mechanism.model if slots is None else "central"

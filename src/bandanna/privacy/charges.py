@@ -15,15 +15,17 @@ people in the run alone with the policy's. For people who are in both, the two a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from bandanna._core.checks import MAX_EPSILON
 from bandanna._core.types import JSON, Guarantee, times_up
 from bandanna.privacy.composition import float_above
+from bandanna.privacy.log_release import SideRelease, possible_parts, prove_parts
 from bandanna.privacy.mechanism import Finding, float_of
-from bandanna.privacy.statements import before_assumed, started_assumed
+from bandanna.privacy.parts import added_up
+from bandanna.privacy.statements import before_assumed, first_assumed, started_assumed
 
 FORMAT = "bandanna certificate of a charged policy"
 VERSION = 1
@@ -171,6 +173,47 @@ def check_before(data: JSON, times: int = 1) -> Iterator[Finding]:
         same = type(stated) in (int, float) and stated == both
         why = f"what was released before and the run cost {both:g} together"
         yield Finding("epsilon_with_before", same, why)
+
+
+FIRST_ENTRIES = ("first_rounds", "first_parts")
+"""Entries of the certificate of a policy whose first phase finds how outcomes are counted."""
+
+
+def assuming_first(promise: Guarantee, rounds: int) -> Guarantee:
+    """Return a policy's promise that also says what its first phase is used for.
+
+    Its parts have other laws than sums, so what is known of those alone is left out.
+    """
+    return replace(promise.assuming(first_assumed(rounds)), curve=None, group=None)
+
+
+def first_entries(rounds: int, parts: Sequence[SideRelease]) -> JSON:
+    """Return the entries of a policy whose first phase releases these parts."""
+    return {"first_rounds": rounds, "first_parts": [part.to_dict() for part in parts]}
+
+
+def stated_of_first(data: JSON) -> tuple[str, ...]:
+    """Return what such a certificate must assume."""
+    return (first_assumed(data["first_rounds"]),) if "first_parts" in data else ()
+
+
+def impossible_first(data: JSON) -> Iterator[Finding]:
+    """Entries that no first phase has."""
+    rounds = data["first_rounds"]
+    if type(rounds) is not int or rounds < 1:
+        yield Finding("first_rounds", False, "must be a whole number, at least 1")
+    if not possible_parts(data["first_parts"]):
+        yield Finding("first_parts", False, "must list what, kind, epsilon and scale of each")
+
+
+def check_first(data: JSON) -> Iterator[Finding]:
+    """Prove what the first phase costs: no more than any other round, or slot of a person."""
+    parts = data["first_parts"]
+    yield from prove_parts(parts, "first_parts")
+    most = float_of(data.get("slot_epsilon", data["epsilon"]))
+    together = added_up(float_of(part["epsilon"]) for part in parts)
+    why = f"{len(parts)} parts add up to {together:g}, at most {most:g}"
+    yield Finding("first_parts", together <= most, why)
 
 
 def check_start(

@@ -101,6 +101,25 @@ def _chooser(scale: float) -> Callable[[list[int]], int]:
     return chooser
 
 
+def possible_parts(parts: object) -> bool:
+    """Whether entries about parts have their types."""
+    return isinstance(parts, list) and bool(parts) and all(map(_possible, parts))
+
+
+def prove_parts(parts: Sequence[JSON], entry: str = "parts") -> Iterator[Finding]:
+    """Prove that each part keeps its epsilon."""
+    for part in parts:
+        cost = COSTS[part["kind"]]
+        holds = cost <= Fraction(part["epsilon"]) * Fraction(part["scale"])
+        why = f"{part['what']}: {cost} / scale <= epsilon, in exact fractions"
+        yield Finding(entry, holds, why)
+        if holds and part["scale"] != part_scale(part["kind"], part["epsilon"]):
+            yield Finding(entry, False, f"{part['what']}: not the scale of this epsilon")
+    names = [part["what"] for part in parts]
+    if names != sorted(set(names)):
+        yield Finding(entry, False, "are named in the order of the alphabet, each once")
+
+
 @dataclass(frozen=True)
 class LogMechanism(PartedMechanism):
     """Sums of a log, and parts that were bought before or beside them."""
@@ -141,16 +160,7 @@ class LogMechanism(PartedMechanism):
     def prove(self, epsilon: float) -> Iterator[Finding]:
         """Prove that each part keeps its epsilon, and that they add up to no more than is said."""
         yield from self.prove_main()
-        for part in self.parts:
-            cost = COSTS[part["kind"]]
-            holds = cost <= Fraction(part["epsilon"]) * Fraction(part["scale"])
-            why = f"{part['what']}: {cost} / scale <= epsilon, in exact fractions"
-            yield Finding("parts", holds, why)
-            if holds and part["scale"] != part_scale(part["kind"], part["epsilon"]):
-                yield Finding("parts", False, f"{part['what']}: not the scale of this epsilon")
-        names = [part["what"] for part in self.parts]
-        if names != sorted(set(names)):
-            yield Finding("parts", False, "are named in the order of the alphabet, each once")
+        yield from prove_parts(self.parts)
         yield self.prove_sum(epsilon, (part["epsilon"] for part in self.parts))
 
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
@@ -162,7 +172,7 @@ class LogMechanism(PartedMechanism):
         """Entries must have their types before anything is computed from them."""
         yield from cls.impossible_main(facts)
         parts = facts.get("parts")
-        if not isinstance(parts, list) or not parts or not all(map(_possible, parts)):
+        if not possible_parts(parts):
             yield Finding("parts", False, "must list what, kind, epsilon and scale of each")
         bounds = facts.get("bounds")
         good = isinstance(bounds, list) and all(type(end) in (int, float) for end in bounds)

@@ -127,6 +127,14 @@ def before_assumed(name: str, before: float, together: float) -> str:
     )
 
 
+def first_assumed(rounds: int) -> str:
+    """Return the sentence about a first phase that finds how outcomes are counted."""
+    return (
+        f"how outcomes are counted is found from the first {rounds:,} rounds or slots, which are "
+        f"used for nothing else; that costs each of them no more than any other is promised"
+    )
+
+
 def batches_in_words(batch: int) -> str:
     """Say how many rounds are released together, given the most that can be.
 

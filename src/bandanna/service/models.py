@@ -68,7 +68,8 @@ class Document(BaseModel):
 
 
 JSON_TYPES: dict[str, Any] = {
-    "loss_range": tuple[Finite, Finite],
+    "loss_range": tuple[Finite, Finite] | Literal["auto"],
+    "bounds": tuple[Finite, Finite],
     "adjusted_range": tuple[Finite, Finite],
     "metrics": dict[Label, tuple[Finite, Finite]],
     "guardrails": dict[Label, Finite],

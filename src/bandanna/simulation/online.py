@@ -54,7 +54,7 @@ Worlds = Mapping[str, MetricWorld]
 def plays_online(policy: Policy) -> bool:
     """Whether a policy needs runs of the object itself."""
     spec = policy.spec
-    return bool(spec.guardrails) or spec.least_share > 0.0 or spec.adjust is not None
+    return bool(spec.guardrails) or spec.least_share > 0.0 or spec.adjust is not None or spec.finds
 
 
 def known_before(policies: Mapping[str, Policy], given: object, rounds: int) -> Floats | None:

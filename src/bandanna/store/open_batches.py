@@ -198,6 +198,8 @@ def by_count(people: dict[str, int]) -> dict[str, list[str]]:
 def tally_of(batch: Batch) -> JSON:
     """Return what is kept of a batch beside single rounds."""
     drawn: JSON = {"credited": batch.credited, "chance": batch.chance, "among": batch.among}
+    if batch.raw:
+        drawn["raw"] = True
     if batch.phase is not None:
         drawn["phase"] = phase_to_dict(batch.phase)
     tally = batch.tally

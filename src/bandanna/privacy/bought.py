@@ -13,15 +13,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna._core.grid import LossRange
+from bandanna._core.grid import UNITS, LossRange
 from bandanna._core.scale import Scale
 from bandanna._core.types import InputError
-from bandanna.logs.rows import Rows, Sides
+from bandanna.counted import Integers
 from bandanna.privacy.composition import float_below
 from bandanna.privacy.log_release import SideRelease
 
@@ -45,8 +46,78 @@ FLATTEST, STEEPEST, SLOPES = -0.5, 1.5, 41
 """Slopes that are tried: so many, from one to the other."""
 
 
+WRONG_CUT = math.log(10.0)
+"""Scales of Laplace noise that are exceeded, on one side, with probability 5%."""
+
 TELLING = 5.0
 """How many scales of the noise there must be pairs of people, to say what an adjustment gained."""
+
+
+PAIRING = 20_261_118
+"""People are put into pairs at random, the same way whatever their outcomes are."""
+
+
+class Sides(NamedTuple):
+    """How many values are below, and how many above, each of some points. Private."""
+
+    below: Integers
+    above: Integers
+
+
+def sides_of(values: Floats, points: Floats) -> Sides:
+    """Count values on either side of points; one value more or less moves each count by 1."""
+    ordered = np.sort(values)
+    below = np.searchsorted(ordered, points, side="left")
+    above = ordered.size - np.searchsorted(ordered, points, side="right")
+    return Sides(below.astype(np.int64), above.astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sample:
+    """What a range and a slope are found from. Private, but for arms."""
+
+    units: Integers
+    """Outcomes in grid units of their range."""
+    arms: Integers
+    loss_range: LossRange
+    before: Floats | None = None
+    """What was known of each before."""
+
+    @property
+    def size(self) -> int:
+        """How many there are: public."""
+        return int(self.units.size)
+
+    def values(self, slope: float = 0.0) -> Floats:
+        """Return outcomes, with a slope times what was known before subtracted."""
+        low, high = self.loss_range
+        outcomes: Floats = low + (high - low) * (self.units / UNITS)
+        return outcomes if self.before is None else outcomes - slope * self._before
+
+    @property
+    def _before(self) -> Floats:
+        assert self.before is not None, "nothing is known of before"
+        return np.clip(self.before, *self.loss_range)
+
+    def sides(self, points: Floats, slope: float = 0.0) -> Sides:
+        """Count outcomes on either side of points."""
+        return sides_of(self.values(slope), points)
+
+    def pair_slopes(self, points: Floats, *, backwards: bool = False) -> Sides:
+        """Count, on either side of points, the slopes of lines through pairs of people.
+
+        Everyone is in one pair, of two who met the same arm where that is possible.
+        ``backwards`` takes the slopes of what was known before on the outcome.
+        """
+        order = np.random.default_rng(PAIRING).permutation(self.size)
+        order = order[np.argsort(self.arms[order], kind="stable")]
+        first, second = order[0 : order.size - 1 : 2], order[1::2]
+        outcome, before = self.values(), self._before
+        up, along = outcome[second] - outcome[first], before[second] - before[first]
+        if backwards:
+            up, along = along, up
+        there = along != 0.0
+        return sides_of(up[there] / along[there], points)
 
 
 @dataclass(frozen=True)
@@ -75,7 +146,7 @@ class Bought:
 
 
 def buy(
-    rows: Rows,
+    sample: Sample,
     epsilon: float,
     *,
     auto: bool,
@@ -84,16 +155,16 @@ def buy(
     adjusted_range: LossRange | None,
 ) -> Bought:
     """Find what is not given."""
-    bounds, parts, related = rows.log.loss_range, [], None
+    bounds, parts, related = sample.loss_range, [], None
     if adjust is not None:
         there = SideRelease("slope", "choice", SLOPE * epsilon)
         back = SideRelease("slope back", "choice", BACK * epsilon)
         if slope is None:
-            slope = _middle(rows.pair_slopes(_slopes()), there)
+            slope = _middle(sample.pair_slopes(_slopes()), there)
             parts.append(there)
-        returned = _middle(rows.pair_slopes(_slopes(), backwards=True), back)
+        returned = _middle(sample.pair_slopes(_slopes(), backwards=True), back)
         parts.append(back)
-        if rows.log.size > 2.0 * TELLING * back.scale:
+        if sample.size > 2.0 * TELLING * back.scale:
             related = min(max(slope * returned, 0.0), 0.99)
     slope = 0.0 if adjust is None or slope is None else slope
     if adjust is not None:
@@ -103,11 +174,39 @@ def buy(
         return Bought(Scale(low, high, slope), tuple(parts), adjusted=adjust or "", related=related)
     if not auto and adjust is None:
         return Bought(Scale(*bounds, slope), tuple(parts))
-    return _with_range(rows, epsilon, bounds, slope, parts, adjust or "", related)
+    return _with_range(sample, epsilon, bounds, slope, parts, adjust or "", related)
+
+
+def shares_of_whole(epsilon: float, *, adjust: bool, slope: float | None) -> float:
+    """Return of which epsilon the shares for a range, and what goes with it, come to a whole one.
+
+    Examples
+    --------
+    >>> round(shares_of_whole(1.0, adjust=False, slope=None), 6)
+    5.263158
+    """
+    return epsilon * (1.0 - 1e-12) / sum(_shares(adjust=adjust, slope=slope).values())
+
+
+def planned_parts(epsilon: float, *, adjust: bool, slope: float | None) -> tuple[SideRelease, ...]:
+    """Return all that may be released for a range, in the order of the alphabet."""
+    kinds = {"range": "choice", "slope": "choice", "slope back": "choice"}
+    shares = _shares(adjust=adjust, slope=slope)
+    return tuple(
+        SideRelease(what, kinds.get(what, "count"), shares[what] * epsilon)
+        for what in sorted(shares)
+    )
+
+
+def _shares(*, adjust: bool, slope: float | None) -> dict[str, float]:
+    shares = {"people who are not 0": ZEROS, "range": RANGE, "people who are cut": CUT}
+    if adjust:
+        shares["slope back"] = BACK
+    return shares | ({"slope": SLOPE} if adjust and slope is None else {})
 
 
 def _with_range(
-    rows: Rows,
+    sample: Sample,
     epsilon: float,
     bounds: LossRange,
     slope: float,
@@ -119,21 +218,21 @@ def _with_range(
     chosen = SideRelease("range", "choice", RANGE * epsilon)
     counted = SideRelease("people who are cut", "count", CUT * epsilon)
     at = np.array([min(max(0.0, bounds[0]), bounds[1])])
-    some = zeros.count(int(sum(side[0] for side in rows.sides(at, slope))))
+    some = zeros.count(int(sum(side[0] for side in sample.sides(at, slope))))
     worth = min(WORTH * chosen.scale, max(some - 2.0 * zeros.scale, 0.0) / ENOUGH)
     ends, kept = bounds, worth < LEAST * chosen.scale
     if not kept:
         points = candidate_ends(bounds)
-        ends = _range(rows.sides(points, slope), points, bounds, worth, chosen)
-    sides = rows.sides(np.array(ends), slope)
+        ends = _range(sample.sides(points, slope), points, bounds, worth, chosen)
+    sides = sample.sides(np.array(ends), slope)
     cut = counted.count(int(sides.below[0] + sides.above[1])) if not kept else 0
     bought = (zeros, counted, chosen) if not kept else (zeros,)
     return Bought(
         Scale(*ends, slope),
         (*parts, *bought),
-        None if kept and not adjust else rows.log.loss_range,
-        None if kept else min(max(cut / rows.log.size, 0.0), 1.0),
-        counted.scale / rows.log.size,
+        None if kept and not adjust else sample.loss_range,
+        None if kept else min(max(cut / sample.size, 0.0), 1.0),
+        counted.scale / sample.size,
         adjust,
         related,
         kept,
@@ -191,13 +290,8 @@ def check_asked(
     binary: bool,
 ) -> None:
     """Refuse what does not go together."""
-    if auto and bounds is None:
-        raise InputError(
-            "a range that is found privately needs bounds that surely hold all outcomes, known "
-            "without looking at them: bounds=(low, high) or --bounds LOW,HIGH."
-        )
-    if not auto and bounds is not None:
-        raise InputError('bounds are for a range that is found: loss_range="auto", --range auto.')
+    if auto or bounds is not None:
+        checks.range_within("auto" if auto else (math.nan, math.nan), bounds)
     if slope is not None:
         checks.slope(slope)
     checks.check_adjusted(adjust, slope, adjusted_range, binary=binary)
