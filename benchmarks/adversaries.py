@@ -1,4 +1,4 @@
-"""How much of its promise the default uses: ``python -m benchmarks.adversaries --runs 20``.
+"""How much of its promise the default uses: ``python -m benchmarks.adversaries --runs 10``.
 
 Plays the default in every world of the package, in worlds made against phases, nets and probes, and
 in worlds of constant pieces that a random search makes worse, at sizes at which it promises
@@ -42,11 +42,11 @@ Floats = NDArray[np.float64]
 SIZES: list[tuple[int, int, float]] = [
     (2, 20_000, 0.5),
     (2, 200_000, 1.0),
-    (2, 1_000_000, 0.1),
+    (2, 200_000, 0.2),
     (3, 100_000, 2.0),
     (4, 100_000, 0.5),
     (10, 200_000, 1.0),
-    (10, 500_000, 0.2),
+    (10, 100_000, 0.5),
     (50, 100_000, 2.0),
 ]
 """Arms, rounds and epsilon where something is promised."""
@@ -64,7 +64,7 @@ ROWS, MORE = 15, 10
 """The worst so many worlds are played again, in so many times the runs."""
 GRID = 200
 """Pieces of a world that is made from what the default plays."""
-ROUNDS_MADE = 2_000_000
+ROUNDS_MADE = 1_000_000
 """About so many rounds are played to make a world, or in one that the search tries."""
 AHEAD = 1_000
 """Random numbers of the runs that judge begin so far from those of the runs before."""
@@ -364,8 +364,8 @@ def reacting(sizes: list[Setting], runs: int) -> list[Used]:
 def main() -> int:
     """Print the largest shares, and whether the promise was kept."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=20, help="of each world")
-    parser.add_argument("--tries", type=int, default=100, help="worlds that the search plays")
+    parser.add_argument("--runs", type=int, default=10, help="of each world")
+    parser.add_argument("--tries", type=int, default=60, help="worlds that the search plays")
     parser.add_argument("--searches", type=int, default=1, help="searches at each size")
     given = parser.parse_args()
     sizes, used = settings(), []
@@ -374,7 +374,8 @@ def main() -> int:
         for seed in range(given.searches):
             worlds.append((f"searched, {seed + 1}", searched(size, given.tries, seed)))
         used += [measure(name, size, world, given.runs) for name, world in worlds]
-        print(f"{size}: {len(worlds)} worlds", flush=True)
+        told = f"{size.arms} arms, {size.rounds:,} rounds, epsilon {size.epsilon:g}"
+        print(f"{told}: {len(worlds)} worlds", flush=True)
     used.sort(key=lambda one: -one.share)
     again = [measure(*one[:3], MORE * given.runs, first=AHEAD**2) for one in used[:ROWS]]
     again.sort(key=lambda one: -one.share)

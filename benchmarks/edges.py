@@ -2,8 +2,8 @@
 
 Without ``rounds=``, with few people, late feedback, many arms and tiny horizons. Prints mean regret
 beside that of playing all arms alike, of dp-klucb and of the plain A/B test, and whether
-``policy.why`` says that nothing is to be gained. Late feedback is played by the object itself, in
-a tenth of the runs.
+``policy.why`` says that nothing is to be gained. Late feedback is played by the object itself. It
+and many arms are slow, and played in a fifth of the runs.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from bandanna.theory.phases import few_rounds
 Floats = NDArray[np.float64]
 
 OTHERS = ("dp-klucb", "ab-test")
-LATE_RUNS = 10
-"""One run in so many is played where feedback is late."""
+SLOW, MANY = 5, 100
+"""One run in so many is played where feedback is late, or where there are many arms."""
 
 
 class Edge(NamedTuple):
@@ -69,10 +69,9 @@ def edges() -> list[Edge]:
         world = one_better(3, people, gap)
         found += [Edge(f"few people, gap {gap:g}", world, epsilon, people) for epsilon in (0.1, 1)]
     for share in (0.0, 0.01, 0.1, 0.5):
-        world = one_better(5, 20_000, 0.1)
-        found.append(
-            Edge(f"feedback late by {share:.0%}", world, 0.5, 20_000, round(20_000 * share))
-        )
+        world = one_better(5, 10_000, 0.1)
+        name, delay = f"feedback late by {share:.0%} of the run", round(share * world.rounds)
+        found.append(Edge(name, world, 0.5, world.rounds, delay))
     for rounds in (20_000, 100_000, 1_000_000):
         found.append(Edge("many arms, gap 0.3", one_better(1_000, rounds, 0.3), 1.0, rounds))
         found.append(Edge("many arms, a line", line_of_arms(1_000, rounds), 1.0, rounds))
@@ -99,10 +98,11 @@ def policies(edge: Edge) -> dict[str, Policy]:
 def measure(edge: Edge, runs: int) -> Mapping[str, Floats]:
     """Return the regret of every run."""
     played = policies(edge)
+    if edge.delay or edge.world.arms > MANY:
+        runs = max(runs // SLOW, 2)
     if edge.delay:
-        few = range(max(runs // LATE_RUNS, 2))
         return {
-            name: np.array([_late(policy, edge.world, edge.delay, run) for run in few])
+            name: np.array([_late(policy, edge.world, edge.delay, run) for run in range(runs)])
             for name, policy in played.items()
         }
     found = bd.simulate(played, edge.world, replicates=runs, checkpoints=1, progress=False)

@@ -30,7 +30,7 @@ WITHOUT = "without"
 GAP, WAKES, BY = 0.05, 0.4, 0.25
 COLOURS = [BLUE, ORANGE, GREEN, PURPLE]
 DASHES = [[1, 0], [8, 3], [2, 3], [10, 3, 2, 3]]
-WIDTH, HEIGHT = 330, 300
+WIDTH, HEIGHT = 300, 300
 
 
 def with_premium(arms: int, epsilon: float, rounds: int, premium: float) -> Policy:
@@ -106,7 +106,7 @@ def chart(rows: list[JSON]) -> ChartType:
     axis: JSON = {"labelFontSize": 13, "titleFontSize": 13, "tickCount": 5}
     x = alt.X(
         "cost:Q",
-        title="regret in a steady world, times that without probes",
+        title="steady regret, times that without probes",
         scale=alt.Scale(zero=False, nice=True),
         axis=alt.Axis(**axis),
     )
@@ -127,7 +127,7 @@ def chart(rows: list[JSON]) -> ChartType:
     ring = alt.Chart(chosen).encode(x=x, y=y).mark_point(size=220, strokeWidth=2.5, color=BLACK)
     title = alt.Title(
         "What probing costs, and what it saves",
-        subtitle="Rings: the default. Left end: neither probes nor a net.",
+        subtitle="Rings: the default. Left: neither probes nor a net.",
         anchor="start",
         fontSize=15,
         subtitleFontSize=13,
