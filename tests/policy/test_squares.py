@@ -129,7 +129,6 @@ def test_a_policy_from_before_goes_on_without_squares() -> None:
     document = policy.to_dict()
     del document["release"]["squares"]
     del document["spec"]["binary"]
-    del document["learned"]["learner"]["squares"]
     old: Any = from_dict(document)
     assert old._parts.columns is None
     assert old.certificate()["mechanism"] == "laplace"
