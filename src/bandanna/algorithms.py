@@ -539,6 +539,9 @@ DEFAULT_WHY = (
     "and it finds an arm that becomes the best while it is hardly played, though later than "
     "losses='any' does."
 )
+WITHOUT_ROUNDS = (
+    "Without rounds= nothing is promised, and changes are seen the later the longer it runs."
+)
 ALGORITHMS: dict[str, tuple[str, str]] = {
     ANY: (
         "adaptive",
@@ -588,7 +591,8 @@ def resolve(
         if (problem.changes, problem.memory) != (None, None):
             losses = CHANGING
         elif problem.arms <= checks.MOST_ARMS_IN_PHASES:
-            return DEFAULT, problem, DEFAULT_WHY
+            unknown = "" if problem.rounds is not None else f" {WITHOUT_ROUNDS}"
+            return DEFAULT, problem, f"{DEFAULT_WHY}{unknown}"
     if losses is None and algorithm is not None:
         check_changes(algorithm, problem)
         return algorithm, problem, f"{algorithm} was asked for."

@@ -35,6 +35,11 @@ def test_a_world_chooses_the_algorithm(losses: Any, algorithm: str) -> None:
     assert policy.guarantee.epsilon == 0.5
 
 
+def test_what_it_costs_not_to_say_how_many_rounds_there_are_is_said() -> None:
+    assert "Without rounds= nothing is promised" in bd.PrivateBandit(4, 0.5).why
+    assert "Without rounds=" not in bd.PrivateBandit(4, 0.5, 100_000).why
+
+
 def test_whoever_says_how_often_the_best_arm_changes_says_changing() -> None:
     said, meant = (
         bd.PrivateBandit(4, 0.5, 10_000, losses=losses, changes=5) for losses in (None, "changing")
