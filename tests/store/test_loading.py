@@ -12,7 +12,7 @@ import bandanna as bd
 from bandanna.service.policies import make_contextual
 from bandanna.store import Store, StoreUnavailableError
 from bandanna.store.rows import Event, Snapshot
-from bandanna.store.unit_of_work import Asked, UnitOfWork
+from bandanna.store.unit_of_work import DecisionRequest, UnitOfWork
 from bandanna.store.writer import Task, Writer
 from tests.service.running import service_here
 from tests.store.memory import MemoryStore
@@ -49,7 +49,7 @@ def with_features(store: Store) -> int:
 
 
 def deciding(number: int, name: str, **asked: Any) -> Task[Event]:
-    what = Asked(**asked)
+    what = DecisionRequest(**asked)
     return Task(lambda unit, known: known or unit.decide(name, what, now=0.0), number, name)
 
 

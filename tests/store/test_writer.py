@@ -14,7 +14,7 @@ import bandanna as bd
 from bandanna.store import ConflictError, Store, StoreUnavailableError
 from bandanna.store.contract import GoneError, Transaction
 from bandanna.store.rows import Changes, Event
-from bandanna.store.unit_of_work import Asked, NewFeedback
+from bandanna.store.unit_of_work import DecisionRequest, NewFeedback
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
 from tests.store.memory import MemoryStore, MemoryTransaction
 from tests.store.stores import experiment, put
@@ -40,7 +40,7 @@ class Office:
         *,
         defer: bool = False,
     ) -> Event:
-        asked = Asked(advice, person, eligible, context, before)
+        asked = DecisionRequest(advice, person, eligible, context, before)
 
         def work(unit: Any, known: Event | None) -> Event:
             return known or unit.decide(name, asked, defer=defer, now=self.now)

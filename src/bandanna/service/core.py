@@ -35,7 +35,7 @@ from bandanna.store import ConflictError, SqlStore, StoreUnavailableError, open_
 from bandanna.store.descriptions import Description, Shipped
 from bandanna.store.guard import Guard, default_guard, name_of
 from bandanna.store.rows import Event, Experiment, without_batch
-from bandanna.store.unit_of_work import Asked, NewFeedback, UnitOfWork
+from bandanna.store.unit_of_work import DecisionRequest, NewFeedback, UnitOfWork
 from bandanna.store.writer import (
     MOST_TOGETHER,
     OverloadedError,
@@ -380,7 +380,7 @@ class Core:
         self,
         identity: str,
         name: str | None = None,
-        asked: Asked = Asked(),  # noqa: B008  # it cannot be changed
+        asked: DecisionRequest = DecisionRequest(),  # noqa: B008  # it cannot be changed
         *,
         segment: str | None = None,
         visitor: str | None = None,
@@ -430,7 +430,7 @@ class Core:
     ) -> list[Event]:
         """Decide for many events at once, as deferred decisions."""
         number = part_for(await self.find(identity), segment).number
-        asked = Asked(eligible=eligible)
+        asked = DecisionRequest(eligible=eligible)
 
         def deciding(name: str) -> Callable[[UnitOfWork, Event | None], Event]:
             return lambda unit, known: (

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from bandanna.contextual.policy import PrivateContextual
 
 
-class Asked(NamedTuple):
+class DecisionRequest(NamedTuple):
     """What a decision is asked for with."""
 
     advice: object = None
@@ -138,7 +138,7 @@ class UnitOfWork:
     def decide(
         self,
         name: str,
-        asked: Asked = Asked(),  # noqa: B008  # it cannot be changed
+        asked: DecisionRequest = DecisionRequest(),  # noqa: B008  # it cannot be changed
         *,
         defer: bool = False,
         now: float,
@@ -181,7 +181,7 @@ class UnitOfWork:
         self._touched.add(location)
         return event
 
-    def _side(self, asked: Asked, *, defer: bool) -> object:
+    def _side(self, asked: DecisionRequest, *, defer: bool) -> object:
         """Return what a round comes with; refuse what its policy does not take."""
         policy, advice, context = self.policy, asked.advice, asked.context
         if isinstance(policy, Policy):

@@ -39,7 +39,7 @@ from bandanna.service.routes import (
 )
 from bandanna.store import KeyRow
 from bandanna.store.contract import GoneError
-from bandanna.store.unit_of_work import Asked, NewFeedback
+from bandanna.store.unit_of_work import DecisionRequest, NewFeedback
 from bandanna.store.writer import UnknownError
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS)
@@ -57,7 +57,7 @@ async def decide(experiment: ExperimentPath, request: Request) -> Response:
     """Choose an arm. The same event_id gets the same answer."""
     await require(request, "decide", "device")
     new, core = await read_body(request, NewDecision), request.app.state.core
-    asked = Asked(new.advice, new.person, new.eligible, new.context, new.before)
+    asked = DecisionRequest(new.advice, new.person, new.eligible, new.context, new.before)
     where: JSON = {"segment": new.segment, "defer": new.defer}
     event = await core.decide(experiment, new.event_id, asked, **where)
     arm, part = await core.arm_of(experiment, event), (await core.find(experiment))[0]

@@ -29,7 +29,7 @@ from bandanna.service.policies import known_before, own_features
 from bandanna.service.routes import CanDecide, CoreHere
 from bandanna.store import ConflictError, KeyRow
 from bandanna.store.rows import NO_BATCH, Experiment
-from bandanna.store.unit_of_work import Asked
+from bandanna.store.unit_of_work import DecisionRequest
 from bandanna.store.writer import UnknownError
 
 router = APIRouter(prefix="/ofrep/v1/evaluate", responses=PROBLEMS)
@@ -192,7 +192,7 @@ async def _decide(
     event = await core.decide(
         experiment.id,
         context.event_id,
-        Asked(None, person, context.eligible, *about),
+        DecisionRequest(None, person, context.eligible, *about),
         segment=context.segment if experiment.segment else None,
         visitor=visitor,
         defer=defer,
