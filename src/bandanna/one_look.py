@@ -4,7 +4,8 @@ A *statistic* is a weighted sum of arms' means: one arm's mean, or the differenc
 value, a variance from sampling, and noise that was added on purpose: Laplace noise of known scales.
 Whatever is asked of it is asked of these three alone.
 
-- The *normal* interval takes sampling errors as normal and the noise as it is.
+- The *normal* interval takes sampling errors as normal and the noise as it is. It is wider where
+  few people have skewed outcomes.
 - The *proved* one holds for any outcomes in the range and any number of people.
 - The *exact* one is for outcomes that are 0 or 1.
 
@@ -34,6 +35,8 @@ FEWEST = 20
 """With fewer people in an arm the normal approximation is not used."""
 SURELY = 15.0
 """Where the size of an arm has noise: nor with fewer than so many scales of it."""
+MOST_SKEW = 4.0
+"""A statistic's skewness counts as at most this, which is far beyond what the expansion is for."""
 SPARE, BEYOND = 1e-13, 32.0
 """What is left out of a distribution, and how many scales of Laplace noise that is."""
 OF_VARIANCE, OF_MEANS = 0.15, 0.03
@@ -87,6 +90,28 @@ class Arm(NamedTuple):
         return math.sqrt(2.0 * self.releases * spread) * self.scale / self.size
 
     @property
+    def noise(self) -> float:
+        """The standard deviation of the noise in ``mean``."""
+        moved = math.sqrt(2.0 * self.releases * sum(move**2 for move in self.moves))
+        return moved * self.scale / self.size
+
+    @property
+    def third(self) -> float:
+        """The least third moment around the mean that outcomes in [0, 1] can have, with a sign.
+
+        It follows from mean and variance: where nearly all outcomes are 0, a few are large.
+        """
+        spread = math.sqrt(min(max(self.variance, 0.0) + self.blur, 0.25))
+        if spread <= 0.0:
+            return 0.0
+        mean, blur = min(max(self.mean, 0.0), 1.0), self.noise
+        least = [
+            spread / away - away / spread
+            for away in (max(mean + blur, 1e-300), max(1.0 - mean + blur, 1e-300))
+        ]
+        return (max(least[0], 0.0) - max(least[1], 0.0)) * spread**3
+
+    @property
     def moves(self) -> tuple[float, ...]:
         """How far the noises of one release move the mean, each in parts of ``scale / size``.
 
@@ -132,10 +157,28 @@ class Statistic(NamedTuple):
     """Scales of the Laplace noises in it, and how often each was added."""
     freedom: float
     """Degrees of freedom of the variance (Welch)."""
+    own: float
+    """The same from arms' own variances alone, which may have missed rare outcomes."""
+    third: float
+    """The least third moment that arms' outcomes can have, from their means and variances."""
 
     def radius(self, alpha: float) -> float:
-        """Return how far from the truth the value is with probability alpha at most."""
-        return radius(self.variance, self.noises, self.freedom, alpha)
+        """Return how far from the truth the value is with probability alpha at most.
+
+        Where outcomes are skewed the mean and its estimated variance are small together: to first
+        order each tail is as large as it should be if the radius is wider by so much (Hall 1992).
+        """
+        from scipy.special import ndtri  # loaded when first used
+
+        noise = sum(2.0 * times * b**2 for b, times in self.noises)
+        own, whole = self.own + noise, self.variance + noise
+        size = radius(self.variance, self.noises, self.freedom, alpha)
+        if own <= 0.0 or self.third == 0.0:
+            return size
+        z = -float(ndtri(alpha / 2.0))
+        skew = min(abs(self.third) / own**1.5, MOST_SKEW)
+        wider = 1.0 + skew * (2.0 * z * z + 1.0) / (6.0 * z)
+        return float(size * max(wider * math.sqrt(own / whole), 1.0))
 
 
 def statistic(terms: Sequence[Term], others: Sequence[Arm] = ()) -> Statistic:
@@ -159,6 +202,7 @@ def statistic(terms: Sequence[Term], others: Sequence[Arm] = ()) -> Statistic:
     freedom = sum(parts) ** 2 / sum(
         part**2 / max(arm.size - 1.0, 1.0) for part, arm in zip(parts, arms, strict=True)
     )
+    own = min(max(own, 0.0), most)
     return Statistic(
         sum(term.weight * term.arm.mean for term in terms),
         min(max(own, common, 0.0), most),
@@ -168,6 +212,8 @@ def statistic(terms: Sequence[Term], others: Sequence[Arm] = ()) -> Statistic:
             for move in term.arm.moves
         ),
         freedom,
+        own,
+        sum(term.weight**3 * term.arm.third / term.arm.size**2 for term in terms),
     )
 
 
