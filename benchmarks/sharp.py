@@ -29,6 +29,7 @@ from bandanna.counted import Counted
 from bandanna.environments import LossTable
 from bandanna.logs import answer_counted
 from bandanna.one_look import Arm, OneLook
+from bandanna.planner.time_to_answer import AnswerProblem, time_to_answer
 from bandanna.simulation.engine import play_run
 
 DATA = Path(__file__).parent / "data" / "actg175.csv"
@@ -303,13 +304,17 @@ PAIRS: dict[str, tuple[float, dict[str, Any]]] = {
 
 
 def races(runs: int) -> None:
-    """Mean rounds until the better of two arms is known, 95% sure."""
-    print("| outcomes | epsilon | normal | wrong | proved | wrong |\n|---|---|---|---|---|---|")
+    """Mean rounds until the better of two arms is known, 95% sure, and as they are planned."""
+    heads = "| outcomes | epsilon | planned | normal | wrong | proved | wrong |"
+    print(f"{heads}\n|---|---|---|---|---|---|---|")
     for name, (gap, options) in PAIRS.items():
         first = worlds()[name]
         worse = rate(0.4) if options else (np.clip(first[0] + gap, 0, 1), first[1])
         for epsilon in (0.5, 2.0):
-            cells = []
+            sd = math.sqrt(float(first[0] ** 2 @ first[1]) - float(first[0] @ first[1]) ** 2)
+            asked: dict[str, Any] = {"base_rate": 0.6} if options else {"sd": sd}
+            problem = AnswerProblem(2, epsilon, gap, **asked)
+            cells = [f"{time_to_answer(problem, runs=10 * runs).mean:,.0f}"]
             for kind in ("normal", "proved"):
                 found = race_of([first, worse], epsilon, 12_000, runs, interval=kind, **options)
                 took = np.where(found[:, 0] < 0, 12_000, found[:, 1])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bandanna._core.types import InputError
 from bandanna.cli.options import Json, Range, read_range, whole_number
 from bandanna.cli.output import note_weak, print_table
+
+if TYPE_CHECKING:
+    from bandanna.planner.time_to_answer import AnswerProblem
 
 
 def size(
@@ -40,7 +43,16 @@ def size(
     known = None if people is None else whole_number("--people", people)
     count = whole_number("--arms", arms)
     if any_time:
-        _until_known(count, epsilon, gap, base_rate, confidence, known, as_json=as_json)
+        if gap is None or correlation:
+            raise InputError(
+                "--any-time needs --gap, such as --gap 0.02 --base-rate 0.05, and knows no "
+                "--correlation; with --people it also says which gap and epsilon suffice."
+            )
+        from bandanna.planner.time_to_answer import AnswerProblem
+
+        ends = read_range(loss_range)
+        asked = AnswerProblem(count, epsilon, gap, base_rate, confidence, sd, ends)
+        _until_known(asked, known, as_json=as_json)
         return
     from bandanna.planner.finished import POWERS, FinishedProblem, plan_finished
 
@@ -65,36 +77,28 @@ def size(
     typer.echo(answered.sentence)
 
 
-def _until_known(
-    arms: int,
-    epsilon: float,
-    gap: float | None,
-    base_rate: float | None,
-    confidence: float,
-    people: int | None,
-    *,
-    as_json: bool,
-) -> None:
+def _until_known(asked: AnswerProblem, people: int | None, *, as_json: bool) -> None:
     """Print how many people it takes until the best arm is known, by looking at any time."""
-    if gap is None or base_rate is None:
-        raise InputError(
-            "--any-time needs --gap and --base-rate, such as --gap 0.02 --base-rate 0.05; with "
-            "--people it also says which gap and epsilon suffice."
-        )
-    from bandanna.planner.time_to_answer import AnswerProblem, plan_answer
+    from bandanna.planner.time_to_answer import plan_answer
 
-    answered = plan_answer(AnswerProblem(arms, epsilon, gap, base_rate, confidence), people)
+    answered = plan_answer(asked, people)
     if as_json:
         typer.echo(json.dumps(answered.to_dict(), indent=2, allow_nan=False))
         return
+    if asked.base_rate is None:
+        others = f"standard deviation {asked.sd:g}, the best arm {asked.gap:g} ahead"
+    else:
+        others = f"one arm succeeds {asked.base_rate + asked.gap:.4g} of the time, the others "
+        others += f"{asked.base_rate:.4g}"
     print_table(
-        f"People until the best of {arms:,} arms is known, {100 * confidence:.4g}% sure",
+        f"People until the best of {asked.arms:,} arms is known, "
+        f"{100 * asked.confidence:.4g}% sure",
         ["how", "mean", "90% by", "wrong"],
         [
             [row.how, f"{row.mean:,.0f}", f"{row.most:,.0f}", f"{row.wrong:.1%}"]
             for row in answered.rows
         ],
-        f"one arm succeeds {base_rate + gap:.4g} of the time, the others {base_rate:.4g}; epsilon "
-        f"{epsilon:g}; 100 simulated runs each; outcomes that do not change over time",
+        f"{others}; epsilon {asked.epsilon:g}; 100 simulated runs each; by the normal "
+        "approximation; outcomes that do not change over time",
     )
     typer.echo(answered.sentence)

@@ -1,11 +1,12 @@
 """Race: find the best arm with a stated confidence, in as few rounds as possible, then play it.
 
 The arm with the smallest mean so far runs against the rival with the least evidence against it;
-whichever of the two has fewer rounds is played next, for a batch that is a fixed share of its
-rounds. A rival leaves when the evidence that the leader is better reaches the level that
-``ErrorBudget`` has for it. Where it is known how much losses vary the evidence is that of
-``bandanna.any_time_normal``, else that of ``bandanna.inference``, which is proved. So a best arm is
-named wrongly in less than a share ``alpha`` of runs, however long they are, if losses are steady.
+whichever of the two has fewer rounds is played next. Its batch is long enough for the noise on it
+to count little, and shorter where a decision is near. A rival leaves when the evidence that the
+leader is better reaches the level that ``ErrorBudget`` has for it. Where it is known how much
+losses vary the evidence is that of ``bandanna.any_time_normal``, else that of
+``bandanna.inference``, which is proved. So a best arm is named wrongly in less than a share
+``alpha`` of runs, however long they are, if losses are steady.
 """
 
 from __future__ import annotations
@@ -19,9 +20,16 @@ from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.compiled import kernel, once, step
-from bandanna._core.streams import Stream, binomial, laplace
+from bandanna._core.streams import Stream, binomial, laplace, normal
 from bandanna._core.types import InputError
-from bandanna.any_time_normal import EARLY, Moments, one_sided, pair_evidence, pair_radius
+from bandanna.any_time_normal import (
+    EARLY,
+    Moments,
+    one_sided,
+    pair_evidence,
+    pair_radius,
+    variance_of,
+)
 from bandanna.error_budget import ErrorBudget
 from bandanna.inference import (
     MOST_SQUARE,
@@ -40,6 +48,14 @@ from bandanna.learners.steps import CHOSEN, Lesson, register
 Floats = NDArray[np.float64]
 
 LONGEST = checks.MAX_ROUNDS
+VARIES = 0.005
+"""Losses of an arm vary at least so much, as batches are chosen."""
+CALM, STEP = 5.0, 0.1
+"""Losses of a batch vary so many times as much as its noise, if the arm's rounds then grow by no
+more than ``growth``; and it is at least this part of them."""
+AIM, LEAST = 0.5, 0.2
+"""As arms are nearly told apart a batch is this part of what that still takes, as things look; and
+at least this part of what it is otherwise."""
 SHARE = 0.1
 """Once there is an answer, a batch is at most this share of all rounds."""
 NARROWED, CLEAR = 0.15, 0.1
@@ -120,7 +136,7 @@ class Race(CompiledLearner):
         An arm is good enough once no other can be better by more than this, as a share of the
         range of losses.
     growth
-        By how much an arm's rounds grow from batch to batch, above 1.
+        By how much an arm's rounds grow from batch to batch at most, above 1.
     opening
         Rounds in an arm's first batch; 2 / epsilon by default.
     evidence
@@ -144,7 +160,7 @@ class Race(CompiledLearner):
     epsilon: float
     confidence: float = 0.95
     tolerance: float = 0.0
-    growth: float = 1.5
+    growth: float = 2.0
     uniform: bool = False
     prior: Prior | None = None
     before: float = 0.0
@@ -417,15 +433,38 @@ def _to_narrow(params: RaceParams, state: RaceState, winner: int) -> int:
 
 @step
 def _length(params: RaceParams, state: RaceState, arm: int) -> int:
-    if state.plays[arm] == 0.0:
+    plays = state.plays[arm]
+    if plays == 0.0:
         return params.first
-    rounds = max(math.ceil((params.growth - 1.0) * state.plays[arm]), 1.0)
+    rounds = (params.growth - 1.0) * plays
     if state.answer[WINNER] > 0.0:
         total = 0.0
         for i in range(state.plays.size):
             total += state.plays[i]
         rounds = min(rounds, max(math.ceil(SHARE * total), float(params.first)))
-    return int(min(rounds, float(LONGEST)))
+    else:
+        binary = params.kind in (PROVED, BINARY)
+        varies = max(variance_of(_moments(state, arm), params.law.scale, binary), VARIES)
+        rounds = max(STEP * plays, min(rounds, CALM * params.noise / varies))
+        rounds = max(LEAST * rounds, min(rounds, AIM * _missing(params, state, arm) * plays))
+    return int(min(max(math.ceil(rounds), 1.0), float(LONGEST)))
+
+
+@step
+def _missing(params: RaceParams, state: RaceState, arm: int) -> float:
+    """Return what it takes until the leader and an arm, or any arm and the leader, are told apart.
+
+    As a part of the rounds so far, if the difference stays as it is.
+    """
+    lead, most = _leader(state), 0.0
+    for i in range(state.plays.size):
+        rival = i != lead and state.racing[i] > 0.0 and state.plays[i] > 0.0
+        if rival and arm in (i, lead):
+            most = max(most, _against(params, state, lead, i, 0.0))
+    if most <= 0.0:
+        return math.inf
+    # The normal law's radius falls with the root of the rounds; log evidence grows with them.
+    return 1.0 / (most * most if params.kind > BOUNDED else most) - 1.0
 
 
 @step
@@ -484,18 +523,31 @@ settle_once = once(_settle)
 
 @kernel
 def run_race(
-    params: RaceParams, state: RaceState, means: Floats, scale: float, most: float, stream: Stream
+    params: RaceParams,
+    state: RaceState,
+    means: Floats,
+    sd: float,
+    scale: float,
+    most: float,
+    stream: Stream,
 ) -> float:
-    """Run a race to its end on Bernoulli losses; returns its rounds, or -1 after ``most``.
+    """Run a race to its end on simulated losses; returns its rounds, or -1 after ``most``.
 
-    When the best arm has left it is over, and wrong: arms that are alike would race for ever.
-    ``scale`` is that of the Laplace noise on sums. For planning: no feedback of anyone is involved.
+    Losses are 0 or 1; with an ``sd`` above 0 they are any that vary by this, whose sums are as good
+    as normal. When the best arm has left it is over, and wrong: arms that are alike would race for
+    ever. ``scale`` is that of the Laplace noise. For planning: no feedback of anyone is involved.
     """
     total, best = 0.0, int(np.argmin(means))
     while state.answer[WINNER] == 0.0 and total < most:
         arm, importance = _draw(params, state, stream)
         rounds = _length(params, state, arm)
-        lost = binomial(stream, rounds, means[arm]) + laplace(stream, scale)
+        if sd > 0.0:
+            lost = rounds * means[arm] + math.sqrt(float(rounds)) * sd * normal(stream)
+            square = rounds * (sd * sd + (means[arm] - 0.5) ** 2) + laplace(stream, scale)
+            _note_square(params, state, arm, square / rounds, rounds)
+        else:
+            lost = float(binomial(stream, rounds, means[arm]))
+        lost += laplace(stream, scale)
         _update(params, state, Lesson(arm, importance, lost / rounds, rounds))
         total += rounds
         if state.racing[best] == 0.0:

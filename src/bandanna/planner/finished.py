@@ -31,6 +31,22 @@ NONE, PRIVATE, ADJUSTED, BOTH = (
 )
 
 
+def check_outcomes(sd: float | None, outcome_range: LossRange, base_rate: float | None) -> None:
+    """Require what is said of how much outcomes vary, or how often they are 1."""
+    low, high = outcome_range
+    if (sd is None) == (base_rate is None):
+        raise InputError(
+            "give --sd, the standard deviation of outcomes, and --range; or --base-rate."
+        )
+    if sd is not None and not 0.0 < sd <= (high - low) / 2.0:
+        raise InputError(
+            f"--sd must be above 0 and at most half of the range, {plain((high - low) / 2)}; "
+            f"got {plain(sd)}."
+        )
+    if base_rate is not None and not 0.0 < base_rate < 1.0:
+        raise InputError(f"--base-rate must be between 0 and 1; got {base_rate!r}.")
+
+
 @dataclass(frozen=True)
 class FinishedProblem:
     """An experiment to be planned: one arm is better than the others by a gap.
@@ -63,18 +79,7 @@ class FinishedProblem:
 
     def __post_init__(self) -> None:
         checks.epsilon(self.epsilon)
-        low, high = self.outcome_range
-        if (self.sd is None) == (self.base_rate is None):
-            raise InputError(
-                "give --sd, the standard deviation of outcomes, and --range; or --base-rate."
-            )
-        if self.sd is not None and not 0.0 < self.sd <= (high - low) / 2.0:
-            raise InputError(
-                f"--sd must be above 0 and at most half of the range, {plain((high - low) / 2)}; "
-                f"got {plain(self.sd)}."
-            )
-        if self.base_rate is not None and not 0.0 < self.base_rate < 1.0:
-            raise InputError(f"--base-rate must be between 0 and 1; got {self.base_rate!r}.")
+        check_outcomes(self.sd, self.outcome_range, self.base_rate)
         if not -1.0 < self.correlation < 1.0:
             raise InputError(f"--correlation must be between -1 and 1; got {self.correlation!r}.")
         checks.whole("arms", self.arms, 2, 1_000)

@@ -1,7 +1,8 @@
 """How many people until one is sure which arm is best, and the same question asked backwards.
 
-Races are run on simulated Bernoulli losses, batch by batch, so that a race of a million rounds
-takes no longer than one of a thousand. Nobody's feedback is involved.
+Races are run on simulated losses, batch by batch, so that a race of a million rounds takes no
+longer than one of a thousand. They rest on what ``goal="answer"`` rests on: how much outcomes vary,
+by the normal approximation. Nobody's feedback is involved.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
+from bandanna._core.grid import LossRange
 from bandanna._core.streams import new_stream
-from bandanna._core.types import JSON, InputError
+from bandanna._core.types import JSON, InputError, plain
 from bandanna.inference import law_of
 from bandanna.learners.race import Race, run_race
+from bandanna.planner.finished import check_outcomes
+from bandanna.theory.stationary import race_opening
 
 RUNS = 100
 POWER = 0.8
@@ -39,29 +43,51 @@ class AnswerProblem:
         How much more often the best arm succeeds.
     base_rate
         How often the others succeed.
+    sd, outcome_range
+        Instead: how much outcomes vary between people, and the range they are counted in. The gap
+        is in their units.
     """
 
     arms: int
     epsilon: float
     gap: float
-    base_rate: float
+    base_rate: float | None = None
     confidence: float = 0.95
+    sd: float | None = None
+    outcome_range: LossRange = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         checks.set_fields(self, arms=checks.arms(self.arms), epsilon=checks.epsilon(self.epsilon))
         checks.within("confidence", self.confidence, 0.5, 1.0 - 1e-9)
-        if not 0.0 < self.base_rate < 1.0 or not 0.0 < self.gap <= 1.0 - self.base_rate:
+        check_outcomes(self.sd, self.outcome_range, self.base_rate)
+        if not 0.0 < self.gap <= self.widest:
+            most = "half of the range" if self.base_rate is None else "1 - base_rate"
             raise InputError(
-                f"base_rate must be between 0 and 1, and gap above 0 and at most 1 - base_rate; "
-                f"got base_rate {self.base_rate:g} and gap {self.gap:g}."
+                f"gap must be above 0 and at most {most}, {plain(self.widest)}; "
+                f"got {plain(self.gap)}."
             )
 
     @property
+    def width(self) -> float:
+        """The length of the range."""
+        return self.outcome_range[1] - self.outcome_range[0]
+
+    @property
+    def widest(self) -> float:
+        """The largest gap."""
+        return self.width / 2.0 if self.base_rate is None else 1.0 - self.base_rate
+
+    @property
     def losses(self) -> NDArray[np.float64]:
-        """The arms' mean losses, the best first."""
-        means = np.full(self.arms, 1.0 - self.base_rate)
-        means[0] -= self.gap
+        """The arms' mean losses, the best first, as parts of the range."""
+        means = np.full(self.arms, 0.5 if self.base_rate is None else 1.0 - self.base_rate)
+        means[0] -= self.gap / self.width
         return means
+
+    @property
+    def varies(self) -> float:
+        """The standard deviation of losses as a part of the range; 0 where they are 0 or 1."""
+        return 0.0 if self.sd is None else self.sd / self.width
 
 
 @dataclass(frozen=True)
@@ -97,11 +123,11 @@ class AnswerPlan:
     @property
     def sentence(self) -> str:
         """The answer in a sentence."""
-        race, _, plain = self.rows
+        race, _, without = self.rows
         said = (
             f"About {_about(race.mean)} people until the best arm is known, "
             f"{100 * self.problem.confidence:.4g}% sure; nine times in ten at most "
-            f"{_about(race.most)}. Without privacy about {_about(plain.mean)}."
+            f"{_about(race.most)}. Without privacy about {_about(without.mean)}."
         )
         if self.people is None:
             return said
@@ -133,7 +159,7 @@ def plan_answer(problem: AnswerProblem, people: int | None = None, runs: int = R
     Examples
     --------
     >>> found = plan_answer(AnswerProblem(arms=2, epsilon=0.5, gap=0.1, base_rate=0.6))
-    >>> 1_500 < found.rows[0].mean < 2_800
+    >>> 1_050 < found.rows[0].mean < 1_700
     True
     """
     rows = tuple(time_to_answer(problem, how, runs) for how in (RACE, UNIFORM, PLAIN))
@@ -144,7 +170,7 @@ def plan_answer(problem: AnswerProblem, people: int | None = None, runs: int = R
         asked = replace(problem, **changes)  # type: ignore[arg-type]
         return time_to_answer(asked, RACE, runs, most=float(people)).told >= POWER
 
-    widest = 1.0 - problem.base_rate
+    widest = problem.widest
     gap = _smallest(lambda gap: enough(gap=gap), widest * 1e-5, widest)
     least = _smallest(lambda epsilon: enough(epsilon=epsilon), 1e-6, 100.0)
     return AnswerPlan(problem, rows, gap, least, people)
@@ -157,7 +183,8 @@ def time_to_answer(
 
     Races that are not done after ``most`` rounds count as that many.
     """
-    return race_for(problem.losses, problem.epsilon, problem.confidence, how, runs, most)
+    asked = problem.epsilon, problem.confidence, how, runs, most
+    return race_for(problem.losses, *asked, sd=problem.varies)
 
 
 def race_for(
@@ -167,16 +194,29 @@ def race_for(
     how: str = RACE,
     runs: int = RUNS,
     most: float = MOST,
+    *,
+    sd: float = 0.0,
+    proved: bool = False,
 ) -> TimeToAnswer:
-    """Return the same for arms with any mean losses, the best first."""
-    learner = Race(means.size, epsilon, confidence, uniform=how == UNIFORM)
+    """Return the same for arms with any mean losses, the best first.
+
+    Losses are 0 or 1, or vary by ``sd``. With ``proved`` evidence is as for ``interval="proved"``.
+    """
+    kinds = ("proved", "bounded") if proved else ("binary", "squares")
+    evidence, opening = kinds[int(sd > 0.0)], race_opening(epsilon)
+    learner = Race(
+        *(means.size, epsilon, confidence),
+        evidence=evidence,
+        opening=opening,
+        uniform=how == UNIFORM,
+    )
     params, scale = learner.params(), 1.0 / epsilon
     if how == PLAIN:
-        params, scale = params._replace(law=law_of(), first=2, growth=1.2), 0.0
+        params, scale = params._replace(law=law_of(), squares=law_of(), first=2, noise=0.0), 0.0
     took, wrong, told = [], 0, 0
     for run in range(runs):
         state = learner.start()
-        raced = run_race(params, state, means, scale, float(most), new_stream(run))
+        raced = run_race(params, state, means, sd, scale, float(most), new_stream(run))
         took.append(raced if raced >= 0.0 else most)
         wrong += int(state.racing[0] == 0.0)
         told += int(0.0 <= raced <= most and state.racing[0] > 0.0)

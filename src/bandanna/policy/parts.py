@@ -417,7 +417,7 @@ def _plain_bandit(learner: str, problem: Problem, release: PlainRelease) -> Reci
         raise InputError(f"{learner} decides how long arms are kept: leave out batch=.")
     recipe = recipe_of(find(learner, with_experts=False).tuned(problem.but(epsilon=MAX_EPSILON)))
     if learner == RACE:  # nothing but sums is published
-        recipe = recipe_of(race(problem.but(epsilon=MAX_EPSILON), evidence="proved"))
+        recipe = recipe_of(race(problem.but(epsilon=MAX_EPSILON), evidence="proved", opening=1))
     return Recipe(recipe.learner, PlainRelease(recipe.batch, checks.MAX_ROUNDS))
 
 

@@ -77,8 +77,11 @@ def _kl(x: float, y: float) -> float:
 RACE = "race"
 OPENING, LEAST_OPENING = 30.0, 80
 """An arm's first batch has so many rounds over epsilon, and at least so many."""
-GROWTHS = {"proved": 1.5, "bounded": 1.4, "squares": 1.3, "binary": 1.3}
-"""By how much an arm's rounds grow from batch to batch, with each kind of evidence."""
+
+
+def race_opening(epsilon: float) -> int:
+    """Return how many rounds an arm's first batch has in a race, if there are rounds enough."""
+    return math.ceil(max(OPENING / epsilon, LEAST_OPENING))
 
 
 def race(
@@ -92,14 +95,11 @@ def race(
 ) -> Tuning:
     """The race for the best arm on Laplace batches that grow; ``opening`` is the first of an arm.
 
-    Evidence from the range alone begins with 2 / epsilon; what rests on squares, or on the normal
-    law, with enough rounds for these.
+    With few rounds it is shorter, and 2 / epsilon at least.
     """
-    first = least = math.ceil(2.0 / problem.epsilon)
-    if evidence != "proved":
-        first = max(least, math.ceil(max(OPENING / problem.epsilon, LEAST_OPENING)))
-        if problem.rounds is not None:
-            first = max(least, min(first, problem.rounds // (8 * problem.arms)))
+    least, first = math.ceil(2.0 / problem.epsilon), race_opening(problem.epsilon)
+    if problem.rounds is not None:
+        first = max(least, min(first, problem.rounds // (8 * problem.arms)))
     first = min(opening or first, LONGEST)
     if problem.rounds is not None and problem.rounds < first:
         raise InputError(
@@ -108,8 +108,7 @@ def race(
         )
     settings = {"arms": problem.arms, "epsilon": problem.epsilon}
     asked = {"confidence": confidence, "tolerance": tolerance, "evidence": evidence}
-    asked |= {"opening": first, "growth": GROWTHS[evidence]}
-    asked |= {"rounds": problem.rounds}
+    asked |= {"opening": first, "rounds": problem.rounds}
     through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
     released = {"name": "laplace", **through, "squares": True}
     return Tuning({"name": RACE, **settings, **asked}, released)
