@@ -153,10 +153,29 @@ def test_what_the_run_tells_alone_goes_before_the_log() -> None:
 
 def test_a_noisier_log_counts_in_part() -> None:
     known = PriorArm(1_000.0, 0.3, 1.0, 4.0)
-    sums, rounds, releases = weighed((known, known._replace(scale=0.5)), 1.0)
-    assert sums.tolist() == [75.0, 300.0]
-    assert rounds.tolist() == [250.0, 1_000.0]
-    assert releases.tolist() == [1.0, 1.0]
+    told = weighed((known, known._replace(scale=0.5, square=0.02)), 1.0)
+    assert told.sums.tolist() == [75.0, 300.0]
+    assert told.rounds.tolist() == [250.0, 1_000.0]
+    assert told.releases.tolist() == [1.0, 1.0]
+    assert told.squares.tolist() == [62.5, 20.0]
+
+
+@pytest.mark.parametrize("interval", ["normal", "proved"])
+def test_how_much_outcomes_vary_in_the_log_is_known(interval: str) -> None:
+    rng = np.random.default_rng(5)
+    lab = {"plan": rng.choice(["A", "B"], 4_000), "lab": rng.gamma(6.5, 0.055, 4_000).clip(0, 1)}
+    log = bd.answer(lab, arm="plan", outcome="lab", epsilon=0.5)
+    known = json.loads(json.dumps(log.to_dict()))
+    for arm in known["start"]["arms"]:
+        assert arm[4] / arm[1] == pytest.approx(0.04, abs=0.01)
+    unknown = known | {"start": known["start"] | {"arms": [a[:4] for a in known["start"]["arms"]]}}
+    wide = []
+    for start in (known, unknown):
+        options: dict[str, Any] = {"goal": "answer", "interval": interval, "start_from": start}
+        policy = bd.PrivateBandit(["A", "B"], 0.5, **options)
+        wide.append(policy.compare("A", "B"))
+    widths = [one.high - one.low for one in wide]
+    assert widths[0] < (0.6 if interval == "normal" else 1.001) * widths[1]
 
 
 def test_evidence_of_a_log_in_part_is_valid() -> None:

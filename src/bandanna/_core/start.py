@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bandanna._core import checks
 from bandanna._core.types import JSON, ArmName, InputError
 
-MOST_ROWS = 1e15
+MOST_ROWS, MOST_SQUARE = 1e15, 0.25
 KEYS = {"arms", "scale", "loss_range", "reward"}
 EXPECTED = (
     "start_from must be what bd.answer returned for a log, or its to_dict(), which is what "
@@ -39,6 +39,8 @@ class StartArm(NamedTuple):
     """Its noisy sums of losses, added up, where a loss is a share of the range."""
     releases: float
     """How many sums there are."""
+    square: float
+    """The same of squares around 1/2; where none were released, the most they can be."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,14 @@ def check_start(value: object) -> Start | None:
     return Start(arms, scale, ends, bool(inner["reward"]), dict(certificate))
 
 
-def _arm(name: object, rows: object, total: object, releases: object) -> StartArm:
+def _arm(
+    name: object, rows: object, total: object, releases: object, square: object = None
+) -> StartArm:
     if not isinstance(name, str | int) or isinstance(name, bool):
         raise InputError("start_from has an arm whose name is neither a text nor a whole number.")
     numbers = [checks.as_float(number) for number in (rows, total, releases)]
+    numbers.append(MOST_SQUARE * numbers[0] if square is None else checks.as_float(square))
     good = all(map(math.isfinite, numbers)) and 1.0 <= numbers[2] <= numbers[0] <= MOST_ROWS
-    if not good or abs(numbers[1]) > MOST_ROWS:
+    if not good or max(abs(numbers[1]), abs(numbers[3])) > MOST_ROWS:
         raise InputError(f"start_from has impossible numbers for the arm {name!r}.")
     return StartArm(name, *numbers)

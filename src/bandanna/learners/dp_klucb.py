@@ -155,8 +155,9 @@ class DpKlucb(CompiledLearner):
         state = DpKlucbState(*known, **self._adaptive(1).start()._asdict())
         state.shares[:] = 0.5 / self.arms
         if self.prior is not None:
-            sums, plays, releases = weighed(self.prior, 1.0 / float(self.epsilon))
-            state.rewards[:], state.plays[:], state.releases[:] = plays - sums, plays, releases
+            told = weighed(self.prior, 1.0 / float(self.epsilon))
+            state.rewards[:], state.plays[:] = told.rounds - told.sums, told.rounds
+            state.releases[:] = told.releases
         return state
 
     def welcome(self, state: NamedTuple, first: int) -> None:

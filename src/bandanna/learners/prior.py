@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna._core.start import part_within
+from bandanna._core.start import MOST_SQUARE, part_within
 from bandanna._core.types import InputError
 
 Floats = NDArray[np.float64]
@@ -29,6 +29,8 @@ class PriorArm(NamedTuple):
     releases: float = 0.0
     scale: float = 0.0
     """Scale of the Laplace noise on each released sum."""
+    square: float = MOST_SQUARE
+    """The released mean square of losses around 1/2, with noise of the same scale."""
 
     @property
     def noise(self) -> float:
@@ -48,18 +50,28 @@ def check_prior(prior: object, arms: int) -> Prior | None:
     checked = tuple(PriorArm(*map(checks.as_float, one)) for one in prior)
     if len(checked) != arms or not np.isfinite(checked).all():
         raise InputError(
-            f"a learner's prior must have four finite numbers for each of {arms} arms."
+            f"a learner's prior must have four or five finite numbers for each of {arms} arms."
         )
     return checked
 
 
-def weighed(prior: Prior, scale: float) -> tuple[Floats, Floats, Floats]:
-    """Return sums of losses, rounds and releases of each arm, with the noise of this scale."""
+class Weighed(NamedTuple):
+    """What counts of a prior, by arm."""
+
+    sums: Floats
+    rounds: Floats
+    releases: Floats
+    squares: Floats
+    """Sums of squares of losses around 1/2."""
+
+
+def weighed(prior: Prior, scale: float) -> Weighed:
+    """Return what counts of a prior, with the noise of this scale."""
     parts = [part_within(one.scale, scale) for one in prior]
     both = list(zip(parts, prior, strict=True))
-    sums = np.array([part * one.rounds * one.mean for part, one in both])
-    return (
-        sums,
+    return Weighed(
+        np.array([part * one.rounds * one.mean for part, one in both]),
         np.array([part * one.rounds for part, one in both]),
         np.array([one.releases for one in prior]),
+        np.array([part * one.rounds * one.square for part, one in both]),
     )

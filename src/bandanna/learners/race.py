@@ -241,7 +241,7 @@ class Race(CompiledLearner):
     def _known_rounds(self) -> float:
         if self.prior is None:
             return 0.0
-        return float(weighed(self.prior, 1.0 / float(self.epsilon))[1].sum())
+        return float(weighed(self.prior, 1.0 / float(self.epsilon)).rounds.sum())
 
     def start(self) -> RaceState:
         """Return the state before the first round."""
@@ -249,8 +249,8 @@ class Race(CompiledLearner):
         state.racing[:] = 1.0
         if self.prior is not None:
             told = weighed(self.prior, 1.0 / float(self.epsilon))
-            state.sums[:], state.plays[:], state.releases[:] = told
-            state.squared[:] = MOST_SQUARE * state.plays
+            state.sums[:], state.plays[:] = told.sums, told.rounds
+            state.releases[:], state.squared[:] = told.releases, told.squares
             settle_once(self.params(), state)
         return state
 

@@ -356,7 +356,7 @@ def _answered(
     certificate = make_certificate(promise, setting)
     known = [(name, arm) for name, arm in zip(names, arms, strict=True) if arm.size]
     start = Start(
-        tuple(StartArm(name, arm.size, arm.total, arm.releases) for name, arm in known),
+        tuple(StartArm(name, arm.size, arm.total, arm.releases, arm.square) for name, arm in known),
         arms[0].scale,
         counted.outcome_range,
         reward,

@@ -90,8 +90,7 @@ def known_of(
 def and_start(known: Known, start: Start) -> Known:
     """Return what is known with the releases of a log that the policy started from.
 
-    The run's noise is on every sum, so a log with more noise counts in part. Its outcomes vary as
-    much as they can.
+    The run's noise is on every sum, so a log with more noise counts in part.
     """
     if not isinstance(known.intervals, AnyTime):
         return known
@@ -109,7 +108,7 @@ def and_start(known: Known, start: Start) -> Known:
     if isinstance(intervals, AnyTimeNormal):
         squares = dict(intervals.squares)
         for arm, one in start.of(known.names).items():
-            squares[arm] = squares.get(arm, 0.0) + part * one.rows * MOST_SQUARE
+            squares[arm] = squares.get(arm, 0.0) + part * one.square
         intervals = replace(intervals, squares=squares)
     return known._replace(rounds=rounds, intervals=intervals)
 

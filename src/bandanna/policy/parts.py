@@ -172,7 +172,8 @@ def _names_of(start: Start) -> list[ArmName]:
 def _prior_of(arm: StartArm | None, start: Start) -> PriorArm:
     if arm is None:
         return PriorArm()
-    return PriorArm(arm.rows, arm.total / arm.rows, arm.releases, start.scale)
+    told = arm.total / arm.rows, arm.releases, start.scale, arm.square / arm.rows
+    return PriorArm(arm.rows, *told)
 
 
 def _check_outcomes(spec: Spec, recipe: Recipe) -> None:
