@@ -11,7 +11,7 @@
     python -m benchmarks.sharp regret    regret of phased where it knows how much outcomes vary
 
 RUNS as a second argument (by default 200 for the trial, 2,000 otherwise); for ``coverage`` kinds of
-intervals after it. Constants were chosen on other worlds.
+intervals and rows after it. Constants were chosen on other worlds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bandanna._core.grid import UNITS
 from bandanna.counted import Counted
 from bandanna.environments import LossTable
 from bandanna.logs import answer_counted
-from bandanna.one_look import Arm, OneLook
+from bandanna.one_look import HOW, Arm, OneLook
 from bandanna.planner.time_to_answer import AnswerProblem, time_to_answer
 from bandanna.simulation.engine import play_run
 
@@ -135,15 +135,19 @@ def coverage(runs: int) -> None:
     pairs = [(name, name) for name in known]
     pairs += [("lab values", "constant"), ("rate .05", "rate .3"), ("revenue, 95% 0", "constant")]
     heads = " | ".join(f"{a:,} + {b:,}, eps {epsilon:g}" for (a, b), epsilon in CASES)
-    for kind in sys.argv[3:] or ("normal", "proved", "exact"):
+    kinds = [one for one in sys.argv[3:] if one in HOW] or HOW
+    rows = [one for one in sys.argv[3:] if one not in HOW]
+    for kind in kinds:
         print(f"\n{kind}: % of differences covered / of means, width over the t-test's\n")
         print(f"| outcomes | {heads} |\n|---|{'---|' * len(CASES)}")
         for pair in pairs:
             laws = [known[name] for name in pair]
             if kind == "exact" and not all(one[0].size == 2 for one in laws):
                 continue
-            cells = [_covered(laws, sizes, epsilon, kind, runs) for sizes, epsilon in CASES]
             name = pair[0] if pair[0] == pair[1] else f"{pair[0]}; {pair[1]}"
+            if rows and name not in rows:
+                continue
+            cells = [_covered(laws, sizes, epsilon, kind, runs) for sizes, epsilon in CASES]
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
