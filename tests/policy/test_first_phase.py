@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna.audits.policies import audit_policy
 from bandanna.policy.first_phase import FirstPhase
+from bandanna.privacy.bought import cut_words
 from bandanna.privacy.card import make_card
 from bandanna.privacy.certificate import sealed, verify
 from tests.policy.test_interrupts import interrupt_at
@@ -121,6 +123,17 @@ def test_without_feedback_the_bounds_are_kept() -> None:
     assert policy.state.found.kept
     assert policy.state.scale is not None
     assert policy.state.scale.ends == (0.0, 1000.0)
+
+
+def test_how_many_were_cut_is_95_percent_sure_in_exact_probabilities() -> None:
+    """Noise of whole people: the tail beyond the bound, and just not beyond a number less."""
+    for scale in (0.3, 0.43, 1.0, 4.75, 10.42, 300.0):
+        size = 10_000
+        _, most = cut_words(0.1, scale / size, size)
+        beyond = round((float(most) / 100.0 - 0.1) * size)
+        ratio = math.exp(-1.0 / scale)
+        assert ratio ** (beyond + 1) / (1.0 + ratio) <= 0.05
+        assert ratio ** (beyond - 1) / (1.0 + ratio) > 0.05 or scale < 1.0
 
 
 # --- the promise ------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from bandanna.logs.rules import Gain, rule_gain
 from bandanna.one_look import Arm, Kind, OneLook, Term, statistic
 from bandanna.policy.answers import ArmAnswer, check_confidence, index_of
 from bandanna.policy.statements import AT_RANDOM, Units, sure
-from bandanna.privacy.bought import WRONG_CUT, Bought, buy, check_asked
+from bandanna.privacy.bought import Bought, buy, check_asked, cut_words
 from bandanna.privacy.certificate import OF_LOGS, Setting, make_certificate
 from bandanna.privacy.composition import for_person
 from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
@@ -600,11 +600,10 @@ def _notes(
         )
     if bought.cut is not None:
         spent = sum(part.epsilon for part in bought.parts if "slope" not in part.what)
-        most = min(100.0 * (bought.cut + WRONG_CUT * bought.cut_noise), 100.0)
+        cut, most = cut_words(bought.cut, bought.cut_noise, bought.size)
         said.append(
             f"The range, {low:.6g} to {high:.6g}, was found with {spent:.3g} of epsilon; about "
-            f"{100.0 * bought.cut:.2g} in a hundred {counted.per} are cut by it, 95% sure at most "
-            f"{most:.2g}."
+            f"{cut} in a hundred {counted.per} are cut by it, 95% sure at most {most}."
         )
     return tuple(said)
 

@@ -19,10 +19,10 @@ from bandanna._core.types import plain
 from bandanna.policy.parts import outcome_problem, rounds_of_first
 from bandanna.policy.state import Found
 from bandanna.privacy.bought import (
-    WRONG_CUT,
     Sample,
     adjusted_bounds,
     buy,
+    cut_words,
     planned_parts,
     shares_of_whole,
 )
@@ -98,10 +98,10 @@ def found_words(found: Found, per: str) -> str:
             f"Too few of {first}, tell a range: everything from {plain(low)} to {plain(high)} is "
             f"counted."
         )
-    most = min(100.0 * (found.cut + WRONG_CUT * found.cut_noise), 100.0)
+    cut, most = cut_words(found.cut, found.cut_noise, found.rounds)
     said = (
         f"The range, {low:.6g} to {high:.6g}, was found from {first}; about "
-        f"{100.0 * found.cut:.2g} in a hundred were cut by it, 95% sure at most {most:.2g}."
+        f"{cut} in a hundred were cut by it, 95% sure at most {most}."
     )
     if found.related is None:
         return said

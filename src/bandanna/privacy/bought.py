@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.grid import UNITS, LossRange
 from bandanna._core.scale import Scale
-from bandanna._core.types import InputError
+from bandanna._core.types import InputError, at_most, plain
 from bandanna.counted import Integers
 from bandanna.privacy.composition import float_below
 from bandanna.privacy.log_release import SideRelease
@@ -47,7 +47,8 @@ FLATTEST, STEEPEST, SLOPES = -0.5, 1.5, 41
 
 
 WRONG_CUT = math.log(10.0)
-"""Scales of Laplace noise that are exceeded, on one side, with probability 5%."""
+"""Scales of Laplace noise that are exceeded, on one side, with probability 5%. Whole noise is not
+below minus their next whole number with more than that: half of a tenth, at most."""
 
 TELLING = 5.0
 """How many scales of the noise there must be pairs of people, to say what an adjustment gained."""
@@ -132,6 +133,8 @@ class Bought:
     """Share of the people whose outcomes were cut: a private estimate."""
     cut_noise: float = 0.0
     """The scale of its noise."""
+    size: int = 0
+    """Of how many people it is a share."""
     adjusted: str = ""
     """The column that was subtracted."""
     related: float | None = None
@@ -233,10 +236,23 @@ def _with_range(
         None if kept and not adjust else sample.loss_range,
         None if kept else min(max(cut / sample.size, 0.0), 1.0),
         counted.scale / sample.size,
+        sample.size,
         adjust,
         related,
         kept,
     )
+
+
+def cut_words(cut: float, noise: float, size: int) -> tuple[str, str]:
+    """Return how many in a hundred of so many people were cut, and 95% sure how many at most.
+
+    Examples
+    --------
+    >>> cut_words(0.01, 0.004, 1000), cut_words(1.0, 0.004, 1000)
+    (('1', '2'), ('100', '100'))
+    """
+    most = 100.0 * (cut + math.ceil(WRONG_CUT * noise * size) / size)
+    return plain(float(f"{100.0 * cut:.2g}")), at_most(min(most, 100.0))
 
 
 def candidate_ends(bounds: LossRange) -> Floats:
