@@ -16,6 +16,7 @@ import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna.audits.policies import audit_policy
 from bandanna.policy.first_phase import FirstPhase
+from bandanna.policy.parts import rounds_of_first
 from bandanna.privacy.bought import cut_words
 from bandanna.privacy.card import make_card
 from bandanna.privacy.certificate import sealed, verify
@@ -173,6 +174,34 @@ def test_everything_that_is_released_is_planned(monkeypatch: pytest.MonkeyPatch)
         released.clear()
         play(policy, 2 * first.rounds)
         assert sorted(released) == [part.what for part in first.parts]  # each of them once
+
+
+@pytest.mark.parametrize("how", ["give_up", "finish"])
+def test_a_search_that_fails_leaves_no_outcome_in_its_traceback(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(part: Any, exact: Any) -> Any:
+        raise MemoryError("no memory is left")
+
+    persons: dict[str, Any] = {"per_person": 1, "rounds_per_slot": 2} if how == "finish" else {}
+    policy = make(4.0, rounds=100, **BOTH, **persons)
+    who: Any = ({"person": k} if persons else {} for k in range(1000))
+    made = [policy.decide(before=0.123, **next(who)) for _ in range(rounds_of_first(policy.spec))]
+    for one in made[1:]:
+        policy.observe(one, loss=123.0)
+    for name in ("choose", "count"):
+        monkeypatch.setattr(bd.privacy.log_release.SideRelease, name, fails)
+    if persons:
+        for person in range(1, len(made)):
+            policy.finish(person)
+    last: Any = partial(policy.finish, 0) if persons else partial(policy.give_up, made[0])
+    with pytest.raises(MemoryError) as failure:
+        last()
+    inside = [one.frame.raw for one in failure.traceback if one.path != Path(__file__)]
+    assert inside
+    for frame in inside:
+        assert "0.123" not in repr(frame.f_locals)
+    assert policy.state.found is None
 
 
 def test_a_certificate_shows_what_was_changed() -> None:

@@ -602,17 +602,25 @@ def _scaled_or_found(
 ) -> bool:
     """Count what a batch kept as it was sent; False if it is used otherwise, or not at all.
 
+    However it ends, nothing is left of the values: not in a traceback either.
+    """
+    try:
+        return not batch.raw or _use_values(parts, state, batch, values)
+    except BaseException as error:
+        raise without_frames(error) from None
+    finally:
+        values.clear()
+
+
+def _use_values(parts: Parts[Chooser], state: State, batch: Batch, values: list[Value]) -> bool:
+    """Find how to count with what a batch kept, or count it; False if nothing is to be released.
+
     The first phase finds how to count; of phases that close before it nothing is used. If it is
     gone without having found anything, as an interrupt may leave it, the next one finds it.
     """
-    if not batch.raw:
-        return True
     if state.scale is None:
         if FIRST not in state.open and parts.first is not None:
-            try:
-                found = parts.first.find(values, reward=state.rewarded)
-            except BaseException as error:
-                raise without_frames(error) from None
+            found = parts.first.find(values, reward=state.rewarded)
             state.scale, state.found = found.scale, found
             state.released += 1
         return False
