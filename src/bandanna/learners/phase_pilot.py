@@ -1,9 +1,9 @@
 """Phases after a pilot: arms far behind leave early, and probing costs a share of what was lost.
 
-The pilot gives every arm a few rounds, enough to see which arms are far behind. The opening, of the
-length that the first phase has without a pilot, is for the others. Later phases follow the shares
-of Thompson sampling. Arms that are not played, or hardly, are in a phase with a probability that is
-fixed before it, so that regret is estimated without bias where there is a net.
+The pilot gives every arm a few rounds, enough to see which arms are far behind. All later phases
+follow the shares of Thompson sampling; the first of them, the opening, draws more widely. Arms that
+are not played, or hardly, are in a phase with a probability that is fixed before it, so that regret
+is estimated without bias where there is a net.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.streams import Stream, uniform
+from bandanna.learners.phase_model import VARIANCE
 from bandanna.learners.phase_net import note_safety, set_limits, set_odds, watched
 from bandanna.learners.phase_plan import (
     ALMOST_ALL,
@@ -38,20 +39,29 @@ PILOT, LEAST_PILOT = 20.0, 12.0
 0.07, so that arms 0.3 behind are seen."""
 SHORT = 2.0
 """There is a pilot where it is so many times shorter than the first phase without one."""
-OPENED = 0.8
-"""Length of the opening, of that of the first phase without a pilot."""
-BEHIND = 2.5
-"""Standard errors by which an arm is behind that is left out of the opening."""
+OPENED, GROWN = 1.2, 4.0
+"""Length of the opening, of that of the first phase without a pilot and as many arms as its shares
+are worth, and of the pilot's at most."""
+WIDE = 1.4
+"""How much of the posterior's deviation is drawn in the opening."""
+BEHIND, SOME, MOST_EVEN = 2.5, 0.05, 0.4
+"""An arm that is not so many standard errors behind has such a share of the opening beside its own,
+where arms are so few that this part is enough for it."""
 GATHERED = 0.75
 """Where one arm has such a share, the small shares of others are gathered in few phases."""
 WORTH, FEWEST = 1.0, 4.0
 """A share of fewer rounds, times epsilon, is not worth its release; nor of fewer rounds."""
 MOST_OFTEN = 20.0
 """How often in a run an arm that is not played is looked at, at most."""
-CLEAR = 2.5
+AT_LEAST, SPARED, INSURED = 2.4, 0.5, 0.0006
+"""How often at least, while that costs no more than this share of what was lost so far, and of the
+rounds of the run."""
+CLEAR = 2.0
 """A probe sees an arm that overtook the leader by ``OVERTAKE``, so many standard errors clear."""
-LITTLE_NOISE = 6.0
-"""Rounds, times epsilon, that probes for the net have at least."""
+LEAST_NOISE, LITTLE_NOISE, LITTLE_SAMPLING = 6.0, 12.0, 24.0
+"""Rounds, times epsilon and beside so many times the variance, whose mean tells enough for the net
+and for the share of an arm that is seldom played. Fewer, and the noise of a rare arm, which counts
+for all the phases that it is not in, passes for regret."""
 RANDOMLY = 0.4
 """Most of a phase that arms may have of which it is drawn whether they are in it."""
 GOLDEN = 0.6180339887498949
@@ -85,7 +95,7 @@ def _pays(params: PhasedParams, state: PhasedState) -> bool:
 
 
 @step
-def _opens(params: PhasedParams, state: PhasedState) -> bool:
+def opens(params: PhasedParams, state: PhasedState) -> bool:
     """Whether only the pilot is known, and the opening comes."""
     if state.phase[RECORDS] != 1.0:
         return False
@@ -96,19 +106,38 @@ def _opens(params: PhasedParams, state: PhasedState) -> bool:
 
 
 @part
-def _opening_shares(params: PhasedParams, state: PhasedState, lead: int) -> float:
-    """Share the opening evenly among arms that are not far behind; returns how many they are."""
+def _share_opening(state: PhasedState) -> None:
+    """Let every arm that is not far behind have a part in the opening, whatever luck it had."""
     fitted, precision, shares = state.scratch_fitted, state.scratch_precision, state.scratch_shares
-    count = 0.0
+    first = int(np.argmin(fitted))
+    near = 0.0
     for i in range(shares.size):
-        error = math.sqrt(1.0 / precision[i] + 1.0 / precision[lead])
-        shares[i] = 0.0
-        if fitted[i] - fitted[lead] <= BEHIND * error:
-            shares[i] = 1.0
-            count += 1.0
+        error = math.sqrt(1.0 / precision[i] + 1.0 / precision[first])
+        state.scratch_counts[i] = 1.0 if fitted[i] - fitted[first] <= BEHIND * error else 0.0
+        near += state.scratch_counts[i]
+    even = min(SOME * near, MOST_EVEN)
     for i in range(shares.size):
-        shares[i] /= count
-    return count
+        shares[i] = (1.0 - even) * shares[i] + even * state.scratch_counts[i] / near
+
+
+@step
+def _opening_size(params: PhasedParams, state: PhasedState) -> float:
+    """Return the length of the opening: the clearer the pilot was, the shorter."""
+    square = 0.0
+    for share in state.scratch_shares:
+        square += share * share
+    each = first_size(params, state.planned.size) / state.planned.size
+    size = math.ceil(min(OPENED / square * each, GROWN * state.phase[ROUNDS]))
+    if params.horizon > 0.0:
+        size = max(min(size, params.horizon - state.phase[ROUNDS]), 1.0)
+    return float(size)
+
+
+@step
+def _enough_rounds(params: PhasedParams, state: PhasedState) -> float:
+    """Return how many rounds of an arm tell enough for the net."""
+    sampling = LITTLE_SAMPLING * state.scratch_summary[VARIANCE]
+    return float(LITTLE_NOISE / params.epsilon + sampling)
 
 
 @part
@@ -120,14 +149,12 @@ def plan_next(params: PhasedParams, state: PhasedState, stream: Stream) -> bool:
     if watched(params, state):
         note_safety(params, state)
     shares, arms = state.scratch_shares, state.planned.size
-    opening = _opens(params, state)
+    opening = opens(params, state)
+    if opening:
+        _share_opening(state)
     lead = int(np.argmax(shares))
     if opening:
-        lead = int(np.argmin(state.scratch_fitted))
-        alive = _opening_shares(params, state, lead)
-        size = float(math.ceil(OPENED * alive * first_size(params, arms) / arms))
-        if params.horizon > 0.0:
-            size = max(min(size, params.horizon - state.phase[ROUNDS]), 1.0)
+        size = _opening_size(params, state)
     else:
         size = next_size(params, state, shares[lead] > ALMOST_ALL)
     _set_counts(params, state, lead, size, opening)
@@ -139,7 +166,8 @@ def plan_next(params: PhasedParams, state: PhasedState, stream: Stream) -> bool:
         for i in range(arms):
             if state.odds[i] == 0.0:
                 count = rounds_to_tell(params, state, i, lead, CLEAR)
-                state.scratch_counts[i] = math.ceil(max(count, LITTLE_NOISE / params.epsilon))
+                count = min(count, _enough_rounds(params, state))
+                state.scratch_counts[i] = math.ceil(max(count, LEAST_NOISE / params.epsilon))
         set_odds(params, state, lead, size, RANDOMLY * size)
         if not set_limits(params, state, size):
             return False
@@ -159,7 +187,8 @@ def _set_counts(
     least = 0.0
     fewest = max(WORTH / params.epsilon, FEWEST)
     if not opening and shares[lead] >= GATHERED:
-        least = min(RARELY / (params.epsilon * params.epsilon * size), MOST_RARELY)
+        few = max(RARELY / params.epsilon**2, _enough_rounds(params, state))
+        least = min(few / size, MOST_RARELY)
     for i in range(shares.size):
         if shares[i] >= least and i != lead and shares[i] * size < fewest:
             shares[i] = 0.0
@@ -213,7 +242,10 @@ def _how_often(params: PhasedParams, state: PhasedState, lead: int) -> float:
             lost += state.rounds[i, j] * behind
         if i != lead and state.odds[i] == 0.0:
             cost += behind * rounds_to_tell(params, state, i, lead, CLEAR)
-    return min(params.premium * lost / cost, MOST_OFTEN) if cost > 0.0 else MOST_OFTEN
+    if cost == 0.0:
+        return MOST_OFTEN
+    least = min(AT_LEAST, SPARED * lost / cost, INSURED * params.horizon / cost)
+    return min(max(params.premium * lost / cost, least), MOST_OFTEN)
 
 
 @part

@@ -26,7 +26,7 @@ from bandanna.learners.phase_net import (
     take_over,
     watched,
 )
-from bandanna.learners.phase_pilot import plan_next, plan_pilot
+from bandanna.learners.phase_pilot import WIDE, opens, plan_next, plan_pilot
 from bandanna.learners.phase_plan import enough, first_size, plan_first, plan_phase
 from bandanna.learners.phased_state import (
     ADAPTIVE,
@@ -92,7 +92,7 @@ def phased_open(params: PhasedParams, state: PhasedState, stream: Stream) -> tup
     else:
         model = model_of(state)
         fit(model, records)
-        bold = BOLD
+        bold = WIDE if params.pilot > 0.0 and opens(params, state) else BOLD
         if params.horizon > 0.0:
             bold *= math.sqrt(max(1.0 - phase[ROUNDS] / params.horizon, 0.02))
         thompson_shares(model, records, bold, DRAWS, state.scratch_shares, stream)
