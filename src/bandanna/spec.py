@@ -550,6 +550,12 @@ class Spec:
                 'loss_range="auto" is for a range that is to be found: leave out binary= and '
                 "adjusted_range=."
             )
+        low, high = values["loss_range"]
+        if name is not None and not math.isfinite(1e3 * (high - low)):
+            raise InputError(
+                f"the range, {low:g} to {high:g}, is too wide to subtract from; write outcomes in "
+                f"other units."
+            )
         if values["start_from"] is not None and (name or values["bounds"]):
             raise InputError(
                 'a log is of outcomes as they are: start_from= goes without adjust= and "auto".'

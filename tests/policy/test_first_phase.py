@@ -59,7 +59,8 @@ def test_a_range_is_found_and_answers_say_what_is_counted() -> None:
     assert 250.0 < high < 600.0
     answer = policy.answer(outcome="spending")
     assert "spending, counted" in str(answer)
-    assert "was found from the first 180 decisions, which are used for nothing else" in answer.about
+    said = "was found from 180 decisions of the first phase, which are used for nothing else"
+    assert said in answer.about
     assert sum(arm.rounds for arm in answer.arms) <= 1500 - 180
     assert all(low <= arm.low <= arm.high <= high for arm in answer.arms)
 
@@ -114,6 +115,16 @@ def test_guardrails_and_a_control_go_with_it() -> None:
         policy.observe(made, reward=120.0, metrics=refund)
     assert policy.state.found is not None
     assert [one.name for one in policy.dropped] == ["B"]
+
+
+def test_answers_count_those_of_the_first_phase_whose_feedback_came() -> None:
+    policy = make(**AUTO)
+    first = [policy.decide() for _ in range(180)]
+    policy.give_up(first[0])
+    for one in first[1:]:
+        policy.observe(one, reward=120.0)
+    play(policy, 400)
+    assert "found from 179 decisions of the first phase" in policy.answer().about
 
 
 def test_without_feedback_the_bounds_are_kept() -> None:
@@ -237,6 +248,7 @@ def test_what_is_known_of_sums_alone_is_not_said_of_the_first_phase() -> None:
         ({**AUTO, "binary": True}, "binary"),
         ({**AUTO, "algorithm": "dp-klucb"}, "plays none"),
         ({**AUTO, "goal": "answer"}, "plays none"),
+        ({"adjust": "x", "loss_range": (-8e307, 8e307)}, "too wide"),
         ({**AUTO, "adjust": "x", "slope": 1.0, "adjusted_range": (0, 1)}, "adjusted_range"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_first_phase_finds_a_range_and_goes_on_after_a_restart(tmp_path: Path)
             assert here.reward(f"e{number}", reward=100 + number % 20) == 204
         path = f"/v1/experiments/{experiment}"
         assert (
-            "was found from the first 36 decisions"
+            "was found from 36 decisions of the first phase"
             in here.http.get(f"{path}/answer").json()["about"]
         )
         assert here.http.get(path).json()["settings"]["loss_range"] == "auto"

@@ -92,11 +92,11 @@ class FirstPhase:
 def found_words(found: Found, per: str) -> str:
     """Say what the first phase found."""
     low, high, _ = found.scale
-    first = f"the first {found.rounds:,} {per}, which are used for nothing else"
+    first = f"{found.rounds:,} {per} of the first phase, which are used for nothing else"
     if found.cut is None:
         return (
-            f"Too few of {first}, tell a range: everything from {plain(low)} to {plain(high)} is "
-            f"counted."
+            f"Too few outcomes of {first}, tell a range: everything from {plain(low)} to "
+            f"{plain(high)} is counted."
         )
     cut, most = cut_words(found.cut, found.cut_noise, found.rounds)
     said = (
