@@ -98,12 +98,21 @@ def test_a_player_that_drops_the_arm_at_once_is_caught() -> None:
     assert report.limit.regret > 100
 
 
-def test_our_policies_do_not_meet_the_conditions() -> None:
+@pytest.mark.parametrize("algorithm", ["phased", "adaptive", "one-bit"])
+def test_policies_of_long_batches_do_not_meet_the_conditions(algorithm: str) -> None:
     """Their batches are longer than p, so they cannot have dropped the arm by round tau."""
-    report = check_limits(bd.PrivateBandit(2, 0.1, 50_000), 50_000, replicates=400)
+    report = check_limits(bd.PrivateBandit(2, 0.1, 50_000, algorithm), 50_000, replicates=400)
     assert report.plays_enough.holds
     assert not report.drops_quickly.holds
     assert not report.applies
+
+
+def test_the_default_loses_at_least_what_the_lemma_says() -> None:
+    """A gap this large is seen in its first phases, so it may drop the arm by round tau."""
+    report = check_limits(bd.PrivateBandit(2, 0.1, 50_000), 50_000, replicates=400)
+    assert report.plays_enough.holds
+    assert max(report.regret, report.shifted_regret) > report.limit.regret
+    assert report.respected
 
 
 def test_what_the_lemma_is_not_about_is_refused() -> None:
