@@ -61,6 +61,31 @@ def test_whatever_was_known_moves_a_sum_by_no_more_than_the_range(before: float)
     assert all(0 <= total <= UNITS for total in counted(policy))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {
+            "adjust": None,
+            "slope": None,
+            "adjusted_range": None,
+            "loss_range": "auto",
+            "bounds": (0.0, 1.0),
+        },
+    ],
+)
+def test_losses_and_rewards_do_not_mix(options: dict[str, Any], tmp_path: Path) -> None:
+    policy = make(**options)
+    before: dict[str, Any] = {} if options else {"before": 0.5}
+    policy.observe(policy.decide(**before), reward=0.5)
+    policy.save(tmp_path / "one.json")
+    policy = bd.load(tmp_path / "one.json")
+    decision = policy.decide(**before)
+    with pytest.raises(bd.InputError, match="came the other way before"):
+        policy.observe(decision, loss=0.25)
+    policy.observe(decision, reward=0.75)
+
+
 @pytest.mark.parametrize("algorithm", ["phased-net", "phased", "ab-test", "dp-klucb", "one-bit"])
 def test_every_algorithm_takes_it(algorithm: str) -> None:
     policy, rng = make(algorithm=algorithm), np.random.default_rng(0)

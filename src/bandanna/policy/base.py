@@ -58,6 +58,10 @@ if TYPE_CHECKING:
     from bandanna.privacy.range import PrivateRange
 
 
+BOTH_WAYS = (
+    "feedback of this policy came the other way before: as reward= or as loss=. Where something is "
+    "subtracted from outcomes, or their range is found, all of it must come the same way."
+)
 NOT_BINARY = (
     "this policy was made with binary=True: its feedback is one of the two ends of the range. "
     "Leave binary out for outcomes in between."
@@ -136,6 +140,8 @@ class BasePolicy(OneProcess):
         self._check_process()
         with self._lock:
             rewarded = reward is not None
+            if (spec.adjust or spec.finds) and self._state.rewarded is (not rewarded):
+                raise InputError(BOTH_WAYS)
             batch = observe(self._parts, self._state, made, units, also, reward=rewarded)
             self._state.rewarded = rewarded
             # What fails below must not carry them in its traceback.

@@ -229,7 +229,7 @@ def load_state(state: State, saved: JSON, limits: Limits, *, latest: bool = Fals
     state.resumed = checks.whole("resumed", counters["resumed"], at_least=0)
     state.mixed = counters["mixed"] is True
     state.outstanding = checks.whole("outstanding", counters["outstanding"], at_least=0)
-    state.rewarded = counters["rewarded"] is True
+    state.rewarded = counters["rewarded"]
     state.missed_before = checks.whole("missed", counters["missed"], at_least=0)
     state.left_out = checks.whole("left_out", counters["left_out"], at_least=0)
     given = checks.whole("control_rounds", counters["control_rounds"], at_least=0)

@@ -511,7 +511,7 @@ class Diagnostics(BasePolicy):
 
     def _units(self, outcome: str) -> Units:
         per = "decisions" if self.people is None else "people"
-        rewarded, scale = self._state.rewarded, self._state.scale
+        rewarded, scale = bool(self._state.rewarded), self._state.scale
         if scale is None:
             return Units(*self.loss_range, rewarded, outcome, per, clip=self.clip)
         adjusted = self.spec.adjust or ""

@@ -83,7 +83,7 @@ class Policy(Diagnostics):
         spec, learned = self.spec, start_learner(self.recipe, stream)
         people = None if spec.rule is None else People()
         self._state = State(stream, learned, people, retired=retired)
-        self._state.rewarded = spec.start is not None and spec.start.reward
+        self._state.rewarded = None if spec.start is None else spec.start.reward
         self._state.scale = spec.scale
         self._state.first_arms = 0 if spec.start is None else len(spec.arms)
         runner = Runner(self.recipe, spec.num_experts, self._state, len(spec.arms))

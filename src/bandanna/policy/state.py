@@ -567,8 +567,8 @@ class State:
     """Arms that guardrails retired."""
     control_rounds: int = 0
     """Rounds of batches that the control was given to keep its share."""
-    rewarded: bool = False
-    """Whether feedback comes as rewards: in which direction answers are given."""
+    rewarded: bool | None = None
+    """Whether feedback comes as rewards: in which direction answers are given. None before any."""
     scale: Scale | None = None
     """How outcomes are counted; None where they are counted as they are, or it is not known yet."""
     found: Found | None = None

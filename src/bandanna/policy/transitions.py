@@ -620,7 +620,7 @@ def _use_values(parts: Parts[Chooser], state: State, batch: Batch, values: list[
     """
     if state.scale is None:
         if FIRST not in state.open and parts.first is not None:
-            found = parts.first.find(values, reward=state.rewarded)
+            found = parts.first.find(values, reward=bool(state.rewarded))
             state.scale, state.found = found.scale, found
             state.released += 1
         return False
@@ -628,7 +628,7 @@ def _use_values(parts: Parts[Chooser], state: State, batch: Batch, values: list[
         units = sent[0]
         if came:
             how = parts.sent_range
-            units = state.scale.units(units, before, how, reward=state.rewarded)
+            units = state.scale.units(units, before, how, reward=bool(state.rewarded))
         batch.tally.add_to(arm, units)
         if came and batch.columns is not None and len(sent) == batch.columns.values:
             batch.columns.add(arm, (units, *sent[1:]))
