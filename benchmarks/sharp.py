@@ -8,7 +8,7 @@
     python -m benchmarks.sharp others    the same table as tea-tasting has it
     python -m benchmarks.sharp races     rounds until an answer, looking after every release
     python -m benchmarks.sharp equal     runs in which equal arms are told apart at any look
-    python -m benchmarks.sharp regret    regret of phased where it knows how much outcomes vary
+    python -m benchmarks.sharp regret    regret of phased and dp-klucb with squares and without
 
 RUNS as a second argument (by default 200 for the trial, 2,000 otherwise); for ``coverage`` kinds of
 intervals and rows after it. Constants were chosen on other worlds.
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -338,16 +339,17 @@ def equal(runs: int) -> None:
 
 
 def regret(runs: int) -> None:
-    """Regret of phased on the trial's lab values, drawn again and again, in units of the range."""
+    """Regret on the trial's lab values, drawn again and again, in units of the range."""
     log = trial_data()
     laws: list[Law] = [law(log["cd420"][log["arms"] == arm] / 1000.0) for arm in range(4)]
     laws = [(1.0 - values, chances) for values, chances in laws]  # more is better
     means = np.array([float(values @ chances) for values, chances in laws])
-    print("| rounds | epsilon | with squares | without |\n|---|---|---|---|")
+    heads = "phased | phased, without squares | dp-klucb | dp-klucb, without squares"
+    print(f"| rounds | epsilon | {heads} |\n|---|---|---|---|---|---|")
     for rounds, epsilon in ((20_000, 0.5), (5_000, 1.0), (200_000, 0.1), (20_000, 0.1)):
         cells = []
-        for binary in (False, True):
-            policy = bd.PrivateBandit(4, epsilon, rounds, "phased", binary=binary)
+        for name, binary in product(("phased", "dp-klucb"), (False, True)):
+            policy = bd.PrivateBandit(4, epsilon, rounds, name, binary=binary)
             lost = [
                 play_run(
                     policy.recipe, table_of(laws, rounds, run), np.array([rounds]), 36, run

@@ -170,7 +170,9 @@ class Algorithm:
         if self.needs_rounds:
             problem.horizon(self.name, "one-bit, adaptive or htinf")
         if self.over is not None:
-            return self.over.tuned(problem.over_experts(), batch)
+            tuning = self.over.tuned(problem.over_experts(), batch)
+            alone = {key: value for key, value in tuning.release.items() if key != "squares"}
+            return tuning._replace(release=alone)  # squares are released of arms
         if not self.late:
             problem = problem.but(delay=0)
         try:

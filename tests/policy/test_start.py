@@ -11,7 +11,9 @@ import pytest
 from scipy import stats
 
 import bandanna as bd
+from bandanna._core.compiled import python_source
 from bandanna.inference import Totals, law_of
+from bandanna.learners.phase_model import pooled_level, pooled_variance
 from bandanna.learners.prior import PriorArm, weighed
 from bandanna.logs import LogAnswer
 from bandanna.policy.statements import AS_IN_THE_LOG, FIXED
@@ -160,15 +162,31 @@ def test_a_noisier_log_counts_in_part() -> None:
     assert told.squares.tolist() == [62.5, 20.0]
 
 
-@pytest.mark.parametrize("interval", ["normal", "proved"])
-def test_how_much_outcomes_vary_in_the_log_is_known(interval: str) -> None:
+def lab_logs() -> tuple[Any, Any]:
+    """Answer a log of lab values; with squares, and as it was before they were released."""
     rng = np.random.default_rng(5)
     lab = {"plan": rng.choice(["A", "B"], 4_000), "lab": rng.gamma(6.5, 0.055, 4_000).clip(0, 1)}
     log = bd.answer(lab, arm="plan", outcome="lab", epsilon=0.5)
     known = json.loads(json.dumps(log.to_dict()))
+    unknown = known | {"start": known["start"] | {"arms": [a[:4] for a in known["start"]["arms"]]}}
+    return known, unknown
+
+
+def test_phases_know_from_the_log_how_much_outcomes_vary() -> None:
+    """Lab values vary by .02; with their means they could by .23, which is what phases assume."""
+    for start, variance in zip(lab_logs(), (0.0195, 0.23), strict=True):
+        policy: Any = bd.PrivateBandit(["A", "B"], 0.5, 4_000, "phased", start_from=start)
+        state = policy.recipe.learner.start()
+        assert state.rounds.sum() == 4_000
+        found = python_source(pooled_variance)(state, 1, python_source(pooled_level)(state, 1))
+        assert found == pytest.approx(variance, abs=0.01)
+
+
+@pytest.mark.parametrize("interval", ["normal", "proved"])
+def test_how_much_outcomes_vary_in_the_log_is_known(interval: str) -> None:
+    known, unknown = lab_logs()
     for arm in known["start"]["arms"]:
         assert arm[4] / arm[1] == pytest.approx(0.04, abs=0.01)
-    unknown = known | {"start": known["start"] | {"arms": [a[:4] for a in known["start"]["arms"]]}}
     wide = []
     for start in (known, unknown):
         options: dict[str, Any] = {"goal": "answer", "interval": interval, "start_from": start}

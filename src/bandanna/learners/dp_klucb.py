@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.compiled import python_source, step
+from bandanna._core.start import MOST_SQUARE
 from bandanna._core.streams import Stream
+from bandanna.any_time_normal import Moments, variance_of
 from bandanna.learners.adaptive import (
     Adaptive,
     AdaptiveParams,
@@ -35,6 +37,8 @@ from bandanna.learners.steps import CHOSEN, Lesson, register
 Floats = NDArray[np.float64]
 
 LONGEST = checks.MAX_ROUNDS
+CALMEST = 0.005
+"""Losses of an arm count as varying at least so much."""
 SHARE = 0.1
 """With the guard a batch is at most this share of all rounds, so that the leader is looked at."""
 
@@ -60,6 +64,8 @@ class DpKlucbState(NamedTuple):
     releases: Floats
     waiting: Floats
     """Batches that have not been released yet."""
+    squared: Floats
+    """Released sums of squares around 1/2, less the most that they could be."""
     shares: Floats
     """Each arm's share of the probability of a false alarm."""
     guard: Floats
@@ -83,8 +89,9 @@ class DpKlucb(CompiledLearner):
 
     For arms whose distributions do not change, and releases with Laplace noise of scale
     ``1 / epsilon`` on a batch's sum: there its regret is within ``growth`` of the least that any
-    epsilon-private policy can have. Where losses change the guard notices, unless all that happens
-    is that an arm no longer played becomes the best.
+    epsilon-private policy can have. Where losses vary less than 0s and 1s do, as released squares
+    say, divergences are larger by as much. Where losses change the guard notices, unless all that
+    happens is that an arm no longer played becomes the best.
 
     Parameters
     ----------
@@ -124,7 +131,7 @@ class DpKlucb(CompiledLearner):
     watches: ClassVar[bool] = True
     starts: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = (
-        *("rewards", "plays", "releases", "waiting", "shares"),
+        *("rewards", "plays", "releases", "waiting", "squared", "shares"),
         *Adaptive.per_arm,
     )
 
@@ -151,13 +158,14 @@ class DpKlucb(CompiledLearner):
 
     def start(self) -> DpKlucbState:
         """Return the state before the first round."""
-        known = aligned_zeros(*[self.arms] * 5, GUARD)
+        known = aligned_zeros(*[self.arms] * 6, GUARD)
         state = DpKlucbState(*known, **self._adaptive(1).start()._asdict())
         state.shares[:] = 0.5 / self.arms
         if self.prior is not None:
             told = weighed(self.prior, 1.0 / float(self.epsilon))
             state.rewards[:], state.plays[:] = told.rounds - told.sums, told.rounds
             state.releases[:] = told.releases
+            state.squared[:] = told.squares - MOST_SQUARE * told.rounds
         return state
 
     def welcome(self, state: NamedTuple, first: int) -> None:
@@ -206,12 +214,36 @@ def _draw(params: DpKlucbParams, state: DpKlucbState, stream: Stream) -> tuple[i
             plays = state.plays[i]
             if plays > 0.0:
                 mean = min(max(state.rewards[i] / plays, 0.0), 1.0)
-                index = private_upper(mean, logarithm / plays, params.epsilon)
+                calm = _calm(params, state, i)
+                index = private_upper(mean, calm * logarithm / plays, calm * params.epsilon)
                 # Many indices are 1 at first: the arm known least goes first.
                 if index > largest or (index == largest and plays < state.plays[arm]):
                     arm, largest = i, index
     state.waiting[arm] += 1.0
     return arm, CHOSEN
+
+
+@step
+def _calm(params: DpKlucbParams, state: DpKlucbState, arm: int) -> float:
+    """Return how much losses of an arm vary, as a part of what those that are 0 or 1 would.
+
+    The divergence of two means is larger by as much.
+    """
+    plays = state.plays[arm]
+    square = state.squared[arm] + MOST_SQUARE * plays
+    known = Moments(plays - state.rewards[arm], square, plays, state.releases[arm])
+    mean = min(max(known.total / plays, 0.0), 1.0)
+    coin = max(mean * (1.0 - mean), CALMEST)
+    varies = max(variance_of(known, 1.0 / params.epsilon, False), CALMEST)
+    return float(min(varies / coin, 1.0))
+
+
+@step
+def _note_square(
+    params: DpKlucbParams, state: DpKlucbState, arm: int, square: float, rounds: int
+) -> None:
+    if state.guard[ALARM] == 0.0:
+        state.squared[arm] += (square - MOST_SQUARE) * rounds
 
 
 @step
@@ -246,4 +278,4 @@ def _update(params: DpKlucbParams, state: DpKlucbState, lesson: Lesson) -> None:
     state.releases[arm] += 1.0
 
 
-register(DpKlucbParams, _draw, _update, _length)
+register(DpKlucbParams, _draw, _update, _length, _note_square)

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.compiled import python_source
 from bandanna._core.types import InputError
-from bandanna.inference import MOST_SQUARE
 from bandanna.learners.adaptive import RATE, SWITCHED, Adaptive, adaptive_part
 from bandanna.learners.base import PhaseLearner, Report, aligned_zeros
 from bandanna.learners.net import NetReport
@@ -178,10 +177,10 @@ class Phased(PhaseLearner):
         arrays["scratch_summary"] = np.zeros(3)
         state = PhasedState(**arrays)
         if self.prior is not None:
-            state.squares[:, 0] = MOST_SQUARE
             for arm, known in enumerate(self.prior):
                 state.rounds[arm, 0], state.means[arm, 0] = known.rounds, known.mean
                 state.noise[arm, 0] = known.noise
+                state.squares[arm, 0] = known.square
             state.phase[KEPT] = 1.0
             # If the run contradicts the log, the log fades: that is no change within the run.
             state.phase[SINCE] = -OFTEN * (self.rounds or 0)

@@ -117,7 +117,8 @@ def race(
 def dp_klucb(problem: Problem, batch: int | None = None, *, guard: bool = True) -> Tuning:
     """DP-KLUCB on Laplace batches whose sizes grow; the first of an arm has ``2 / epsilon``.
 
-    Without the guard it begins with single rounds, as it was published.
+    Without the guard it is as it was published: it begins with single rounds, and no squares are
+    released.
     """
     first = math.ceil(2.0 / problem.epsilon) if guard else 1
     if problem.rounds is not None and problem.rounds < first:
@@ -127,4 +128,5 @@ def dp_klucb(problem: Problem, batch: int | None = None, *, guard: bool = True) 
         )
     settings = {"arms": problem.arms, "epsilon": problem.epsilon, "rounds": problem.rounds}
     through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
-    return Tuning({"name": "dp-klucb", **settings, "guard": guard}, {"name": "laplace", **through})
+    released = {"name": "laplace", **through, "squares": guard}
+    return Tuning({"name": "dp-klucb", **settings, "guard": guard}, released)
