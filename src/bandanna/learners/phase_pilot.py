@@ -56,9 +56,10 @@ MOST_OFTEN = 20.0
 AT_LEAST, SPARED, INSURED = 2.4, 0.5, 0.0006
 """How often at least, while that costs no more than this share of what was lost so far, and of the
 rounds of the run."""
-CLEAR = 2.0
-"""A probe sees an arm that overtook the leader by ``OVERTAKE``, so many standard errors clear."""
-LEAST_NOISE, LITTLE_NOISE, LITTLE_SAMPLING = 6.0, 12.0, 24.0
+CLEAR, SURE = 2.0, 2.5
+"""A probe sees an arm that overtook the leader by ``OVERTAKE``, so many standard errors clear; one
+for the net, which needs less noise, so many."""
+LEAST_NOISE, LITTLE_NOISE, LITTLE_SAMPLING = 6.0, 18.0, 24.0
 """Rounds, times epsilon and beside so many times the variance, whose mean tells enough for the net
 and for the share of an arm that is seldom played. Fewer, and the noise of a rare arm, which counts
 for all the phases that it is not in, passes for regret."""
@@ -165,7 +166,7 @@ def plan_next(params: PhasedParams, state: PhasedState, stream: Stream) -> bool:
         guess_means(state, lead)
         for i in range(arms):
             if state.odds[i] == 0.0:
-                count = rounds_to_tell(params, state, i, lead, CLEAR)
+                count = rounds_to_tell(params, state, i, lead, SURE)
                 count = min(count, _enough_rounds(params, state))
                 state.scratch_counts[i] = math.ceil(max(count, LEAST_NOISE / params.epsilon))
         set_odds(params, state, lead, size, RANDOMLY * size)
